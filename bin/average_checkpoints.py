@@ -1,0 +1,26 @@
+"""Averages the weights of a model's last checkpoints, as section 6.1 does."""
+
+from command import run  # isort: skip  (first: it makes the checkout importable)
+
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("model_dir", None, "A trained model (bin/train.py).", required=True)
+flags.DEFINE_integer("last", 5, "How many: the paper's base models take 5, big ones 20.")
+
+
+def main():
+    from keras_transformer.errors import InputError
+    from keras_transformer.training.model_directory import read_description
+
+    read_description(FLAGS.model_dir)  # tells a wrong directory before TensorFlow is there
+    if FLAGS.last < 1:
+        raise InputError(f"--last must be at least 1. Received: {FLAGS.last}")
+
+    from keras_transformer.training.checkpoints import average_checkpoints
+
+    return average_checkpoints(FLAGS.model_dir, FLAGS.last)
+
+
+if __name__ == "__main__":
+    run(main)

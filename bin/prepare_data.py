@@ -1,0 +1,99 @@
+"""Text to a data directory: vocabulary, record shards and metadata.
+
+    python bin/prepare_data.py --dataset=files --train_source=train.en --train_target=train.de \\
+        --data_dir=data/en-de
+    python bin/prepare_data.py --dataset=tfds:wmt14_translate/de-en --source_language=en \\
+        --target_language=de --data_dir=data/wmt14
+    python bin/prepare_data.py --dataset=grammar --vocab_size=2000 --data_dir=data/grammar
+
+Run again with the same flags and input, it finds its work done.
+"""
+
+from command import run  # isort: skip (fixes the path of what follows)
+
+from typing import Any
+
+from absl import flags
+
+from keras_transformer.errors import InputError
+from pipelines.preparation import PreparationConfig, prepare
+from pipelines.sources import FileSource, GrammarSource, Source, TfdsSource
+
+SPLITS = ("train", "validation", "test")
+FILE_FLAGS = [f"{split}_{side}" for split in SPLITS for side in ("source", "target")]
+TFDS_FLAGS = ["source_language", "target_language", "tfds_data_dir"]
+GRAMMAR_FLAGS = ["grammar_pairs"]
+
+flags.DEFINE_string("dataset", None, "files, grammar or tfds:NAME.", required=True)
+flags.DEFINE_string("data_dir", None, "Folder to make a data set of.", required=True)
+for _flag in FILE_FLAGS:
+    flags.DEFINE_list(_flag, None, "dataset=files: text files, plain or .gz, comma-separated.")
+flags.DEFINE_string("source_language", None, "dataset=tfds:NAME: translate from, e.g. en.")
+flags.DEFINE_string("target_language", None, "dataset=tfds:NAME: translate to, e.g. de.")
+flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: where TFDS keeps its data sets.")
+flags.DEFINE_integer("grammar_pairs", 100_000, "dataset=grammar: training pairs to make.")
+flags.DEFINE_enum("tokenizer", "bpe", ["bpe", "wordpiece"], "Kind of the shared vocabulary.")
+flags.DEFINE_integer("vocab_size", 37000, "Ids of the shared vocabulary, special ones included.")
+flags.DEFINE_integer("max_length", 256, "Longest side of a pair in ids, EOS included.")
+flags.DEFINE_integer("seed", 1, "Decides the order of pairs and what is sampled.")
+FLAGS = flags.FLAGS
+
+
+def main() -> dict[str, Any]:
+    config = PreparationConfig(
+        tokenizer=FLAGS.tokenizer,
+        vocab_size=FLAGS.vocab_size,
+        max_length=FLAGS.max_length,
+        seed=FLAGS.seed,
+    )
+    return prepare(_source(), FLAGS.data_dir, config)
+
+
+def _source() -> Source:
+    if FLAGS.dataset == "files":
+        _reject(TFDS_FLAGS + GRAMMAR_FLAGS)
+        return FileSource(_files())
+    if FLAGS.dataset == "grammar":
+        _reject(FILE_FLAGS + TFDS_FLAGS)
+        return GrammarSource(FLAGS.grammar_pairs, FLAGS.seed)
+    if FLAGS.dataset.startswith("tfds:"):
+        _reject(FILE_FLAGS + GRAMMAR_FLAGS)
+        _require(TFDS_FLAGS[:2])
+        name = FLAGS.dataset.removeprefix("tfds:")
+        return TfdsSource(name, FLAGS.source_language, FLAGS.target_language, FLAGS.tfds_data_dir)
+    raise InputError(f"--dataset must be files, grammar or tfds:NAME. Received: {FLAGS.dataset}")
+
+
+def _files() -> dict[str, tuple[list[str], list[str]]]:
+    """Split -> (source files, target files), of the splits whose flags are given."""
+    given = [
+        split
+        for split in SPLITS
+        if FLAGS[f"{split}_source"].present or FLAGS[f"{split}_target"].present
+    ]
+    for split in dict.fromkeys(["train", *given]):
+        _require([f"{split}_source", f"{split}_target"])
+    return {
+        split: (FLAGS[f"{split}_source"].value, FLAGS[f"{split}_target"].value) for split in given
+    }
+
+
+def _require(names: list[str]) -> None:
+    for name in names:
+        if not FLAGS[name].value:
+            raise InputError(
+                f"--{name} must be given with --dataset={FLAGS.dataset}. Received: none"
+            )
+
+
+def _reject(names: list[str]) -> None:
+    for name in names:
+        if FLAGS[name].present:
+            raise InputError(
+                f"--{name} must not be given with --dataset={FLAGS.dataset}. "
+                f"Received: {FLAGS[name].value}"
+            )
+
+
+if __name__ == "__main__":
+    run(main)

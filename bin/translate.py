@@ -1,0 +1,90 @@
+"""Translates a file or a stream, line by line, with a trained model or an exported one.
+
+The result is one JSON line on stdout, or on stderr where the translations go to stdout. What the
+columns of the output are stands in keras_transformer/decoding/lines.py.
+"""
+
+from command import run  # isort: skip  (first: it makes the checkout importable)
+
+import json
+import sys
+
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("model_dir", None, "A trained model (bin/train.py); or give --saved_model.")
+flags.DEFINE_string("saved_model", None, "An export (bin/export.py); or give --model_dir.")
+flags.DEFINE_string("input", "-", "UTF-8 text, a sentence a line; - is stdin.")
+flags.DEFINE_string("output", "-", "Where the translations go, a line each; - is stdout.")
+flags.DEFINE_integer("n_best", 1, "Translations of a line; more than 1 are numbered by its line.")
+flags.DEFINE_bool("scores", False, "Write the score before each translation, and a tab.")
+flags.DEFINE_string("checkpoint", "latest", "latest, best, average:K, or a checkpoint's path.")
+flags.DEFINE_integer("beam_size", 4, "Beams; 1 is greedy search.", lower_bound=1)
+flags.DEFINE_float("alpha", 0.6, "Length penalty; 0 is none.", lower_bound=0)
+flags.DEFINE_integer("batch_tokens", 4096, "Padded source tokens at once.", lower_bound=1)
+
+FIXED_IN_EXPORT = ("checkpoint", "beam_size", "alpha")
+
+
+def main():
+    from keras_transformer.decoding.lines import LinesConfig, translate_lines
+    from keras_transformer.errors import InputError
+
+    if (FLAGS.model_dir is None) == (FLAGS.saved_model is None):
+        received = [name for name in ("model_dir", "saved_model") if FLAGS[name].value is not None]
+        rule = "exactly one of --model_dir and --saved_model must be given"
+        raise InputError(f"{rule}. Received: {' and '.join(received) or 'neither'}")
+    fixed = [name for name in FIXED_IN_EXPORT if FLAGS[name].present and FLAGS.saved_model]
+    if fixed:
+        rule = f"--{fixed[0]} is fixed in an export, and goes with --model_dir only"
+        raise InputError(f"{rule}. Received: {FLAGS[fixed[0]].value}")
+    config = LinesConfig(FLAGS.input, FLAGS.output, FLAGS.n_best, FLAGS.scores)
+    translator, facts = make_translator()
+    result = {**translate_lines(translator, config), **facts}
+    if FLAGS.output != "-":
+        return result
+    print(json.dumps(result, ensure_ascii=False), file=sys.stderr)
+    return None
+
+
+def make_translator():
+    """Returns what translates, and where its weights come from."""
+    if FLAGS.saved_model:
+        from keras_transformer.export.saved_model import ExportedTranslator
+
+        exported = ExportedTranslator(FLAGS.saved_model, FLAGS.batch_tokens)
+        check_n_best(exported.card["beam_size"])
+        return exported, {
+            "saved_model": FLAGS.saved_model,
+            "checkpoint": exported.card["checkpoint"],
+        }
+
+    from keras_transformer.training.model_directory import read_description
+
+    check_n_best(FLAGS.beam_size)
+    read_description(FLAGS.model_dir)  # tells a wrong directory before TensorFlow is there
+
+    from keras_transformer.decoding.translator import restore_translator
+    from pipelines.subwords import Subwords
+
+    return restore_translator(
+        FLAGS.model_dir,
+        Subwords.load(FLAGS.model_dir),
+        FLAGS.checkpoint,
+        FLAGS.beam_size,
+        FLAGS.alpha,
+        FLAGS.batch_tokens,
+    )
+
+
+def check_n_best(beam_size):
+    """Rejects more translations than beams."""
+    from keras_transformer.errors import InputError
+
+    if FLAGS.n_best > beam_size:
+        rule = f"--n_best must not exceed the {beam_size} beams"
+        raise InputError(f"{rule}. Received: {FLAGS.n_best}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,1 @@
+"""What the paper counts and shows of its model."""

@@ -1,0 +1,151 @@
+"""The two configurations of an experiment: the model's, and its training's.
+
+Both are frozen, checked when made, and written as plain JSON into every model directory. Each field
+names the paper's symbol and section.
+"""
+
+import dataclasses
+from typing import Any
+
+from keras_transformer.errors import InputError
+
+# The first four rows of every vocabulary, in this order.
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerConfig:
+    """Everything that decides the model's parameters and what it computes.
+
+    The defaults are the paper's base model. `d_k` and `d_v` are free of `d_model` (Table 3, rows
+    B); `None` means d_model / num_heads, as in section 3.2.2.
+    """
+
+    vocab_size: int = 37000  # shared source-target vocabulary, section 5.1
+    num_layers: int = 6  # N, layers in each stack, section 3.1
+    d_model: int = 512  # width of embeddings and sublayer outputs, section 3.1
+    d_ff: int = 2048  # inner width of the feed-forward network, section 3.3
+    num_heads: int = 8  # h, section 3.2.2
+    d_k: int | None = None  # width of a head's queries and keys, section 3.2.2
+    d_v: int | None = None  # width of a head's values, section 3.2.2
+    dropout: float = 0.1  # P_drop on sublayer outputs and embedding sums, section 5.4
+    attention_dropout: float = 0.0  # on attention weights; 0 in the translation presets
+    activation_dropout: float = 0.0  # on the FFN's inner activations; 0 in all presets
+    positions: str = "sinusoidal"  # or "learned", Table 3, row E
+    max_positions: int = 1024  # rows of the learned position table; sinusoids need none
+    norm: str = "post"  # LayerNorm(x + Sublayer(x)), section 3.1; "pre" is not the paper's
+    tie_embeddings: bool = True  # one matrix for source, target and softmax, section 3.4
+
+    def __post_init__(self):
+        _check_types(self)
+        for name in ("num_layers", "d_model", "d_ff", "num_heads", "max_positions"):
+            _require(self, name, getattr(self, name) >= 1, "must be at least 1")
+        _require(self, "vocab_size", self.vocab_size > UNK_ID, "must exceed the 4 special ids")
+        for name in ("d_k", "d_v"):
+            if getattr(self, name) is None:
+                rule = f"must be given, as num_heads={self.num_heads} does not divide d_model"
+                _require(self, name, self.d_model % self.num_heads == 0, rule)
+                object.__setattr__(self, name, self.d_model // self.num_heads)
+            _require(self, name, getattr(self, name) >= 1, "must be at least 1")
+        even = self.positions != "sinusoidal" or self.d_model % 2 == 0
+        _require(self, "d_model", even, "must be even for sinusoidal positions")
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            _require(self, name, 0 <= getattr(self, name) < 1, "must be in [0, 1)")
+        _require_one_of(self, "positions", ("sinusoidal", "learned"))
+        _require_one_of(self, "norm", ("post", "pre"))
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+    """Everything that decides how parameters change, given the model and the data (section 5)."""
+
+    warmup_steps: int = 4000  # eq. 3
+    learning_rate_scale: float = 1.0  # a factor on eq. 3; the paper's is 1
+    adam_beta_1: float = 0.9  # section 5.3
+    adam_beta_2: float = 0.98
+    adam_epsilon: float = 1e-9
+    label_smoothing: float = 0.1  # epsilon_ls, section 5.4
+    tokens_per_batch: int = 25000  # padded tokens a side of one optimizer step, section 5.1
+    accumulate_steps: int = 1  # parts that one optimizer step is computed in
+    precision: str = "float32"  # or "bfloat16", "float16": the activations' type
+    seed: int = 1
+
+    def __post_init__(self):
+        _check_types(self)
+        for name in ("warmup_steps", "tokens_per_batch", "accumulate_steps"):
+            _require(self, name, getattr(self, name) >= 1, "must be at least 1")
+        for name in ("learning_rate_scale", "adam_epsilon"):
+            _require(self, name, getattr(self, name) > 0, "must be positive")
+        for name in ("adam_beta_1", "adam_beta_2", "label_smoothing"):
+            _require(self, name, 0 <= getattr(self, name) < 1, "must be in [0, 1)")
+        _require_one_of(self, "precision", ("float32", "bfloat16", "float16"))
+
+
+def with_settings(
+    model: TransformerConfig, training: TrainingConfig, settings: list[str]
+) -> tuple[TransformerConfig, TrainingConfig]:
+    """Returns both configurations with each "KEY=VALUE" put in, read as its field's type.
+
+    Heads keep the width d_model / num_heads where a setting changes one of these and names no
+    d_k or d_v.
+
+    Raises:
+        InputError: for a setting that is no KEY=VALUE, an unknown key, or a value the field
+            cannot hold.
+    """
+    changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
+    fields = {
+        field.name: (kind, field.type) for kind in changes for field in dataclasses.fields(kind)
+    }
+    del fields["vocab_size"]  # the data's
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"--config must be KEY=VALUE. Received: {setting!r}")
+        if key not in fields:
+            raise InputError(f"--config key must be one of {', '.join(fields)}. Received: {key!r}")
+        owner, field_type = fields[key]
+        changes[owner][key] = _parse(key, text, field_type)
+    of_model = changes[TransformerConfig]
+    even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
+    if even_heads and of_model.keys() & {"d_model", "num_heads"}:
+        of_model = {"d_k": None, "d_v": None, **of_model}
+    return (
+        dataclasses.replace(model, **of_model),
+        dataclasses.replace(training, **changes[TrainingConfig]),
+    )
+
+
+def _parse(key: str, text: str, kind: type) -> Any:
+    """Reads `text` as a value of the annotation `kind`."""
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise InputError(f"--config {key} must be true or false. Received: {text!r}")
+        return text.lower() == "true"
+    if kind is str:
+        return text
+    try:
+        return float(text) if kind is float else int(text)
+    except ValueError:
+        wanted = "a number" if kind is float else "a whole number"
+        raise InputError(f"--config {key} must be {wanted}. Received: {text!r}") from None
+
+
+def _check_types(config) -> None:
+    """Rejects a field whose value is not of its annotated type (JSON files can hold anything)."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        kind = (int, float) if field.type is float else field.type
+        wrong_bool = isinstance(value, bool) and field.type is not bool
+        if wrong_bool or not isinstance(value, kind):
+            name = getattr(field.type, "__name__", field.type)
+            raise InputError(f"{field.name} must be of type {name}. Received: {value!r}")
+
+
+def _require(config, name: str, holds: bool, rule: str) -> None:
+    if not holds:
+        raise InputError(f"{name} {rule}. Received: {getattr(config, name)!r}")
+
+
+def _require_one_of(config, name: str, choices: tuple[str, ...]) -> None:
+    _require(config, name, getattr(config, name) in choices, f"must be one of {', '.join(choices)}")

@@ -1,0 +1,1 @@
+"""Beam search, and its binding to the model."""

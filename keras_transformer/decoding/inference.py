@@ -1,0 +1,163 @@
+"""Text in, text out: binds the beam search to a model and a vocabulary (section 6.1).
+
+Pure graph functions: translator.py runs them over any number of sentences, and an exported model
+holds the same ones (export/saved_model).
+
+A source is its subwords and EOS, like the sources of training. Its translation has at most
+`extra_length` tokens more. A line without any visible character translates to the empty string,
+with score 0; a line longer than `max_source_length` is cut there.
+"""
+
+import dataclasses
+from typing import Protocol
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
+from keras_transformer.decoding.beam_search import (
+    BeamSearchConfig,
+    Hypotheses,
+    beam_search,
+    log_sum_exp,
+)
+from keras_transformer.errors import InputError
+from keras_transformer.model import transformer
+
+# Spaces, line ends and control characters of any script: nothing that could be translated.
+BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
+
+
+class Tokenizer(Protocol):
+    """What is needed of a vocabulary; pipelines/subwords has one."""
+
+    fingerprint: str  # sha256 of its file
+
+    def encode_tensor(self, sentences: tf.Tensor) -> tf.RaggedTensor:
+        """Maps string [B] to int32 [B, None], without special ids."""
+
+    def decode_tensor(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [B, T] to string [B], up to the first EOS."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DecodingConfig:
+    """How sentences are translated."""
+
+    beam_size: int = 4  # section 6.1; 1 is greedy search
+    alpha: float = 0.6  # length penalty, section 6.1
+    extra_length: int = 50  # maximum output length = input length + 50, section 6.1
+    max_source_length: int = 256  # subwords of a source, EOS included; the rest is cut off
+    batch_tokens: int = 4096  # padded source tokens translated at once
+
+    def __post_init__(self):
+        BeamSearchConfig(self.beam_size, self.alpha)  # checks them
+        for name, least in (("extra_length", 0), ("max_source_length", 2), ("batch_tokens", 1)):
+            if getattr(self, name) < least:
+                rule = f"--{name} must be at least {least}"
+                raise InputError(f"{rule}. Received: {getattr(self, name)}")
+
+
+def check_beam_size(model: keras.Model, config: DecodingConfig) -> None:
+    """Rejects beams that could not all differ after one token."""
+    if config.beam_size > model.config.vocab_size:
+        rule = f"--beam_size must not exceed the model's vocabulary of {model.config.vocab_size}"
+        raise InputError(f"{rule}. Received: {config.beam_size}")
+
+
+def source_limit(model: keras.Model, config: DecodingConfig) -> int:
+    """The most tokens of a source, EOS included: learned positions end at the last one learned."""
+    if model.config.positions == "learned":
+        return min(config.max_source_length, model.config.max_positions)
+    return config.max_source_length
+
+
+def output_limit(model: keras.Model, config: DecodingConfig) -> int:
+    """The most tokens of a translation, EOS included."""
+    longest = config.max_source_length + config.extra_length
+    if model.config.positions == "learned":
+        return min(longest, model.config.max_positions)
+    return longest
+
+
+def encode_text(
+    tokenizer: Tokenizer, texts: tf.Tensor, limit: int
+) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    """Maps texts to what the model reads: subwords, cut to `limit` with the EOS that ends them.
+
+    Args:
+        tokenizer: the model's.
+        texts: string [B], UTF-8; invalid bytes count as U+FFFD. Blank ones become a lone EOS.
+        limit: the most ids of a text, EOS included.
+
+    Returns:
+        int32 [B, None], and bool [B], True where the text was cut.
+    """
+    # Before the pattern, which matches no invalid bytes.
+    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
+    blank = tf.strings.regex_full_match(texts, BLANK_PATTERN)
+    ids = tokenizer.encode_tensor(tf.where(blank, "", texts))
+    cut = ids.row_lengths() > limit - 1
+    ends = tf.fill([tf.shape(texts)[0], 1], EOS_ID)
+    return tf.concat([ids[:, : limit - 1], ends], axis=1), cut
+
+
+def search_ids(model: keras.Model, source: tf.Tensor, config: DecodingConfig) -> Hypotheses:
+    """Searches the best target sequences of a batch.
+
+    Args:
+        model: from build_transformer.
+        source: int32 [B, S], each row ending in EOS and then padding. A lone EOS stands for an
+            empty sentence, whose translation is empty.
+        config: beam size, penalty and limits.
+    """
+    memory, source_mask = transformer.encode(model, source)
+    projected_memory = transformer.project_memory(model, memory)
+    lengths = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=1)
+    longest = tf.minimum(lengths + config.extra_length, output_limit(model, config))
+
+    def step_fn(ids, cache, position):
+        return transformer.decode_step(model, ids, position, cache, projected_memory, source_mask)
+
+    return beam_search(
+        step_fn,
+        transformer.empty_cache(model, tf.shape(source)[0], config.beam_size),
+        max_lengths=tf.where(lengths > 1, longest, 0),
+        config=BeamSearchConfig(config.beam_size, config.alpha),
+    )
+
+
+def translate_ids(
+    model: keras.Model, tokenizer: Tokenizer, source: tf.Tensor, config: DecodingConfig
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Translates a batch to text, best translations first.
+
+    Args:
+        source: int32 [B, S], as of search_ids.
+
+    Returns:
+        string [B, K], and their scores float32 [B, K]: -inf where a sentence has fewer than K.
+    """
+    best = search_ids(model, source, config)
+    shape = tf.shape(best.ids)  # [B, K, T]
+    texts = tokenizer.decode_tensor(tf.reshape(best.ids, [shape[0] * shape[1], shape[2]]))
+    return tf.reshape(texts, shape[:2]), best.scores
+
+
+def target_log_probs(model: keras.Model, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    """Computes the log-probability of every target token, given the source and those before it.
+
+    Args:
+        source: int32 [B, S].
+        target: int32 [B, T], ending in EOS, without BOS.
+
+    Returns:
+        float32 [B, T], 0 at padding.
+    """
+    begins = tf.fill([tf.shape(target)[0], 1], BOS_ID)
+    shifted = tf.concat([begins, target[:, :-1]], axis=1)
+    logits = model({"source": source, "target": shifted}, training=False)  # [B, T, V]
+    largest = tf.reduce_max(logits, axis=-1, keepdims=True)
+    log_total = log_sum_exp(logits, largest)[:, :, 0]
+    log_probs = tf.gather(logits, target, axis=2, batch_dims=2) - log_total  # [B, T]
+    return tf.where(target == PAD_ID, 0.0, log_probs)

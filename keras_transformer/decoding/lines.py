@@ -1,0 +1,200 @@
+"""Translates a file or a stream line by line, however long, holding a bounded part in memory.
+
+Lines end at "\\n" and nowhere else; a "\\r" before it is dropped. Output line i answers input line
+i. With `n_best` > 1 an input line is answered by up to that many lines, best first. Columns are
+separated by tabs:
+
+    [number of the input line, from 1, if n_best > 1] [score, if asked for] translation
+
+A translation never holds a line break: those that the model makes become spaces.
+"""
+
+import codecs
+import contextlib
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from tqdm import tqdm
+
+from keras_transformer.errors import InputError
+
+if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
+    from keras_transformer.decoding.translator import Translation
+
+# Lines translated at once: enough for batches of similar length, little memory.
+CHUNK_LINES = 2048
+STANDARD_STREAM = "-"
+
+
+class LineTranslator(Protocol):
+    """A Translator, or a loaded export."""
+
+    truncated: int  # sentences cut so far
+
+    def translate(self, sentences: Sequence[str]) -> list[list["Translation"]]:
+        """Returns the translations of each sentence, best first."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LinesConfig:
+    """What is read and written, and how."""
+
+    input: str = STANDARD_STREAM  # path, or "-" for stdin
+    output: str = STANDARD_STREAM  # path, or "-" for stdout
+    n_best: int = 1  # translations of each line
+    scores: bool = False  # whether to write the scores
+
+    def __post_init__(self):
+        if self.n_best < 1:
+            raise InputError(f"--n_best must be at least 1. Received: {self.n_best}")
+        unreadable = Path(self.input).is_dir() or not os.access(self.input, os.R_OK)
+        if self.input != STANDARD_STREAM and unreadable:
+            raise InputError(f"--input must be a file that can be read. Received: {self.input!r}")
+        if self.output != STANDARD_STREAM:
+            check_output(self.output)
+
+
+def translate_lines(translator: LineTranslator, config: LinesConfig) -> dict[str, Any]:
+    """Translates all lines of the input.
+
+    Returns:
+        {"lines", "truncated" (lines cut as too long), "seconds", "output"}.
+
+    Raises:
+        InputError: for a line that is not UTF-8, naming it: lines before it are written, if the
+            output is stdout. An output file is written whole or not at all.
+    """
+    start, count = time.monotonic(), 0
+    with (
+        opened_input(config.input) as source,
+        opened_output(config.output) as target,
+        tqdm(unit="line") as bar,
+    ):
+        for chunk in in_chunks(decoded_lines(source, config.input)):
+            answers = translator.translate(chunk)
+            for number, translations in enumerate(answers, start=count + 1):
+                target.write(format_answer(number, translations, config).encode("utf-8"))
+            target.flush()
+            count += len(chunk)
+            bar.update(len(chunk))
+    return {
+        "lines": count,
+        "truncated": translator.truncated,
+        "seconds": round(time.monotonic() - start, 3),
+        "output": config.output,
+    }
+
+
+def write_lines(path: str, texts: Sequence[str]) -> None:
+    """Writes a file of one text a line, whole or not at all."""
+    with opened_output(path) as file:
+        file.writelines(one_line(text).encode("utf-8") for text in texts)
+
+
+def check_output(path: str) -> None:
+    """Tells early what would fail late.
+
+    Raises:
+        InputError: where no file could be written at `path`.
+    """
+    place = path if is_device(path) else Path(path).parent
+    if Path(path).is_dir() or not os.access(place, os.W_OK):
+        rule = "--output must be a file in a directory that can be written"
+        raise InputError(f"{rule}. Received: {path!r}")
+
+
+def is_device(path: str) -> bool:
+    """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
+    return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
+
+
+def decoded_lines(source: BinaryIO, name: str) -> Iterator[str]:
+    """Yields the lines of a binary file, without their ends and a byte-order mark before the first.
+
+    Raises:
+        InputError: at a line that is not UTF-8.
+    """
+    shown = "stdin" if name == STANDARD_STREAM else name
+    for number, line in enumerate(source, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
+            raise InputError(f"{shown}:{number} must be UTF-8. Received: {byte}") from None
+
+
+def in_chunks(lines: Iterator[str]) -> Iterator[list[str]]:
+    """Yields lists of CHUNK_LINES lines; those before an InputError come before it."""
+    chunk: list[str] = []
+    try:
+        for line in lines:
+            chunk.append(line)
+            if len(chunk) == CHUNK_LINES:
+                yield chunk
+                chunk = []
+    except InputError:
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
+        yield chunk
+
+
+def format_answer(number: int, translations: Sequence["Translation"], config: LinesConfig) -> str:
+    """Formats the answer to one input line, its line ends included."""
+    lines = []
+    for translation in translations[: config.n_best]:
+        columns = [str(number)] if config.n_best > 1 else []
+        columns += [f"{translation.score:.6f}"] if config.scores else []
+        lines.append("\t".join([*columns, one_line(translation.text)]))
+    return "".join(lines)
+
+
+def one_line(text: str) -> str:
+    """Ends a text with a line break, and holds no other."""
+    return text.replace("\r", " ").replace("\n", " ") + "\n"
+
+
+@contextlib.contextmanager
+def opened_input(path: str) -> Iterator[BinaryIO]:
+    """Opens a file, or stdin, to read bytes."""
+    if path == STANDARD_STREAM:
+        yield sys.stdin.buffer
+        return
+    with open(path, "rb") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def opened_output(path: str) -> Iterator[BinaryIO]:
+    """Opens stdout, or a file that takes its place only when it is complete.
+
+    Raises:
+        InputError: where writing fails.
+    """
+    if path == STANDARD_STREAM:
+        try:
+            yield sys.stdout.buffer
+        except BrokenPipeError:
+            # What is left in the buffer goes nowhere, rather than failing again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise InputError("--output must stay open. Received: a reader that closed it") from None
+        return
+    target = os.path.realpath(path)  # a link stays one
+    temporary = target if is_device(path) else f"{target}.{os.getpid()}.tmp"
+    try:
+        with open(path if is_device(path) else temporary, "wb") as file:
+            yield file
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"--output must be writable. Received: {path!r}: {error}") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)

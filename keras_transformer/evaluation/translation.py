@@ -1,0 +1,54 @@
+"""BLEU and chrF of translations, by sacreBLEU (Post 2018), with the signatures to report."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sacrebleu.metrics import BLEU, CHRF
+
+from keras_transformer.errors import InputError
+
+# Those that need neither a download nor another package. 13a is sacreBLEU's default and WMT's;
+# "none" is for text that is tokenized already.
+TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
+
+
+def translation_scores(
+    translations: Sequence[str],
+    references: Sequence[str],
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> dict[str, Any]:
+    """Scores a corpus of translations, each against one reference.
+
+    Args:
+        translations: one a sentence, empty ones included.
+        references: as many.
+        tokenize: how BLEU cuts words, one of TOKENIZATIONS. chrF needs no words.
+        lowercase: whether case does not matter, to BLEU and chrF.
+
+    Returns:
+        {"bleu", "chrf"} in percent, {"signature", "chrf_signature"} of sacreBLEU, and
+        {"brevity_penalty", "length_ratio"}.
+
+    Raises:
+        InputError: for an unknown tokenization, no sentences, or unequal numbers of them.
+    """
+    if tokenize not in TOKENIZATIONS:
+        rule = f"--tokenize must be one of {', '.join(TOKENIZATIONS)}"
+        raise InputError(f"{rule}. Received: {tokenize!r}")
+    if not references or len(translations) != len(references):
+        received = f"{len(translations)} translations of {len(references)} references"
+        raise InputError(f"BLEU needs a translation for each reference. Received: {received}")
+    # force=True: tokenized references are what the user asked for, and need no warning.
+    bleu_metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
+    chrf_metric = CHRF(lowercase=lowercase)
+    bleu = bleu_metric.corpus_score(list(translations), [list(references)])
+    chrf = chrf_metric.corpus_score(list(translations), [list(references)])
+    return {
+        "bleu": round(bleu.score, 4),
+        "chrf": round(chrf.score, 4),
+        "signature": str(bleu_metric.get_signature()),
+        "chrf_signature": str(chrf_metric.get_signature()),
+        "brevity_penalty": round(bleu.bp, 4),
+        "length_ratio": round(bleu.ratio, 4),
+    }

@@ -1,0 +1,1 @@
+"""Section 3 of the paper, in keras.ops: it runs under any Keras backend."""

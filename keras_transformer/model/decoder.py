@@ -1,0 +1,179 @@
+"""The decoder: N layers of masked self-attention, attention to the memory, feed-forward network.
+
+Section 3.1. The same layers run over whole target sentences in training (`call`) and one position
+at a time in decoding (`step`), with keys and values of earlier positions kept in a cache.
+"""
+
+import functools
+
+import keras
+from keras import ops
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
+from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.masks import causal_mask
+from keras_transformer.model.sublayer import LayerNorm, Residual
+
+
+class DecoderLayer(keras.layers.Layer):
+    """Masked self-attention, attention to the encoder's output, and the feed-forward network.
+
+    Call arguments:
+        inputs: [B, T, D].
+        memory: [B, S, D], the encoder's output.
+        self_attention_mask: bool [T, T], True at positions up to the query's own.
+        memory_attention_mask: bool [B, 1, 1, S], True at real source tokens.
+        training: whether to drop out.
+
+    Returns:
+        [B, T, D].
+    """
+
+    def __init__(self, config: TransformerConfig, **kwargs):
+        super().__init__(**kwargs)
+        policy = self.dtype_policy
+        self.self_attention = MultiHeadAttention(config, dtype=policy, name="self_attention")
+        self.self_attention_residual = Residual(
+            config, dtype=policy, name="self_attention_residual"
+        )
+        self.memory_attention = MultiHeadAttention(config, dtype=policy, name="memory_attention")
+        self.memory_attention_residual = Residual(
+            config, dtype=policy, name="memory_attention_residual"
+        )
+        self.feed_forward = FeedForward(config, dtype=policy, name="feed_forward")
+        self.feed_forward_residual = Residual(config, dtype=policy, name="feed_forward_residual")
+
+    def build(self, shape, *others):
+        for layer in (
+            self.self_attention,
+            self.self_attention_residual,
+            self.memory_attention,
+            self.memory_attention_residual,
+            self.feed_forward,
+            self.feed_forward_residual,
+        ):
+            layer.build(shape)
+
+    def call(self, inputs, memory, self_attention_mask, memory_attention_mask, training=False):
+        attend_self = functools.partial(
+            self.self_attention, attention_mask=self_attention_mask, training=training
+        )
+        attend_memory = functools.partial(
+            self.memory_attention,
+            attention_mask=memory_attention_mask,
+            memory=memory,
+            training=training,
+        )
+        return self.sublayers(inputs, attend_self, attend_memory, training)
+
+    def step(self, inputs, cache, projected_memory, memory_attention_mask):
+        """Computes one position of every beam.
+
+        Args:
+            inputs: [B, K, D], the position's inputs.
+            cache: keys [B, K, t, H, d_k] and values [B, K, t, H, d_v] of the t earlier positions.
+            projected_memory: keys [B, H, S, d_k] and values [B, H, S, d_v] of the memory, which
+                the beams of a sentence share.
+            memory_attention_mask: bool [B, 1, 1, S], True at real source tokens.
+
+        Returns:
+            [B, K, D] and the cache with the position added.
+        """
+        new_cache = []
+
+        def attend_self(states):  # [B, K, D]
+            # Positions of a sentence are its beams here: heads come as [B, H, K, d].
+            heads = self.self_attention.project_queries_keys_values(states)
+            queries, *keys_values = [ops.transpose(part, (0, 2, 1, 3)) for part in heads]
+            for old, new in zip(cache, keys_values, strict=True):
+                new_cache.append(ops.concatenate([old, new[:, :, None]], axis=2))
+            keys, values = [ops.transpose(part, (0, 1, 3, 2, 4)) for part in new_cache]
+            outputs, _ = scaled_dot_product_attention(
+                queries[:, :, :, None], keys, values
+            )  # [B, K, H, 1, d_v]
+            outputs = ops.transpose(outputs[:, :, :, 0], (0, 2, 1, 3))  # [B, H, K, d_v]
+            return self.self_attention.project_outputs(outputs)
+
+        def attend_memory(states):  # the K beams are K queries to one memory
+            queries = self.memory_attention.project_queries(states)  # [B, H, K, d_k]
+            outputs, _ = scaled_dot_product_attention(
+                queries, *projected_memory, memory_attention_mask
+            )
+            return self.memory_attention.project_outputs(outputs)
+
+        return self.sublayers(inputs, attend_self, attend_memory, False), tuple(new_cache)
+
+    def sublayers(self, inputs, attend_self, attend_memory, training):
+        """Applies the layer's three sublayers in their residual connections: [B, T, D] -> same."""
+        residual = self.self_attention_residual
+        states = residual(inputs, attend_self(residual.before(inputs)), training=training)
+        residual = self.memory_attention_residual
+        states = residual(states, attend_memory(residual.before(states)), training=training)
+        residual = self.feed_forward_residual
+        transformed = self.feed_forward(residual.before(states), training=training)
+        return residual(states, transformed, training=training)
+
+    def compute_output_shape(self, shape, *others):
+        return shape
+
+
+class Decoder(keras.layers.Layer):
+    """A stack of N DecoderLayers; with `norm="pre"`, a last normalisation after them.
+
+    Call arguments:
+        inputs: [B, T, D], target embeddings with positions, shifted right by the BOS token.
+        memory: [B, S, D], the encoder's output.
+        memory_attention_mask: bool [B, 1, 1, S], True at real source tokens.
+        training: whether to drop out.
+
+    Returns:
+        [B, T, D], the states that the logits are made of.
+    """
+
+    def __init__(self, config: TransformerConfig, **kwargs):
+        super().__init__(**kwargs)
+        policy = self.dtype_policy
+        self.layers = [
+            DecoderLayer(config, dtype=policy, name=f"layer_{n}") for n in range(config.num_layers)
+        ]
+        self.last_norm = LayerNorm(dtype=policy, name="norm") if config.norm == "pre" else None
+
+    def build(self, shape, *others):
+        for layer in [*self.layers, self.last_norm]:
+            if layer is not None:
+                layer.build(shape)
+
+    def call(self, inputs, memory, memory_attention_mask, training=False):
+        self_attention_mask = causal_mask(ops.shape(inputs)[1])
+        states = inputs
+        for layer in self.layers:
+            states = layer(
+                states, memory, self_attention_mask, memory_attention_mask, training=training
+            )
+        return states if self.last_norm is None else self.last_norm(states)
+
+    def step(self, inputs, cache, projected_memory, memory_attention_mask):
+        """Computes one position of every beam through the stack; see DecoderLayer.step.
+
+        Args:
+            inputs: [B, K, D].
+            cache, projected_memory: lists, an entry a layer.
+            memory_attention_mask: bool [B, 1, 1, S], True at real source tokens.
+
+        Returns:
+            [B, K, D] and the cache with the position added.
+        """
+        states, new_cache = inputs, []
+        for layer, layer_cache, layer_memory in zip(
+            self.layers, cache, projected_memory, strict=True
+        ):
+            states, layer_cache = layer.step(
+                states, layer_cache, layer_memory, memory_attention_mask
+            )
+            new_cache.append(layer_cache)
+        return states if self.last_norm is None else self.last_norm(states), new_cache
+
+    # Stated, as Keras would otherwise trace the whole stack once more to find it out.
+    def compute_output_spec(self, inputs, memory, memory_attention_mask, training=False):
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)

@@ -1,0 +1,71 @@
+"""Positional encodings: the sinusoids of section 3.5, and learned positions (Table 3, row E)."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.model.dropout import Dropout
+
+
+def sinusoids(positions, d_model: int):
+    """Computes PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same.
+
+    Sines and cosines are interleaved, as the paper has them (tensor2tensor concatenates them).
+
+    Args:
+        positions: [T], any number type; pos.
+        d_model: even width of the encoding.
+
+    Returns:
+        float32 [T, D].
+    """
+    exponents = np.arange(0, d_model, 2, dtype=np.float64) / d_model
+    frequencies = ops.convert_to_tensor((10000.0**-exponents).astype(np.float32))
+    angles = ops.cast(positions, "float32")[:, None] * frequencies  # [T, D/2]
+    pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
+    return ops.reshape(pairs, (-1, d_model))
+
+
+class PositionalEncoding(keras.layers.Layer):
+    """Adds the encoding of each position to its embedding, then drops out the sum (section 5.4).
+
+    Sinusoids are computed in float32 whatever the dtype policy.
+
+    Call arguments:
+        embeddings: [B, T, D].
+        start: int or int scalar tensor, the position of the first column (default 0); decoding
+            step by step passes how far it has come.
+        training: whether to drop out.
+
+    Returns:
+        [B, T, D].
+    """
+
+    def __init__(self, config: TransformerConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.dropout = Dropout(config.dropout, dtype=self.dtype_policy)
+        self.table = None
+
+    def build(self, shape):
+        if self.config.positions == "learned":
+            self.table = self.add_weight(
+                name="table",
+                shape=(self.config.max_positions, self.config.d_model),
+                initializer=keras.initializers.RandomNormal(stddev=self.config.d_model**-0.5),
+            )
+
+    def call(self, embeddings, start=0, training=False):
+        positions = start + ops.arange(ops.shape(embeddings)[1])
+        if self.table is None:
+            encoding = sinusoids(positions, self.config.d_model)
+        else:
+            encoding = ops.take(self.table, positions, axis=0)
+            # As large as the scaled token embeddings that it is added to.
+            encoding = encoding * self.config.d_model**0.5
+        encoding = ops.cast(encoding, self.compute_dtype)
+        return self.dropout(embeddings + encoding, training=training)
+
+    def compute_output_shape(self, shape):
+        return shape

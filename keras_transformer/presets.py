@@ -1,0 +1,88 @@
+"""Every model of the paper by name: a literal table.
+
+`base` and `big` are Table 3's; the rows A to E change only what the row names. `parsing_*` are
+section 6.3's, `tiny` is for small data and two CPU cores. A preset sets the model and what the
+paper changes with it in training; `vocab_size` comes from the data.
+"""
+
+from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.errors import InputError
+
+# name -> settings that differ from the base model (TransformerConfig, TrainingConfig defaults).
+PRESETS: dict[str, dict[str, int | float | str]] = {
+    "base": {},
+    "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
+    "big_en_fr": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.1},
+    # Table 3 (A): heads, at the same amount of computation.
+    "A1": {"num_heads": 1, "d_k": 512, "d_v": 512},
+    "A2": {"num_heads": 4, "d_k": 128, "d_v": 128},
+    "A3": {"num_heads": 16, "d_k": 32, "d_v": 32},
+    "A4": {"num_heads": 32, "d_k": 16, "d_v": 16},
+    # Table 3 (B): width of the keys.
+    "B1": {"d_k": 16},
+    "B2": {"d_k": 32},
+    # Table 3 (C): size of the model.
+    "C1": {"num_layers": 2},
+    "C2": {"num_layers": 4},
+    "C3": {"num_layers": 8},
+    "C4": {"d_model": 256, "d_k": 32, "d_v": 32},
+    "C5": {"d_model": 1024, "d_k": 128, "d_v": 128},
+    "C6": {"d_ff": 1024},
+    "C7": {"d_ff": 4096},
+    # Table 3 (D): regularisation.
+    "D1": {"dropout": 0.0},
+    "D2": {"dropout": 0.2},
+    "D3": {"label_smoothing": 0.0},
+    "D4": {"label_smoothing": 0.2},
+    # Table 3 (E): learned positions instead of sinusoids.
+    "E": {"positions": "learned"},
+    # Section 6.3: 4 layers, d_model 1024; 16k vocabulary (WSJ only) and 32k (semi-supervised) are
+    # the data's. Dropout values were chosen on the development set and are not given in the paper.
+    "parsing_wsj": {
+        "num_layers": 4,
+        "d_model": 1024,
+        "d_ff": 4096,
+        "num_heads": 16,
+        "dropout": 0.3,
+        "attention_dropout": 0.1,
+    },
+    "parsing_semi_supervised": {
+        "num_layers": 4,
+        "d_model": 1024,
+        "d_ff": 4096,
+        "num_heads": 16,
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+    },
+    "tiny": {"num_layers": 4, "d_model": 128, "d_ff": 256, "num_heads": 4},
+}
+
+# Table 3, column "params x 10^6", for comparison; the paper gives none for the rows left out.
+PAPER_PARAMETERS_MILLIONS: dict[str, float] = {
+    "base": 65,
+    "B1": 58,
+    "B2": 60,
+    "C1": 36,
+    "C2": 50,
+    "C3": 80,
+    "C4": 28,
+    "C5": 168,
+    "C6": 53,
+    "C7": 90,
+    "big": 213,
+}
+
+
+def preset(name: str, vocab_size: int) -> tuple[TransformerConfig, TrainingConfig]:
+    """Returns the two configurations of preset `name` for a vocabulary of `vocab_size` ids.
+
+    Raises:
+        InputError: where no preset has that name.
+    """
+    if name not in PRESETS:
+        raise InputError(f"--preset must be one of {', '.join(PRESETS)}. Received: {name!r}")
+    model_fields = TransformerConfig.__dataclass_fields__
+    settings = PRESETS[name]
+    model = {key: value for key, value in settings.items() if key in model_fields}
+    training = {key: value for key, value in settings.items() if key not in model_fields}
+    return TransformerConfig(vocab_size=vocab_size, **model), TrainingConfig(**training)

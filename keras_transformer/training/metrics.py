@@ -1,0 +1,65 @@
+"""What is reported of training, from the sums of its steps."""
+
+import math
+from collections.abc import Iterable
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.model.transformer import shift_right
+from keras_transformer.training.losses import cross_entropy
+from keras_transformer.training.step import SUMS
+
+
+def summarize(sums: np.ndarray, steps: int, seconds: float) -> dict[str, float]:
+    """Turns the sums of some steps into scalars.
+
+    Args:
+        sums: float64 [len(SUMS)].
+        steps: over which they were summed.
+        seconds: the steps took.
+
+    Returns:
+        loss (smoothed), perplexity (unsmoothed), tokens_per_second (target tokens without
+        padding), padding (share of all positions), gradient_norm (mean over steps).
+    """
+    total = dict(zip(SUMS, sums.tolist(), strict=True))
+    tokens = max(total["target_tokens"], 1.0)
+    positions = max(total["target_positions"] + total["source_positions"], 1.0)
+    return {
+        "loss": total["smoothed_loss"] / tokens,
+        "perplexity": perplexity(total["loss"] / tokens),
+        "tokens_per_second": total["target_tokens"] / max(seconds, 1e-9),
+        "padding": 1 - (total["target_tokens"] + total["source_tokens"]) / positions,
+        "gradient_norm": total["gradient_norm"] / max(steps, 1),
+    }
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss), infinite where that is no float."""
+    return math.exp(loss) if loss < 700 else math.inf
+
+
+class ValidationLoss:
+    """The unsmoothed loss per target token over a data set, without dropout.
+
+    Args:
+        model: from build_transformer.
+    """
+
+    def __init__(self, model: keras.Model):
+        self.model = model
+
+    def __call__(self, batches: Iterable) -> float:
+        """Batches of (source int32 [B, S], target int32 [B, T]) -> loss in nats per token."""
+        loss, tokens = 0.0, 0
+        for source, target in batches:
+            loss += float(self._sum(source, target))
+            tokens += int(np.count_nonzero(target))
+        return loss / max(tokens, 1)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)
+    def _sum(self, source, target):
+        inputs = {"source": source, "target": shift_right(target)}
+        return cross_entropy(self.model(inputs, training=False), target, 0.0)[1]

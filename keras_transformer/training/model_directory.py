@@ -1,0 +1,113 @@
+"""What a model directory says of its model: config.json, and the vocabulary beside it.
+
+config.json       configurations and the vocabulary's fingerprint, written before training
+vocabulary.*      the vocabulary, so that the directory alone can translate
+checkpoints/      see training/checkpoints.py
+tensorboard/      curves
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+from pathlib import Path
+
+from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.errors import InputError
+
+FORMAT_VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelDescription:
+    """Everything needed to build the model again and to feed it."""
+
+    preset: str
+    model: TransformerConfig
+    training: TrainingConfig
+    vocabulary: str  # file name in the directory
+    vocabulary_fingerprint: str  # sha256 of that file
+    max_length: int  # longest sentence in training, in ids with EOS
+
+    def differences(self, other: "ModelDescription") -> list[str]:
+        """Lists what differs, as "name: this value, not that value"."""
+        mine, others = _flat(self), _flat(other)
+        return [
+            f"{name}: {others[name]}, not {mine[name]}"
+            for name in mine
+            if mine[name] != others[name]
+        ]
+
+
+def create_or_check(
+    model_dir: str | Path, description: ModelDescription, vocabulary_file: str | Path
+) -> bool:
+    """Makes `model_dir` a directory for this model, or checks that it is one.
+
+    Args:
+        model_dir: may not exist yet.
+        description: of the model to be trained.
+        vocabulary_file: copied into a new directory.
+
+    Returns:
+        Whether the directory was there already.
+
+    Raises:
+        InputError: where the directory holds another model.
+    """
+    model_dir = Path(model_dir)
+    if (model_dir / "config.json").exists():
+        differences = read_description(model_dir).differences(description)
+        if differences:
+            raise InputError(
+                f"--model_dir must be new or hold the model asked for. Received: {model_dir}, "
+                f"which has {'; '.join(differences)}"
+            )
+        return True
+    if model_dir.exists() and not model_dir.is_dir():
+        raise InputError(f"--model_dir must be a directory. Received: {model_dir}, a file")
+    model_dir.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(vocabulary_file, model_dir / description.vocabulary)
+    content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
+    write_json(model_dir / "config.json", content)
+    return False
+
+
+def read_description(model_dir: str | Path) -> ModelDescription:
+    """Reads config.json.
+
+    Raises:
+        InputError: where there is none, or one that this version cannot read.
+    """
+    path = Path(model_dir) / "config.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"--model_dir must be a directory that bin/train.py made. Received: {model_dir}, "
+            "which has no config.json"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} must be readable JSON. Received: {error}") from None
+    version = content.pop("format_version", None) if isinstance(content, dict) else None
+    if version != FORMAT_VERSION:
+        raise InputError(f"{path}: format_version must be {FORMAT_VERSION}. Received: {version}")
+    try:
+        content["model"] = TransformerConfig(**content["model"])
+        content["training"] = TrainingConfig(**content["training"])
+        return ModelDescription(**content)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path} must be of this version. Received: {error}") from None
+
+
+def write_json(path: Path, content) -> None:
+    """Replaces `path` at once: a reader sees the old file or the new one, never a part."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _flat(description: ModelDescription) -> dict:
+    fields = dataclasses.asdict(description)
+    flat = {key: value for key, value in fields.items() if not isinstance(value, dict)}
+    return {**flat, **fields["model"], **fields["training"]}

@@ -1,0 +1,1 @@
+"""Text to batches: sources, tokenizers, record shards and tf.data stages."""

@@ -1,0 +1,149 @@
+"""German inflection: articles, adjectives, nouns, verbs, numbers and contractions.
+
+Every rule is a function of entries and features; no sentence structure is known here.
+"""
+
+from functools import cache
+
+from pipelines.grammar.entries import (
+    CASES,
+    DATIVE,
+    GENITIVE,
+    NOMINATIVE,
+    Adjective,
+    Determiner,
+    GermanVerb,
+    Noun,
+)
+from pipelines.grammar.words import GERMAN_NUMBERS, GERMAN_TENS
+
+PLURAL = "p"  # the plural has one set of endings for all genders
+_COLUMNS = ("m", "f", "n", PLURAL)
+
+
+def _endings(*rows: str) -> dict[tuple[str, str], str]:
+    """A table of cases (rows) by genders and plural (columns); "-" is no ending."""
+    return {
+        (case, column): form.removeprefix("-")
+        for case, row in zip(CASES, rows, strict=True)
+        for column, form in zip(_COLUMNS, row.split(), strict=True)
+    }
+
+
+ARTICLE_PATTERNS = {
+    "der": _endings("der die das die", "den die das die", "dem der dem den", "des der des der"),
+    "ein": _endings("- e - e", "en e - e", "em er em en", "es er es er"),
+    "dies": _endings("er e es e", "en e es e", "em er em en", "es er es er"),
+    "none": _endings(*["- - - -"] * 4),
+}
+ADJECTIVE_ENDINGS = {
+    "weak": _endings("e e e en", "en e e en", "en en en en", "en en en en"),
+    "mixed": _endings("er e es en", "en e es en", "en en en en", "en en en en"),
+    "strong": _endings("er e es e", "en e es e", "em er em en", "en er en er"),
+}
+_RELATIVE = _endings("der die das die", "den die das die", "dem der dem denen", "- - - -")
+_CONTRACTIONS = {
+    ("in", "dem"): "im",
+    ("an", "dem"): "am",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("von", "dem"): "vom",
+    ("in", "das"): "ins",
+    ("an", "das"): "ans",
+}
+# Verbs whose first person singular is their third: ich kann, ich mag, ich weiß.
+_PRETERITE_PRESENTS = ("können", "dürfen", "sollten", "müssen", "wollen", "mögen", "wissen")
+
+
+def agreement_column(gender: str, plural: bool) -> str:
+    """The column of the ending tables that a noun phrase belongs to."""
+    return PLURAL if plural else gender
+
+
+@cache
+def article(determiner: Determiner, case: str, column: str) -> str:
+    """The inflected determiner: den, einem, dieser, unserer; "" for none."""
+    ending = ARTICLE_PATTERNS[determiner.pattern][case, column]
+    return ending if determiner.pattern == "der" else determiner.german + ending
+
+
+@cache
+def attributive(adjective: Adjective, endings: str, case: str, column: str) -> str:
+    """The adjective before its noun: teures, dunkle, müden, rosa."""
+    if not adjective.stem:
+        return adjective.german
+    return adjective.stem + ADJECTIVE_ENDINGS[endings][case, column]
+
+
+@cache
+def decline(noun: Noun, case: str, plural: bool) -> str:
+    """The noun in its case: dem Studenten, des Hauses, den Kindern, den Autos."""
+    if plural:
+        dative_n = case == DATIVE and noun.german_plural[-1] not in "ns"
+        return noun.german_plural + ("n" if dative_n else "")
+    if noun.weak:
+        # the oblique singular of a weak noun looks like its plural
+        return noun.german if case == NOMINATIVE else noun.german_plural
+    return noun.genitive if case == GENITIVE else noun.german
+
+
+def relative_pronoun(case: str, column: str) -> str:
+    """der, die, das; the dative plural is denen."""
+    return _RELATIVE[case, column]
+
+
+def contract(preposition: str, phrase: str) -> str:
+    """Preposition and noun phrase, with "in dem" and its like drawn together.
+
+    Only an article contracts: "dem" as a relative pronoun must not be passed here.
+    """
+    first, _, rest = phrase.partition(" ")
+    contracted = _CONTRACTIONS.get((preposition, first))
+    return f"{contracted} {rest}" if contracted else f"{preposition} {phrase}"
+
+
+@cache
+def finite(verb: GermanVerb, tense: str, person: int, plural: bool) -> str:
+    """The finite form without a separable prefix, in the present or the past."""
+    if tense == "past":
+        return _plural_past(verb.past) if plural else verb.past
+    if plural:
+        return "sind" if verb.infinitive == "sein" else verb.infinitive
+    if person == 3 or verb.infinitive in _PRETERITE_PRESENTS:
+        return verb.present
+    return _first_person(verb.infinitive)
+
+
+def _plural_past(past: str) -> str:
+    return past + ("n" if past.endswith("e") else "en")
+
+
+def _first_person(infinitive: str) -> str:
+    if infinitive == "sein":
+        return "bin"
+    if infinitive.endswith("eln"):
+        return infinitive[:-3] + "le"  # ich lächle
+    return infinitive.removesuffix("n").removesuffix("e") + "e"
+
+
+def participle(verb: GermanVerb) -> str:
+    """angerufen, besucht, gegangen."""
+    return verb.prefix + verb.participle
+
+
+def zu_infinitive(verb: GermanVerb) -> str:
+    """anzurufen in one word, zu kaufen in two."""
+    return f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {verb.infinitive}"
+
+
+@cache
+def number_word(number: int) -> str:
+    """A cardinal from 2 to 99, units before tens: einundzwanzig."""
+    if number in GERMAN_NUMBERS:
+        return GERMAN_NUMBERS[number]
+    tens, units = divmod(number, 10)
+    unit = "ein" if units == 1 else GERMAN_NUMBERS.get(units, "")
+    if tens == 1:
+        # sechs and sieben are cut short: sechzehn, siebzehn
+        return {6: "sech", 7: "sieb"}.get(units, unit) + "zehn"
+    return (f"{unit}und" if unit else "") + GERMAN_TENS[tens]

@@ -1,0 +1,329 @@
+"""Where sentence pairs come from: parallel text files, a TFDS translation set, or the grammar.
+
+A source says how many pairs each split has and streams them, as often as it is asked to; only the
+grammar makes them up. Lines end at "\\n" or "\\r\\n" and nowhere else: U+2028, U+0085 and a lone
+"\\r" are characters of a sentence.
+"""
+
+import codecs
+import gzip
+import hashlib
+import itertools
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from absl import logging
+
+from keras_transformer.errors import InputError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_TFDS_SPLITS = ("train", "validation", "test")
+_TFDS_BATCH = 1024
+_GRAMMAR_EVALUATION_PAIRS = 1000
+_FINGERPRINT_PAIRS = 100
+
+Pair = tuple[str, str]
+
+
+class Source(Protocol):
+    """What preparation needs of a source.
+
+    Attributes:
+        languages: names of the source and target side.
+    """
+
+    languages: Pair
+
+    def settings(self) -> dict[str, Any]:
+        """Flag or property -> JSON value; equal settings mean equal pairs."""
+
+    def counts(self) -> dict[str, int]:
+        """Split -> number of pairs, "train" among them."""
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        """The pairs of one split, in order."""
+
+
+class FileSource:
+    """Sentence pairs of local files, plain or .gz, one sentence a line.
+
+    Args:
+        files: split -> (source files, target files), file by file parallel. "train" is required.
+
+    Raises:
+        InputError: for a missing or empty list or file, or lists of different lengths.
+    """
+
+    def __init__(self, files: dict[str, tuple[list[str], list[str]]]):
+        self._files = files
+        for split, sides in files.items():
+            for side, paths in zip(("source", "target"), sides, strict=True):
+                _check_files(_flag(split, side), paths)
+            if len(sides[0]) != len(sides[1]):
+                raise InputError(
+                    f"{_flag(split, 'source')} and {_flag(split, 'target')} must name as many "
+                    f"files each. Received: {len(sides[0])} and {len(sides[1])}"
+                )
+        self.languages = tuple(_language(paths) for paths in files["train"])
+
+    def settings(self) -> dict[str, Any]:
+        contents = {
+            _flag(split, side): ["sha256:" + _sha256(path)[:16] for path in paths]
+            for split, sides in self._files.items()
+            for side, paths in zip(("source", "target"), sides, strict=True)
+        }
+        return {"--dataset": "files", **contents}
+
+    def counts(self) -> dict[str, int]:
+        """Reads every file once, which also finds all that is wrong with them.
+
+        Raises:
+            InputError: for a file that is no UTF-8 text, or parallel files of unequal length.
+        """
+        return {split: self._count(split) for split in self._files}
+
+    def _count(self, split: str) -> int:
+        total = 0
+        for source, target in zip(*self._files[split], strict=True):
+            lines = [
+                sum(1 for _ in read_lines(path, _flag(split, side)))
+                for side, path in (("source", source), ("target", target))
+            ]
+            if lines[0] != lines[1]:
+                raise InputError(
+                    f"{_flag(split, 'source')} and {_flag(split, 'target')} must have as many "
+                    f"lines each. Received: {lines[0]} in {source}, {lines[1]} in {target}"
+                )
+            total += lines[0]
+        return total
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        for source, target in zip(*self._files[split], strict=True):
+            yield from zip(
+                read_lines(source, _flag(split, "source")),
+                read_lines(target, _flag(split, "target")),
+                strict=True,
+            )
+
+
+class TfdsSource:
+    """Sentence pairs of any TFDS data set with a Translation feature.
+
+    Args:
+        name: as TFDS writes it, e.g. "wmt14_translate/de-en".
+        source_language: a language of the data set.
+        target_language: another one.
+        data_dir: where the data set lies, or is downloaded to; None for TFDS's own default.
+
+    Raises:
+        InputError: for a name, configuration or language TFDS does not know, and for data that are
+            neither on disk nor downloadable.
+    """
+
+    def __init__(
+        self, name: str, source_language: str, target_language: str, data_dir: str | None = None
+    ):
+        self.languages = (source_language, target_language)
+        self._builder = _tfds_builder(name, data_dir)
+        _check_languages(name, self._builder.info.features, self.languages)
+        _ensure_prepared(name, self._builder)
+        splits = self._builder.info.splits
+        self._splits = [split for split in _TFDS_SPLITS if split in splits]
+        if "train" not in self._splits:
+            known = ", ".join(splits) or "none"
+            raise InputError(
+                f"--dataset=tfds:{name} must have a split train. Received: splits {known}"
+            )
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "--dataset": f"tfds:{self._builder.info.full_name}",
+            "--source_language": self.languages[0],
+            "--target_language": self.languages[1],
+            "the split sizes of --dataset": self.counts(),
+        }
+
+    def counts(self) -> dict[str, int]:
+        return {split: self._builder.info.splits[split].num_examples for split in self._splits}
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        dataset = self._builder.as_dataset(split=split, shuffle_files=False)
+        for batch in dataset.batch(_TFDS_BATCH).as_numpy_iterator():
+            sides = (batch[language].tolist() for language in self.languages)
+            for source, target in zip(*sides, strict=True):
+                yield _one_line(source), _one_line(target)
+
+
+class GrammarSource:
+    """English-German pairs of the embedded grammar.
+
+    Args:
+        train_pairs: size of the training split; the others have 1,000 pairs each.
+        seed: decides the sentences.
+    """
+
+    languages = ("en", "de")
+
+    def __init__(self, train_pairs: int, seed: int):
+        if train_pairs < 1:
+            raise InputError(f"--grammar_pairs must be at least 1. Received: {train_pairs}")
+        self._train_pairs = train_pairs
+        self._seed = seed
+
+    def settings(self) -> dict[str, Any]:
+        sample = (
+            "\t".join(pair)
+            for split in self.counts()
+            for pair in itertools.islice(self.pairs(split), _FINGERPRINT_PAIRS)
+        )
+        return {
+            "--dataset": "grammar",
+            "--grammar_pairs": self._train_pairs,
+            "the grammar's sentences": hashlib.sha256("\n".join(sample).encode()).hexdigest(),
+        }
+
+    def counts(self) -> dict[str, int]:
+        from pipelines import grammar
+
+        return {
+            split: self._train_pairs if split == "train" else _GRAMMAR_EVALUATION_PAIRS
+            for split in grammar.SPLITS
+        }
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        from pipelines import grammar
+
+        return grammar.sentence_pairs(split, self.counts()[split], self._seed)
+
+
+def _tfds_builder(name: str, data_dir: str | None):
+    import tensorflow_datasets as tfds
+
+    try:
+        return tfds.builder(name, data_dir=data_dir, try_gcs=False)
+    except tfds.core.registered.DatasetNotFoundError:
+        rule = "must be a data set that TFDS knows or that lies in --tfds_data_dir"
+    except Exception as error:  # TFDS raises many types, AssertionError among them
+        rule = f"must name a configuration and version that TFDS knows ({_brief(error)})"
+    raise InputError(f"--dataset {rule}. Received: tfds:{name}")
+
+
+def _check_languages(name: str, features, languages: Pair) -> None:
+    import tensorflow_datasets as tfds
+
+    # Translation is a FeaturesDict; a data set of one tensor has none.
+    features = dict(features) if isinstance(features, tfds.features.FeaturesDict) else {}
+    texts = [key for key, feature in features.items() if isinstance(feature, tfds.features.Text)]
+    if len(texts) < 2:
+        raise InputError(
+            "--dataset must be a translation set, with a Translation feature. "
+            f"Received: tfds:{name}, of features {', '.join(features)}"
+        )
+    for flag, language in zip(("source", "target"), languages, strict=True):
+        if language not in texts:
+            raise InputError(
+                f"--{flag}_language must be one of {', '.join(texts)} for tfds:{name}. "
+                f"Received: {language!r}"
+            )
+    if languages[0] == languages[1]:
+        raise InputError(
+            f"--target_language must differ from --source_language. Received: {languages[1]!r}"
+        )
+
+
+def _ensure_prepared(name: str, builder) -> None:
+    """Downloads a data set that is not on disk, or says how to get it there."""
+    if builder.is_prepared():
+        return
+    logging.info("downloading tfds:%s to %s", name, builder.data_dir)
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # TFDS lets through whatever its download and parsing raise
+        raise InputError(
+            f"--tfds_data_dir must hold tfds:{name} where it cannot be downloaded: on a machine "
+            f"with network run `tfds build {name}` and copy its ~/tensorflow_datasets here. "
+            f"Received: {builder.data_dir}, without it ({_brief(error)})"
+        ) from error
+
+
+def _brief(error: Exception) -> str:
+    """The type and first line of an error."""
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
+
+
+def read_lines(path: str, flag: str) -> Iterator[str]:
+    """Streams the lines of a UTF-8 text file, plain or .gz, without their ends.
+
+    A byte-order mark at the beginning is left out.
+
+    Raises:
+        InputError: naming `flag`, the file and the line, for what is no such text.
+    """
+    number = 0
+    try:
+        with _open(path, flag) as file:
+            for number, line in enumerate(file, start=1):
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                if b"\0" in line:
+                    raise InputError(
+                        f"{flag} must be text. Received: {path}:{number}, which holds a NUL byte"
+                    )
+                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{flag} must be UTF-8 text. Received: {path}:{number}, which holds byte "
+            f"0x{error.object[error.start]:02x} at position {error.start}"
+        ) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f"{flag} must be a whole gzip file. Received: {path}, broken after line {number} "
+            f"({error})"
+        ) from None
+    if not number:
+        raise InputError(f"{flag} must not be empty. Received: {path}")
+
+
+def _open(path: str, flag: str):
+    with open(path, "rb") as file:
+        compressed = file.read(2) == _GZIP_MAGIC
+    if path.endswith(".gz"):
+        return gzip.open(path, "rb")
+    if compressed:
+        raise InputError(f"{flag} must end in .gz if it is compressed. Received: {path}")
+    return open(path, "rb")
+
+
+def _check_files(flag: str, paths: list[str]) -> None:
+    if not paths:
+        raise InputError(f"{flag} must name at least one file. Received: none")
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                if not file.read(1):
+                    raise InputError(f"{flag} must not be empty. Received: {path}")
+        except OSError as error:
+            raise InputError(
+                f"{flag} must be a readable file. Received: {path} ({error.strerror})"
+            ) from None
+
+
+def _flag(split: str, side: str) -> str:
+    return f"--{split}_{side}"
+
+
+def _language(paths: list[str]) -> str:
+    """Guesses a side's language from a name such as train.de.gz, for the record only."""
+    return Path(paths[0].removesuffix(".gz")).suffix.removeprefix(".")
+
+
+def _sha256(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _one_line(text: bytes) -> str:
+    """A TFDS sentence as a line: a line break inside it would break the files of plain text."""
+    return " ".join(text.decode("utf-8", errors="replace").split("\n"))

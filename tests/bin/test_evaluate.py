@@ -1,0 +1,72 @@
+import pytest
+
+
+@pytest.fixture(scope="module")
+def evaluated(run_program, prepared, untrained, tmp_path_factory):
+    output = tmp_path_factory.mktemp("output") / "translations.txt"
+    arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", f"--output={output}"]
+    return run_program("evaluate", *arguments, "--beam_size=2"), output
+
+
+def test_result(evaluated, prepared):
+    done, output = evaluated
+    assert done.code == 0
+    result = done.result
+    assert result["sentences"] == 5
+    assert result["checkpoint"] == "step-00000020"
+    assert result["step"] == 20
+    assert 0 <= result["bleu"] < 100
+    assert 0 <= result["chrf"] < 100
+    assert "|tok:13a|" in result["signature"]
+    assert result["seconds"] > 0
+    assert result["truncated"] == 1
+    translations = output.read_text(encoding="utf-8").split("\n")
+    assert len(translations) == 5 + 1
+    assert translations[3] == ""
+
+    from keras_transformer.evaluation.translation import translation_scores
+    from pipelines.translation import split_text
+
+    wanted = translation_scores(translations[:5], split_text(prepared, "test")[1])
+    assert {name: result[name] for name in wanted} == wanted
+
+
+def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
+    from keras_transformer.evaluation.perplexity import perplexity
+    from keras_transformer.training.checkpoints import restore_model
+    from pipelines.translation import evaluation_batches
+
+    done, _ = evaluated
+    model, _ = restore_model(untrained)
+    wanted = perplexity(model, evaluation_batches(prepared, "test", 4096))
+    assert done.result["tokens"] == wanted["tokens"]
+    assert done.result["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-4)
+
+
+def test_data_of_another_vocabulary(run_program, prepared, untrained, tmp_path):
+    import json
+    import shutil
+
+    other = shutil.copytree(prepared, tmp_path / "other")
+    metadata = json.loads((other / "metadata.json").read_text())
+    (other / "metadata.json").write_text(json.dumps({**metadata, "fingerprint": "0" * 64}))
+    done = run_program("evaluate", f"--model_dir={untrained}", f"--data_dir={other}")
+    assert done.code == 1
+    assert "--data_dir must have the vocabulary of --model_dir" in done.errors
+
+
+def test_unknown_split(run_program, prepared, untrained):
+    arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", "--split=dev"]
+    done = run_program("evaluate", *arguments)
+    assert done.code == 1
+    assert "--split must be one of train, test" in done.errors
+    assert "Received: dev" in done.errors
+
+
+@pytest.mark.parametrize("flag", ["--beam_size=0", "--alpha=-1", "--limit=0", "--tokenize=moses"])
+def test_bad_flags(run_program, flag):
+    done = run_program("evaluate", "--model_dir=m", "--data_dir=d", flag)
+    assert done.code == 1
+    name, value = flag.removeprefix("--").split("=")
+    assert name in done.errors.splitlines()[-1]
+    assert value in done.errors.splitlines()[-1]

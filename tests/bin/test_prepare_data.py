@@ -1,0 +1,76 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def text(tmp_path):
+    for name, line in (("en", "the dog sees the cat"), ("de", "der Hund sieht die Katze")):
+        (tmp_path / f"train.{name}").write_text(f"{line}\n" * 30)
+    return {
+        "train_source": str(tmp_path / "train.en"),
+        "train_target": str(tmp_path / "train.de"),
+        "data_dir": str(tmp_path / "data"),
+    }
+
+
+def flags(**values):
+    return [f"--{name}={value}" for name, value in values.items()]
+
+
+def test_files_to_a_data_set_and_again(run_program, text, tmp_path):
+    arguments = flags(dataset="files", vocab_size=280, max_length=20, **text)
+    first = run_program("prepare_data", *arguments)
+    assert first.code == 0, first.errors
+    assert first.output.count("\n") == 1  # all but the result goes to stderr
+    assert first.result["pairs"] == {"train": 30} and first.result["vocab_size"] == 280
+    assert json.loads((tmp_path / "data" / "metadata.json").read_text())["max_length"] == 20
+    again = run_program("prepare_data", *arguments)
+    assert again.code == 0 and again.result["up_to_date"] and again.result["pairs"] == {"train": 30}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset=files"], "--train_source must be given with --dataset=files"),
+        (
+            ["--dataset=files", "--train_source=no.en", "--train_target=no.de"],
+            "--train_source must be a readable file. Received: no.en (No such file or directory)",
+        ),
+        (
+            ["--dataset=files", "--train_source=a", "--train_target=b", "--test_source=c"],
+            "--test_target must be given with --dataset=files",
+        ),
+        (
+            ["--dataset=files", "--grammar_pairs=9"],
+            "--grammar_pairs must not be given with --dataset=files. Received: 9",
+        ),
+        (
+            ["--dataset=grammar", "--train_source=a"],
+            "--train_source must not be given with --dataset=grammar",
+        ),
+        (["--dataset=grammar", "--grammar_pairs=0"], "--grammar_pairs must be at least 1"),
+        (
+            ["--dataset=tfds:x", "--target_language=de"],
+            "--source_language must be given with --dataset=tfds:x",
+        ),
+        (["--dataset=wmt"], "--dataset must be files, grammar or tfds:NAME. Received: wmt"),
+        (["--dataset=files", "--tokenizer=words"], "--tokenizer"),
+        (["--dataset=files", "--max_length=1"], "--max_length must be at least 2"),
+        (["--dataset=files", "--vocab_size=ten"], "--vocab_size"),
+        ([], "--dataset"),
+    ],
+)
+def test_wrong_flags_end_in_one_line(run_program, tmp_path, arguments, message):
+    done = run_program("prepare_data", f"--data_dir={tmp_path / 'data'}", *arguments, cwd=tmp_path)
+    assert done.code == 1 and not done.output
+    (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
+    assert message in line
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_default_vocabulary_size_is_no_exception(run_program, text):
+    done = run_program("prepare_data", *flags(dataset="files", **text))
+    assert done.code == 1
+    assert "error: --vocab_size must be at most " in done.errors
+    assert "Received: 37000" in done.errors

@@ -1,0 +1,82 @@
+import json
+
+import pytest
+
+LINES = ["the cat", "", "a dog ran", "😀 Ω", "x" * 500, "\u2028 \x07 odd"]
+
+
+@pytest.fixture(scope="module")
+def lines_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("input") / "lines.txt"
+    path.write_bytes("\r\n".join(LINES).encode())
+    return path
+
+
+@pytest.fixture(scope="module")
+def wanted(untrained):
+    from keras_transformer.decoding.translator import restore_translator
+    from pipelines.subwords import Subwords
+
+    translator, _ = restore_translator(untrained, Subwords.load(untrained), "latest", 2, 0.6)
+    return translator.translate(LINES)
+
+
+def one_line(text):
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+def test_file_to_file(run_program, untrained, lines_file, wanted, tmp_path):
+    output = tmp_path / "out.txt"
+    arguments = [f"--model_dir={untrained}", f"--input={lines_file}", f"--output={output}"]
+    done = run_program("translate", *arguments, "--beam_size=2")
+    assert done.code == 0
+    assert done.result["lines"] == 6
+    assert done.result["truncated"] == 1
+    assert done.result["checkpoint"] == "step-00000020"
+    assert done.result["output"] == str(output)
+    answers = output.read_bytes().decode("utf-8").split("\n")
+    assert answers == [*(one_line(best[0].text) for best in wanted), ""]
+
+
+def test_stream_n_best_with_scores(run_program, untrained, wanted):
+    arguments = [f"--model_dir={untrained}", "--beam_size=2", "--n_best=2", "--scores"]
+    done = run_program("translate", *arguments, stdin="\n".join(LINES).encode())
+    assert done.code == 0
+    rows = [row.split("\t", 2) for row in done.output.removesuffix("\n").split("\n")]
+    flat = [(i, answer) for i, best in enumerate(wanted, start=1) for answer in best]
+    assert [(row[0], row[2]) for row in rows] == [(str(i), one_line(t)) for i, (t, _) in flat]
+    assert [float(row[1]) for row in rows] == pytest.approx([s for _, (_, s) in flat], abs=1e-3)
+    summary = json.loads(done.errors.splitlines()[-1])
+    assert (summary["lines"], summary["output"]) == (6, "-")
+
+
+def test_invalid_line_of_a_stream(run_program, untrained):
+    done = run_program("translate", f"--model_dir={untrained}", stdin=b"the cat\n\n\xff\n")
+    assert done.code == 1
+    assert done.output.count("\n") == 2
+    assert done.errors.splitlines()[-1].startswith(
+        "error: stdin:3 must be UTF-8. Received: byte 0xff"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "exactly one of --model_dir and --saved_model must be given. Received: neither"),
+        (
+            ["--model_dir=a", "--saved_model=b"],
+            "Received: model_dir and saved_model",
+        ),
+        (["--saved_model=b", "--alpha=1"], "--alpha is fixed in an export"),
+        (["--model_dir=absent"], "--model_dir must be a directory that bin/train.py made"),
+        (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
+        (["--model_dir=a", "--n_best=5"], "--n_best must not exceed the 4 beams. Received: 5"),
+        (["--model_dir=a", "--input=absent"], "--input must be a file that can be read"),
+        (["--model_dir=a", "--output=absent/out"], "--output must be a file in a directory"),
+    ],
+)
+def test_bad_flags(run_program, tmp_path, arguments, message):
+    done = run_program("translate", *arguments, cwd=tmp_path)
+    assert done.code == 1
+    assert message in done.errors.splitlines()[-1]
+    assert done.output == ""

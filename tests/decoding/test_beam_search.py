@@ -1,0 +1,349 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.decoding.beam_search import (
+    Alive,
+    BeamSearchConfig,
+    Finished,
+    beam_search,
+    can_improve,
+    log_sum_exp,
+    reorder,
+    with_column,
+)
+from keras_transformer.errors import InputError
+
+PAD, BOS, EOS = 0, 1, 2
+
+
+def random_tables(seed, sentences, vocab, length, scale=2.0):
+    """Logits after every prefix: [sentences, prefixes, vocab], a prefix being a number (`code`)."""
+    prefixes = (vocab + 1) ** length
+    return np.random.default_rng(seed).normal(0, scale, (sentences, prefixes, vocab)).astype("f4")
+
+
+def code(prefix, vocab):
+    """Numbers the prefixes: digits token + 1 in base vocab + 1, so that lengths differ too."""
+    number = 0
+    for token in prefix:
+        number = number * (vocab + 1) + token + 1
+    return number
+
+
+def table_search(tables, max_lengths, config):
+    """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
+    vocab = tables.shape[-1]
+
+    def step_fn(ids, cache, position):
+        tokens = tf.concat([cache, ids[:, :, None]], axis=2)  # [B, K, 1 + position]
+        powers = (vocab + 1) ** tf.range(position - 1, -1, -1)
+        prefix_code = tf.reduce_sum((tokens[:, :, 1:] + 1) * powers, axis=-1)
+        return tf.gather(tables, prefix_code, batch_dims=1), tokens
+
+    @tf.function
+    def search(tables, max_lengths):
+        del tables
+        empty = tf.zeros([tf.shape(max_lengths)[0], config.beam_size, 0], tf.int32)
+        return beam_search(step_fn, empty, max_lengths, config)
+
+    tables = tf.constant(tables)
+    return [part.numpy() for part in search(tables, tf.constant(max_lengths, tf.int32))]
+
+
+def log_softmax(logits):
+    logits = np.asarray(logits, np.float64)
+    return logits - np.log(np.sum(np.exp(logits)))
+
+
+def log_prob(table, sequence):
+    vocab = table.shape[-1]
+    return sum(
+        log_softmax(table[code(sequence[:i], vocab)])[token] for i, token in enumerate(sequence)
+    )
+
+
+def penalty(length, alpha):
+    return ((5 + length) / 6) ** alpha
+
+
+def every_hypothesis(table, max_length, alpha):
+    """All sequences that end in their only EOS: (score, sequence), best first."""
+    others = [token for token in range(table.shape[-1]) if token != EOS]
+    found = []
+    for length in range(1, max_length + 1):
+        for prefix in itertools.product(others, repeat=length - 1):
+            sequence = (*prefix, EOS)
+            found.append((log_prob(table, sequence) / penalty(length, alpha), sequence))
+    return sorted(found, reverse=True)
+
+
+def listed(result, sentence):
+    """The hypotheses of one sentence that exist: [(score, sequence)]."""
+    ids, lengths, scores, _ = result
+    kept = [k for k in range(len(scores[sentence])) if scores[sentence, k] > -math.inf]
+    for k in range(len(scores[sentence])):
+        assert np.all(ids[sentence, k, lengths[sentence, k] :] == PAD)
+    return [
+        (scores[sentence, k], tuple(ids[sentence, k, : lengths[sentence, k]].tolist()))
+        for k in kept
+    ]
+
+
+def assert_same_list(got, wanted):
+    assert [sequence for _, sequence in got] == [sequence for _, sequence in wanted]
+    np.testing.assert_allclose([s for s, _ in got], [s for s, _ in wanted], rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("seed", "vocab", "length", "alpha"),
+    [
+        (0, 3, 6, 0.6),
+        (1, 4, 4, 0.0),
+        (2, 5, 4, 1.7),
+        (3, 4, 5, 0.3),
+        (4, 3, 1, 0.6),
+        (5, 5, 3, 6.0),
+    ],
+)
+def test_exhaustive_beam_is_brute_force(seed, vocab, length, alpha):
+    tables = random_tables(seed, 2, vocab, length)
+    beams = max(2, (vocab - 1) ** (length - 1) * vocab // 2 + 1)
+    result = table_search(tables, [length, length], BeamSearchConfig(beams, alpha))
+    for sentence in range(2):
+        wanted = every_hypothesis(tables[sentence], length, alpha)[:beams]
+        assert_same_list(listed(result, sentence), wanted)
+
+
+def reference_search(table, max_length, config):
+    """The same search as nested lists, without early stop: [(score, sequence)], best first."""
+    alive, finished = [(0.0, ())], []
+    for length in range(1, max_length + 1):
+        candidates = []
+        for total, prefix in alive:
+            log_probs = log_softmax(table[code(prefix, table.shape[-1])])
+            candidates += [(total + p, (*prefix, token)) for token, p in enumerate(log_probs)]
+        candidates = sorted(candidates, reverse=True)[: 2 * config.beam_size]
+        candidates = [(p, s) for p, s in candidates if p > -math.inf]
+        ended = [(p, s) for p, s in candidates if s[-1] == config.eos_id]
+        finished += [(p / penalty(length, config.alpha), s) for p, s in ended]
+        alive = [(p, s) for p, s in candidates if s[-1] != config.eos_id][: config.beam_size]
+    if not finished:
+        finished = [(p / penalty(max_length, config.alpha), s) for p, s in alive]
+    return sorted(finished, reverse=True)[: config.beam_size]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("beam_size", [2, 3, 5])
+def test_narrow_beam_is_the_plain_search_without_early_stop(beam_size, alpha):
+    config = BeamSearchConfig(beam_size, alpha)
+    tables = random_tables(beam_size, 8, 4, 6, scale=3.0)
+    max_lengths = [6, 1, 2, 6, 5, 6, 4, 3]
+    result = table_search(tables, max_lengths, config)
+    for sentence, max_length in enumerate(max_lengths):
+        wanted = reference_search(tables[sentence], max_length, config)
+        assert_same_list(listed(result, sentence), wanted)
+
+
+def test_log_probs_are_those_of_the_sequences():
+    tables = random_tables(7, 3, 4, 4)
+    ids, lengths, scores, log_probs = table_search(tables, [4, 4, 4], BeamSearchConfig(3, 0.6))
+    for sentence in range(3):
+        for k in range(3):
+            if scores[sentence, k] == -math.inf:
+                continue
+            length = lengths[sentence, k]
+            wanted = log_prob(tables[sentence], ids[sentence, k, :length])
+            assert log_probs[sentence, k] == pytest.approx(wanted, abs=1e-4)
+            assert scores[sentence, k] == pytest.approx(wanted / penalty(length, 0.6), abs=1e-4)
+
+
+# A lattice of two words, a (3) and b (4). Probabilities on the edges:
+#
+#            0.4         0.9
+#     BOS ---------> a ---------> EOS        a EOS     0.36
+#      |                                     b b EOS   0.6 * 0.7 * 0.8 = 0.336
+#      | 0.6         0.7          0.8        b EOS     0.6 * 0.3       = 0.18
+#      +-----> b ---------> b' ------> EOS
+#              | 0.3                         greedy takes b, then b': 0.336
+#              +-----> EOS
+#
+# Log-probabilities: a EOS -1.0217, b b EOS -1.0906. Penalised with alpha = 1, lp(2) = 7/6 and
+# lp(3) = 8/6: a EOS -0.8757, b b EOS -0.8180: the longer one wins.
+A, B = 3, 4
+
+
+def drawn_lattice():
+    probabilities = np.full([6**3, 5], 1e-9, "f4")
+    probabilities[code((), 5), [A, B]] = [0.4, 0.6]
+    probabilities[code((A,), 5), [EOS, A]] = [0.9, 0.1]
+    probabilities[code((B,), 5), [EOS, B]] = [0.3, 0.7]
+    probabilities[code((B, B), 5), [EOS, A]] = [0.8, 0.2]
+    return np.log(probabilities)[None]
+
+
+def test_drawn_lattice_by_log_probability():
+    result = table_search(drawn_lattice(), [3], BeamSearchConfig(2, alpha=0.0))
+    assert_same_list(
+        listed(result, 0), [(math.log(0.36), (A, EOS)), (math.log(0.336), (B, B, EOS))]
+    )
+
+
+def test_drawn_lattice_with_penalty():
+    result = table_search(drawn_lattice(), [3], BeamSearchConfig(2, alpha=1.0))
+    assert_same_list(listed(result, 0), [(-0.81798, (B, B, EOS)), (-0.87571, (A, EOS))])
+
+
+def test_drawn_lattice_greedy():
+    result = table_search(drawn_lattice(), [3], BeamSearchConfig(1, alpha=1.0))
+    assert_same_list(listed(result, 0), [(-0.81798, (B, B, EOS))])
+
+
+def test_one_beam_is_greedy():
+    tables = random_tables(11, 16, 5, 6, scale=1.0)
+    ids, lengths, scores, _ = table_search(tables, [6] * 16, BeamSearchConfig(1, 0.6))
+    for sentence, table in enumerate(tables):
+        wanted = []
+        while len(wanted) < 6 and EOS not in wanted:
+            wanted.append(int(np.argmax(table[code(wanted, 5)])))
+        assert ids[sentence, 0, : lengths[sentence, 0]].tolist() == wanted
+        score = log_prob(table, wanted) / penalty(len(wanted), 0.6)
+        assert scores[sentence, 0] == pytest.approx(score, abs=1e-4)
+    assert len(set(lengths[:, 0])) > 1, "sentences end at different steps"
+
+
+@pytest.mark.parametrize(("alpha", "wanted"), [(0.0, [0, 1]), (0.6, [0, 1, 2, 3])])
+def test_early_stop_leaves_steps_out(alpha, wanted):
+    # EOS has probability 0.98 after every prefix, so that EOS and A EOS finish at once. The worse
+    # scores log(0.009 * 0.98) / lp(2): -4.73 with alpha 0, -4.31 with 0.6. After t steps the best
+    # alive scores at most t log(0.009) / lp(50): -4.71 t, or -1.25 t.
+    steps = []
+    logits = tf.math.log([0.001, 0.001, 0.98, 0.009, 0.009])
+
+    def step_fn(ids, cache, position):
+        steps.append(int(position))
+        return tf.broadcast_to(logits, [1, 2, 5]), cache
+
+    result = beam_search(step_fn, (), [50], BeamSearchConfig(2, alpha))
+    assert steps == wanted
+    assert result.ids.numpy()[0].tolist() == [[EOS, PAD], [A, EOS]]
+
+
+def test_bound_is_of_the_best_alive_at_the_maximum_length():
+    # lp(7) = 2^alpha: the alive hypothesis may reach -3 / 2 = -1.5 with alpha 1, and stay at -3
+    # with alpha 0. The worst of the finished decides.
+    alive = Alive(tf.zeros([4, 2, 7], tf.int32), tf.constant([[-3.0, -9.0]] * 4))
+    scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
+    finished = Finished(alive.ids, tf.ones([4, 2], tf.int32), scores, scores)
+    config = BeamSearchConfig(2, 1.0)
+    assert can_improve(alive, finished, tf.fill([4], 7), config).numpy().tolist() == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    config = BeamSearchConfig(2, 0.0)
+    assert can_improve(alive, finished, tf.fill([4], 7), config).numpy().tolist() == [
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_nothing_finishes(beam_size):
+    # EOS is impossible: the best sequences of 3 tokens come back, normalised, without EOS.
+    tables = random_tables(13, 1, 5, 4)
+    tables[:, :, EOS] = -np.inf
+    config = BeamSearchConfig(beam_size, 0.6)
+    got = listed(table_search(tables, [3], config), 0)
+    table = tables[0]
+    sequences = [s for s in itertools.product(range(5), repeat=3) if EOS not in s]
+    with np.errstate(divide="ignore"):
+        best = sorted(((log_prob(table, s) / penalty(3, 0.6), s) for s in sequences), reverse=True)
+    assert len(got) == beam_size
+    if beam_size == 3:
+        assert_same_list(got, reference_search(table, 3, config))
+    assert got[0][0] <= best[0][0] + 1e-5
+    assert all(len(sequence) == 3 for _, sequence in got)
+
+
+def test_fewer_hypotheses_than_beams():
+    # One token and EOS: two hypotheses within two tokens, however many beams.
+    tables = random_tables(17, 1, 4, 3)
+    tables[:, :, [PAD, BOS]] = -np.inf
+    ids, lengths, scores, _ = table_search(tables, [2], BeamSearchConfig(4, 0.6))
+    assert sorted(map(tuple, ids[0, :2].tolist())) == [(EOS, PAD), (A, EOS)]
+    assert scores[0, 2:].tolist() == [-math.inf, -math.inf]
+    assert lengths[0, 2:].tolist() == [0, 0]
+    assert ids[0, 2:].tolist() == [[PAD, PAD], [PAD, PAD]]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_result_does_not_depend_on_the_batch(beam_size):
+    config = BeamSearchConfig(beam_size, 0.6)
+    tables = random_tables(19, 12, 5, 5)
+    max_lengths = [5, 2, 4, 0, 5, 1, 3, 5, 5, 2, 4, 5]
+    together = table_search(tables, max_lengths, config)
+    for sentence, max_length in enumerate(max_lengths):
+        alone = table_search(tables[sentence : sentence + 1], [max_length], config)
+        assert_same_list(listed(alone, 0), listed(together, sentence))
+
+
+def test_maximum_length_of_zero_gives_the_empty_hypothesis():
+    ids, lengths, scores, _ = table_search(random_tables(0, 2, 4, 1), [0, 0], BeamSearchConfig(2))
+    assert ids.shape == (2, 2, 0)
+    assert lengths.tolist() == [[0, 0], [0, 0]]
+    assert scores.tolist() == [[0.0, -math.inf]] * 2
+
+
+def test_empty_batch():
+    ids, lengths, scores, _ = table_search(random_tables(0, 0, 4, 2), [], BeamSearchConfig(3))
+    assert ids.shape == (0, 3, 0)
+    assert lengths.shape == scores.shape == (0, 3)
+
+
+def test_special_ids_are_parameters():
+    # The drawn lattice with EOS and A exchanged.
+    exchanged = drawn_lattice()
+    exchanged[..., [EOS, A]] = exchanged[..., [A, EOS]]
+    permuted = exchanged.copy()
+    permuted[:, code((EOS,), 5)] = exchanged[:, code((A,), 5)]
+    config = BeamSearchConfig(2, 0.0, bos_id=0, eos_id=A, pad_id=1)
+    ids = table_search(permuted, [3], config)[0]
+    assert ids[0].tolist() == [[EOS, A, 1], [B, B, A]]
+
+
+def test_log_sum_exp_of_large_logits():
+    logits = tf.constant([[[1000.0, 1000.0, -1000.0]]])
+    wanted = 1000 + math.log(2)
+    assert float(log_sum_exp(logits, tf.constant([[[1000.0]]]))[0, 0, 0]) == pytest.approx(wanted)
+
+
+def test_with_column():
+    ids = tf.constant([[[5, 6, 0], [7, 8, 0]]])
+    got = with_column(ids, tf.constant(1), tf.constant([[3, 4]]))
+    assert got.numpy().tolist() == [[[5, 3, 0], [7, 4, 0]]]
+
+
+def test_reorder_moves_beams_within_their_sentence():
+    cache = [(tf.constant([[[1], [2]], [[3], [4]]]), tf.constant([[1.0, 2.0], [3.0, 4.0]]))]
+    [(first, second)] = reorder(cache, tf.constant([[1, 1], [1, 0]]))
+    assert first.numpy().tolist() == [[[2], [2]], [[4], [3]]]
+    assert second.numpy().tolist() == [[2.0, 2.0], [4.0, 3.0]]
+
+
+@pytest.mark.parametrize("beam_size", [0, -1])
+def test_beam_size_is_checked(beam_size):
+    with pytest.raises(InputError, match=f"--beam_size must be at least 1. Received: {beam_size}"):
+        BeamSearchConfig(beam_size)
+
+
+@pytest.mark.parametrize("alpha", [-0.1, math.nan, math.inf])
+def test_alpha_is_checked(alpha):
+    with pytest.raises(InputError, match=f"--alpha must be a number of at least 0. .*: {alpha}"):
+        BeamSearchConfig(4, alpha)

@@ -1,0 +1,129 @@
+import io
+import re
+import types
+
+import pytest
+
+from keras_transformer.decoding import lines
+from keras_transformer.decoding.lines import LinesConfig, translate_lines, write_lines
+from keras_transformer.decoding.translator import Translation
+from keras_transformer.errors import InputError
+
+
+class Shouter:
+    """Answers every sentence in capitals, then with itself reversed."""
+
+    def __init__(self):
+        self.truncated = 0
+        self.calls = []
+
+    def translate(self, sentences):
+        self.calls.append(list(sentences))
+        return [[Translation(s.upper(), -0.5), Translation(s[::-1], -1.25)] for s in sentences]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Translates bytes to bytes, from file to file or from stdin to stdout."""
+
+    def translate(content, streams=False, **settings):
+        translator = Shouter()
+        if streams:
+            stdout = types.SimpleNamespace(buffer=io.BytesIO())
+            monkeypatch.setattr(
+                lines.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content))
+            )
+            monkeypatch.setattr(lines.sys, "stdout", stdout)
+            config = LinesConfig(**settings)
+        else:
+            (tmp_path / "in.txt").write_bytes(content)
+            config = LinesConfig(str(tmp_path / "in.txt"), str(tmp_path / "out.txt"), **settings)
+        try:
+            result, error = translate_lines(translator, config), None
+        except InputError as raised:
+            result, error = None, str(raised)
+        out = tmp_path / "out.txt"
+        output = stdout.buffer.getvalue() if streams else out.exists() and out.read_bytes()
+        return types.SimpleNamespace(
+            result=result, error=error, output=output, calls=translator.calls
+        )
+
+    return translate
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    ("content", "output"),
+    [
+        (b"", b""),
+        (b"a\nb\n", b"A\nB\n"),
+        (b"a\n\nb", b"A\n\nB\n"),
+        (b"\xef\xbb\xbfa\r\nb\r\n", b"A\nB\n"),
+        ("a\u2028b\x0b\x0cc\x85\n".encode(), "A\u2028B\x0b\x0cC\x85\n".encode()),
+        (b"a\rb\n", b"A B\n"),
+    ],
+)
+def test_line_for_line(run, streams, content, output):
+    done = run(content, streams)
+    assert done.output == output
+    assert done.result["lines"] == output.count(b"\n")
+
+
+def test_columns(run):
+    assert run(b"ab\nc\n", scores=True).output == b"-0.500000\tAB\n-0.500000\tC\n"
+    assert run(b"ab\nc\n", n_best=2).output == b"1\tAB\n1\tba\n2\tC\n2\tc\n"
+    both = run(b"ab\nc\n", n_best=2, scores=True).output
+    assert both.splitlines()[1:3] == [b"1\t-1.250000\tba", b"2\t-0.500000\tC"]
+
+
+def test_chunks_bound_what_is_held(run, monkeypatch):
+    monkeypatch.setattr(lines, "CHUNK_LINES", 2)
+    done = run(b"a\nb\nc\nd\ne\n")
+    assert done.calls == [["a", "b"], ["c", "d"], ["e"]]
+    assert done.output == b"A\nB\nC\nD\nE\n"
+    assert run(b"a\nb\nc\n", n_best=2).output.startswith(b"1\tA\n1\ta\n2\tB\n2\tb\n3\tC\n")
+
+
+def test_lines_before_an_invalid_one_are_answered(run):
+    done = run(b"a\nb\n\xffc\nd\n", streams=True)
+    assert done.output == b"A\nB\n"
+    assert done.error == "stdin:3 must be UTF-8. Received: byte 0xff at column 1"
+
+
+def test_output_file_is_whole_or_absent(run, tmp_path):
+    done = run(b"a\nb\xc3\n")
+    assert re.fullmatch(r".*in\.txt:2 must be UTF-8. Received: byte 0xc3 at column 2", done.error)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_closed_reader_is_an_input_error(monkeypatch):
+    class Closed(io.BytesIO):
+        def write(self, content):
+            raise BrokenPipeError
+
+    redirected = []
+    monkeypatch.setattr(lines.os, "dup2", lambda *files: redirected.append(files))
+    monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"a\n")))
+    stdout = types.SimpleNamespace(buffer=Closed(), fileno=lambda: 1)
+    monkeypatch.setattr(lines.sys, "stdout", stdout)
+    with pytest.raises(InputError, match=r"--output must stay open\. Received: a reader"):
+        translate_lines(Shouter(), LinesConfig())
+    assert len(redirected) == 1
+
+
+def test_write_lines_holds_a_line_a_text(tmp_path):
+    write_lines(str(tmp_path / "out"), ["a\nb", "", "ü\r\n"])
+    assert (tmp_path / "out").read_bytes() == "a b\n\nü  \n".encode()
+
+
+def test_settings_are_checked(tmp_path):
+    with pytest.raises(InputError, match=r"--n_best must be at least 1. Received: 0"):
+        LinesConfig(n_best=0)
+    with pytest.raises(InputError, match=r"--input must be a file that can be read. .*absent"):
+        LinesConfig(input=str(tmp_path / "absent"))
+    with pytest.raises(InputError, match=r"--input must be a file that can be read"):
+        LinesConfig(input=str(tmp_path))
+    with pytest.raises(InputError, match=r"--output must be a file in a directory .*absent/out"):
+        LinesConfig(output=str(tmp_path / "absent" / "out"))
+    with pytest.raises(InputError, match=r"--output must be a file"):
+        LinesConfig(output=str(tmp_path))

@@ -1,0 +1,112 @@
+import logging
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.config import EOS_ID
+from keras_transformer.decoding.inference import DecodingConfig, search_ids, target_log_probs
+from keras_transformer.decoding.translator import Translator, length_batches, translations
+from keras_transformer.errors import InputError
+
+
+@pytest.fixture
+def translator_of(characters):
+    def make(model, **settings):
+        return Translator(model, characters, DecodingConfig(**{"extra_length": 5} | settings))
+
+    return make
+
+
+def assert_same_answer(got, wanted):
+    """Sums of another batch are rounded otherwise."""
+    assert [text for text, _ in got] == [text for text, _ in wanted]
+    np.testing.assert_allclose([s for _, s in got], [s for _, s in wanted], rtol=1e-3)
+
+
+def test_every_line_gets_an_answer(translator_of, model, caplog):
+    lines = [
+        "",
+        "hello",
+        "   ",
+        "😀 ok",
+        "x" * 10_000,
+        "a\x00\x07b",
+        "Здравствуй 你好",
+        "\n",
+        "\ud800",
+    ]
+    translator = translator_of(model, beam_size=2, max_source_length=20)
+    with caplog.at_level(logging.WARNING):
+        answers = translator.translate(lines)
+    assert len(answers) == len(lines)
+    assert all(1 <= len(answer) <= 2 for answer in answers)
+    for blank in (0, 2, 7):
+        assert answers[blank] == [("", 0.0)]
+    assert all(answers[i][0].score < 0 for i in (1, 3, 4, 5, 6, 8))
+    assert translator.truncated == 1
+    assert "1 of 9 source sentences have more than 20 subwords and were cut" in caplog.text
+    # The long line is answered as what was left of it.
+    assert_same_answer(answers[4], translator.translate(["x" * 19])[0])
+
+
+def test_results_are_in_input_order_whatever_the_batches(translator_of, model):
+    lines = ["bb", "a", "dddd", "", "ccc", "a", "eeeee"]
+    one = translator_of(model, batch_tokens=1)
+    all_together = translator_of(model)
+    for alone, together in zip(one.translate(lines), all_together.translate(lines), strict=True):
+        assert_same_answer(alone, together)
+    assert one.translate([]) == []
+
+
+def test_batches_of_any_shape_take_one_trace(translator_of, model):
+    translator = translator_of(model)
+    for lines in (["a"], ["bb", "cccc"], ["d" * 30] * 3):
+        translator.translate(lines)
+    assert translator._translate_batch.experimental_get_tracing_count() == 1
+
+
+def test_scores_of_targets(translator_of, model):
+    translator = translator_of(model, max_source_length=10)
+    pairs = [("abc", "de"), ("f", ""), ("", "ghi")]
+    results = translator.score(*zip(*pairs, strict=True))
+    for (source, target), result in zip(pairs, results, strict=True):
+        source_ids = [ord(c) + 4 for c in source] + [EOS_ID]
+        target_ids = [ord(c) + 4 for c in target] + [EOS_ID]
+        alone = target_log_probs(model, tf.constant([source_ids]), tf.constant([target_ids]))
+        assert result.log_prob == pytest.approx(float(tf.reduce_sum(alone)), rel=1e-3)
+        assert result.tokens == len(target_ids)
+
+
+def test_score_needs_pairs(translator_of, model):
+    with pytest.raises(InputError, match=r"a target for every source.* 2 and 1"):
+        translator_of(model).score(["a", "b"], ["c"])
+
+
+def test_learned_positions_bound_both_sides(translator_of, make_model):
+    model = make_model(positions="learned", max_positions=6)
+    translator = translator_of(model, beam_size=2, extra_length=50, max_source_length=100)
+    answers = translator.translate(["a" * 30, "b"])
+    assert translator.truncated == 1
+    assert_same_answer(answers[0], translator.translate(["a" * 5])[0])
+    result = search_ids(model, tf.constant([[9, EOS_ID]]), translator.config)
+    assert int(tf.reduce_max(result.lengths)) <= 6
+
+
+def test_length_batches():
+    batches = list(length_batches([3, 40, 5, 70, 33, 64, 1], batch_tokens=128))
+    assert batches == [[3], [5, 1], [4, 2, 0], [6]]
+    assert list(length_batches([500, 400], batch_tokens=10)) == [[0], [1]]
+    assert list(length_batches([], batch_tokens=10)) == []
+
+
+def test_translations_leave_out_what_does_not_exist():
+    assert translations([b"a", b""], [-1.5, -math.inf]) == [("a", -1.5)]
+    with pytest.raises(InputError, match="weights must be finite"):
+        translations([b"a"], [math.nan])
+
+
+def test_beam_larger_than_vocabulary(translator_of, model):
+    with pytest.raises(InputError, match=r"--beam_size must not exceed .* of 132. Received: 133"):
+        translator_of(model, beam_size=133)

@@ -1,0 +1,58 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.config import BOS_ID, EOS_ID, TransformerConfig
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation.perplexity import perplexity
+from keras_transformer.model.transformer import build_transformer
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(3)
+    config = TransformerConfig(10, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.5)
+    return build_transformer(config)
+
+
+def batch(source, target):
+    return tf.constant(source, tf.int32), tf.constant(target, tf.int32)
+
+
+def test_perplexity_is_the_mean_over_tokens_not_batches(model):
+    pairs = [([4, 5, EOS_ID], [6, EOS_ID]), ([7, EOS_ID], [8, 9, 4, EOS_ID]), ([EOS_ID], [EOS_ID])]
+    total = 0.0
+    for source, target in pairs:
+        inputs = {"source": np.array([source]), "target": np.array([[BOS_ID, *target[:-1]]])}
+        logits = np.asarray(model(inputs, training=False), np.float64)[0]
+        log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        total += log_probs[np.arange(len(target)), target].sum()
+    batches = [
+        batch([[4, 5, EOS_ID], [7, EOS_ID, 0]], [[6, EOS_ID, 0, 0], [8, 9, 4, EOS_ID]]),
+        batch([[EOS_ID]], [[EOS_ID]]),
+    ]
+    result = perplexity(model, batches)
+    assert result["tokens"] == 7
+    assert result["cross_entropy"] == pytest.approx(-total / 7, rel=1e-5)
+    assert result["perplexity"] == pytest.approx(np.exp(-total / 7), rel=1e-5)
+
+
+def test_uniform_model_has_the_vocabulary_as_perplexity(model):
+    matrix = model.get_layer("embedding").matrix
+    before = matrix.numpy()
+    matrix.assign(np.zeros_like(before))
+    result = perplexity(model, [batch([[4, EOS_ID]], [[5, 6, EOS_ID]])])
+    matrix.assign(before)
+    assert result["perplexity"] == pytest.approx(10, rel=1e-6)
+
+
+def test_batches_without_rows_count_nothing(model):
+    some = batch([[4, EOS_ID]], [[5, EOS_ID]])
+    none = tf.zeros([0, 3], tf.int32), tf.zeros([0, 2], tf.int32)
+    assert perplexity(model, [some, none]) == perplexity(model, [some])
+
+
+def test_no_tokens(model):
+    with pytest.raises(InputError, match=r"at least one target token. Received: none"):
+        perplexity(model, [])

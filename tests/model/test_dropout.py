@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_transformer.model.dropout import Dropout
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.9])
+def test_keeps_the_right_share_and_the_mean(rate):
+    layer = Dropout(rate)
+    outputs = ops.convert_to_numpy(layer(np.ones((1000, 1001), "float32"), training=True))
+    kept = outputs != 0
+    assert abs(kept.mean() - (1 - rate)) < 0.002  # 4 standard errors of a million draws
+    np.testing.assert_allclose(outputs[kept], 1 / (1 - rate), rtol=2e-4)
+    # Independent along both axes: a repeated mask would give shares of 0 or 1.
+    assert abs((kept[:, 1:] & kept[:, :-1]).mean() - (1 - rate) ** 2) < 0.003
+    assert abs((kept[1:] & kept[:-1]).mean() - (1 - rate) ** 2) < 0.003
+
+
+def test_masks_differ_from_call_to_call_and_repeat_from_the_same_state():
+    layer = Dropout(0.5)
+    ones = np.ones((50, 7), "float32")
+    state = ops.convert_to_numpy(layer.seed_generator.state)
+    first, second = (ops.convert_to_numpy(layer(ones, training=True)) for _ in range(2))
+    assert (first != second).any()
+    layer.seed_generator.state.assign(state)
+    np.testing.assert_array_equal(layer(ones, training=True), first)
+
+
+def test_does_nothing_outside_training_or_at_rate_0():
+    ones = np.ones((5, 7), "float32")
+    np.testing.assert_array_equal(Dropout(0.5)(ones), ones)
+    np.testing.assert_array_equal(Dropout(0.0)(ones, training=True), ones)
+    assert Dropout(0.0).variables == []
+
+
+def test_gradient_goes_through_kept_elements_only():
+    layer = Dropout(0.25)
+    inputs = tf.ones((30, 30))
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = layer(inputs, training=True)
+    np.testing.assert_array_equal(tape.gradient(outputs, inputs), outputs)

@@ -1,0 +1,105 @@
+"""Feed-forward network, embedding, residual connection and masks, each against NumPy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.model.embedding import Logits, TokenEmbedding
+from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.masks import causal_mask, padding_mask, score_bias
+from keras_transformer.model.sublayer import LayerNorm, Residual, normalize
+from tests import numpy_reference
+
+CONFIG = TransformerConfig(vocab_size=11, d_model=8, d_ff=12, num_heads=2, dropout=0.0)
+
+
+def randomize(layer, seed=0):
+    rng = np.random.default_rng(seed)
+    for variable in layer.trainable_variables:
+        variable.assign(rng.normal(size=variable.shape))
+
+
+def test_feed_forward_equals_numpy():
+    layer = FeedForward(CONFIG)
+    layer.build((2, 3, 8))
+    randomize(layer)
+    x = np.random.default_rng(1).normal(size=(2, 3, 8)).astype("float32")
+    weights = [ops.convert_to_numpy(v) for v in layer.trainable_variables]
+    np.testing.assert_allclose(layer(x), numpy_reference.feed_forward(x, *weights), atol=1e-5)
+
+
+def test_embedding_scales_and_lends_its_matrix_to_the_logits():
+    embedding = TokenEmbedding(CONFIG)
+    vectors = ops.convert_to_numpy(embedding(np.array([[3, 5]])))
+    matrix = ops.convert_to_numpy(embedding.matrix)
+    np.testing.assert_allclose(vectors[0], matrix[[3, 5]] * np.sqrt(8), rtol=1e-6)
+    logits = Logits(CONFIG, embedding)
+    states = np.random.default_rng(1).normal(size=(4, 8)).astype("float32")
+    np.testing.assert_allclose(logits(states), states @ matrix.T, atol=1e-5)
+    assert logits.matrix is embedding.matrix
+
+
+def test_embedding_variance_is_one_over_d_model():
+    config = TransformerConfig(vocab_size=2000, d_model=64, num_heads=2)
+    layer = TokenEmbedding(config)
+    layer.build((1, 1))
+    assert abs(ops.convert_to_numpy(layer.matrix).std() * 8 - 1) < 0.01
+
+
+def test_layer_norm_equals_numpy():
+    layer = LayerNorm()
+    layer.build((4, 8))
+    randomize(layer)
+    x = np.random.default_rng(1).normal(size=(4, 8), scale=3).astype("float32")
+    gain, bias = (ops.convert_to_numpy(v) for v in layer.trainable_variables)
+    np.testing.assert_allclose(layer(x), numpy_reference.layer_norm(x, gain, bias), atol=1e-5)
+
+
+def test_layer_norm_gradient_equals_differentiation():
+    rng = np.random.default_rng(2)
+    x, upstream = (tf.constant(rng.normal(size=(3, 4, 8)), tf.float32) for _ in range(2))
+    gain, bias = (tf.constant(rng.normal(size=8), tf.float32) for _ in range(2))
+
+    def plain(x, gain, bias):
+        mean = tf.reduce_mean(x, -1, keepdims=True)
+        variance = tf.reduce_mean((x - mean) ** 2, -1, keepdims=True)
+        return (x - mean) / tf.sqrt(variance + 1e-6) * gain + bias
+
+    gradients = []
+    for function in (normalize, plain):
+        with tf.GradientTape() as tape:
+            tape.watch([x, gain, bias])
+            total = tf.reduce_sum(function(x, gain, bias) * upstream)
+        gradients.append(tape.gradient(total, [x, gain, bias]))
+    for written, differentiated in zip(*gradients, strict=True):
+        np.testing.assert_allclose(written, differentiated, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_residual(norm):
+    config = TransformerConfig(vocab_size=11, d_model=8, num_heads=2, dropout=0.0, norm=norm)
+    layer = Residual(config)
+    layer.build((2, 3, 8))
+    randomize(layer)
+    x, y = np.random.default_rng(1).normal(size=(2, 2, 3, 8)).astype("float32")
+    gain, bias = (ops.convert_to_numpy(v) for v in layer.trainable_variables)
+    if norm == "post":
+        np.testing.assert_array_equal(layer.before(x), x)
+        expected = numpy_reference.layer_norm(x + y, gain, bias)
+    else:
+        before = numpy_reference.layer_norm(x, gain, bias)
+        np.testing.assert_allclose(layer.before(x), before, atol=1e-5)
+        expected = x + y
+    np.testing.assert_allclose(layer(x, y), expected, atol=1e-5)
+
+
+def test_masks():
+    np.testing.assert_array_equal(
+        padding_mask(np.array([[5, 2, 0], [7, 0, 0]])), [[True, True, False], [True, False, False]]
+    )
+    np.testing.assert_array_equal(
+        causal_mask(3), [[True, False, False], [True, True, False], [True, True, True]]
+    )
+    np.testing.assert_array_equal(score_bias(np.array([True, False])), [0, -1e9])

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.model.positions import PositionalEncoding, sinusoids
+from tests import numpy_reference
+
+
+def test_sinusoids_by_hand():
+    # d_model 4: wavelengths 2 pi and 2 pi 100; sine and cosine interleaved.
+    expected = [
+        [0, 1, 0, 1],
+        [0.841470985, 0.540302306, 0.009999833, 0.99995],
+        [0.909297427, -0.416146837, 0.019998667, 0.999800007],
+    ]
+    np.testing.assert_allclose(sinusoids(np.arange(3), 4), expected, atol=1e-7)
+
+
+def test_sinusoids_equal_numpy_far_out():
+    expected = numpy_reference.positional_encoding(600, 32)
+    np.testing.assert_allclose(sinusoids(np.arange(600), 32), expected, atol=5e-5)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_sinusoids_are_float32_under_any_policy(policy):
+    layer = PositionalEncoding(
+        TransformerConfig(vocab_size=8, d_model=16, num_heads=2), dtype=policy
+    )
+    encoded = layer(np.zeros((1, 300, 16), "float32"))
+    exact = numpy_reference.positional_encoding(300, 16)
+    rounded = ops.convert_to_numpy(ops.cast(ops.cast(exact, layer.compute_dtype), "float32"))
+    found = ops.convert_to_numpy(ops.cast(encoded, "float32"))[0]
+    # Rounded once, at the end: angles of a narrow type would be wrong by whole turns at 300.
+    np.testing.assert_allclose(found, rounded, atol=8e-3 if "bfloat16" in policy else 1e-3)
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "learned"])
+def test_start_continues_where_a_longer_call_would(kind):
+    config = TransformerConfig(vocab_size=8, d_model=8, num_heads=2, positions=kind)
+    layer = PositionalEncoding(config)
+    whole = ops.convert_to_numpy(layer(np.ones((1, 6, 8), "float32")))
+    np.testing.assert_allclose(
+        layer(np.ones((1, 2, 8), "float32"), start=4), whole[:, 4:], atol=1e-6
+    )
+    assert not np.allclose(whole[:, 0], whole[:, 1])
+
+
+def test_learned_table_has_the_paper_settings():
+    config = TransformerConfig(vocab_size=8, d_model=256, positions="learned", max_positions=500)
+    layer = PositionalEncoding(config)
+    layer.build((1, 5, 256))
+    assert layer.table.shape == (500, 256)
+    assert abs(ops.convert_to_numpy(layer.table).std() * 16 - 1) < 0.02

@@ -1,0 +1,191 @@
+import os
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pipelines import batching
+
+LONGEST = 40
+BUDGET = 120
+
+
+def corpus(pairs, seed=0):
+    """Random pairs, each made unique by its first source id."""
+    generator = np.random.default_rng(seed)
+    sentences = []
+    for number in range(pairs):
+        lengths = generator.integers(1, LONGEST, size=2)
+        source, target = (generator.integers(4, 99, size=n).tolist() for n in lengths)
+        sentences.append(([1000 + number, *source[1:], 2][:LONGEST], [*target, 2]))
+    return sentences
+
+
+def write(path, pairs):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for source, target in pairs:
+            features = {
+                name: tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+                for name, ids in (("source", source), ("target", target))
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=features))
+            writer.write(example.SerializeToString())
+    return str(path)
+
+
+@pytest.fixture
+def chunked(monkeypatch):
+    """Chunks small enough for a small corpus to have several."""
+    monkeypatch.setattr(batching, "_CHUNK_PAIRS", 150)
+
+
+@pytest.fixture
+def files(tmp_path):
+    pairs = corpus(400)
+    return [write(tmp_path / f"{i}", pairs[i::3]) for i in range(3)]
+
+
+def rows(batches):
+    """The unpadded pairs of batches, as tuples."""
+    return [
+        (tuple(s[s != 0].tolist()), tuple(t[t != 0].tolist()))
+        for source, target in batches
+        for s, t in zip(source, target, strict=True)
+    ]
+
+
+def epoch_of(iterator, pairs):
+    """Batches of the next epoch, which must end exactly at a batch's end."""
+    batches, count = [], 0
+    while count < pairs:
+        batches.append([side.numpy() for side in next(iterator)])
+        count += len(batches[-1][0])
+    assert count == pairs
+    return batches
+
+
+def test_length_lattice_by_hand():
+    assert batching.length_lattice(9) == [2, 4, 6, 8, 9]
+    assert batching.length_lattice(2) == [2]
+    assert batching.length_lattice(1) == [1]
+    evens = list(range(2, 33, 2))
+    assert batching.length_lattice(90) == [*evens, 36, 40, 44, 48, 52, 60, 68, 80, 88, 90]
+
+
+def test_epochs_hold_each_pair_once_within_the_budget(files, chunked):
+    expected = Counter((tuple(s), tuple(t)) for s, t in corpus(400))
+    lattice = set(batching.length_lattice(LONGEST))
+    iterator = iter(batching.epochs(files, 400, LONGEST, BUDGET, seed=3))
+    orders = []
+    for _ in range(3):
+        batches = epoch_of(iterator, 400)
+        assert Counter(rows(batches)) == expected
+        for source, target in batches:
+            assert source.dtype == target.dtype == np.int32
+            assert source.size <= BUDGET and target.size <= BUDGET
+            assert source.shape[1] in lattice and target.shape[1] in lattice
+        orders.append([row[0][0] for row in rows(batches)])
+    assert orders[0] != orders[1] != orders[2] != orders[0]
+    # Other batches, too, not only another order of the same ones.
+    assert {frozenset(orders[0][:3])} != {frozenset(orders[1][:3])}
+
+
+def test_epochs_depend_on_the_seed_alone(files, chunked):
+    def take(seed):
+        return rows(
+            [
+                (source.numpy(), target.numpy())
+                for source, target in batching.epochs(files, 400, LONGEST, BUDGET, seed).take(90)
+            ]
+        )
+
+    first = take(7)
+    assert first == take(7)
+    assert first != take(8)
+
+
+def test_one_pass_repeats_itself_and_loses_nothing(files, chunked):
+    passes = [
+        rows(
+            [
+                (source.numpy(), target.numpy())
+                for source, target in batching.one_pass(files, 400, LONGEST, BUDGET)
+            ]
+        )
+        for _ in range(2)
+    ]
+    assert passes[0] == passes[1]
+    assert Counter(passes[0]) == Counter((tuple(s), tuple(t)) for s, t in corpus(400))
+
+
+def test_an_empty_split_has_no_batches(tmp_path):
+    assert list(batching.one_pass([write(tmp_path / "none", [])], 0, 1, 10)) == []
+
+
+def test_cut_by_hand():
+    # Padded: (2, 2) (4, 2) (2, 4) (6, 4) (4, 4); budget 12 has 2 rows of 6, 3 of 4, 6 of 2.
+    source = tf.constant([1, 3, 2, 5, 4], tf.int64)
+    target = tf.constant([2, 2, 3, 3, 4], tf.int64)
+    order, starts = batching.cut(source, target, [2, 4, 6], 12, tf.constant([1, 2]))
+    # The longest first; then, of length 4, from the longer target to the longer source.
+    assert order.numpy().tolist() == [3, 2, 4, 1, 0]
+    # Row 0 lets 2 in; then a row of length 4 lets 3 in.
+    assert starts.numpy().tolist() == [0, 2, 5]
+
+
+def test_cut_keeps_the_shorter_side_narrow():
+    generator = np.random.default_rng(1)
+    source = generator.integers(2, 20, size=2000)
+    target = np.clip(source + generator.integers(-4, 5, size=2000), 2, 20)
+    lattice = batching.length_lattice(20)
+    order, starts = (
+        tensor.numpy()
+        for tensor in batching.cut(
+            tf.constant(source), tf.constant(target), lattice, 400, tf.constant([0, 0])
+        )
+    )
+    for lengths in (source, target):
+        batches = np.split(lengths[order], starts[1:-1])
+        padded = sum(len(batch) * batch.max() for batch in batches)
+        assert lengths.sum() / padded > 0.9
+
+
+def test_pad_rounds_up_to_the_lattice():
+    sentences = tf.ragged.constant([[5], [5, 6, 7], [8, 9]], tf.int32)
+    padded = batching.pad(sentences, tf.constant([1, 3]), [2, 4])
+    np.testing.assert_array_equal(padded, [[5, 6, 7, 0], [8, 9, 0, 0]])
+    short = batching.pad(sentences, tf.constant([0, 1]), [2, 4])
+    np.testing.assert_array_equal(short, [[5, 0]])
+
+
+def test_split_rows_by_hand():
+    batch = tf.constant([[1], [2], [3], [4], [5]])
+    dataset = tf.data.Dataset.from_tensors((batch, batch * 10)).apply(batching.split_rows(2))
+    parts = [(a.numpy().ravel().tolist(), b.numpy().ravel().tolist()) for a, b in dataset]
+    assert parts == [([1, 3, 5], [10, 30, 50]), ([2, 4], [20, 40])]
+
+
+def test_split_rows_of_too_few_rows_leaves_some_parts_empty():
+    batch = tf.constant([[1, 7]])
+    dataset = tf.data.Dataset.from_tensors((batch, batch)).apply(batching.split_rows(3))
+    assert [source.shape.as_list() for source, _ in dataset] == [[1, 2], [0, 2], [0, 2]]
+
+
+@pytest.mark.parametrize("taken", [5, 60])  # in the first epoch and in the second
+def test_a_restored_iterator_continues_exactly(files, chunked, tmp_path, taken):
+    def pipeline():
+        dataset = batching.epochs(files, 400, LONGEST, 400, seed=5)
+        return iter(dataset.apply(batching.split_rows(2)).apply(batching.prefetch(2)))
+
+    iterator = pipeline()
+    for _ in range(taken):
+        next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).save(os.fspath(tmp_path / "saved"))
+    expected = [next(iterator) for _ in range(100)]
+
+    fresh = pipeline()
+    tf.train.Checkpoint(iterator=fresh).restore(path)
+    for pair in expected:
+        for wanted, got in zip(pair, next(fresh), strict=True):
+            np.testing.assert_array_equal(wanted, got)

@@ -1,0 +1,236 @@
+import gzip
+
+import pytest
+import tensorflow_datasets as tfds
+
+from keras_transformer import InputError
+from pipelines.sources import FileSource, GrammarSource, TfdsSource, read_lines
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return str(path)
+
+
+def lines(path):
+    return list(read_lines(path, "--train_source"))
+
+
+def source(train_source, train_target, **splits):
+    return FileSource({"train": (train_source, train_target), **splits})
+
+
+class TestLines:
+    def test_only_line_feeds_end_lines(self, tmp_path):
+        text = "a\u2028b\x85c\x0bd\x0ce\rf\r\n\n \u00a0g \nh".encode()
+        assert lines(write(tmp_path / "text", text)) == [
+            "a\u2028b\x85c\x0bd\x0ce\rf",
+            "",
+            " \u00a0g ",
+            "h",
+        ]
+
+    def test_gzip_gives_the_same_lines_as_plain_text(self, tmp_path):
+        text = "ein\nzwei ü\n".encode()
+        assert lines(write(tmp_path / "t.gz", gzip.compress(text))) == ["ein", "zwei ü"]
+        assert lines(write(tmp_path / "t", text)) == ["ein", "zwei ü"]
+
+    def test_a_byte_order_mark_is_no_text(self, tmp_path):
+        assert lines(write(tmp_path / "t", b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")) == ["a", "\ufeffb"]
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            (
+                "t",
+                b"a\nb\xff\n",
+                r"--train_source must be UTF-8 text. .*t:2, which holds byte 0xff",
+            ),
+            ("t", "a\n".encode("utf-16-be"), r"must be text. Received: .*t:1, .* NUL byte"),
+            ("t", b"a\n\x00\x01\n", r"must be text. Received: .*t:2, .* NUL byte"),
+            (
+                "t.gz",
+                b"plain\n",
+                r"must be a whole gzip file. Received: .*t.gz, broken after line 0",
+            ),
+            ("t.gz", gzip.compress(b"x\n" * 9)[:-6], r"must be a whole gzip file. .* line 9"),
+            ("t.gz", gzip.compress(b""), r"must not be empty. Received: .*t.gz"),
+            ("t", gzip.compress(b"x\n"), r"must end in .gz if it is compressed. Received: .*t"),
+        ],
+    )
+    def test_what_is_no_text_is_named(self, tmp_path, name, content, message):
+        path = write(tmp_path / name, content)
+        with pytest.raises(InputError, match=message) as error:
+            lines(path)
+        assert "\n" not in str(error.value)
+
+
+class TestFiles:
+    @pytest.fixture
+    def parts(self, tmp_path):
+        contents = {"1.en": b"a\nb\n", "2.en": b"c", "1.de": b"A\nB\n", "2.de": b"C\n"}
+        return {name: write(tmp_path / name, content) for name, content in contents.items()}
+
+    def test_files_of_a_split_follow_one_another(self, parts):
+        both = source([parts["1.en"], parts["2.en"]], [parts["1.de"], parts["2.de"]])
+        assert both.counts() == {"train": 3}
+        assert list(both.pairs("train")) == [("a", "A"), ("b", "B"), ("c", "C")]
+        assert both.languages == ("en", "de")
+
+    def test_settings_tell_contents_apart(self, parts, tmp_path):
+        copy = write(tmp_path / "other-name", b"a\nb\n")
+        first = source([parts["1.en"]], [parts["1.de"]]).settings()
+        assert source([copy], [parts["1.de"]]).settings() == first
+        assert source([parts["2.en"]], [parts["2.de"]]).settings() != first
+
+    def test_unequal_line_counts_are_named(self, parts):
+        unequal = source([parts["1.en"]], [parts["2.de"]])
+        with pytest.raises(
+            InputError,
+            match=r"--train_source and --train_target must have as many lines each. "
+            r"Received: 2 in .*1.en, 1 in .*2.de",
+        ):
+            unequal.counts()
+
+    def test_unequal_numbers_of_files_are_named(self, parts):
+        with pytest.raises(InputError, match=r"as many files each. Received: 2 and 1"):
+            source([parts["1.en"], parts["2.en"]], [parts["1.de"]])
+
+    def test_every_flag_needs_a_file(self, parts):
+        with pytest.raises(InputError, match=r"--test_source must name at least one file"):
+            source([parts["1.en"]], [parts["1.de"]], test=([], []))
+
+    def test_missing_and_empty_files_are_named(self, parts, tmp_path):
+        with pytest.raises(
+            InputError, match=r"--train_target must be a readable file. .*no.de \(No such file"
+        ):
+            source([parts["1.en"]], [str(tmp_path / "no.de")])
+        with pytest.raises(
+            InputError, match=r"--train_source must be a readable file. .*directory"
+        ):
+            source([str(tmp_path)], [parts["1.de"]])
+        empty = write(tmp_path / "empty", b"")
+        with pytest.raises(
+            InputError, match=r"--train_target must not be empty. Received: .*empty"
+        ):
+            source([parts["1.en"]], [empty])
+
+
+class TinyTranslation(tfds.core.GeneratorBasedBuilder):
+    """Five and two pairs of German and English, the German with a line break."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    code_path = None  # no package around it that could hold checksums
+
+    def _info(self):
+        features = tfds.features.Translation(languages=("de", "en"))
+        return tfds.core.DatasetInfo(builder=self, features=features)
+
+    def _split_generators(self, download_manager):
+        return {"train": self._generate_examples(5), "test": self._generate_examples(2)}
+
+    def _generate_examples(self, count):
+        for number in range(count):
+            yield number, {"de": f"Hund\n{number} ü", "en": f"dog {number}"}
+
+
+class TinyNumbers(TinyTranslation):
+    """No translation, and no training split."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        features = tfds.features.FeaturesDict({"label": tfds.features.ClassLabel(num_classes=9)})
+        return tfds.core.DatasetInfo(builder=self, features=features)
+
+    def _split_generators(self, download_manager):
+        return {"train": self._generate_examples(1)}
+
+    def _generate_examples(self, count):
+        yield 0, {"label": 1}
+
+
+class TinyTestOnly(TinyTranslation):
+    """A translation set that has nothing to train on."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _split_generators(self, download_manager):
+        return {"test": self._generate_examples(2)}
+
+
+class TinyUnreachable(TinyTranslation):
+    """A data set whose server is not there."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _split_generators(self, download_manager):
+        raise ConnectionError("no route to host")
+
+
+class TestTfds:
+    @pytest.fixture(scope="class")
+    def tfds_dir(self, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("tfds")
+        for builder in (TinyTranslation, TinyNumbers, TinyTestOnly):
+            builder(data_dir=folder).download_and_prepare()
+        return str(folder)
+
+    def test_pairs_of_both_directions(self, tfds_dir):
+        german = TfdsSource("tiny_translation", "de", "en", tfds_dir)
+        assert german.counts() == {"train": 5, "test": 2}
+        expected = {(f"Hund {number} ü", f"dog {number}") for number in range(5)}
+        pairs = list(german.pairs("train"))
+        assert set(pairs) == expected and len(pairs) == 5
+        assert list(german.pairs("train")) == pairs
+        english = TfdsSource("tiny_translation:1.0.0", "en", "de", tfds_dir)
+        assert sorted(english.pairs("test")) == [("dog 0", "Hund 0 ü"), ("dog 1", "Hund 1 ü")]
+        assert english.settings() != german.settings()
+
+    @pytest.mark.parametrize(
+        ("name", "languages", "message"),
+        [
+            ("no_such_set", ("en", "de"), r"--dataset must be a data set that TFDS knows"),
+            (
+                "tiny_translation/x",
+                ("en", "de"),
+                r"--dataset must name a configuration and version",
+            ),
+            ("tiny_translation:9.0.0", ("en", "de"), r"version that TFDS knows .*9.0.0"),
+            ("", ("en", "de"), r"--dataset must name a configuration .*Received: tfds:$"),
+            ("tiny_translation", ("fr", "de"), r"--source_language must be one of de, en .*'fr'"),
+            ("tiny_translation", ("en", "fr"), r"--target_language must be one of de, en .*'fr'"),
+            ("tiny_translation", ("en", "en"), r"--target_language must differ from"),
+            ("tiny_numbers", ("en", "de"), r"must be a translation set.*of features label"),
+            ("tiny_test_only", ("en", "de"), r"must have a split train. Received: splits test"),
+            (
+                "tiny_unreachable",
+                ("en", "de"),
+                r"--tfds_data_dir must hold tfds:tiny_unreachable .*`tfds build tiny_unreachable`.*"
+                r"ConnectionError: no route to host",
+            ),
+        ],
+    )
+    def test_what_tfds_lacks_is_named(self, tfds_dir, name, languages, message):
+        with pytest.raises(InputError, match=message) as error:
+            TfdsSource(name, *languages, tfds_dir)
+        assert "\n" not in str(error.value)
+
+
+class TestGrammar:
+    def test_sizes_and_repetition(self):
+        grammar = GrammarSource(7, seed=1)
+        assert grammar.counts() == {
+            "train": 7,
+            "validation": 1000,
+            "test": 1000,
+            "test_compositional": 1000,
+        }
+        pairs = list(grammar.pairs("train"))
+        assert len(pairs) == 7 and list(grammar.pairs("train")) == pairs
+        assert grammar.settings() == GrammarSource(7, seed=1).settings()
+        assert grammar.settings() != GrammarSource(7, seed=2).settings()
+
+    def test_no_pairs_are_refused(self):
+        with pytest.raises(InputError, match=r"--grammar_pairs must be at least 1. Received: 0"):
+            GrammarSource(0, seed=1)

@@ -1,0 +1,203 @@
+import gc
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer import InputError
+from pipelines import subwords
+from pipelines.subwords import Subwords, learn_subwords
+
+TEXT = [
+    "the dog sees the big dog and the small cats.",
+    "der Hund sieht den großen Hund, und die kleinen Katzen!",
+    'don\'t stop: "dogs" (and cats) see #1 ## x##y',
+    "a b c d e f g h i j k l m n o p q r s t u v w x y z 漢字 日本",
+    "<s> </s> [EOS] [PAD] <unk> <pad>",
+] * 20
+
+EXACT = [
+    "the dog",
+    "the dogs, and (small) cats.",
+    "a b c d",
+    "big  cats   dog ",
+    'don\'t: "stop"',
+    "#1 ## x##y ###",
+    "漢字 日 dog漢x 本",
+    "doghouse catdog",
+    "</s> <s> [EOS] [PAD] <pad> <unk>",
+    "",
+]
+
+
+@pytest.fixture(scope="module", params=["bpe", "wordpiece"])
+def learned(request, tmp_path_factory):
+    size = {"bpe": 340, "wordpiece": 140}[request.param]
+    folder = tmp_path_factory.mktemp(request.param)
+    return learn_subwords(TEXT, request.param, size, folder, seed=1)
+
+
+@pytest.fixture(scope="module")
+def bpe(tmp_path_factory):
+    return learn_subwords(TEXT, "bpe", 340, tmp_path_factory.mktemp("bpe"), seed=1)
+
+
+def test_size_and_file(learned):
+    assert learned.vocab_size == {"bpe": 340, "wordpiece": 140}[learned.kind]
+    names = {"bpe": "vocabulary.model", "wordpiece": "vocabulary.txt"}
+    assert learned.file.name == names[learned.kind]
+    again = Subwords.load(learned.file.parent)
+    assert (again.kind, again.fingerprint) == (learned.kind, learned.fingerprint)
+    assert again.encode(EXACT) == learned.encode(EXACT)
+
+
+@pytest.mark.parametrize("text", EXACT)
+def test_text_comes_back(learned, text):
+    ids = learned.encode([text])
+    # Nothing a user writes, not even the name of a special symbol, becomes pad, bos, eos or unk.
+    assert all(4 <= id_ < learned.vocab_size for id_ in ids[0])
+    assert learned.decode(ids) == [text]
+
+
+def test_frequent_words_are_one_piece(learned):
+    assert len(learned.encode(["the"])[0]) == 1
+
+
+@pytest.mark.parametrize("text", ["😀 Ж\u2028ñ\x85", "tab\tnul\0", "ﬁ e\u0301 \u00a0", "\r"])
+def test_bpe_spells_what_it_has_never_seen(bpe, text):
+    assert bpe.decode(bpe.encode([text])) == [text]
+
+
+def test_what_bpe_does_not_keep(bpe):
+    assert bpe.decode(bpe.encode(["  dog", "x▁y"])) == ["dog", "x y"]
+
+
+def test_what_wordpiece_does_not_keep(tmp_path):
+    wordpiece = learn_subwords(TEXT, "wordpiece", 140, tmp_path, seed=1)
+    ids = wordpiece.encode(["dog Ж", "dЖg", "x▁y", " a\nb\r"])
+    assert 3 in ids[0]
+    assert wordpiece.decode(ids) == ["dog ⁇", "d ⁇g", "x y", " a b "]
+
+
+def test_invalid_utf8_is_read_as_replacement_characters(learned):
+    ids = learned.encode_tensor(tf.constant([b"dog \xff\xfe", b"\xf0\x9f"]))
+    text = [text.decode("utf-8") for text in learned.decode_tensor(ids.to_tensor()).numpy()]
+    expected = {"bpe": ["dog ��", "�"], "wordpiece": ["dog ⁇ ⁇", "⁇"]}
+    assert text == expected[learned.kind]
+
+
+def test_any_ids_decode_to_valid_utf8(learned):
+    ids = np.random.default_rng(0).integers(0, learned.vocab_size, size=(50, 20), dtype=np.int32)
+    for text in learned.decode_tensor(tf.constant(ids)).numpy():
+        text.decode("utf-8")  # lone bytes of a character would raise
+
+
+def test_decoding_stops_at_eos_and_leaves_out_pad_and_bos(learned):
+    (dog,) = learned.encode(["the dog"])
+    assert learned.decode([[1, 0, *dog, 2, *dog, 2], [2, *dog], [], dog]) == [
+        "the dog",
+        "",
+        "",
+        "the dog",
+    ]
+
+
+def test_setting_a_seed_leaves_a_tokenizer_working(learned):
+    graph = tf.function(lambda text: learned.decode_tensor(learned.encode_tensor(text).to_tensor()))
+    text = tf.constant(["the dog"])
+    graph(text)
+    tf.random.set_seed(1)
+    keras.utils.clear_session()
+    assert graph(text).numpy().tolist() == [b"the dog"]
+    assert learned.decode(learned.encode(["the dog"])) == ["the dog"]
+    # Another object of the same file does not take its model along when it goes.
+    assert Subwords.load(learned.file).encode(["the dog"]) == learned.encode(["the dog"])
+    gc.collect()
+    assert learned.encode(["the dog"])
+
+
+def test_empty_batches(learned):
+    assert learned.encode([]) == []
+    assert learned.decode([]) == []
+    assert learned.encode_tensor(tf.zeros([0], tf.string)).shape[0] == 0
+    assert learned.decode_tensor(tf.zeros([0, 3], tf.int32)).shape == [0]
+    assert learned.decode_tensor(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [b"", b""]
+
+
+def test_a_sentence_is_encoded_alike_in_every_batch(learned, monkeypatch):
+    together = learned.encode(EXACT)
+    monkeypatch.setattr(subwords, "_BATCH", 3)
+    assert learned.encode(EXACT) == together
+    assert learned.decode(together) == EXACT
+
+
+def test_a_saved_model_encodes_and_decodes(learned, tmp_path):
+    class Echo(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.subwords = learned
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def __call__(self, text):
+            ids = self.subwords.encode_tensor(text)
+            return ids, self.subwords.decode_tensor(ids.to_tensor())
+
+    tf.saved_model.save(Echo(), str(tmp_path / "echo"))
+    ids, text = tf.saved_model.load(str(tmp_path / "echo"))(tf.constant(EXACT))
+    assert ids.to_list() == learned.encode(EXACT)
+    assert [t.decode("utf-8") for t in text.numpy()] == EXACT
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_learning_repeats_itself(kind, tmp_path):
+    folders = [tmp_path / "1", tmp_path / "2"]
+    for folder in folders:
+        folder.mkdir()
+    size = {"bpe": 330, "wordpiece": 135}[kind]
+    first, second = (learn_subwords(iter(TEXT), kind, size, folder, 3) for folder in folders)
+    assert first.fingerprint == second.fingerprint
+
+
+def test_more_sentences_than_fit_are_sampled(monkeypatch, tmp_path):
+    def sample(seed):
+        return subwords._sample((str(number) for number in range(1000)), 50, seed)
+
+    assert sample(1) == sample(1) != sample(2)
+    assert len(set(sample(1))) == 50
+    # With equal chances the mean place is near the middle (standard error 41).
+    assert abs(np.mean([int(text) for text in sample(1)]) - 499.5) < 123
+    assert subwords._sample(iter("abc"), 50, 1) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "message"),
+    [
+        ("bpe", 37000, r"--vocab_size must be at most (\d+), which is all .* Received: 37000"),
+        ("bpe", 100, r"--vocab_size must be at least (\d+), to hold every .* Received: 100"),
+        ("wordpiece", 37000, r"--vocab_size must be at most (\d+), which is all .*: 37000"),
+        ("wordpiece", 50, r"--vocab_size must be at least (\d+), to hold every .*: 50"),
+    ],
+)
+def test_impossible_sizes_are_named_with_a_bound_that_holds(kind, size, message, tmp_path):
+    with pytest.raises(InputError, match=message) as error:
+        learn_subwords(TEXT, kind, size, tmp_path, 1)
+    bound = int(str(error.value).partition(" must be at ")[2].split()[1].rstrip(","))
+    assert learn_subwords(TEXT, kind, bound, tmp_path, 1).vocab_size == bound
+
+
+def test_blank_text_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"training text must hold at least one sentence"):
+        learn_subwords(["", "  "], "bpe", 300, tmp_path, 1)
+
+
+def test_what_is_no_vocabulary_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"must be, or hold, exactly one of vocabulary.model and"):
+        Subwords.load(tmp_path)
+    (tmp_path / "vocabulary.model").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match=r"vocabulary.model must be a bpe vocabulary"):
+        Subwords.load(tmp_path)
+    (tmp_path / "vocabulary.model").unlink()
+    (tmp_path / "vocabulary.txt").write_text("the\nof\n")
+    with pytest.raises(InputError, match=r"vocabulary.txt must be a wordpiece vocabulary"):
+        Subwords.load(tmp_path / "vocabulary.txt")

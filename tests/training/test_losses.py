@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.training import losses
+
+
+def numpy_loss(logits, labels, smoothing):
+    """Cross-entropy between the smoothed targets, written out, and the softmax."""
+    total, vocab_size = 0.0, logits.shape[-1]
+    for row, label in zip(logits.astype("float64"), labels, strict=True):
+        if label == 0:
+            continue
+        target = np.full(vocab_size, smoothing / vocab_size)
+        target[label] += 1 - smoothing
+        log_probabilities = row - row.max() - np.log(np.exp(row - row.max()).sum())
+        total -= target @ log_probabilities
+    return total
+
+
+def test_by_hand():
+    # Uniform logits over 4: every distribution costs ln 4. Logits ln(3), 0, 0, 0: p = 1/2, 1/6.
+    uniform = np.zeros((1, 4), "float32")
+    smoothed, plain = losses.cross_entropy(uniform, np.array([2]), 0.1)
+    np.testing.assert_allclose([smoothed, plain], np.log(4), rtol=1e-6)
+    skewed = np.array([[0, np.log(3), 0, 0]], "float32")
+    smoothed, plain = losses.cross_entropy(skewed, np.array([1]), 0.2)
+    np.testing.assert_allclose(plain, np.log(2), rtol=1e-6)
+    # 0.8 + 0.2 / 4 on the label, 0.05 on each of the others.
+    np.testing.assert_allclose(smoothed, 0.85 * np.log(2) + 0.15 * np.log(6), rtol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+def test_equals_numpy(smoothing):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(9, 7), scale=4).astype("float32")
+    labels = np.array([1, 2, 0, 6, 5, 0, 3, 4, 1])
+    smoothed, plain = losses.cross_entropy(logits, labels, smoothing)
+    np.testing.assert_allclose(smoothed, numpy_loss(logits, labels, smoothing), rtol=1e-5)
+    np.testing.assert_allclose(plain, numpy_loss(logits, labels, 0.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 64])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_projected_loss_and_gradients_equal_the_plain_ones(rows, smoothing):
+    rng = np.random.default_rng(1)
+    states = tf.constant(rng.normal(size=(rows, 6)), tf.float32)
+    matrix = tf.constant(rng.normal(size=(11, 6)), tf.float32)
+    labels = tf.constant(rng.integers(0, 11, size=rows), tf.int32)
+
+    def plain(states, matrix):
+        logits = tf.matmul(states, matrix, transpose_b=True)
+        return losses.cross_entropy(logits, labels, smoothing)
+
+    def projected(states, matrix):
+        return losses.projected_cross_entropy(states, matrix, labels, smoothing)
+
+    results = []
+    for function in (plain, projected):
+        with tf.GradientTape() as tape:
+            tape.watch([states, matrix])
+            smoothed, unsmoothed = function(states, matrix)
+            scaled = 3 * smoothed
+        results.append([smoothed, unsmoothed, *tape.gradient(scaled, [states, matrix])])
+    for expected, found in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+
+
+def test_huge_logits_stay_finite():
+    states = tf.constant([[1000.0, -1000.0]])
+    matrix = tf.constant([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.0, 0.0]])
+    smoothed, plain = losses.projected_cross_entropy(states, matrix, tf.constant([1]), 0.0)
+    np.testing.assert_allclose([smoothed, plain], 2000.0)
+
+
+def test_a_step_holds_no_second_copy_of_all_logits():
+    # Blocks: no tensor of the graph but one block's has vocab_size columns and more rows than that.
+    rows, vocab_size = 800, 50
+
+    @tf.function
+    def step(states, matrix):
+        with tf.GradientTape() as tape:
+            tape.watch([states, matrix])
+            smoothed, _ = losses.projected_cross_entropy(
+                states, matrix, tf.ones([rows], tf.int32), 0.1
+            )
+        return tape.gradient(smoothed, [states, matrix])
+
+    graph = step.get_concrete_function(tf.ones([rows, 4]), tf.ones([vocab_size, 4])).graph
+    heights = [
+        output.shape[0]
+        for operation in graph.get_operations()
+        for output in operation.outputs
+        if output.shape.rank == 2 and output.shape[1] == vocab_size
+    ]
+    assert max(heights) == rows // losses.NUM_BLOCKS
