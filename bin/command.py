@@ -1,4 +1,4 @@
-"""What every program here shares: flags -> one library call -> one JSON line, errors in one line."""
+"""What all programs here share: flags -> one library call -> one JSON line; errors in one line."""
 
 import json
 import os
@@ -9,11 +9,11 @@ from typing import Any
 
 # The programs run from a checkout, installed or not.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from absl import app, flags, logging  # noqa: E402
+from absl import app, flags, logging
 
-from keras_transformer.errors import InputError  # noqa: E402
+from keras_transformer.errors import InputError
 
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:

@@ -27,6 +27,8 @@ flags.DEFINE_integer("sample_sentences", 100, "Validation sentences to translate
 flags.DEFINE_integer("seed", 1, "Of weights, dropout and the order of the data.")
 flags.DEFINE_bool("deterministic", False, "Make a run repeatable bit for bit (slower on a GPU).")
 
+EVALUATION_TOKENS = 4096  # padded tokens a side of a validation batch
+
 
 def main():
     from keras_transformer.config import with_settings
@@ -44,10 +46,12 @@ def main():
     )
     model, training = with_settings(model, training, FLAGS.config)
 
+    from keras_transformer.evaluation.sample import SampleTranslation
     from keras_transformer.training.loop import Limits, TrainingData, train
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
     from keras_transformer.training.strategy import make_repeatable, make_strategy
-    from pipelines.translation import evaluation_batches, training_batches
+    from pipelines.subwords import Subwords
+    from pipelines.translation import evaluation_batches, split_text, training_batches
 
     limits = Limits(
         train_steps=FLAGS.train_steps,
@@ -60,8 +64,14 @@ def main():
     batches = training_batches(FLAGS.data_dir, training.tokens_per_batch, training.seed)
     validation = sample = None
     if "validation" in metadata.splits:
-        budget = max(1, training.tokens_per_batch // training.accumulate_steps)
-        validation = evaluation_batches(FLAGS.data_dir, "validation", budget)
+        validation = evaluation_batches(FLAGS.data_dir, "validation", EVALUATION_TOKENS)
+        if FLAGS.sample_sentences > 0:
+            sample = SampleTranslation(
+                Subwords.load(FLAGS.data_dir),
+                *split_text(FLAGS.data_dir, "validation"),
+                FLAGS.sample_sentences,
+                metadata.max_length,
+            )
     description = ModelDescription(
         preset=FLAGS.preset,
         model=model,

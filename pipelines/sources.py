@@ -6,9 +6,11 @@ grammar makes them up. Lines end at "\\n" or "\\r\\n" and nowhere else: U+2028, 
 """
 
 import codecs
+import contextlib
 import gzip
 import hashlib
 import itertools
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -239,7 +241,13 @@ def _ensure_prepared(name: str, builder) -> None:
         return
     logging.info("downloading tfds:%s to %s", name, builder.data_dir)
     try:
-        builder.download_and_prepare()
+        with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
+            builder.download_and_prepare()
+    except ImportError as error:
+        raise InputError(
+            f"--dataset=tfds:{name} must have the Python packages that TFDS prepares it with. "
+            f"Received: {error}"
+        ) from error
     except Exception as error:  # TFDS lets through whatever its download and parsing raise
         raise InputError(
             f"--tfds_data_dir must hold tfds:{name} where it cannot be downloaded: on a machine "

@@ -187,10 +187,14 @@ def opened_output(path: str) -> Iterator[BinaryIO]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise InputError("--output must stay open. Received: a reader that closed it") from None
         return
+    if is_device(path):
+        with open(path, "wb") as device:
+            yield device
+        return
     target = os.path.realpath(path)  # a link stays one
-    temporary = target if is_device(path) else f"{target}.{os.getpid()}.tmp"
+    temporary = f"{target}.{os.getpid()}.tmp"
     try:
-        with open(path if is_device(path) else temporary, "wb") as file:
+        with open(temporary, "wb") as file:
             yield file
         os.replace(temporary, target)
     except OSError as error:

@@ -215,6 +215,7 @@ class _Run:
             **{name: round(value, 4) for name, value in self.metrics.items()},
             **{f"validation_{name}": round(v, 4) for name, v in self.last_validation.items()},
             "parameters": self.model.count_params(),
+            "checkpoints": len(self.store.entries),
             "checkpoint": self.store.path(latest) if latest else None,
             "best": self.store.path(best) if best else None,
         }

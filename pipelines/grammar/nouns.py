@@ -288,3 +288,11 @@ NOUN = {noun.english: noun for noun in NOUNS}
 NOUNS_BY_KIND: dict[str, tuple[Noun, ...]] = {
     kind: tuple(noun for noun in NOUNS if noun.kind == kind) for kind in _TABLE
 }
+
+
+def nouns_of(names: tuple[str, ...]) -> tuple[Noun, ...]:
+    """The nouns that kinds and single nouns name, each once."""
+    found: dict[Noun, None] = {}
+    for name in names:
+        found.update(dict.fromkeys(NOUNS_BY_KIND.get(name) or (NOUN[name],)))
+    return tuple(found)

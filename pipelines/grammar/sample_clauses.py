@@ -4,43 +4,33 @@ from dataclasses import dataclass
 from random import Random
 
 from pipelines.grammar import sample_phrases as phrases
+from pipelines.grammar import sample_states as states
 from pipelines.grammar.derivations import (
     Adverbial,
     Clause,
-    Comparison,
+    Interrogative,
     Nominal,
     NounPhrase,
     PrepositionalPhrase,
+    RelativePronoun,
     agreement,
 )
-from pipelines.grammar.entries import Adjective, Adverb, Modal, Noun, Verb
-from pipelines.grammar.nouns import NOUN, NOUNS, NOUNS_BY_KIND
-from pipelines.grammar.verbs import EXISTENTIAL, MODAL, MODALS, VERB, VERBS, VERBS_BY_FRAME
+from pipelines.grammar.entries import Adverb, Modal, Verb
+from pipelines.grammar.nouns import NOUN, NOUNS_BY_KIND, nouns_of
+from pipelines.grammar.verbs import MODAL, MODALS, VERB, VERBS, VERBS_BY_FRAME
 from pipelines.grammar.words import (
-    ADJECTIVES,
     ADVERB,
     DETERMINER,
-    EXPLETIVE,
     FREQUENCIES,
-    NAMES,
     PREPOSITION,
-    PRONOUN,
     PRONOUNS,
     TARGETS,
+    Pronoun,
 )
 
-
-def _resolve(names: tuple[str, ...]) -> tuple[Noun, ...]:
-    """The nouns that kinds and single nouns name, each once."""
-    found: dict[Noun, None] = {}
-    for name in names:
-        found.update(dict.fromkeys(NOUNS_BY_KIND.get(name) or (NOUN[name],)))
-    return tuple(found)
-
-
 _PEOPLE = NOUNS_BY_KIND["person"] + NOUNS_BY_KIND["kin"]
-SUBJECTS = {verb: _resolve(verb.subjects) for verb in VERBS}
-OBJECTS = {verb: _resolve(verb.objects) for verb in VERBS}
+SUBJECTS = {verb: nouns_of(verb.subjects) for verb in VERBS}
+OBJECTS = {verb: nouns_of(verb.objects) for verb in VERBS}
 # Verbs of a state say nothing about a time, a place or a manner.
 STATIVE = frozenset(
     VERB[name] for name in ("love", "like", "need", "trust", "be interested in", "understand")
@@ -64,29 +54,14 @@ _ACTIVE_VERBS = {
     frame: tuple(verb for verb in verbs if verb not in STATIVE)
     for frame, verbs in VERBS_BY_FRAME.items()
 }
-_STATES = ("old", "tired", "ill", "rich", "famous", "nervous", "angry", "curious", "hungry", "sad")
-_PREDICATES = tuple(
-    adjective for adjective in ADJECTIVES if adjective.english not in ("German", "French")
+_DWELLINGS = nouns_of(("house", "city", "village", "castle", "hotel", "island"))
+_SEATS = nouns_of(("chair", "sofa", "bench", "bed"))
+_LYING_PLACES = nouns_of(("furniture", "room"))
+_QUANTIFIERS = frozenset(
+    DETERMINER[name]
+    for name in ("no", "every", "all", "many", "some", "several", "which", "how many")
 )
-_COMPARED = tuple(adjective for adjective in _PREDICATES if adjective.german_comparative)
-_PROFESSIONS = {
-    gender: tuple(
-        noun
-        for noun in NOUNS_BY_KIND["person"]
-        if noun.gender == gender and noun.english not in ("man", "woman", "boy", "girl", "guest")
-    )
-    for gender in "mf"
-}
-_DWELLINGS = _resolve(("house", "city", "village", "castle", "hotel", "island"))
 _INDOORS = NOUNS_BY_KIND["building"] + NOUNS_BY_KIND["room"] + NOUNS_BY_KIND["area"]
-_CONTENTS = {
-    "room": _resolve(("furniture", "device", "dish", "opening")),
-    "area": _resolve(("plant", "animal", "building")),
-    "building": _resolve(("furniture", "person", "image")),
-    "open": _resolve(("animal", "person", "vehicle")),
-    "waterside": _resolve(("person", "animal", "hotel", "restaurant", "tree")),
-}
-_CONTAINING = tuple(noun for noun in NOUNS if noun.kind in _CONTENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +80,7 @@ class Setting:
 BARE_PRESENT = Setting("present")
 
 
-def setting(rng: Random, verb: Verb, tense: str | None = None, adverbials: float = 0.5) -> Setting:
+def setting(rng: Random, verb: Verb, tense: str | None = None, adverbials: float = 0.6) -> Setting:
     """A tense, or the given one, and at most one adverbial, never two that could clash."""
     modal = None
     if tense is None:
@@ -146,11 +121,11 @@ def _circumstance(rng: Random, tense: str, modal: Modal | None) -> Adverbial:
     return phrases.time(rng, "modal" if modal and tense == "present" else tense)
 
 
-def plain_clause(rng: Random, tense: str | None = None, adverbials: float = 0.5) -> Clause:
+def plain_clause(rng: Random, tense: str | None = None, adverbials: float = 0.6) -> Clause:
     """A clause of any frame that needs no other clause."""
     frame = rng.choice(_PLAIN_FRAMES)
     if frame == "copula":
-        return copula_clause(rng, tense)
+        return states.copula_clause(rng, tense)
     verbs = VERBS_BY_FRAME[frame]
     return verb_clause(rng, rng.choice(verbs), tense, adverbials)
 
@@ -159,17 +134,22 @@ def verb_clause(
     rng: Random,
     verb: Verb,
     tense: str | None = None,
-    adverbials: float = 0.5,
+    adverbials: float = 0.6,
     subject: Nominal | None = None,
     object: Nominal | None = None,
 ) -> Clause:
     """A clause of the verb; a subject or an object that is given is kept."""
     chosen = setting(rng, verb, tense, adverbials)
     subject = subject or phrases.participant(rng, SUBJECTS[verb], "subject")
-    negated = chosen.negated and not _is_negative(subject)
+    negated = chosen.negated and not _is_quantified(subject) and not _is_quantified(object)
     if object is None and verb.objects:
         object = _object(rng, verb, negated)
-    recipient = _recipient(rng) if verb.frame == "ditransitive" else None
+        while clashes(subject, object):
+            object = _object(rng, verb, negated)
+    dative = verb.frame == "ditransitive"
+    recipient = phrases.participant(rng, _PEOPLE, "definite") if dative else None
+    while recipient and clashes(subject, recipient):
+        recipient = phrases.participant(rng, _PEOPLE, "definite")
     complement = _complement(rng, verb)
     tense = chosen.tense
     if (
@@ -197,8 +177,22 @@ def verb_clause(
     )
 
 
-def _is_negative(nominal: Nominal) -> bool:
-    return isinstance(nominal, NounPhrase) and nominal.determiner is DETERMINER["no"]
+def clashes(subject: Nominal, object: Nominal) -> bool:
+    """Whether both are one person (I see me, we help me) or use one noun (the dog, the dog)."""
+    if subject is object:
+        return not isinstance(subject, Pronoun) or subject.person == 1
+    if isinstance(subject, Pronoun) and isinstance(object, Pronoun):
+        return subject.person == object.person == 1
+    if isinstance(subject, NounPhrase | RelativePronoun):
+        return isinstance(object, NounPhrase | RelativePronoun) and subject.noun is object.noun
+    return False
+
+
+def _is_quantified(nominal: Nominal | None) -> bool:
+    """Whether "not" would be ambiguous or wrong beside it (all children do not ...)."""
+    if isinstance(nominal, NounPhrase):
+        return nominal.number is not None or nominal.determiner in _QUANTIFIERS
+    return isinstance(nominal, Interrogative)
 
 
 def _object(rng: Random, verb: Verb, negated: bool) -> Nominal:
@@ -212,10 +206,6 @@ def _object(rng: Random, verb: Verb, negated: bool) -> Nominal:
     return phrases.participant(rng, nouns, "negatable" if negated else "object")
 
 
-def _recipient(rng: Random) -> Nominal:
-    return phrases.participant(rng, _PEOPLE, "definite")
-
-
 def _complement(rng: Random, verb: Verb) -> PrepositionalPhrase | None:
     if verb.frame == "motion":
         if verb.english == "climb":
@@ -225,17 +215,26 @@ def _complement(rng: Random, verb: Verb) -> PrepositionalPhrase | None:
             )
         return phrases.direction(rng, by_vehicle=verb.english == "drive")
     if verb.frame == "position":
-        return (
-            phrases.place_at(rng, rng.choice(_DWELLINGS))
-            if verb.english == "live"
-            else (phrases.place(rng))
-        )
+        return _position(rng, verb)
     if verb.frame == "placement":
         noun = rng.choice(NOUNS_BY_KIND["furniture"])
         name = rng.choice(TARGETS)
         target = phrases.noun_phrase(rng, noun, "definite", described=0.2)
         return PrepositionalPhrase(PREPOSITION[name], target, direction=True)
     return None
+
+
+def _position(rng: Random, verb: Verb) -> PrepositionalPhrase:
+    if verb.english == "live":
+        noun = rng.choice(_DWELLINGS)
+        landmark = phrases.noun_phrase(rng, noun, "definite", described=0.25)
+        return PrepositionalPhrase(PREPOSITION["on" if noun.kind == "open" else "in"], landmark)
+    if verb.english == "lie":
+        return phrases.place_at(rng, rng.choice(_LYING_PLACES))
+    if verb.english == "sit" and rng.random() < 0.5:
+        landmark = phrases.noun_phrase(rng, rng.choice(_SEATS), "definite", described=0.25)
+        return PrepositionalPhrase(PREPOSITION["on"], landmark)
+    return phrases.place(rng)
 
 
 def _manner(rng: Random, verb: Verb, object: Nominal | None) -> Adverb | None:
@@ -253,86 +252,19 @@ def _place(rng: Random, verb: Verb) -> PrepositionalPhrase | None:
     )
 
 
-_PLACELESS = ("arrive", "leave", "visit", "swim", "build", "break", "forget", "follow", "run")
-
-
-def copula_clause(rng: Random, tense: str | None = None) -> Clause:
-    """be or become, with an adjective, a comparison or a profession."""
-    tense = tense or rng.choice(("present", "present", "past", "perfect"))
-    negated = rng.random() < 0.15
-    choice = rng.random()
-    if choice < 0.2:
-        adjective = _PREDICATE[rng.choice(_STATES)]
-        subject = phrases.participant(rng, _PEOPLE, "definite")
-        return Clause(subject, VERB["become"], tense, negated=negated, predicate=adjective)
-    if choice < 0.32:
-        return _profession(rng, tense, negated)
-    if choice < 0.55:
-        return _comparison(rng, tense, negated)
-    adjective = rng.choice(_PREDICATES)
-    subject = _described(rng, adjective)
-    return Clause(subject, VERB["be"], tense, negated=negated, predicate=adjective)
-
-
-_PREDICATE = {adjective.english: adjective for adjective in _PREDICATES}
-
-
-def _described(rng: Random, adjective: Adjective) -> Nominal:
-    nouns = NOUNS_BY_KIND[rng.choice(adjective.kinds)]
-    if nouns[0].is_person:
-        return phrases.participant(rng, _PEOPLE, "definite")
-    return phrases.noun_phrase(rng, rng.choice(nouns), "definite", described=0)
-
-
-def _comparison(rng: Random, tense: str, negated: bool) -> Clause:
-    adjective = rng.choice(_COMPARED)
-    nouns = NOUNS_BY_KIND[rng.choice(adjective.kinds)]
-    if len(nouns) < 2:
-        nouns = NOUNS_BY_KIND["vehicle"]
-    first, second = rng.sample(nouns, 2)
-    comparison = Comparison(
-        adjective,
-        phrases.noun_phrase(rng, second, "definite", described=0),
-        rng.random() < 0.3,
-    )
-    subject = phrases.noun_phrase(rng, first, "definite", described=0)
-    return Clause(subject, VERB["be"], tense, negated=negated, predicate=comparison)
-
-
-def _profession(rng: Random, tense: str, negated: bool) -> Clause:
-    gender = "m" if rng.random() < 0.7 else "f"
-    names = [name for name in NAMES if name.gender == gender]
-    kin = [noun for noun in NOUNS_BY_KIND["kin"] if noun.gender == gender]
-    chance = rng.random()
-    if chance < 0.3:
-        subject: Nominal = PRONOUN["he" if gender == "m" else "she"]
-    elif chance < 0.6:
-        subject = rng.choice(names)
-    else:
-        owner = DETERMINER[rng.choice(("my", "his", "her", "our", "their"))]
-        subject = NounPhrase(rng.choice(kin), owner)
-    adjective = rng.choice(phrases.ADJECTIVES_OF["person"])
-    noun = rng.choice(_PROFESSIONS[gender])
-    profession = NounPhrase(noun, DETERMINER["a"], False, adjective)
-    return Clause(subject, VERB["be"], tense, negated=negated, predicate=profession)
-
-
-def weather_clause(rng: Random, tense: str) -> Clause:
-    """It is raining."""
-    verb = rng.choice(VERBS_BY_FRAME["weather"])
-    return Clause(EXPLETIVE, verb, tense)
-
-
-def existential_clause(rng: Random) -> Clause:
-    """There are three trees in the garden."""
-    container = rng.choice(_CONTAINING)
-    noun = rng.choice(_CONTENTS[container.kind])
-    object = phrases.noun_phrase(rng, noun, "indefinite", described=0.45)
-    name = "in" if container.kind == "building" else rng.choice(phrases.LOCATIVES[container.kind])
-    landmark = phrases.noun_phrase(rng, container, "definite", described=0.2)
-    where = PrepositionalPhrase(PREPOSITION[name], landmark)
-    tense = "present" if rng.random() < 0.6 else "past"
-    return Clause(EXPLETIVE, EXISTENTIAL, tense, object=object, place=where)
+_PLACELESS = (
+    "arrive",
+    "leave",
+    "visit",
+    "swim",
+    "build",
+    "break",
+    "forget",
+    "follow",
+    "run",
+    "wear",
+    "put on",
+)
 
 
 def somebody(rng: Random) -> Nominal:

@@ -25,7 +25,7 @@ ADJECTIVES_OF: dict[str, tuple[Adjective, ...]] = {
 }
 _POSSESSIVES = ("my", "his", "her", "our", "their")
 # Nobody says "my forest" or "the baker's rain".
-_UNOWNED = ("person", "open", "waterside", "area", "cause", "opening", "plant", "event")
+UNOWNED = ("person", "open", "waterside", "area", "cause", "opening", "plant", "event")
 _SINGULAR_ONLY, _PLURAL_ONLY = ("a", "every"), ("all", "many", "some", "several", "", "number")
 _WEIGHTS = {
     "subject": "the 46 a 12 this 8 owned 14 every 4 no 2 all 3 many 3 some 2 several 2 number 3  3",
@@ -53,7 +53,7 @@ _NUMBERS = tuple(range(2, 13)) * 8 + tuple(range(13, 100))
 _LOCATED = tuple(
     (PREPOSITION[name], noun)
     for noun in NOUNS
-    if noun.kind != "vehicle"
+    if noun.kind not in ("vehicle", "furniture")
     for name in LOCATIVES.get(noun.kind, ())
 )
 _DIRECTED = tuple(
@@ -104,7 +104,7 @@ def _determiner_name(rng: Random, noun: Noun, role: str) -> str:
         role = "mass"
     names, cumulative = _CHOICES[role]
     choice = rng.choices(names, cum_weights=cumulative)[0]
-    if choice in ("owned", "possessor") and noun.kind in _UNOWNED:
+    if choice in ("owned", "possessor") and noun.kind in UNOWNED:
         return "the"
     if role != "kin" and choice in _PLURAL_ONLY and noun.kind == "cause":
         return "the"

@@ -7,6 +7,7 @@ from random import Random
 
 from pipelines.grammar import sample_clauses as clauses
 from pipelines.grammar import sample_phrases as phrases
+from pipelines.grammar import sample_states as states
 from pipelines.grammar.derivations import (
     Clause,
     Coordination,
@@ -24,7 +25,7 @@ from pipelines.grammar.derivations import (
 from pipelines.grammar.entries import ACCUSATIVE, Noun, Verb
 from pipelines.grammar.nouns import NOUNS, NOUNS_BY_KIND
 from pipelines.grammar.verbs import VERB, VERBS_BY_FRAME
-from pipelines.grammar.words import CONJUNCTION, PREPOSITION
+from pipelines.grammar.words import CONJUNCTION, PREPOSITION, PRONOUN
 
 _EVENTFUL = tuple(
     verb
@@ -76,12 +77,14 @@ def coordinated(rng: Random) -> Sentence:
     tense = rng.choice(("present", "past", "perfect"))
     first = clauses.plain_clause(rng, tense, adverbials=0.15)
     second = clauses.plain_clause(rng, tense, adverbials=0.15)
+    while second.verb is first.verb:
+        second = clauses.plain_clause(rng, tense, adverbials=0.15)
     return Coordination(first, rng.choice(("and", "but")), second)
 
 
 def existential(rng: Random) -> Sentence:
     """There is, and at times the question after it."""
-    clause = clauses.existential_clause(rng)
+    clause = states.existential_clause(rng)
     if rng.random() < 0.85:
         return Statement(clause)
     return Question(clause)
@@ -91,7 +94,7 @@ def weather(rng: Random) -> Sentence:
     """It was raining yesterday, with the time in front or at the end."""
     tense = rng.choice(("present", "past", "perfect"))
     time = phrases.time(rng, tense) if tense != "present" else None
-    clause = clauses.weather_clause(rng, tense)
+    clause = states.weather_clause(rng, tense)
     if time and rng.random() < 0.5:
         return Statement(clause, time)
     return Statement(replace(clause, circumstance=time))
@@ -102,23 +105,25 @@ def with_reason(rng: Random) -> Sentence:
     tense = rng.choice(("present", "past"))
     if rng.random() < 0.25:
         name = rng.choice(_WEATHER_REASONS)
-        inner = clauses.weather_clause(rng, tense)
+        inner = states.weather_clause(rng, tense)
     else:
         name = rng.choices(_REASONS, cum_weights=_REASON_WEIGHTS)[0]
-        inner = _inner(rng, tense)
+        inner = _inner(rng, tense, with_state=name in _WEATHER_REASONS[:2])
     if name in ("if", "as soon as") and tense == "past":
         name = "when"
     subordinate = Subordinate(CONJUNCTION[name], inner)
     clause = clauses.plain_clause(rng, tense, adverbials=0.1)
+    while clause.verb.frame == "copula" and name not in _WEATHER_REASONS[:2]:
+        clause = clauses.plain_clause(rng, tense, adverbials=0.1)
     if rng.random() < 0.35:
         return Statement(clause, subordinate)
     return Statement(replace(clause, tail=subordinate))
 
 
-def _inner(rng: Random, tense: str) -> Clause:
+def _inner(rng: Random, tense: str, with_state: bool) -> Clause:
     """A short clause about somebody, to be put inside another."""
-    if rng.random() < 0.2:
-        return clauses.copula_clause(rng, tense)
+    if with_state and rng.random() < 0.25:
+        return states.copula_clause(rng, tense)
     verb = rng.choice(_EVENTFUL)
     while clauses.SUBJECTS[verb][0].kind != "person":
         verb = rng.choice(_EVENTFUL)
@@ -157,7 +162,17 @@ def infinitive(rng: Random) -> Sentence:
     return Statement(replace(clause, negated=False, tail=tail))
 
 
-_INVOLUNTARY = ("sneeze", "lose", "break", "forget", "see", "hear", "fall asleep", "dream of")
+_INVOLUNTARY = (
+    "sneeze",
+    "lose",
+    "break",
+    "forget",
+    "see",
+    "hear",
+    "fall asleep",
+    "dream of",
+    "hurry",
+)
 
 
 def with_relative(rng: Random) -> Sentence:
@@ -171,7 +186,7 @@ def with_relative(rng: Random) -> Sentence:
         if noun.kind in ("kin", "cause", "stuff", "drink"):
             continue
         antecedent = _antecedent(rng, noun, "present" if tense == "perfect" else tense)
-        if antecedent is None:
+        if antecedent is None or antecedent.relative.verb is verb:
             continue
         if on_object:
             clause = clauses.verb_clause(rng, verb, tense, 0.0, object=antecedent)
@@ -199,16 +214,27 @@ def _antecedent(rng: Random, noun: Noun, tense: str) -> NounPhrase | None:
             return None
         if verb.invariable and agreement(subject) != (3, False):
             return None
+        if clauses.clashes(subject, pronoun):
+            return None
         clause = clauses.verb_clause(rng, verb, tense, 0.0, subject, pronoun)
     else:
         return None
     return replace(phrase, relative=replace(clause, circumstance=None, negated=False))
 
 
+def _question(clause: Clause, asked: str = "") -> Question:
+    """An affirmative question; nobody asks about what they do themselves."""
+    subject = clause.subject
+    if subject is PRONOUN["I"]:
+        subject = PRONOUN["he"]
+    elif subject is PRONOUN["we"]:
+        subject = PRONOUN["they"]
+    return Question(replace(clause, subject=subject, negated=False), asked)
+
+
 def yes_no(rng: Random) -> Sentence:
     """Does the man read the book?"""
-    clause = clauses.plain_clause(rng, adverbials=0.2)
-    return Question(replace(clause, negated=False) if clause.negated else clause)
+    return _question(clauses.plain_clause(rng, adverbials=0.2))
 
 
 def asking_who(rng: Random) -> Sentence:
@@ -234,11 +260,10 @@ def asking_for_object(rng: Random) -> Sentence:
         verb = rng.choice(_WITH_OBJECT)
         nouns = [noun for noun in clauses.OBJECTS[verb] if noun.german_plural]
         if not nouns or any(noun.kind == "kin" for noun in nouns):
-            verb, nouns = VERB["buy"], [NOUNS[0]]
             return asking_for_object(rng)
         asked = phrases.noun_phrase(rng, rng.choice(nouns), "which", described=0.15)
     clause = clauses.verb_clause(rng, verb, None, 0.0, object=asked)
-    return Question(replace(clause, negated=False), "object")
+    return _question(clause, "object")
 
 
 def asking_adverb(rng: Random) -> Sentence:
@@ -247,18 +272,18 @@ def asking_adverb(rng: Random) -> Sentence:
     if choice < 0.3:
         verb = rng.choice((VERB["go"], VERB["drive"], VERB["put"], VERB["place"]))
         clause = clauses.verb_clause(rng, verb, None, 0.0)
-        return Question(replace(clause, complement=None, negated=False), "where (direction)")
+        return _question(replace(clause, complement=None), "where (direction)")
     if choice < 0.6:
         verb = rng.choice((*_STAYING, VERB["read"], VERB["buy"], VERB["meet"], VERB["rest"]))
         clause = clauses.verb_clause(rng, verb, None, 0.0)
-        return Question(replace(clause, complement=None, negated=False), "where")
+        return _question(replace(clause, complement=None), "where")
     if choice < 0.8:
         clause = clauses.verb_clause(
             rng, rng.choice(_EVENTFUL), rng.choice(("present", "past")), 0.0
         )
-        return Question(replace(clause, negated=False), "when")
+        return _question(clause, "when")
     clause = clauses.plain_clause(rng, rng.choice(("present", "past")), adverbials=0.0)
-    return Question(clause, "why")
+    return _question(clause, "why")
 
 
 _CONSTRUCTIONS: dict[Callable[[Random], Sentence], int] = {

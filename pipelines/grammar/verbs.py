@@ -25,7 +25,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         laugh | lachen | people | loudly quietly happily
         cry/cried/cried | weinen | people | loudly quietly secretly
         dance | tanzen | people | happily well badly alone
-        swim/swam/swum | schwimmen/-/schwamm/geschwommen sein | people dog horse | well slowly quickly
+        swim/swam/swum | schwimmen/-/schwamm/geschwommen sein | people dog horse | well slowly \
+            quickly
         run/ran/run | laufen/läuft/lief/gelaufen sein | people animal | quickly slowly
         jump | springen/-/sprang/gesprungen sein | people cat dog horse |
         smile | lächeln | people | happily secretly
@@ -51,16 +52,19 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         drink/drank/drunk | trinken/-/trank/getrunken | people > drink | quickly slowly
         cook | kochen | people > egg potato carrot meat rice fish | slowly quickly
         order | bestellen | people > drink cake sausage fish meat |
-        buy/bought/bought | kaufen | people > text image garment vehicle furniture dish valuable device food stuff drink |
-        sell/sold/sold | verkaufen | people > garment vehicle furniture dish valuable instrument food | secretly
+        buy/bought/bought | kaufen | people > text image garment car bicycle boat furniture \
+            dish valuable device food stuff drink |
+        sell/sold/sold | verkaufen | people > garment car bicycle boat truck furniture dish \
+            valuable instrument food | secretly
         see/saw/seen | sehen/sieht/sah/gesehen | people > people animal vehicle building |
         find/found/found | finden/-/fand/gefunden | people > object valuable image animal garment |
         lose/lost/lost | verlieren/-/verlor/verloren | people > object valuable garment |
         look+for | suchen | people > object valuable garment animal | patiently
-        need | brauchen | people > object device vehicle furniture |
+        need | brauchen | people > object device car bicycle furniture |
         forget/forgot/forgotten | vergessen/vergisst/vergaß/vergessen | people > object word |
         hide/hid/hidden | verstecken | people > object valuable letter | well badly secretly
-        steal/stole/stolen | stehlen/stiehlt/stahl/gestohlen | thief boy man woman monkey > valuable object vehicle | secretly
+        steal/stole/stolen | stehlen/stiehlt/stahl/gestohlen | thief boy man woman monkey > \
+            valuable object car bicycle | secretly
         love | lieben | people > people animal | secretly
         like | mögen/mag/mochte/gemocht | people > people animal food drink event building |
         visit | besuchen | people > people building city village | secretly
@@ -73,13 +77,18 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         watch | beobachten | people cat dog > people animal | quietly patiently secretly
         feed/fed/fed | füttern | people > animal | carefully patiently
         chase | jagen | dog cat wolf lion bear > animal | quickly
-        open | öffnen | people > opening bottle letter box suitcase | quickly slowly carefully quietly
-        close | schließen/-/schloss/geschlossen | people > opening box suitcase bag | quickly slowly quietly
-        clean | putzen | people > room vehicle furniture opening dish | quickly slowly carefully well
-        repair | reparieren | people > vehicle device clock roof bridge | quickly slowly carefully well
+        open | öffnen | people > opening bottle letter box suitcase | quickly slowly carefully \
+            quietly
+        close | schließen/-/schloss/geschlossen | people > opening box suitcase bag | quickly \
+            slowly quietly
+        clean | putzen | people > room vehicle furniture opening dish | quickly slowly \
+            carefully well
+        repair | reparieren | people > vehicle device clock roof bridge | quickly slowly \
+            carefully well
         wash | waschen/wäscht/wusch/gewaschen | people > garment vehicle | quickly slowly carefully
         break/broke/broken | zerbrechen/zerbricht/zerbrach/zerbrochen | people cat dog > dish |
-        build/built/built | bauen | people > house bridge castle ship boat furniture machine | quickly slowly
+        build/built/built | bauen | people > house bridge castle ship boat furniture machine | \
+            quickly slowly
         paint | malen | people > picture | quickly slowly well badly
         play | spielen | people > song | loudly quietly well badly
         sing/sang/sung | singen/-/sang/gesungen | people > song | loudly quietly well badly happily
@@ -87,9 +96,11 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         put/put/put+*on | an.ziehen/-/zog/gezogen | people > garment | quickly slowly
         turn+*on | ein.schalten | people > device | quickly quietly
         turn+*off | aus.schalten | people > device | quickly quietly
-        understand/understood/understood | verstehen/-/verstand/verstanden | people > problem question idea word text exercise | quickly well badly
+        understand/understood/understood | verstehen/-/verstand/verstanden | people > problem \
+            question idea word text exercise | quickly well badly
         solve | lösen | people > problem exercise | quickly slowly alone
-        leave/left/left | verlassen/verlässt/verließ/verlassen | people > building room area island | quickly quietly secretly
+        leave/left/left | verlassen/verlässt/verließ/verlassen | people > building room area \
+            island | quickly quietly secretly
     """,
     ),
     (
@@ -115,7 +126,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         send/sent/sent | schicken | people > text image gift |
         show/showed/shown | zeigen | people > text image valuable garment animal room |
         bring/brought/brought | bringen/-/brachte/gebracht | people > text object food dish drink |
-        lend/lent/lent | leihen/-/lieh/geliehen | people > book vehicle instrument umbrella suitcase camera garment |
+        lend/lent/lent | leihen/-/lieh/geliehen | people > book car bicycle boat instrument \
+            umbrella suitcase camera garment |
         offer | an.bieten/-/bot/geboten | people > food stuff drink chair |
         tell/told/told | erzählen | people > story secret |
     """,
@@ -143,7 +155,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         ACCUSATIVE,
         "über",
         """
-        talk+about | sprechen/spricht/sprach/gesprochen | people > people event weather problem idea text | loudly quietly
+        talk+about | sprechen/spricht/sprach/gesprochen | people > people event weather problem \
+            idea text | loudly quietly
         complain+about | beschweren sich | people > weather noise heat people exam | loudly
     """,
     ),
@@ -152,7 +165,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         ACCUSATIVE,
         "um",
         """
-        take/took/taken+care of | kümmern sich | people > people animal garden problem | well patiently
+        take/took/taken+care of | kümmern sich | people > people animal garden problem | well \
+            patiently
     """,
     ),
     (
@@ -176,7 +190,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         DATIVE,
         "an",
         """
-        take/took/taken+part in | teil.nehmen/nimmt/nahm/genommen | people > exam meeting concert party |
+        take/took/taken+part in | teil.nehmen/nimmt/nahm/genommen | people > exam meeting \
+            concert party |
     """,
     ),
     (
@@ -185,7 +200,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         "",
         """
         go/went/gone | gehen/-/ging/gegangen sein | people | slowly quickly quietly alone
-        drive/drove/driven | fahren/fährt/fuhr/gefahren sein | people bus truck | slowly quickly carefully
+        drive/drove/driven | fahren/fährt/fuhr/gefahren sein | people bus truck | slowly \
+            quickly carefully
         climb | klettern sein | boy girl child cat monkey | quickly slowly carefully
     """,
     ),
@@ -208,7 +224,8 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         "",
         """
         put/put/put | legen | people > text object garment image | quickly carefully quietly
-        place | stellen | people > dish vase basket suitcase radio lamp chair | quickly carefully quietly
+        place | stellen | people > dish vase basket suitcase radio lamp chair | quickly \
+            carefully quietly
     """,
     ),
     (

@@ -22,8 +22,10 @@ _ADJECTIVES = """
     small/smaller, klein/kleiner, animal object vehicle furniture building room area plant dish
     new/newer, neu/neuer, text image garment vehicle furniture device instrument building valuable
     good/better, gut/besser, person text food stuff drink instrument event topic
-    beautiful/more beautiful, schön/schöner, image garment building area valuable instrument open waterside
-    expensive/more expensive, teuer/teurer/teur, garment vehicle device instrument valuable furniture drink
+    beautiful/more beautiful, schön/schöner, image garment building area valuable instrument \
+            open waterside
+    expensive/more expensive, teuer/teurer/teur, garment vehicle device instrument valuable \
+            furniture drink
     cheap/cheaper, billig/billiger, garment vehicle device instrument valuable furniture drink
     long/longer, lang/länger, text open event garment
     short/shorter, kurz/kürzer, text event
@@ -61,7 +63,7 @@ _ADJECTIVES = """
     sweet/sweeter, süß/süßer, food drink
     dirty/dirtier, schmutzig/schmutziger, garment vehicle dish room furniture opening
     empty/-, leer/-, dish building room open
-    high/higher, hoch/höher/hoh, plant building
+    tall/taller, hoch/höher/hoh, plant building
     dark/darker, dunkel/dunkler/dunkl, room area
     modern/more modern, modern/moderner, device building vehicle furniture
     quiet/quieter, ruhig/ruhiger, area room waterside
@@ -270,18 +272,23 @@ NAMES = tuple(Name(spelling, "m") for spelling in ("Peter", "Paul", "Martin", "D
 NAME = {name.spelling: name for name in NAMES}
 
 # 2 to 12 and the tens are words of their own; the other numbers are built from them.
-ENGLISH_NUMBERS = dict(
-    enumerate("two three four five six seven eight nine ten eleven twelve".split(), start=2)
-)
-GERMAN_NUMBERS = dict(
-    enumerate("zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split(), start=2)
-)
-ENGLISH_TENS = dict(
-    enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
-)
-GERMAN_TENS = dict(
-    enumerate(
-        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split(),
-        start=2,
-    )
-)
+_UNITS = """
+    two=zwei, three=drei, four=vier, five=fünf, six=sechs, seven=sieben, eight=acht, nine=neun,
+    ten=zehn, eleven=elf, twelve=zwölf
+"""
+_TENS = """
+    twenty=zwanzig, thirty=dreißig, forty=vierzig, fifty=fünfzig, sixty=sechzig,
+    seventy=siebzig, eighty=achtzig, ninety=neunzig
+"""
+
+
+def _number_words(listing: str) -> tuple[dict[int, str], dict[int, str]]:
+    """The English and the German words, counted from two."""
+    pairs = [pair.strip().split("=") for pair in listing.split(",")]
+    english = {number: pair[0] for number, pair in enumerate(pairs, start=2)}
+    german = {number: pair[1] for number, pair in enumerate(pairs, start=2)}
+    return english, german
+
+
+ENGLISH_NUMBERS, GERMAN_NUMBERS = _number_words(_UNITS)
+ENGLISH_TENS, GERMAN_TENS = _number_words(_TENS)

@@ -19,12 +19,12 @@ def flags(**values):
 
 
 def test_files_to_a_data_set_and_again(run_program, text, tmp_path):
-    arguments = flags(dataset="files", vocab_size=280, max_length=20, **text)
+    arguments = flags(dataset="files", vocab_size=280, max_length=40, **text)
     first = run_program("prepare_data", *arguments)
     assert first.code == 0, first.errors
     assert first.output.count("\n") == 1  # all but the result goes to stderr
     assert first.result["pairs"] == {"train": 30} and first.result["vocab_size"] == 280
-    assert json.loads((tmp_path / "data" / "metadata.json").read_text())["max_length"] == 20
+    assert json.loads((tmp_path / "data" / "metadata.json").read_text())["max_length"] == 40
     again = run_program("prepare_data", *arguments)
     assert again.code == 0 and again.result["up_to_date"] and again.result["pairs"] == {"train": 30}
 

@@ -1,4 +1,5 @@
 import io
+import os
 import re
 import types
 
@@ -109,6 +110,21 @@ def test_closed_reader_is_an_input_error(monkeypatch):
     with pytest.raises(InputError, match=r"--output must stay open\. Received: a reader"):
         translate_lines(Shouter(), LinesConfig())
     assert len(redirected) == 1
+
+
+def test_links_and_devices_stay_what_they_are(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_lines(str(tmp_path / "link"), ["new"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new\n"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    lines.check_output(str(tmp_path / "pipe"))
+    write_lines(str(tmp_path / "pipe"), ["through"])
+    assert os.read(reader, 100) == b"through\n"
+    os.close(reader)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "pipe"]
 
 
 def test_write_lines_holds_a_line_a_text(tmp_path):

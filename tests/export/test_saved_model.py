@@ -18,7 +18,7 @@ from keras_transformer.export.saved_model import (
     export_saved_model,
 )
 from keras_transformer.model.transformer import build_transformer
-from pipelines.subwords import Subwords, learn_subwords
+from pipelines.subwords import learn_subwords
 
 TEXT = ["the cat sat on the mat", "a dog ran to the house", "big red cats and small dogs"] * 5
 LINES = ["the cat", "", "a dog ran to the house", "  ", "😀 unseen Ω", "x" * 300, "a\tb\x07"]
@@ -45,8 +45,8 @@ print(json.dumps(answers))
 
 
 @pytest.fixture(scope="module", params=["bpe", "wordpiece"])
-def exported(request, tmp_path_factory):
-    """A model, the folder of its vocabulary and export, and what exporting returned."""
+def parts(request, tmp_path_factory):
+    """A model, its vocabulary, the folder it was exported to, and what exporting returned."""
     folder = tmp_path_factory.mktemp(request.param)
     size = {"bpe": 310, "wordpiece": 40}[request.param]
     tokenizer = learn_subwords(TEXT, request.param, size, folder, seed=1)
@@ -55,16 +55,9 @@ def exported(request, tmp_path_factory):
     model = build_transformer(config)
     for variable in model.trainable_variables:
         variable.assign(variable * 2.0)
-    result = export_saved_model(model, tokenizer, DECODING, folder / "export" / "1", FACTS)
-    return model, folder, result
-
-
-@pytest.fixture
-def parts(exported):
-    """A model, its vocabulary, the folder it was exported to, and what exporting returned."""
-    model, folder, result = exported
-    # Loaded anew: SentencePiece's resource does not survive the setting of seeds before a test.
-    return model, Subwords.load(folder), folder / "export" / "1", result
+    export_dir = folder / "export" / "1"
+    result = export_saved_model(model, tokenizer, DECODING, export_dir, FACTS)
+    return model, tokenizer, export_dir, result
 
 
 def test_foreign_process_gives_what_translate_gives(parts, tmp_path):

@@ -168,6 +168,15 @@ class TinyUnreachable(TinyTranslation):
         raise ConnectionError("no route to host")
 
 
+class TinyUnequipped(TinyTranslation):
+    """A data set whose preparation lacks a package."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _split_generators(self, download_manager):
+        raise ModuleNotFoundError("No module named 'some_parser'")
+
+
 class TestTfds:
     @pytest.fixture(scope="class")
     def tfds_dir(self, tmp_path_factory):
@@ -203,6 +212,11 @@ class TestTfds:
             ("tiny_translation", ("en", "en"), r"--target_language must differ from"),
             ("tiny_numbers", ("en", "de"), r"must be a translation set.*of features label"),
             ("tiny_test_only", ("en", "de"), r"must have a split train. Received: splits test"),
+            (
+                "tiny_unequipped",
+                ("en", "de"),
+                r"must have the Python packages .* Received: No module named 'some_parser'",
+            ),
             (
                 "tiny_unreachable",
                 ("en", "de"),

@@ -1,0 +1,103 @@
+"""The whole way in about ten minutes on two cores, with no data but the embedded corpus.
+
+Runs the other programs one after the other, printing each command, so that they can be run by
+hand: prepare_data, train, average_checkpoints, evaluate (twice), export, translate. Run again, it
+goes on where it was stopped.
+"""
+
+from command import run  # isort: skip  (first: it makes the checkout importable)
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("work_dir", "runs/quickstart", "Data, model and export go here.")
+flags.DEFINE_integer("grammar_pairs", 100_000, "Training pairs.", lower_bound=1)
+flags.DEFINE_float("train_minutes", 6, "Minutes of training.", lower_bound=0.01)
+flags.DEFINE_integer("train_steps", 100_000, "Training steps, if they end first.", lower_bound=1)
+
+SENTENCES = [
+    "The old woman reads the book.",
+    "The teacher has bought a new car.",
+    "The children do not want to play in the garden.",
+]
+
+
+def main():
+    start = time.monotonic()
+    work = Path(FLAGS.work_dir)
+    data, model, export = (f"{work / name}" for name in ("data", "model", "export"))
+    of_model = [f"--model_dir={model}"]
+
+    program(
+        "prepare_data",
+        "--dataset=grammar",
+        f"--data_dir={data}",
+        f"--grammar_pairs={FLAGS.grammar_pairs}",
+        "--vocab_size=2000",
+    )
+    trained = program(
+        "train",
+        *(f"--data_dir={data}", *of_model, "--preset=tiny", "--tokens_per_batch=4096"),
+        *("--config=warmup_steps=1000", "--config=learning_rate_scale=1.5"),
+        f"--train_minutes={FLAGS.train_minutes}",
+        f"--train_steps={FLAGS.train_steps}",
+        f"--checkpoint_minutes={FLAGS.train_minutes / 12}",
+    )
+    checkpoints = trained["checkpoints"]
+    averaged = program("average_checkpoints", *of_model, f"--last={min(5, checkpoints)}")
+    of_average = [*of_model, f"--checkpoint={averaged['checkpoint']}"]
+    scores = {
+        split: program("evaluate", *of_average, f"--data_dir={data}", f"--split={split}")
+        for split in ("test", "test_compositional")
+    }
+    program("export", *of_average, f"--export_dir={export}", "--overwrite")
+    translations = translate(work, export)
+
+    for sentence, translation in zip(SENTENCES, translations, strict=True):
+        print(f"  {sentence}\n    -> {translation}", file=sys.stderr)
+    print(f"\ncurves: {sys.executable} -m tensorboard.main --logdir={model}", file=sys.stderr)
+    return {
+        "bleu": scores["test"]["bleu"],
+        "bleu_compositional": scores["test_compositional"]["bleu"],
+        "signature": scores["test"]["signature"],
+        "perplexity": scores["test"]["perplexity"],
+        "steps": trained["step"],
+        "train_seconds": round(60 * trained["minutes"], 1),
+        "seconds": round(time.monotonic() - start, 1),
+        "data_dir": data,
+        "model_dir": model,
+        "saved_model": export,
+        "translations": dict(zip(SENTENCES, translations, strict=True)),
+    }
+
+
+def translate(work: Path, export: str) -> list[str]:
+    """Translates SENTENCES by the exported SavedModel."""
+    source, target = work / "sentences.txt", work / "translations.txt"
+    source.write_text("".join(f"{line}\n" for line in SENTENCES), encoding="utf-8")
+    program("translate", f"--saved_model={export}", f"--input={source}", f"--output={target}")
+    return target.read_text(encoding="utf-8").split("\n")[: len(SENTENCES)]
+
+
+def program(name: str, *arguments: str) -> dict[str, Any]:
+    """Runs bin/NAME.py and returns its result; ends this program with its exit code if it fails."""
+    command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments]
+    print(f"\n$ python bin/{name}.py {shlex.join(arguments)}", file=sys.stderr, flush=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    line = done.stdout.splitlines()[-1]
+    print(line, file=sys.stderr)
+    return json.loads(line)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,53 @@
+"""Translations of a few validation sentences while a model trains: BLEU to watch, text to read."""
+
+import random
+from collections.abc import Sequence
+
+import keras
+
+from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
+from keras_transformer.decoding.translator import Translator
+from keras_transformer.evaluation.translation import translation_scores
+
+SHOWN = 8  # translations in the text
+
+
+class SampleTranslation:
+    """Greedy translations of a fixed sample, for the `translate_sample` of training.TrainingData.
+
+    The same sentences each time, drawn by a fixed seed, and no random numbers of the training run.
+
+    Args:
+        tokenizer: the vocabulary.
+        sources, references: the whole split.
+        sentences: how many of them make the sample.
+        max_length: longest source in subwords.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        sources: Sequence[str],
+        references: Sequence[str],
+        sentences: int,
+        max_length: int,
+    ):
+        chosen = random.Random(1).sample(range(len(sources)), min(sentences, len(sources)))
+        self.sources = [sources[n] for n in sorted(chosen)]
+        self.references = [references[n] for n in sorted(chosen)]
+        self.tokenizer = tokenizer
+        self.config = DecodingConfig(beam_size=1, alpha=0.0, max_source_length=max_length)
+        self.translator: Translator | None = None
+
+    def __call__(self, model: keras.Model) -> tuple[dict[str, float], str]:
+        """Returns {"bleu": percent}, and sources, references and translations in Markdown."""
+        if self.translator is None or self.translator.model is not model:
+            self.translator = Translator(model, self.tokenizer, self.config)
+        found = [best[0].text for best in self.translator.translate(self.sources)]
+        scores = translation_scores(found, self.references)
+        rows = list(zip(self.sources, self.references, found, strict=True))[:SHOWN]
+        shown = "\n\n".join(
+            f"source: {source}  \nreference: {reference}  \ntranslation: {translation}"
+            for source, reference, translation in rows
+        )
+        return {"bleu": scores["bleu"]}, shown

@@ -1,0 +1,85 @@
+"""Which split a sentence pair belongs to, and the stream of pairs of a split.
+
+The hold-out rule: HELD_OUT lists (German lemma, construction) combinations. A pair with at least
+one of them belongs to "test_compositional" and to no other split, although the other splits have
+the word in other constructions and the construction with other words. The words are inflected
+regularly, so that the held-out forms follow from what is seen. The constructions are
+
+    perfect      the verb as the participle of a perfect
+    subordinate  the verb as the finite verb at the end of a subordinate or relative clause
+    question     the verb in a main-clause question
+    modal        the verb as the infinitive after a modal
+    dative       the noun in the dative, singular or plural
+    number       the noun after a cardinal number
+    kein         the adjective after kein
+    comparative  the adjective compared with "als"
+
+The other pairs are told apart by a digest of the German sentence. English decides German, so
+equal English sentences share a split as well, and any two splits are disjoint in both languages.
+"""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from random import Random
+
+from pipelines.grammar.sample_sentences import random_sentence
+from pipelines.grammar.sentences import Pair, realise
+
+SPLITS = ("train", "validation", "test", "test_compositional")
+
+_HELD_OUT = {
+    "perfect": "kochen putzen tanzen besuchen danken",
+    "subordinate": "trinken arbeiten bauen abholen zeigen kaufen",
+    "question": "schlafen hören grüßen brauchen",
+    "modal": "lachen schreiben schicken",
+    "dative": "Lehrer Schwester Hund Bibliothek Park Freund",
+    "number": "Lampe Brief Frau",
+    "kein": "rot neu frisch interessant klein",
+    "comparative": "klein reich billig",
+}
+HELD_OUT = frozenset(
+    (lemma, construction) for construction, lemmas in _HELD_OUT.items() for lemma in lemmas.split()
+)
+# Sentences of other lengths are passed over.
+MIN_WORDS, MAX_WORDS = 4, 18
+# Of every ten digests one is for validation and one for test.
+_BUCKETS = 10
+
+
+def split_of(pair: Pair) -> str:
+    """The only split that the pair may occur in."""
+    if not HELD_OUT.isdisjoint(pair.uses):
+        return "test_compositional"
+    bucket = _digest(pair.german) % _BUCKETS
+    return {0: "validation", 1: "test"}.get(bucket, "train")
+
+
+def sentence_pairs(split: str, count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
+    """Yields `count` distinct (english, german) pairs of the split, always the same for a seed.
+
+    A shorter stream is the beginning of a longer one. Memory holds one integer a pair.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split must be one of {SPLITS}, got {split!r}")
+    if count < 0:
+        raise ValueError(f"count must not be negative, got {count}")
+    return ((pair.english, pair.german) for pair in _pairs(split, count, seed))
+
+
+def _pairs(split: str, count: int, seed: int) -> Iterator[Pair]:
+    rng = Random(f"{seed} {split}")
+    seen: set[int] = set()
+    while len(seen) < count:
+        pair = realise(random_sentence(rng))
+        words = pair.english.count(" ") + 1
+        if not MIN_WORDS <= words <= MAX_WORDS or split_of(pair) != split:
+            continue
+        digest = _digest(pair.english)
+        if digest not in seen:
+            seen.add(digest)
+            yield pair
+
+
+def _digest(sentence: str) -> int:
+    """A number of eight bytes that is the same in every process and Python version."""
+    return int.from_bytes(blake2b(sentence.encode(), digest_size=8).digest(), "big")

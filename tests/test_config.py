@@ -1,0 +1,95 @@
+import pytest
+
+from keras_transformer.config import TrainingConfig, TransformerConfig, with_settings
+from keras_transformer.errors import InputError
+from keras_transformer.presets import preset
+
+
+def test_defaults_are_the_base_model():
+    config = TransformerConfig()
+    assert (config.num_layers, config.d_model, config.d_ff, config.num_heads) == (6, 512, 2048, 8)
+    assert (config.d_k, config.d_v, config.dropout) == (64, 64, 0.1)
+    training = TrainingConfig()
+    assert (training.adam_beta_1, training.adam_beta_2, training.adam_epsilon) == (0.9, 0.98, 1e-9)
+    assert (training.warmup_steps, training.label_smoothing) == (4000, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"d_model": 0}, "d_model must be at least 1. Received: 0"),
+        ({"d_model": 6, "num_heads": 4}, "d_k must be given, as num_heads=4 does not divide"),
+        ({"d_model": 7, "num_heads": 7}, "d_model must be even for sinusoidal positions"),
+        ({"dropout": 1.0}, r"dropout must be in \[0, 1\). Received: 1.0"),
+        ({"vocab_size": 4.5}, "vocab_size must be of type int. Received: 4.5"),
+        ({"vocab_size": 3}, "vocab_size must exceed the 4 special ids. Received: 3"),
+        ({"num_layers": True}, "num_layers must be of type int. Received: True"),
+        ({"norm": "both"}, "norm must be one of post, pre. Received: 'both'"),
+        ({"positions": ""}, "positions must be one of sinusoidal, learned. Received: ''"),
+        ({"d_k": -1}, "d_k must be at least 1. Received: -1"),
+        ({"dropout": float("nan")}, r"dropout must be in \[0, 1\). Received: nan"),
+    ],
+)
+def test_impossible_models(settings, message):
+    with pytest.raises(InputError, match=message):
+        TransformerConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"warmup_steps": 0}, "warmup_steps must be at least 1. Received: 0"),
+        ({"label_smoothing": -0.1}, "label_smoothing must be in"),
+        ({"learning_rate_scale": 0.0}, "learning_rate_scale must be positive"),
+        ({"precision": "int8"}, "precision must be one of float32, bfloat16, float16"),
+    ],
+)
+def test_impossible_training(settings, message):
+    with pytest.raises(InputError, match=message):
+        TrainingConfig(**settings)
+
+
+def test_settings_go_where_their_keys_belong():
+    model, training = with_settings(
+        TransformerConfig(),
+        TrainingConfig(),
+        ["dropout=0.3", "num_heads=4", "tie_embeddings=false", "warmup_steps=10", "norm=pre"],
+    )
+    assert (model.dropout, model.num_heads, model.d_k) == (0.3, 4, 128)
+    assert (model.tie_embeddings, model.norm, training.warmup_steps) == (False, "pre", 10)
+
+
+def test_settings_keep_head_widths_that_were_chosen():
+    model, training = preset("B1", 100)  # d_k = 16, d_v = 64
+    changed, _ = with_settings(model, training, ["d_model=256"])
+    assert (changed.d_k, changed.d_v) == (16, 64)
+    changed, _ = with_settings(*preset("base", 100), ["num_heads=4", "d_k=7"])
+    assert (changed.d_k, changed.d_v) == (7, 128)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("dropout", "--config must be KEY=VALUE. Received: 'dropout'"),
+        ("droput=0.1", "--config key must be one of .*dropout.*. Received: 'droput'"),
+        ("vocab_size=9", "Received: 'vocab_size'"),
+        ("d_model=large", "--config d_model must be a whole number. Received: 'large'"),
+        ("dropout=x", "--config dropout must be a number. Received: 'x'"),
+        ("tie_embeddings=1", "--config tie_embeddings must be true or false. Received: '1'"),
+    ],
+)
+def test_wrong_settings(setting, message):
+    with pytest.raises(InputError, match=message):
+        with_settings(TransformerConfig(), TrainingConfig(), [setting])
+
+
+def test_unknown_preset_names_those_there_are():
+    with pytest.raises(InputError, match=r"--preset must be one of base, big, .*Received: 'huge'"):
+        preset("huge", 100)
+
+
+def test_presets_change_training_too():
+    assert preset("D4", 100)[1].label_smoothing == 0.2
+    assert preset("big", 100)[0].dropout == 0.3
+    model, _ = preset("tiny", 100)
+    assert (model.num_layers, model.d_model, model.d_ff, model.num_heads) == (4, 128, 256, 4)

@@ -1,0 +1,62 @@
+"""Rules of the house that no other test would notice being broken."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
+MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+# What pipelines may use of keras_transformer: modules without TensorFlow.
+FOR_PIPELINES = ("keras_transformer.config", "keras_transformer.errors")
+# The library's own order: each stands only on those above it.
+LAYERS = ["model", "training", "decoding", "evaluation", "export", "analysis"]
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield node.module
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_one_way(path):
+    parts = path.relative_to(ROOT).parts
+    folder = parts[0]
+    for module in imports(path):
+        top = module.split(".")[0]
+        if top in FOLDERS:
+            assert FOLDERS.index(top) <= FOLDERS.index(folder), f"{path} imports {module}"
+        if folder == "pipelines" and top == "keras_transformer":
+            assert module in FOR_PIPELINES, f"{path} imports {module}"
+        inner = module.split(".")[1] if module.startswith("keras_transformer.") else None
+        if folder == "keras_transformer" and parts[1] in LAYERS and inner in LAYERS:
+            assert LAYERS.index(inner) <= LAYERS.index(parts[1]), f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_flags_live_in_bin(path):
+    if path.relative_to(ROOT).parts[0] != "bin":
+        assert "absl.flags" not in path.read_text(encoding="utf-8")
+        assert "flags.DEFINE" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("module", ["keras_transformer", "keras_transformer.presets"])
+def test_configuration_imports_without_tensorflow(module):
+    program = f"import sys, {module}; print('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "keras_transformer" / "model").glob("*.py")))
+def test_model_is_backend_neutral(path):
+    # Dropout alone draws its bits from TensorFlow where that is the backend.
+    if path.name != "dropout.py":
+        assert not any(module.startswith("tensorflow") for module in imports(path)), path
