@@ -6,6 +6,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import pytest
 
+pytest_plugins = ["tests.program_fixtures"]
+
 
 @pytest.fixture(autouse=True)
 def _seeded():

@@ -1,4 +1,4 @@
-"""Counts of a model's parameters, by part, from its configuration alone (Table 3)."""
+"""Counts of parameters and of arithmetic, from a configuration alone (Tables 2 and 3)."""
 
 from keras_transformer.config import TransformerConfig
 
@@ -31,3 +31,31 @@ def count_parameters(config: TransformerConfig) -> dict[str, int]:
         "decoder": decoder,
         "total": embedding + encoder + decoder,
     }
+
+
+def forward_flops(
+    config: TransformerConfig, sentences: int, source_length: int, target_length: int
+) -> int:
+    """Counts the floating-point operations of the matrix products of one forward pass.
+
+    A multiplication and an addition are two operations. Padding counts, as it is computed, and so
+    do the masked halves of attention scores. A training step takes three times as many: its
+    backward pass has two products for each of the forward pass.
+
+    Args:
+        config: the model's configuration.
+        sentences: B.
+        source_length, target_length: S and T.
+    """
+    d_model, heads = config.d_model, config.num_heads
+    queries = d_model * heads * config.d_k  # also keys, a token
+    values = d_model * heads * config.d_v  # also outputs, a token
+    feed_forward = 2 * d_model * config.d_ff
+    scores = heads * (config.d_k + config.d_v)  # a pair of positions, weights and sums
+    encoder = source_length * (2 * queries + 2 * values + feed_forward)
+    encoder += source_length * source_length * scores
+    decoder = target_length * (3 * queries + 3 * values + feed_forward)
+    decoder += source_length * (queries + values)
+    decoder += target_length * (target_length + source_length) * scores
+    logits = target_length * d_model * config.vocab_size
+    return 2 * sentences * (config.num_layers * (encoder + decoder) + logits)

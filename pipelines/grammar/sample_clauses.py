@@ -140,41 +140,49 @@ def verb_clause(
 ) -> Clause:
     """A clause of the verb; a subject or an object that is given is kept."""
     chosen = setting(rng, verb, tense, adverbials)
-    subject = subject or phrases.participant(rng, SUBJECTS[verb], "subject")
+    subject = subject or _subject(rng, verb, tense)
+    if not chosen.modal and not has_past(verb, chosen.tense, subject):
+        # no tense was asked for, or has_past was not: "they read" is always a present
+        chosen = BARE_PRESENT
     negated = chosen.negated and not _is_quantified(subject) and not _is_quantified(object)
     if object is None and verb.objects:
         object = _object(rng, verb, negated)
         while clashes(subject, object):
             object = _object(rng, verb, negated)
-    dative = verb.frame == "ditransitive"
-    recipient = phrases.participant(rng, _PEOPLE, "definite") if dative else None
-    while recipient and clashes(subject, recipient):
-        recipient = phrases.participant(rng, _PEOPLE, "definite")
-    complement = _complement(rng, verb)
-    tense = chosen.tense
-    if (
-        verb.invariable
-        and tense == "past"
-        and not chosen.modal
-        and agreement(subject) != (3, False)
-    ):
-        # "they read" can only be a present: the adverbials chosen for the past are dropped
-        tense, chosen = "present", BARE_PRESENT
     return Clause(
         subject,
         verb,
-        tense,
+        chosen.tense,
         chosen.modal,
         negated,
-        recipient,
+        _recipient(rng, subject) if verb.frame == "ditransitive" else None,
         object,
-        complement,
+        _complement(rng, verb),
         None,
         _manner(rng, verb, object) if chosen.manner else None,
         _place(rng, verb) if chosen.place else None,
         chosen.circumstance,
         chosen.frequency,
     )
+
+
+def has_past(verb: Verb, tense: str, subject: Nominal) -> bool:
+    """False for the past of read and put, unless the subject is a third person singular."""
+    return not (verb.invariable and tense == "past" and agreement(subject) != (3, False))
+
+
+def _subject(rng: Random, verb: Verb, tense: str | None) -> Nominal:
+    subject = phrases.participant(rng, SUBJECTS[verb], "subject")
+    while tense and not has_past(verb, tense, subject):
+        subject = phrases.participant(rng, SUBJECTS[verb], "subject")
+    return subject
+
+
+def _recipient(rng: Random, subject: Nominal) -> Nominal:
+    recipient = phrases.participant(rng, _PEOPLE, "definite")
+    while clashes(subject, recipient):
+        recipient = phrases.participant(rng, _PEOPLE, "definite")
+    return recipient
 
 
 def clashes(subject: Nominal, object: Nominal) -> bool:

@@ -20,7 +20,6 @@ from pipelines.grammar.derivations import (
     Sentence,
     Statement,
     Subordinate,
-    agreement,
 )
 from pipelines.grammar.entries import ACCUSATIVE, Noun, Verb
 from pipelines.grammar.nouns import NOUNS, NOUNS_BY_KIND
@@ -124,10 +123,18 @@ def _inner(rng: Random, tense: str, with_state: bool) -> Clause:
     """A short clause about somebody, to be put inside another."""
     if with_state and rng.random() < 0.25:
         return states.copula_clause(rng, tense)
+    subject = clauses.somebody(rng)
+    verb = _done_by_people(rng)
+    while not clauses.has_past(verb, tense, subject):
+        verb = _done_by_people(rng)
+    return clauses.verb_clause(rng, verb, tense, 0.1, subject=subject)
+
+
+def _done_by_people(rng: Random) -> Verb:
     verb = rng.choice(_EVENTFUL)
     while clauses.SUBJECTS[verb][0].kind != "person":
         verb = rng.choice(_EVENTFUL)
-    return clauses.verb_clause(rng, verb, tense, 0.1, subject=clauses.somebody(rng))
+    return verb
 
 
 def reported(rng: Random) -> Sentence:
@@ -146,9 +153,9 @@ def reported(rng: Random) -> Sentence:
 def infinitive(rng: Random) -> Sentence:
     """tries to open the door, and goes to the station in order to help the tourist."""
     subject = phrases.participant(rng, NOUNS_BY_KIND["person"], "subject")
-    verb = rng.choice(_EVENTFUL)
-    while clauses.SUBJECTS[verb][0].kind != "person" or verb.english in _INVOLUNTARY:
-        verb = rng.choice(_EVENTFUL)
+    verb = _done_by_people(rng)
+    while verb.english in _INVOLUNTARY:
+        verb = _done_by_people(rng)
     inner = clauses.verb_clause(rng, verb, "present", 0.0, subject=subject)
     inner = replace(inner, tense="present", negated=False)
     if rng.random() < 0.6:
@@ -192,7 +199,8 @@ def with_relative(rng: Random) -> Sentence:
             clause = clauses.verb_clause(rng, verb, tense, 0.0, object=antecedent)
             negated = clause.negated and antecedent.definite
             return Statement(replace(clause, negated=negated))
-        return Statement(clauses.verb_clause(rng, verb, tense, 0.0, subject=antecedent))
+        if clauses.has_past(verb, tense, antecedent):
+            return Statement(clauses.verb_clause(rng, verb, tense, 0.0, subject=antecedent))
     raise RuntimeError("no antecedent was found for a relative clause in 100 verbs")
 
 
@@ -206,13 +214,16 @@ def _antecedent(rng: Random, noun: Noun, tense: str) -> NounPhrase | None:
         return replace(phrase, relative=clause)
     does, undergoes = _DOES[noun], _UNDERGOES[noun]
     if does and (not undergoes or rng.random() < 0.5):
-        clause = clauses.verb_clause(rng, rng.choice(does), tense, 0.2, subject=pronoun)
+        verb = rng.choice(does)
+        if not clauses.has_past(verb, tense, pronoun):
+            return None
+        clause = clauses.verb_clause(rng, verb, tense, 0.2, subject=pronoun)
     elif undergoes:
         verb = rng.choice(undergoes)
         subject = clauses.somebody(rng)
         if clauses.SUBJECTS[verb][0].kind != "person":
             return None
-        if verb.invariable and agreement(subject) != (3, False):
+        if not clauses.has_past(verb, tense, subject):
             return None
         if clauses.clashes(subject, pronoun):
             return None
@@ -239,9 +250,7 @@ def yes_no(rng: Random) -> Sentence:
 
 def asking_who(rng: Random) -> Sentence:
     """Who reads the book? Which student ...? How many children ...?"""
-    verb = rng.choice(_EVENTFUL)
-    while clauses.SUBJECTS[verb][0].kind != "person":
-        verb = rng.choice(_EVENTFUL)
+    verb = _done_by_people(rng)
     subject: Nominal = Interrogative(person=True)
     if rng.random() < 0.5:
         subject = phrases.noun_phrase(rng, rng.choice(NOUNS_BY_KIND["person"]), "which", 0.1)

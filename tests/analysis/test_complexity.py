@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from keras_transformer.analysis.complexity import count_parameters
+from keras_transformer.analysis.complexity import count_parameters, forward_flops
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.transformer import build_transformer
 from keras_transformer.presets import PAPER_PARAMETERS_MILLIONS, PRESETS, preset
@@ -54,3 +54,19 @@ def test_counts_of_options_equal_the_built_model(changes):
         vocab_size=9, num_layers=2, d_model=8, d_ff=6, num_heads=2, d_k=3, d_v=5, **changes
     )
     assert build_transformer(config).count_params() == count_parameters(config)["total"]
+
+
+def test_forward_flops_by_hand():
+    # One sentence of one token a side, all widths 2, one head, vocabulary 5. In multiplications:
+    # encoder 4 projections of 2 x 2, network 2 x 2 x 2, scores 2 + 2; decoder 8 projections,
+    # network 8, scores twice 4; logits 2 x 5.
+    config = TransformerConfig(vocab_size=5, num_layers=1, d_model=2, d_ff=2, num_heads=1)
+    assert forward_flops(config, 1, 1, 1) == 2 * ((16 + 8 + 4) + (32 + 8 + 8) + 10)
+
+
+def test_forward_flops_grow_with_the_square_of_the_length_in_attention_only():
+    config = TransformerConfig(vocab_size=5, num_layers=1, d_model=2, d_ff=2, num_heads=1)
+    one, two, four = (forward_flops(config, 1, n, n) for n in (1, 2, 4))
+    square = 2 * 3 * 4  # three attentions of 4 multiplications a pair
+    assert two == 2 * (one - square) + 4 * square
+    assert four == 4 * (one - square) + 16 * square

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-BIN = Path(__file__).resolve().parents[2] / "bin"
+BIN = Path(__file__).resolve().parents[1] / "bin"
 PAIRS = [
     ("the cat sat on the mat", "die katze sass auf der matte"),
     ("a dog ran to the house", "ein hund lief zum haus"),
