@@ -1,5 +1,6 @@
 """The whole way through the programs: prepare, train, resume, average, evaluate, export, serve."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -16,30 +17,26 @@ print(json.dumps([text.decode() for text in answer["translation"].numpy().tolist
 """
 
 
+LEXICON = [
+    dict(one="ein", two="zwei", three="drei", four="vier", five="fünf", six="sechs"),
+    dict(red="rot", blue="blau", green="grün", white="weiß", black="schwarz", grey="grau"),
+    dict(dog="Hund", cat="Katze", cow="Kuh", horse="Pferd", hen="Huhn", fish="Fisch"),
+]
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Counting from one language to another: learnt in a minute's training on two cores."""
-    numbers = {
-        "one": "eins",
-        "two": "zwei",
-        "three": "drei",
-        "four": "vier",
-        "five": "fünf",
-        "six": "sechs",
-    }
-    words = list(numbers)
+    """All three-word phrases of LEXICON, translated word by word: learnt in some seconds."""
     folder = tmp_path_factory.mktemp("corpus")
-    sources = {"train": [], "validation": [], "test": []}
-    for number in range(6**3):
-        line = [words[number // 36], words[number // 6 % 6], words[number % 6]]
+    splits = {"train": [], "validation": [], "test": []}
+    for number, english in enumerate(itertools.product(*LEXICON)):
+        german = [words[word] for words, word in zip(LEXICON, english, strict=True)]
         split = {3: "validation", 7: "test"}.get(number % 10, "train")
-        sources[split].append(line)
-    for split, lines in sources.items():
-        repeated = lines * (4 if split == "train" else 1)
-        english = "".join(" ".join(line) + "\n" for line in repeated)
-        german = "".join(" ".join(numbers[w] for w in line) + "\n" for line in repeated)
-        (folder / f"{split}.en").write_text(english, encoding="utf-8")
-        (folder / f"{split}.de").write_text(german, encoding="utf-8")
+        splits[split] += [(english, german)] * (4 if split == "train" else 1)
+    for split, pairs in splits.items():
+        for language, sentences in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+            text = "".join(" ".join(words) + "\n" for words in sentences)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
     return folder
 
 
@@ -56,7 +53,7 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program):
         for side, language in (("source", "en"), ("target", "de"))
     ]
     prepared = run(
-        *("prepare_data", "--dataset=files", f"--data_dir={data}", *files, "--vocab_size=295")
+        *("prepare_data", "--dataset=files", f"--data_dir={data}", *files, "--vocab_size=320")
     )
     assert prepared["pairs"]["train"] == 692
 
@@ -66,20 +63,19 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program):
         *("--config=dropout=0", "--config=warmup_steps=100", "--tokens_per_batch=512"),
         *("--sample_sentences=5", "--checkpoint_minutes=10"),
     ]
-    first = run(*train, "--train_steps=400")
-    assert (first["step"], first["checkpoints"]) == (400, 1)
-    second = run(*train, "--train_steps=500")
-    assert (second["step"], second["checkpoints"]) == (500, 2)
-    assert second["validation_loss"] < first["validation_loss"]
+    first = run(*train, "--train_steps=250")
+    assert (first["step"], first["checkpoints"]) == (250, 1)
+    second = run(*train, "--train_steps=300")
+    assert (second["step"], second["checkpoints"]) == (300, 2)
 
     averaged = run("average_checkpoints", f"--model_dir={model}", "--last=2")
-    assert averaged["step"] == 500
+    assert averaged["step"] == 300
     scored = run("evaluate", f"--model_dir={model}", f"--data_dir={data}", "--split=test")
-    assert scored["bleu"] > 90
+    assert scored["chrf"] > 95  # BLEU counts four-word sequences, and there are none
     assert scored["perplexity"] < 1.5
 
     run("export", f"--model_dir={model}", f"--export_dir={export}")
-    sentences = ["one two three", "six five four"]
+    sentences = ["one red dog", "six white fish"]
     output = tmp_path / "output.txt"
     source = tmp_path / "source.txt"
     source.write_text("".join(f"{line}\n" for line in sentences), encoding="utf-8")
@@ -88,7 +84,7 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program):
     command = [sys.executable, "-c", SERVE, str(export), json.dumps(sentences)]
     served = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True)
     assert json.loads(served.stdout.splitlines()[-1]) == translations
-    assert translations == ["eins zwei drei", "sechs fünf vier"]
+    assert translations == ["ein rot Hund", "sechs weiß Fisch"]
 
 
 @pytest.mark.parametrize(

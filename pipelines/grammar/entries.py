@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = "nominative", "accusative", "dative", "genitive"
 CASES = (NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE)
-MASCULINE, FEMININE, NEUTER = "m", "f", "n"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

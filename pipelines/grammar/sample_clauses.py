@@ -50,10 +50,6 @@ _PLAIN_FRAMES = (
     + ["placement"] * 2
     + ["copula"] * 6
 )
-_ACTIVE_VERBS = {
-    frame: tuple(verb for verb in verbs if verb not in STATIVE)
-    for frame, verbs in VERBS_BY_FRAME.items()
-}
 _DWELLINGS = nouns_of(("house", "city", "village", "castle", "hotel", "island"))
 _SEATS = nouns_of(("chair", "sofa", "bench", "bed"))
 _LYING_PLACES = nouns_of(("furniture", "room"))
@@ -142,7 +138,7 @@ def verb_clause(
     chosen = setting(rng, verb, tense, adverbials)
     subject = subject or _subject(rng, verb, tense)
     if not chosen.modal and not has_past(verb, chosen.tense, subject):
-        # no tense was asked for, or has_past was not: "they read" is always a present
+        # "they read" is always a present; where a past is asked for, callers avoid such verbs
         chosen = BARE_PRESENT
     negated = chosen.negated and not _is_quantified(subject) and not _is_quantified(object)
     if object is None and verb.objects:

@@ -28,23 +28,23 @@ _POSSESSIVES = ("my", "his", "her", "our", "their")
 UNOWNED = ("person", "open", "waterside", "area", "cause", "opening", "plant", "event")
 _SINGULAR_ONLY, _PLURAL_ONLY = ("a", "every"), ("all", "many", "some", "several", "", "number")
 _WEIGHTS = {
-    "subject": "the 46 a 12 this 8 owned 14 every 4 no 2 all 3 many 3 some 2 several 2 number 3  3",
-    "object": "the 36 a 26 this 6 owned 12 possessor 5 many 2 some 2 several 2 number 5  4",
+    "subject": "the 46 a 12 this 8 owned 14 every 4 no 2 all 3 many 3 some 2 several 2 number 3 "
+    "bare 3",
+    "object": "the 36 a 26 this 6 owned 12 possessor 5 many 2 some 2 several 2 number 5 bare 4",
     "definite": "the 62 this 10 owned 18 possessor 10",
-    "negatable": "the 38 this 6 owned 12 a 34  10",
+    "negatable": "the 38 this 6 owned 12 a 34 bare 10",
     "indefinite": "a 50 many 8 some 5 several 5 number 15 no 12",
     "antecedent": "the 75 a 20 all 5",
     "kin": "owned 85 possessor 15",
-    "mass": "the 45  40 this 7 owned 8",
+    "mass": "the 45 bare 40 this 7 owned 8",
     "which": "which 75 how_many 25",
 }
-ROLES = tuple(_WEIGHTS)
 
 
 def _weighted(listing: str) -> tuple[list[str], list[int]]:
-    """The names (an empty one for no determiner) and their cumulative weights."""
-    fields = listing.split(" ")
-    names = [name.replace("_", " ") for name in fields[::2]]
+    """The names ("" for no determiner) and their cumulative weights."""
+    fields = listing.split()
+    names = ["" if name == "bare" else name.replace("_", " ") for name in fields[::2]]
     return names, list(accumulate(int(weight) for weight in fields[1::2]))
 
 
@@ -82,7 +82,7 @@ _TIMES_IN: dict[str, tuple[Adverb, ...]] = {
 }
 
 
-def noun_phrase(rng: Random, noun: Noun, role: str, described: float = 0.35) -> NounPhrase:
+def noun_phrase(rng: Random, noun: Noun, role: str, described: float = 0.43) -> NounPhrase:
     """A phrase around the noun with a determiner that suits its role in the sentence."""
     choice = _determiner_name(rng, noun, role)
     plural = _is_plural(rng, noun, choice)

@@ -44,6 +44,7 @@ HELD_OUT = frozenset(
 MIN_WORDS, MAX_WORDS = 4, 18
 # Of every ten digests one is for validation and one for test.
 _BUCKETS = 10
+_PATIENCE = 100_000
 
 
 def split_of(pair: Pair) -> str:
@@ -69,7 +70,11 @@ def sentence_pairs(split: str, count: int, seed: int = 1) -> Iterator[tuple[str,
 def _pairs(split: str, count: int, seed: int) -> Iterator[Pair]:
     rng = Random(f"{seed} {split}")
     seen: set[int] = set()
+    drawn_in_vain = 0
     while len(seen) < count:
+        drawn_in_vain += 1
+        if drawn_in_vain > _PATIENCE:
+            raise RuntimeError(f"{split!r} must have a new pair in {_PATIENCE} draws, got none")
         pair = realise(random_sentence(rng))
         words = pair.english.count(" ") + 1
         if not MIN_WORDS <= words <= MAX_WORDS or split_of(pair) != split:
@@ -77,6 +82,7 @@ def _pairs(split: str, count: int, seed: int) -> Iterator[Pair]:
         digest = _digest(pair.english)
         if digest not in seen:
             seen.add(digest)
+            drawn_in_vain = 0
             yield pair
 
 
