@@ -166,23 +166,9 @@ def pad(sentences: tf.RaggedTensor, rows: tf.Tensor, lattice: list[int]) -> tf.T
     return tf.pad(batch, [[0, 0], [0, padded - length]])
 
 
-def split_rows(parts: int) -> Stage:
-    """Stage: each batch -> `parts` consecutive batches, the r-th of rows r, r + parts, ...
-
-    Together they hold what the batch held, padded alike; some have no row if there are too few.
-    """
-
-    def split(*batch: tf.Tensor) -> tf.data.Dataset:
-        return tf.data.Dataset.range(parts).map(
-            lambda part: tuple(tensor[part::parts] for tensor in batch)
-        )
-
-    return lambda dataset: dataset if parts == 1 else dataset.flat_map(split)
-
-
-def prefetch(parts: int = 1) -> Stage:
-    """Stage: computes some batches of `parts` ahead. Few, as a checkpoint saves them."""
-    return lambda dataset: dataset.prefetch(_PREFETCHED_BATCHES * parts)
+def prefetch() -> Stage:
+    """Stage: computes some batches ahead. Few, as a checkpoint saves them."""
+    return lambda dataset: dataset.prefetch(_PREFETCHED_BATCHES)
 
 
 def _fold(key, number: tf.Tensor) -> tf.Tensor:

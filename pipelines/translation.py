@@ -11,7 +11,7 @@ from pipelines.records import Metadata, SplitInfo, read_metadata, text_file
 
 
 def training_batches(
-    data_dir: str | os.PathLike, tokens_per_batch: int, seed: int, parts: int = 1
+    data_dir: str | os.PathLike, tokens_per_batch: int, seed: int
 ) -> tf.data.Dataset:
     """Infinite batches of the training split; an iterator over them can be saved and restored.
 
@@ -19,8 +19,6 @@ def training_batches(
         data_dir: a folder completed by prepare_data.py.
         tokens_per_batch: bounds rows x padded length of a whole batch, on either side.
         seed: decides all orders; equal seeds give equal batches.
-        parts: each batch comes as so many consecutive elements, for replicas and gradient
-            accumulation. Element r has the rows r, r + parts, ...; it may have none.
 
     Returns:
         Dataset of (source int32 [rows, S], target int32 [rows, T]), 0-padded, both ending in EOS.
@@ -38,7 +36,7 @@ def training_batches(
     dataset = batching.epochs(
         _files(data_dir, info), info.pairs, info.longest, tokens_per_batch, seed
     )
-    return dataset.apply(batching.split_rows(parts)).apply(batching.prefetch(parts))
+    return dataset.apply(batching.prefetch())
 
 
 def evaluation_batches(

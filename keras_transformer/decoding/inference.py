@@ -14,7 +14,7 @@ from typing import Protocol
 import keras
 import tensorflow as tf
 
-from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
+from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.decoding.beam_search import (
     BeamSearchConfig,
     Hypotheses,
@@ -154,9 +154,8 @@ def target_log_probs(model: keras.Model, source: tf.Tensor, target: tf.Tensor) -
     Returns:
         float32 [B, T], 0 at padding.
     """
-    begins = tf.fill([tf.shape(target)[0], 1], BOS_ID)
-    shifted = tf.concat([begins, target[:, :-1]], axis=1)
-    logits = model({"source": source, "target": shifted}, training=False)  # [B, T, V]
+    inputs = {"source": source, "target": transformer.shift_right(target)}
+    logits = model(inputs, training=False)  # [B, T, V]
     largest = tf.reduce_max(logits, axis=-1, keepdims=True)
     log_total = log_sum_exp(logits, largest)[:, :, 0]
     log_probs = tf.gather(logits, target, axis=2, batch_dims=2) - log_total  # [B, T]

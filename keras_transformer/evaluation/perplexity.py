@@ -4,13 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from keras_transformer.config import PAD_ID
-from keras_transformer.decoding.inference import target_log_probs
 from keras_transformer.errors import InputError
+from keras_transformer.training.metrics import CrossEntropy, perplexity_of
 
 
 def perplexity(
@@ -32,22 +30,11 @@ def perplexity(
     Raises:
         InputError: where there is no token.
     """
-    ids = tf.TensorSpec([None, None], tf.int32)
-
-    @tf.function(input_signature=[ids, ids], autograph=False)
-    def log_probs_of(source, target):
-        return target_log_probs(model, source, target)
-
-    total, tokens = 0.0, 0
-    for source, target in tqdm(batches, unit="batch", disable=not progress):
-        log_probs = log_probs_of(source, target).numpy()
-        total += float(np.sum(log_probs, dtype=np.float64))
-        tokens += int(np.count_nonzero(np.asarray(target) != PAD_ID))
+    cross_entropy, tokens = CrossEntropy(model)(tqdm(batches, unit="batch", disable=not progress))
     if tokens == 0:
         raise InputError("perplexity needs at least one target token. Received: none")
-    cross_entropy = -total / tokens
     return {
-        "perplexity": float(np.exp(cross_entropy)),
+        "perplexity": perplexity_of(cross_entropy),
         "cross_entropy": cross_entropy,
         "tokens": tokens,
     }

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError, reason
 from keras_transformer.training.checkpoints import CheckpointStore, named_variables
-from keras_transformer.training.metrics import ValidationLoss, perplexity, summarize
+from keras_transformer.training.metrics import CrossEntropy, perplexity_of, summarize
 from keras_transformer.training.step import SUMS, TrainingStep
 
 
@@ -94,7 +94,7 @@ class _Run:
         self.store = CheckpointStore(model_dir, limits.keep_checkpoints)
         self.iterator = iter(data.batches)
         self.step, self.seconds = 0, 0.0
-        self.validation_loss = ValidationLoss(self.model)
+        self.cross_entropy = CrossEntropy(self.model)
         self.metrics: dict[str, float] = {}
         self.last_validation: dict[str, float] = {}
         self._restore()
@@ -184,8 +184,8 @@ class _Run:
         """Measures the validation loss, translates the sample, and writes a checkpoint."""
         scalars: dict[str, float] = {}
         if self.data.validation is not None:
-            loss = self.validation_loss(self.data.validation)
-            scalars = {"loss": loss, "perplexity": perplexity(loss)}
+            loss, _ = self.cross_entropy(self.data.validation)
+            scalars = {"loss": loss, "perplexity": perplexity_of(loss)}
         if self.data.translate_sample is not None:
             scores, text = self.data.translate_sample(self.model)
             scalars |= scores

@@ -1,4 +1,4 @@
-"""What is reported of training, from the sums of its steps."""
+"""What is reported of training, from the sums of its steps, and the validation loss."""
 
 import math
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.config import PAD_ID
 from keras_transformer.model.transformer import shift_right
 from keras_transformer.training.losses import cross_entropy
 from keras_transformer.training.step import SUMS
@@ -29,20 +30,22 @@ def summarize(sums: np.ndarray, steps: int, seconds: float) -> dict[str, float]:
     positions = max(total["target_positions"] + total["source_positions"], 1.0)
     return {
         "loss": total["smoothed_loss"] / tokens,
-        "perplexity": perplexity(total["loss"] / tokens),
+        "perplexity": perplexity_of(total["loss"] / tokens),
         "tokens_per_second": total["target_tokens"] / max(seconds, 1e-9),
         "padding": 1 - (total["target_tokens"] + total["source_tokens"]) / positions,
         "gradient_norm": total["gradient_norm"] / max(steps, 1),
     }
 
 
-def perplexity(loss: float) -> float:
-    """exp(loss), infinite where that is no float."""
-    return math.exp(loss) if loss < 700 else math.inf
+def perplexity_of(cross_entropy: float) -> float:
+    """exp(cross_entropy), infinite where that is no float."""
+    return math.exp(cross_entropy) if cross_entropy < 700 else math.inf
 
 
-class ValidationLoss:
+class CrossEntropy:
     """The unsmoothed loss per target token over a data set, without dropout.
+
+    Compiled at the first call; later calls see the model's weights as they are then.
 
     Args:
         model: from build_transformer.
@@ -51,13 +54,17 @@ class ValidationLoss:
     def __init__(self, model: keras.Model):
         self.model = model
 
-    def __call__(self, batches: Iterable) -> float:
-        """Batches of (source int32 [B, S], target int32 [B, T]) -> loss in nats per token."""
+    def __call__(self, batches: Iterable[tuple[tf.Tensor, tf.Tensor]]) -> tuple[float, int]:
+        """Measures the loss over batches of (source int32 [B, S], target int32 [B, T]).
+
+        Returns:
+            Nats a token, 0 where there is none; and the number of tokens, EOS counted.
+        """
         loss, tokens = 0.0, 0
         for source, target in batches:
             loss += float(self._sum(source, target))
-            tokens += int(np.count_nonzero(target))
-        return loss / max(tokens, 1)
+            tokens += int(np.count_nonzero(np.asarray(target) != PAD_ID))
+        return loss / max(tokens, 1), tokens
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)
     def _sum(self, source, target):

@@ -160,24 +160,11 @@ def test_pad_rounds_up_to_the_lattice():
     np.testing.assert_array_equal(short, [[5, 0]])
 
 
-def test_split_rows_by_hand():
-    batch = tf.constant([[1], [2], [3], [4], [5]])
-    dataset = tf.data.Dataset.from_tensors((batch, batch * 10)).apply(batching.split_rows(2))
-    parts = [(a.numpy().ravel().tolist(), b.numpy().ravel().tolist()) for a, b in dataset]
-    assert parts == [([1, 3, 5], [10, 30, 50]), ([2, 4], [20, 40])]
-
-
-def test_split_rows_of_too_few_rows_leaves_some_parts_empty():
-    batch = tf.constant([[1, 7]])
-    dataset = tf.data.Dataset.from_tensors((batch, batch)).apply(batching.split_rows(3))
-    assert [source.shape.as_list() for source, _ in dataset] == [[1, 2], [0, 2], [0, 2]]
-
-
 @pytest.mark.parametrize("taken", [5, 60])  # in the first epoch and in the second
 def test_a_restored_iterator_continues_exactly(files, chunked, tmp_path, taken):
     def pipeline():
         dataset = batching.epochs(files, 400, LONGEST, 400, seed=5)
-        return iter(dataset.apply(batching.split_rows(2)).apply(batching.prefetch(2)))
+        return iter(dataset.apply(batching.prefetch()))
 
     iterator = pipeline()
     for _ in range(taken):

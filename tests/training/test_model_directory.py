@@ -1,0 +1,84 @@
+import dataclasses
+import json
+
+import pytest
+
+from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.errors import InputError
+from keras_transformer.training.model_directory import (
+    ModelDescription,
+    create_or_check,
+    read_description,
+)
+
+DESCRIPTION = ModelDescription(
+    preset="tiny",
+    model=TransformerConfig(vocab_size=100, d_k=16),
+    training=TrainingConfig(label_smoothing=0.2),
+    vocabulary="vocabulary.model",
+    vocabulary_fingerprint="abc",
+    max_length=64,
+)
+
+
+@pytest.fixture
+def vocabulary(tmp_path):
+    path = tmp_path / "vocabulary.model"
+    path.write_bytes(b"words")
+    return path
+
+
+def test_round_trip(tmp_path, vocabulary):
+    assert create_or_check(tmp_path / "model", DESCRIPTION, vocabulary) is False
+    assert read_description(tmp_path / "model") == DESCRIPTION
+    assert (tmp_path / "model" / "vocabulary.model").read_bytes() == b"words"
+    assert create_or_check(tmp_path / "model", DESCRIPTION, vocabulary) is True
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vocabulary_fingerprint": "xyz"}, "vocabulary_fingerprint: xyz, not abc"),
+        ({"model": TransformerConfig(vocab_size=100, d_k=16, d_ff=9)}, "d_ff: 9, not 2048"),
+        ({"training": TrainingConfig(seed=3)}, "seed: 3, not 1; label_smoothing|label_smoothing"),
+    ],
+)
+def test_another_model_is_refused_and_named(tmp_path, vocabulary, change, message):
+    create_or_check(tmp_path / "model", DESCRIPTION, vocabulary)
+    other = dataclasses.replace(DESCRIPTION, **change)
+    with pytest.raises(InputError, match=message):
+        create_or_check(tmp_path / "model", other, vocabulary)
+    assert read_description(tmp_path / "model") == DESCRIPTION
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "must be a directory that bin/train.py made.*has no config.json"),
+        ("{", "must be readable JSON"),
+        ("[]", "format_version must be 1. Received: None"),
+        ('{"format_version": 9}', "format_version must be 1. Received: 9"),
+        ('{"format_version": 1}', "must be of this version. Received: 'model'"),
+        ('{"format_version": 1, "model": {"width": 3}}', "must be of this version"),
+    ],
+)
+def test_directories_that_are_none(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_description(tmp_path)
+
+
+def test_values_out_of_range_are_named(tmp_path, vocabulary):
+    create_or_check(tmp_path / "model", DESCRIPTION, vocabulary)
+    path = tmp_path / "model" / "config.json"
+    content = json.loads(path.read_text())
+    content["model"]["dropout"] = 7
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"dropout must be in \[0, 1\). Received: 7"):
+        read_description(tmp_path / "model")
+
+
+def test_file_in_the_way(tmp_path, vocabulary):
+    with pytest.raises(InputError, match="--model_dir must be a directory"):
+        create_or_check(vocabulary, DESCRIPTION, vocabulary)
