@@ -123,14 +123,13 @@ def _claimed(data_dir: Path) -> Iterator[None]:
 def _write(
     source: Source, data_dir: Path, config: PreparationConfig, settings: dict[str, Any]
 ) -> None:
-    from pipelines import subwords  # brings TensorFlow, which a look at metadata need not wait for
+    # Brings TensorFlow, which a look at metadata need not wait for.
+    from pipelines.vocabulary import learn_subwords
 
     counts = source.counts()
     logging.info("learning %s on %d pairs", config.tokenizer, counts["train"])
     text = itertools.chain.from_iterable(_watched(source, "train", counts, "reading"))
-    vocabulary = subwords.learn_subwords(
-        text, config.tokenizer, config.vocab_size, data_dir, config.seed
-    )
+    vocabulary = learn_subwords(text, config.tokenizer, config.vocab_size, data_dir, config.seed)
     splits = {
         split: _write_split(source, data_dir, split, counts, vocabulary, config) for split in counts
     }

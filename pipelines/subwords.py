@@ -16,13 +16,8 @@ a special symbol in a text ("</s>", "[EOS]") ever becomes a special id.
 """
 
 import hashlib
-import io
-import itertools
 import os
-import random
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,19 +32,12 @@ VOCABULARY_FILES = {"bpe": "vocabulary.model", "wordpiece": "vocabulary.txt"}
 
 # Sentences that go through an op at once: large enough for its threads, small enough for memory.
 _BATCH = 2048
-# Learning holds its sentences in memory; more of them hardly change a vocabulary.
-_MAX_SENTENCES = 2_000_000
-_MAX_SENTENCE_BYTES = 1 << 20
-# Characters outside this share of the text are spelled in bytes rather than given a row.
-_CHARACTER_COVERAGE = 0.9999
-# WordPiece learning takes time in proportion to the distinct words: only the commonest count.
-_MAX_WORDS = 100_000
-# A vocabulary found within this share above the wanted size is trimmed, not searched on for.
-_TRIMMED_SHARE = 0.05
+# The longest word or sentence there may be.
+MAX_SENTENCE_BYTES = 1 << 20
 
 _SPACE = "▁"
-_JOINER = "##"
-_SPECIAL_WORDPIECES = ("[PAD]", "[BOS]", "[EOS]", "[UNK]")
+JOINER = "##"
+SPECIAL_WORDPIECES = ("[PAD]", "[BOS]", "[EOS]", "[UNK]")
 _LETTER = r"[\p{L}\p{N}\p{M}]"
 # Scripts written without spaces; a character of theirs is a word of its own.
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
@@ -113,12 +101,12 @@ class Subwords(tf.Module):
 
     def encode(self, sentences: list[str]) -> list[list[int]]:
         """Maps sentences to lists of ids; no special ids are added."""
-        batches = (self.encode_tensor(tf.constant(batch)) for batch in _batched(sentences))
+        batches = (self.encode_tensor(tf.constant(batch)) for batch in batched(sentences))
         return [ids for batch in batches for ids in batch.to_list()]
 
     def decode(self, ids: list[list[int]]) -> list[str]:
         """Maps lists of ids to sentences: up to the first EOS, leaving out pad and bos."""
-        dense = (_dense(batch) for batch in _batched(ids))
+        dense = (_dense(batch) for batch in batched(ids))
         texts = (self.decode_tensor(batch).numpy() for batch in dense)
         return [text.decode("utf-8") for batch in texts for text in batch]
 
@@ -163,8 +151,8 @@ class _WordPiece(tf.Module):
     def __init__(self, vocabulary: bytes):
         super().__init__(name="wordpiece")
         pieces = vocabulary.decode("utf-8").removesuffix("\n").split("\n")
-        if tuple(pieces[: len(_SPECIAL_WORDPIECES)]) != _SPECIAL_WORDPIECES:
-            raise ValueError("it must begin with the lines " + ", ".join(_SPECIAL_WORDPIECES))
+        if tuple(pieces[: len(SPECIAL_WORDPIECES)]) != SPECIAL_WORDPIECES:
+            raise ValueError("it must begin with the lines " + ", ".join(SPECIAL_WORDPIECES))
         self.vocab_size = len(pieces)
         ids = tf.range(self.vocab_size, dtype=tf.int64)
         self._table = tf.lookup.StaticHashTable(
@@ -172,17 +160,17 @@ class _WordPiece(tf.Module):
         )
         self._tokenizer = tf_text.WordpieceTokenizer(
             self._table,
-            suffix_indicator=_JOINER,
-            max_bytes_per_word=_MAX_SENTENCE_BYTES,
+            suffix_indicator=JOINER,
+            max_bytes_per_word=MAX_SENTENCE_BYTES,
             max_chars_per_token=max(map(len, pieces)),
             token_out_type=tf.int32,
-            unknown_token=_SPECIAL_WORDPIECES[UNK_ID],
+            unknown_token=SPECIAL_WORDPIECES[UNK_ID],
             split_unknown_characters=True,
         )
         self._spellings = tf.constant(_spellings(pieces))
 
     def encode(self, sentences: tf.Tensor) -> tf.RaggedTensor:
-        pieces = self._tokenizer.tokenize(_words(sentences))  # [B, words, pieces]
+        pieces = self._tokenizer.tokenize(split_words(sentences))  # [B, words, pieces]
         return pieces.merge_dims(1, 2).with_row_splits_dtype(tf.int64)
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
@@ -192,7 +180,7 @@ class _WordPiece(tf.Module):
         return tf.strings.regex_replace(text, _SPACE, " ")
 
 
-def _words(sentences: tf.Tensor) -> tf.RaggedTensor:
+def split_words(sentences: tf.Tensor) -> tf.RaggedTensor:
     """Cuts string [B] into words, string [B, None]."""
     text = tf.strings.regex_replace(sentences, r"[\r\n]", " ")
     text = tf.strings.regex_replace(text, f"({_UNSPACED})", "\n\\1\n")
@@ -208,14 +196,14 @@ def _spellings(pieces: list[str]) -> list[str]:
     A line break stands before a piece that begins a word of letters, a carriage return after one
     that may end it: where the two meet, a space was left out.
     """
-    texts = [piece.removeprefix(_JOINER) for piece in pieces]
+    texts = [piece.removeprefix(JOINER) for piece in pieces]
     begins = _are_spaced_letters([text[:1] for text in texts])
     ends = _are_spaced_letters([text[-1:] for text in texts])
     spellings = [
         ("\n" if begin and text == piece else "") + text + ("\r" if end else "")
         for piece, text, begin, end in zip(pieces, texts, begins, ends, strict=True)
     ]
-    spellings[: len(_SPECIAL_WORDPIECES)] = ["", "", "", "\n⁇\r"]  # unk: a word of its own
+    spellings[: len(SPECIAL_WORDPIECES)] = ["", "", "", "\n⁇\r"]  # unk: a word of its own
     return spellings
 
 
@@ -224,139 +212,7 @@ def _are_spaced_letters(characters: list[str]) -> list[bool]:
     return (letters & ~tf.strings.regex_full_match(characters, _UNSPACED)).numpy().tolist()
 
 
-def learn_subwords(
-    sentences: Iterable[str], kind: str, vocab_size: int, directory: str | os.PathLike, seed: int
-) -> Subwords:
-    """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
-
-    Args:
-        sentences: text of both languages. Of more than two million, a sample is learned from.
-        kind: "bpe" or "wordpiece".
-        vocab_size: number of ids, the four special ones included.
-        directory: an existing folder.
-        seed: decides the sample; learning itself is deterministic.
-
-    Raises:
-        InputError: if the text gives no vocabulary of that size.
-    """
-    learn = {"bpe": _learn_bpe, "wordpiece": _learn_wordpiece}[kind]
-    sample = _sample((text for text in sentences if text.strip()), _MAX_SENTENCES, seed)
-    if not sample:
-        raise InputError("the training text must hold at least one sentence. Received: none")
-    file = Path(directory) / VOCABULARY_FILES[kind]
-    file.write_bytes(learn(sample, vocab_size))
-    return Subwords(file)
-
-
-def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
-    """Returns `limit` sentences, each with equal chance (reservoir sampling), or all there are."""
-    generator = random.Random(seed)
-    sentences = iter(sentences)
-    sample = list(itertools.islice(sentences, limit))
-    for count, sentence in enumerate(sentences, start=limit + 1):
-        place = int(generator.random() * count)
-        if place < limit:
-            sample[place] = sentence
-    return sample
-
-
-def _learn_bpe(sentences: list[str], vocab_size: int) -> bytes:
-    """Returns a SentencePiece model: no normalisation, and bytes for what it has no piece for."""
-    import sentencepiece  # only learning needs it: encoding and decoding are TensorFlow ops
-
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences),
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=vocab_size,
-            character_coverage=_CHARACTER_COVERAGE,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            pad_id=PAD_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            unk_id=UNK_ID,
-            max_sentence_length=_MAX_SENTENCE_BYTES,
-            num_threads=os.cpu_count(),
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise _size_error(str(error), vocab_size) from None
-    return model.getvalue()
-
-
-def _size_error(message: str, vocab_size: int) -> InputError:
-    """Turns what SentencePiece says of a size that cannot be into a rule with its bound."""
-    if largest := re.search(r"value <= (\d+)", message):
-        rule = f"must be at most {largest[1]}, which is all the training text supports"
-    elif smallest := re.search(r"\d+ vs (\d+)", message):
-        rule = f"must be at least {smallest[1]}, to hold every character, byte and special id"
-    else:
-        rule = f"must suit the training text ({message})"
-    return InputError(f"--vocab_size {rule}. Received: {vocab_size}")
-
-
-def _learn_wordpiece(sentences: list[str], vocab_size: int) -> bytes:
-    """Returns a WordPiece vocabulary, one piece a line."""
-    batches = (_words(tf.constant(batch)).flat_values.numpy() for batch in _batched(sentences))
-    counts = Counter(itertools.chain.from_iterable(batches))
-    # Ties are broken by the bytes: the vocabulary does not hang on the order of sentences.
-    common = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MAX_WORDS]
-    words = [(word.decode("utf-8"), count) for word, count in common]
-    pieces = _pieces_above_threshold(words, vocab_size)
-    # The rarest pieces of more than one character go: single characters spell everything.
-    droppable = [piece for piece in pieces if len(piece.removeprefix(_JOINER)) > 1]
-    droppable = droppable[len(_SPECIAL_WORDPIECES) :]
-    excess = len(pieces) - vocab_size
-    if excess > len(droppable):
-        raise InputError(
-            f"--vocab_size must be at least {len(pieces) - len(droppable)}, to hold every "
-            f"character and special id. Received: {vocab_size}"
-        )
-    dropped = set(droppable[len(droppable) - excess :])
-    return "".join(f"{piece}\n" for piece in pieces if piece not in dropped).encode("utf-8")
-
-
-def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> list[str]:
-    """Finds the frequency threshold whose pieces are as many as wanted, or just a few more."""
-    low, high = words[-1][1], words[0][1]
-    best = pieces = None
-    while low <= high:
-        # The geometric mean: sizes fall with a power of the threshold.
-        middle = min(high, max(low, round((low * high) ** 0.5)))
-        pieces = _learn_with_threshold(words, middle)
-        if len(pieces) < vocab_size:
-            high = middle - 1
-            continue
-        best, low = pieces, middle + 1
-        if len(pieces) <= vocab_size * (1 + _TRIMMED_SHARE):
-            break
-    if best is None:  # then the last threshold tried was the lowest
-        raise InputError(
-            f"--vocab_size must be at most {len(pieces)}, which is all the training text supports. "
-            f"Received: {vocab_size}"
-        )
-    return best
-
-
-def _learn_with_threshold(words: list[tuple[str, int]], threshold: int) -> list[str]:
-    """Returns the pieces that occur `threshold` times: specials, characters, then by frequency."""
-    from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
-
-    return learner.learn(
-        words,
-        vocab_size=1,  # equal thresholds leave the learner no size to search for
-        reserved_tokens=list(_SPECIAL_WORDPIECES),
-        upper_thresh=threshold,
-        lower_thresh=threshold,
-        joiner=_JOINER,
-    )
-
-
-def _batched(items: list) -> Iterator[list]:
+def batched(items: list) -> Iterator[list]:
     return (items[start : start + _BATCH] for start in range(0, len(items), _BATCH))
 
 

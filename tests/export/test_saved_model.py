@@ -18,7 +18,7 @@ from keras_transformer.export.saved_model import (
     export_saved_model,
 )
 from keras_transformer.model.transformer import build_transformer
-from pipelines.subwords import learn_subwords
+from pipelines.vocabulary import learn_subwords
 
 TEXT = ["the cat sat on the mat", "a dog ran to the house", "big red cats and small dogs"] * 5
 LINES = ["the cat", "", "a dog ran to the house", "  ", "😀 unseen Ω", "x" * 300, "a\tb\x07"]

@@ -6,8 +6,9 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
-from pipelines import subwords
-from pipelines.subwords import Subwords, learn_subwords
+from pipelines import subwords, vocabulary
+from pipelines.subwords import Subwords
+from pipelines.vocabulary import learn_subwords
 
 TEXT = [
     "the dog sees the big dog and the small cats.",
@@ -161,13 +162,13 @@ def test_learning_repeats_itself(kind, tmp_path):
 
 def test_more_sentences_than_fit_are_sampled(monkeypatch, tmp_path):
     def sample(seed):
-        return subwords._sample((str(number) for number in range(1000)), 50, seed)
+        return vocabulary._sample((str(number) for number in range(1000)), 50, seed)
 
     assert sample(1) == sample(1) != sample(2)
     assert len(set(sample(1))) == 50
     # With equal chances the mean place is near the middle (standard error 41).
     assert abs(np.mean([int(text) for text in sample(1)]) - 499.5) < 123
-    assert subwords._sample(iter("abc"), 50, 1) == ["a", "b", "c"]
+    assert vocabulary._sample(iter("abc"), 50, 1) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

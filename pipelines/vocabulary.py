@@ -1,0 +1,165 @@
+"""Learning the vocabularies of `subwords` from text."""
+
+import io
+import itertools
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.errors import InputError
+from pipelines.subwords import (
+    JOINER,
+    MAX_SENTENCE_BYTES,
+    SPECIAL_WORDPIECES,
+    VOCABULARY_FILES,
+    Subwords,
+    batched,
+    split_words,
+)
+
+# Learning holds its sentences in memory; more of them hardly change a vocabulary.
+_MAX_SENTENCES = 2_000_000
+# Characters outside this share of the text are spelled in bytes rather than given a row.
+_CHARACTER_COVERAGE = 0.9999
+# WordPiece learning takes time in proportion to the distinct words: only the commonest count.
+_MAX_WORDS = 100_000
+# A vocabulary found within this share above the wanted size is trimmed, not searched on for.
+_TRIMMED_SHARE = 0.05
+
+
+def learn_subwords(
+    sentences: Iterable[str], kind: str, vocab_size: int, directory: str | os.PathLike, seed: int
+) -> Subwords:
+    """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
+
+    Args:
+        sentences: text of both languages. Of more than two million, a sample is learned from.
+        kind: "bpe" or "wordpiece".
+        vocab_size: number of ids, the four special ones included.
+        directory: an existing folder.
+        seed: decides the sample; learning itself is deterministic.
+
+    Raises:
+        InputError: if the text gives no vocabulary of that size.
+    """
+    learn = {"bpe": _learn_bpe, "wordpiece": _learn_wordpiece}[kind]
+    sample = _sample((text for text in sentences if text.strip()), _MAX_SENTENCES, seed)
+    if not sample:
+        raise InputError("the training text must hold at least one sentence. Received: none")
+    file = Path(directory) / VOCABULARY_FILES[kind]
+    file.write_bytes(learn(sample, vocab_size))
+    return Subwords(file)
+
+
+def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
+    """Returns `limit` sentences, each with equal chance (reservoir sampling), or all there are."""
+    generator = random.Random(seed)
+    sentences = iter(sentences)
+    sample = list(itertools.islice(sentences, limit))
+    for count, sentence in enumerate(sentences, start=limit + 1):
+        place = int(generator.random() * count)
+        if place < limit:
+            sample[place] = sentence
+    return sample
+
+
+def _learn_bpe(sentences: list[str], vocab_size: int) -> bytes:
+    """Returns a SentencePiece model: no normalisation, and bytes for what it has no piece for."""
+    import sentencepiece  # only learning needs it: encoding and decoding are TensorFlow ops
+
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=vocab_size,
+            character_coverage=_CHARACTER_COVERAGE,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            pad_id=PAD_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            max_sentence_length=MAX_SENTENCE_BYTES,
+            num_threads=os.cpu_count(),
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise _size_error(str(error), vocab_size) from None
+    return model.getvalue()
+
+
+def _size_error(message: str, vocab_size: int) -> InputError:
+    """Turns what SentencePiece says of a size that cannot be into a rule with its bound."""
+    if largest := re.search(r"value <= (\d+)", message):
+        rule = f"must be at most {largest[1]}, which is all the training text supports"
+    elif smallest := re.search(r"\d+ vs (\d+)", message):
+        rule = f"must be at least {smallest[1]}, to hold every character, byte and special id"
+    else:
+        rule = f"must suit the training text ({message})"
+    return InputError(f"--vocab_size {rule}. Received: {vocab_size}")
+
+
+def _learn_wordpiece(sentences: list[str], vocab_size: int) -> bytes:
+    """Returns a WordPiece vocabulary, one piece a line."""
+    batches = (split_words(tf.constant(batch)).flat_values.numpy() for batch in batched(sentences))
+    counts = Counter(itertools.chain.from_iterable(batches))
+    # Ties are broken by the bytes: the vocabulary does not hang on the order of sentences.
+    common = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MAX_WORDS]
+    words = [(word.decode("utf-8"), count) for word, count in common]
+    pieces = _pieces_above_threshold(words, vocab_size)
+    # The rarest pieces of more than one character go: single characters spell everything.
+    droppable = [piece for piece in pieces if len(piece.removeprefix(JOINER)) > 1]
+    droppable = droppable[len(SPECIAL_WORDPIECES) :]
+    excess = len(pieces) - vocab_size
+    if excess > len(droppable):
+        raise InputError(
+            f"--vocab_size must be at least {len(pieces) - len(droppable)}, to hold every "
+            f"character and special id. Received: {vocab_size}"
+        )
+    dropped = set(droppable[len(droppable) - excess :])
+    return "".join(f"{piece}\n" for piece in pieces if piece not in dropped).encode("utf-8")
+
+
+def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> list[str]:
+    """Finds the frequency threshold whose pieces are as many as wanted, or just a few more."""
+    low, high = words[-1][1], words[0][1]
+    best = pieces = None
+    while low <= high:
+        # The geometric mean: sizes fall with a power of the threshold.
+        middle = min(high, max(low, round((low * high) ** 0.5)))
+        pieces = _learn_with_threshold(words, middle)
+        if len(pieces) < vocab_size:
+            high = middle - 1
+            continue
+        best, low = pieces, middle + 1
+        if len(pieces) <= vocab_size * (1 + _TRIMMED_SHARE):
+            break
+    if best is None:  # then the last threshold tried was the lowest
+        raise InputError(
+            f"--vocab_size must be at most {len(pieces)}, which is all the training text supports. "
+            f"Received: {vocab_size}"
+        )
+    return best
+
+
+def _learn_with_threshold(words: list[tuple[str, int]], threshold: int) -> list[str]:
+    """Returns the pieces that occur `threshold` times: specials, characters, then by frequency."""
+    from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
+
+    return learner.learn(
+        words,
+        vocab_size=1,  # equal thresholds leave the learner no size to search for
+        reserved_tokens=list(SPECIAL_WORDPIECES),
+        upper_thresh=threshold,
+        lower_thresh=threshold,
+        joiner=JOINER,
+    )
