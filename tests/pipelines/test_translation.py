@@ -63,19 +63,9 @@ def test_an_epoch_of_training_is_the_training_text(text, data_dir):
     assert decoded(batches, Subwords.load(data_dir)) == expected
 
 
-def test_parts_are_the_rows_of_whole_batches_in_turn(data_dir):
-    whole = training_batches(data_dir, 300, seed=1).take(30)
-    parts = list(training_batches(data_dir, 300, seed=1, parts=3).take(90))
-    for number, batch in enumerate(whole):
-        for part, (source, target) in enumerate(parts[3 * number : 3 * number + 3]):
-            np.testing.assert_array_equal(source, batch[0][part::3])
-            np.testing.assert_array_equal(target, batch[1][part::3])
-
-
 def test_element_spec_leaves_shapes_open(data_dir):
-    for parts in (1, 2):
-        for spec in training_batches(data_dir, 300, 1, parts).element_spec:
-            assert spec.shape.as_list() == [None, None] and spec.dtype == "int32"
+    for spec in training_batches(data_dir, 300, 1).element_spec:
+        assert spec.shape.as_list() == [None, None] and spec.dtype == "int32"
 
 
 def test_evaluation_sees_each_usable_pair_once(text, data_dir):
