@@ -1,9 +1,12 @@
 """The training loop: steps, curves, validation and checkpoints until a limit is reached."""
 
+import contextlib
 import dataclasses
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +75,14 @@ def train(
 
     Raises:
         InputError: where a checkpoint cannot be read or written, or the loss is no number.
+        KeyboardInterrupt: on Ctrl-C, once the steps under way are done and saved.
     """
     run = _Run(model_config, training_config, data, model_dir, limits, strategy)
-    with run.progress, run.curves.as_default():
-        try:
-            run.until_limit()
-        except KeyboardInterrupt:
-            run.save()
-            logging.info("interrupted: run the same command again to go on")
-            raise
+    with run.progress, run.curves.as_default(), _interruptible(run):
+        run.until_limit()
+    if run.interrupted:
+        logging.info("interrupted at step %d: run the same command again to go on", run.step)
+        raise KeyboardInterrupt
     return run.result()
 
 
@@ -93,7 +95,7 @@ class _Run:
         self.model = self.training_step.model
         self.store = CheckpointStore(model_dir, limits.keep_checkpoints)
         self.iterator = iter(data.batches)
-        self.step, self.seconds = 0, 0.0
+        self.step, self.seconds, self.interrupted = 0, 0.0, False
         self.cross_entropy = CrossEntropy(self.model)
         self.metrics: dict[str, float] = {}
         self.last_validation: dict[str, float] = {}
@@ -145,22 +147,24 @@ class _Run:
                 before + now - started,
             )
             self.metrics = summarize(sums, summed, now - last_log)
-            self._show(steps)
+            self._show()
             if self.step % self.limits.log_steps == 0 or self._finished():
                 self._log()
                 sums, summed, last_log = np.zeros(len(SUMS)), 0, now
             if now - last_save >= self.limits.checkpoint_minutes * 60:
                 self.validate_and_save()
                 last_save = time.monotonic()
-        if self.step != self.saved_step:
+        if self.interrupted:
+            self.save()
+        elif self.step != self.saved_step:
             self.validate_and_save()
 
     def _finished(self) -> bool:
         minutes = self.limits.train_minutes
         spent = minutes is not None and self.seconds >= minutes * 60
-        return spent or self.step >= self.limits.train_steps
+        return self.interrupted or spent or self.step >= self.limits.train_steps
 
-    def _show(self, steps: int) -> None:
+    def _show(self) -> None:
         loss, rate = self.metrics["loss"], self.metrics["tokens_per_second"]
         if not math.isfinite(loss):
             last = self.store.latest
@@ -219,6 +223,24 @@ class _Run:
             "checkpoint": self.store.path(latest) if latest else None,
             "best": self.store.path(best) if best else None,
         }
+
+
+@contextlib.contextmanager
+def _interruptible(run: _Run) -> Iterator[None]:
+    """Lets Ctrl-C end the run between steps, where a checkpoint is exact; a second one ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears of signals
+        return
+
+    def interrupt(*_):
+        run.interrupted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _progress_bar(limits: Limits, step: int, seconds: float) -> tqdm:

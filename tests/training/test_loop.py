@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import signal
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -28,8 +30,6 @@ def copying_batches(count=50, rows=6, width=5):
 
 
 def run(directory, steps, model=MODEL, training=TRAINING, strategy=None, **limits):
-    import keras
-
     keras.utils.set_random_seed(7)
     data = TrainingData(copying_batches(), copying_batches().take(2))
     limits = Limits(train_steps=steps, log_steps=10, **limits)
@@ -54,6 +54,24 @@ def test_interrupted_run_equals_uninterrupted(tmp_path):
     for steps in (5, 12, 24):
         result = run(tmp_path / "parts", steps)
         assert result["step"] == steps
+    for whole, parts in zip(weights(tmp_path / "whole"), weights(tmp_path / "parts"), strict=True):
+        np.testing.assert_array_equal(parts, whole)
+
+
+def test_ctrl_c_saves_where_it_stopped(tmp_path):
+    run(tmp_path / "whole", 12)
+
+    def press(model):
+        signal.raise_signal(signal.SIGINT)
+        return {}, ""
+
+    keras.utils.set_random_seed(7)
+    data = TrainingData(copying_batches(), None, press)
+    limits = Limits(train_steps=12, checkpoint_minutes=1e-9)  # validates after every spell
+    with pytest.raises(KeyboardInterrupt):
+        train(MODEL, TRAINING, data, tmp_path / "parts", limits, tf.distribute.get_strategy())
+    assert 0 < checkpoints.CheckpointStore(tmp_path / "parts").latest["step"] < 12
+    run(tmp_path / "parts", 12)
     for whole, parts in zip(weights(tmp_path / "whole"), weights(tmp_path / "parts"), strict=True):
         np.testing.assert_array_equal(parts, whole)
 
