@@ -26,7 +26,7 @@ import tensorflow_text as tf_text
 from tensorflow_text.python.ops import sentencepiece_tokenizer
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, reason
 
 VOCABULARY_FILES = {"bpe": "vocabulary.model", "wordpiece": "vocabulary.txt"}
 
@@ -64,10 +64,9 @@ class Subwords(tf.Module):
         try:
             self._codec = _Bpe(content) if self.kind == "bpe" else _WordPiece(content)
         except (tf.errors.OpError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
             raise InputError(
                 f"{file} must be a {self.kind} vocabulary. Received: one of which TensorFlow says "
-                f"{reason!r}"
+                f"{reason(error)!r}"
             ) from None
         self.vocab_size = self._codec.vocab_size
 

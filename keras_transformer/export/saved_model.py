@@ -33,7 +33,7 @@ from keras_transformer.decoding.inference import (
     translate_ids,
 )
 from keras_transformer.decoding.translator import Translation, length_batches, translations, utf8
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, reason
 
 CARD = Path("assets.extra") / "model_card.json"
 # Tells how many tokens a text may be without encoding it, only to batch texts of similar length.
@@ -144,8 +144,8 @@ def appearing_at_once(target: Path) -> Iterator[Path]:
             target.rename(replaced)
         temporary.rename(target)
     except (OSError, tf.errors.OpError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"--export_dir must be writable. Received: {target}: {reason}") from None
+        rule = "--export_dir must be writable"
+        raise InputError(f"{rule}. Received: {target}: {reason(error)}") from None
     finally:
         if replaced.exists() and not target.exists():
             replaced.rename(target)
@@ -176,8 +176,7 @@ class ExportedTranslator:
             self._loaded = tf.saved_model.load(str(path))
         except (OSError, ValueError, tf.errors.OpError) as error:
             rule = "--saved_model must be a directory that bin/export.py made"
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{rule}. Received: {str(path)!r}: {reason}") from None
+            raise InputError(f"{rule}. Received: {str(path)!r}: {reason(error)}") from None
         self._n_best = self._loaded.signatures["n_best"]
         self.batch_tokens = batch_tokens
         self.truncated = 0

@@ -45,8 +45,7 @@ class CheckpointStore:
     @property
     def best(self) -> dict[str, Any] | None:
         """The entry of the smallest validation loss; None where none was measured."""
-        scored = [entry for entry in self.entries if entry.get("validation_loss") is not None]
-        return min(scored, key=lambda entry: entry["validation_loss"], default=None)
+        return _best(self.entries)
 
     def path(self, entry: dict[str, Any]) -> str:
         """The prefix of an entry's files."""
@@ -70,7 +69,8 @@ class CheckpointStore:
             self.directory.mkdir(parents=True, exist_ok=True)
             tf.train.Checkpoint(**trackables).write(self.path(entry))
             others = [old for old in self.entries if old["name"] != entry["name"]]
-            entries = self._kept([*others, entry])
+            every = [*others, entry]
+            entries = [old for old in every if old in every[-self.keep :] or old is _best(every)]
             write_json(self.directory / "index.json", {"checkpoints": entries})
         except (OSError, tf.errors.OpError) as error:
             if all(old["name"] != entry["name"] for old in self.entries):
@@ -87,15 +87,6 @@ class CheckpointStore:
             self._remove(old)
         return entry
 
-    def _kept(self, entries):
-        self_best = min(
-            (entry for entry in entries if entry.get("validation_loss") is not None),
-            key=lambda entry: entry["validation_loss"],
-            default=None,
-        )
-        recent = entries[-self.keep :]
-        return [entry for entry in entries if entry in recent or entry is self_best]
-
     def _remove(self, entry) -> None:
         for file in self.directory.glob(f"{entry['name']}.*"):
             file.unlink(missing_ok=True)
@@ -103,6 +94,11 @@ class CheckpointStore:
             for file in folder.iterdir():
                 file.unlink(missing_ok=True)
             folder.rmdir()
+
+
+def _best(entries: list[dict[str, Any]]) -> dict[str, Any] | None:
+    scored = [entry for entry in entries if entry.get("validation_loss") is not None]
+    return min(scored, key=lambda entry: entry["validation_loss"], default=None)
 
 
 def named_variables(variables: Iterable[keras.Variable]) -> dict[str, Any]:

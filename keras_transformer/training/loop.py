@@ -154,10 +154,8 @@ class _Run:
             if now - last_save >= self.limits.checkpoint_minutes * 60:
                 self.validate_and_save()
                 last_save = time.monotonic()
-        if self.interrupted:
-            self.save()
-        elif self.step != self.saved_step:
-            self.validate_and_save()
+        if self.step != self.saved_step:
+            self.save() if self.interrupted else self.validate_and_save()
 
     def _finished(self) -> bool:
         minutes = self.limits.train_minutes

@@ -90,8 +90,9 @@ def test_invalid_utf8_is_read_as_replacement_characters(learned):
 
 def test_any_ids_decode_to_valid_utf8(learned):
     ids = np.random.default_rng(0).integers(0, learned.vocab_size, size=(50, 20), dtype=np.int32)
-    for text in learned.decode_tensor(tf.constant(ids)).numpy():
-        text.decode("utf-8")  # lone bytes of a character would raise
+    texts = learned.decode_tensor(tf.constant(ids)).numpy()
+    # Lone bytes of a character would raise in decoding.
+    assert [text.decode("utf-8").encode("utf-8") for text in texts] == texts.tolist()
 
 
 def test_decoding_stops_at_eos_and_leaves_out_pad_and_bos(learned):
