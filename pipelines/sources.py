@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from absl import logging
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, reason
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _TFDS_SPLITS = ("train", "validation", "test")
@@ -258,7 +258,7 @@ def _ensure_prepared(name: str, builder) -> None:
 
 def _brief(error: Exception) -> str:
     """The type and first line of an error."""
-    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
+    return f"{type(error).__name__}: {reason(error)[:200]}"
 
 
 def read_lines(path: str, flag: str) -> Iterator[str]:
