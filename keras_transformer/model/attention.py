@@ -69,13 +69,18 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_kernel = kernel("output_kernel", values_width, config.d_model)
 
     def call(self, queries, attention_mask=None, memory=None, training=False):
+        outputs, _ = self.attend(queries, attention_mask, memory, training)
+        return outputs
+
+    def attend(self, queries, attention_mask=None, memory=None, training=False):
+        """What `call` does, with the attention weights: [B, Q, D], [B, H, Q, P]."""
         if memory is None:
             heads = self.project_queries_keys_values(queries)
         else:
             heads = (self.project_queries(queries), *self.project_keys_values(memory))
         dropout = functools.partial(self.dropout, training=training)
-        outputs, _ = scaled_dot_product_attention(*heads, attention_mask, dropout)  # [B, H, Q, d_v]
-        return self.project_outputs(outputs)
+        outputs, weights = scaled_dot_product_attention(*heads, attention_mask, dropout)
+        return self.project_outputs(outputs), weights
 
     def project_queries(self, inputs):
         """[B, Q, D] -> [B, H, Q, d_k]."""

@@ -1,5 +1,7 @@
 """The encoder: N layers of self-attention and feed-forward network (section 3.1)."""
 
+import functools
+
 import keras
 
 from keras_transformer.config import TransformerConfig
@@ -40,9 +42,15 @@ class EncoderLayer(keras.layers.Layer):
             layer.build(shape)
 
     def call(self, inputs, attention_mask, training=False):
+        attend = functools.partial(
+            self.self_attention, attention_mask=attention_mask, training=training
+        )
+        return self.sublayers(inputs, attend, training)
+
+    def sublayers(self, inputs, attend, training):
+        """Applies the two sublayers in their residual connections: [B, S, D] -> same."""
         residual = self.self_attention_residual
-        attended = self.self_attention(residual.before(inputs), attention_mask, training=training)
-        states = residual(inputs, attended, training=training)
+        states = residual(inputs, attend(residual.before(inputs)), training=training)
         residual = self.feed_forward_residual
         transformed = self.feed_forward(residual.before(states), training=training)
         return residual(states, transformed, training=training)
