@@ -33,8 +33,10 @@ class TransformerConfig:
     activation_dropout: float = 0.0  # on the FFN's inner activations; 0 in all presets
     positions: str = "sinusoidal"  # or "learned", Table 3, row E
     max_positions: int = 1024  # rows of the learned position table; sinusoids need none
+    attention_window: int | None = None  # r of restricted self-attention, section 4; None for all
     norm: str = "post"  # LayerNorm(x + Sublayer(x)), section 3.1; "pre" is not the paper's
     tie_embeddings: bool = True  # one matrix for source, target and softmax, section 3.4
+    layout: str = "training"  # or "inference": the same matrices, stored joined and transposed
 
     def __post_init__(self):
         _check_types(self)
@@ -47,12 +49,15 @@ class TransformerConfig:
                 _require(self, name, self.d_model % self.num_heads == 0, rule)
                 object.__setattr__(self, name, self.d_model // self.num_heads)
             _require(self, name, getattr(self, name) >= 1, "must be at least 1")
+        if self.attention_window is not None:
+            _require(self, "attention_window", self.attention_window >= 1, "must be at least 1")
         even = self.positions != "sinusoidal" or self.d_model % 2 == 0
         _require(self, "d_model", even, "must be even for sinusoidal positions")
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             _require(self, name, 0 <= getattr(self, name) < 1, "must be in [0, 1)")
         _require_one_of(self, "positions", ("sinusoidal", "learned"))
         _require_one_of(self, "norm", ("post", "pre"))
+        _require_one_of(self, "layout", ("training", "inference"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +102,7 @@ def with_settings(
     fields = {
         field.name: (kind, field.type) for kind in changes for field in dataclasses.fields(kind)
     }
-    del fields["vocab_size"]  # the data's
+    del fields["vocab_size"], fields["layout"]  # the data's, and transformer.inference_model's
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:

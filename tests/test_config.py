@@ -27,6 +27,8 @@ def test_defaults_are_the_base_model():
         ({"norm": "both"}, "norm must be one of post, pre. Received: 'both'"),
         ({"positions": ""}, "positions must be one of sinusoidal, learned. Received: ''"),
         ({"d_k": -1}, "d_k must be at least 1. Received: -1"),
+        ({"attention_window": 0}, "attention_window must be at least 1. Received: 0"),
+        ({"attention_window": 2.5}, "attention_window must be of type .*None. Received: 2.5"),
         ({"dropout": float("nan")}, r"dropout must be in \[0, 1\). Received: nan"),
     ],
 )

@@ -8,8 +8,8 @@ hypothesis Y, its EOS counted, scores
 
 Each step extends the K alive hypotheses of a sentence by the 2K best tokens: at most K of them are
 EOS, so that at least K hypotheses stay alive whatever finishes. A sentence stops at its maximum
-length, or when no alive hypothesis can still enter its set of K finished ones. What it returns then
-never changes, however long the rest of its batch goes on.
+length, or when no alive hypothesis can still enter its best `n_best`. Sentences that have stopped
+leave the batch, a round of steps at a time; what a sentence gets does not depend on the others.
 
 With one beam the search is greedy: the only candidate is the most probable token, and EOS ends it.
 """
@@ -22,13 +22,18 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
+from keras_transformer.decoding.candidates import (
+    NONE,
+    Extensions,
+    SamplingConfig,
+    best_extensions,
+    forced_extensions,
+    sampled_extensions,
+)
 from keras_transformer.errors import InputError
 
-# step_fn(ids int32 [B, K], cache, position int32 scalar) -> (logits float32 [B, K, V], cache)
-StepFunction = Callable[[tf.Tensor, Any, tf.Tensor], tuple[tf.Tensor, Any]]
-
-# The log-probability and the score of hypotheses that do not exist: slots not filled yet.
-NONE = -math.inf
+# Between rounds of at most so many steps, stopped sentences leave and caches grow.
+ROUND_STEPS = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +42,8 @@ class BeamSearchConfig:
 
     beam_size: int = 4  # K, section 6.1; 1 is greedy search
     alpha: float = 0.6  # length penalty, section 6.1; 0 ranks by log-probability
+    n_best: int | None = None  # how many of the K must be exact; None for all
+    sampling: SamplingConfig | None = None  # K random hypotheses instead of the best
     bos_id: int = BOS_ID  # the first input of every hypothesis, not a part of it
     eos_id: int = EOS_ID  # ends a hypothesis, and counts in its length
     pad_id: int = PAD_ID  # fills up what is returned
@@ -47,87 +54,133 @@ class BeamSearchConfig:
         # Not `alpha < 0`: NaN compares false with everything.
         if not 0 <= self.alpha < math.inf:
             raise InputError(f"--alpha must be a number of at least 0. Received: {self.alpha}")
+        if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
+            rule = f"--n_best must be from 1 to the beam size, {self.beam_size}"
+            raise InputError(f"{rule}. Received: {self.n_best}")
 
     @property
     def candidates(self) -> int:
         """Extensions considered at a step for each sentence."""
+        if self.sampling is not None:
+            return self.beam_size
         return 1 if self.beam_size == 1 else 2 * self.beam_size
+
+    @property
+    def decisive(self) -> int:
+        """Rank, from 0, of the finished hypothesis that alive ones must beat."""
+        every = self.n_best is None or self.sampling is not None
+        return (self.beam_size if every else self.n_best) - 1
+
+
+class Cache(NamedTuple):
+    """What a step function keeps from step to step: any nested structures of tensors."""
+
+    per_beam: Any = ()  # [B, K, ...], each row that of a hypothesis: follows it
+    per_sentence: Any = ()  # [B, ...], shared by a sentence's hypotheses
+
+
+# step_fn(ids int32 [B, K], cache, position int32 scalar) -> (logits float32 [B, K, V], cache)
+StepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[tf.Tensor, Cache]]
+# reserve(cache, capacity int32 scalar) -> the cache, with room for positions below the capacity
+Reserve = Callable[[Cache, tf.Tensor], Cache]
 
 
 class Hypotheses(NamedTuple):
-    """The result, for each sentence its K best hypotheses, best first.
+    """Hypotheses of each sentence, K or fewer, best first.
 
-    Where a sentence has fewer than K, the last ones have score -inf and length 0. Where none ended
-    in EOS within the maximum length, unfinished ones of that length are given.
+    Those that do not exist have score -inf and length 0.
     """
 
-    ids: tf.Tensor  # int32 [B, K, T], with EOS, padded to the longest
+    ids: tf.Tensor  # int32 [B, K, T], with EOS, padded
+    token_log_probs: tf.Tensor  # float32 [B, K, T], natural logarithm, 0 at padding
     lengths: tf.Tensor  # int32 [B, K], EOS counted
     scores: tf.Tensor  # float32 [B, K], log-probability / length penalty
-    log_probs: tf.Tensor  # float32 [B, K], natural logarithm
+    log_probs: tf.Tensor  # float32 [B, K], sum of token_log_probs
 
 
 class Alive(NamedTuple):
     """Hypotheses without EOS, all of the same length, best first."""
 
     ids: tf.Tensor  # int32 [B, K, L], padded to the largest maximum length
+    token_log_probs: tf.Tensor  # float32 [B, K, L]
     log_probs: tf.Tensor  # float32 [B, K]
 
 
-class Finished(NamedTuple):
-    """The best hypotheses with EOS so far, best first."""
+class Sentences(NamedTuple):
+    """What is known of the sentences still in the batch."""
 
-    ids: tf.Tensor  # int32 [B, K, L], padded to the largest maximum length
-    lengths: tf.Tensor  # int32 [B, K], EOS counted
-    scores: tf.Tensor  # float32 [B, K]
-    log_probs: tf.Tensor  # float32 [B, K]
+    index: tf.Tensor  # int32 [B], their places in what is returned
+    max_lengths: tf.Tensor  # int32 [B]
+    prefix: tf.Tensor  # int32 [B, P], padded
 
 
 class SearchState(NamedTuple):
-    """What a step of the search hands to the next."""
+    """What a step of the search hands to the next; B shrinks from round to round."""
 
     position: tf.Tensor  # int32 scalar, number of steps made
     running: tf.Tensor  # bool [B], whether the sentence is still searched
     last_ids: tf.Tensor  # int32 [B, K], the next inputs: last tokens of the alive hypotheses
+    sentences: Sentences
     alive: Alive
-    finished: Finished
-    cache: Any  # the step function's, rows in the order of the alive hypotheses
-
-
-class Candidates(NamedTuple):
-    """The best extensions of the alive hypotheses by one token, best first; C = 2K (greedy: 1)."""
-
-    ids: tf.Tensor  # int32 [B, C, L]
-    tokens: tf.Tensor  # int32 [B, C], the last token of each
-    parents: tf.Tensor  # int32 [B, C], the alive hypothesis that each extends
-    log_probs: tf.Tensor  # float32 [B, C]
+    finished: Hypotheses  # with EOS, the best so far; [B, K, L] as alive
+    cache: Cache  # rows in the order of the alive hypotheses
 
 
 def beam_search(
-    step_fn: StepFunction, cache: Any, max_lengths: tf.Tensor, config: BeamSearchConfig
+    step_fn: StepFunction,
+    cache: Cache,
+    max_lengths: tf.Tensor,
+    config: BeamSearchConfig,
+    reserve: Reserve = lambda cache, capacity: cache,
+    prefix: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Searches the K best hypotheses of each sentence.
 
     Args:
         step_fn: gives the logits, or log-probabilities, of the token after `ids`; see StepFunction.
-        cache: what step_fn wants at position 0, a nested structure of tensors [B, K, ...]. Axis 2
-            may grow from step to step.
+        cache: what step_fn wants at position 0. Axis 2 of a tensor may grow.
         max_lengths: int32 [B], the most tokens of a hypothesis, EOS counted. A sentence of 0 gets
             the empty hypothesis, with score 0.
         config: beam size, penalty and special ids.
+        reserve: called before each round of steps; for caches that are allocated ahead.
+        prefix: int32 [B, P], padded, P at least 1: tokens that a sentence's hypotheses begin
+            with, without EOS.
+
+    Returns:
+        The hypotheses in the order of the sentences, padded to the longest. Where none ended in
+        EOS within the maximum length, unfinished ones of that length are given. Those after the
+        best `n_best` are the best that were found, not always the best there are.
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+    if prefix is None:
+        prefix = tf.zeros([tf.shape(max_lengths)[0], 0], tf.int32)
+    state = initial_state(cache, max_lengths, prefix, config)
+    shapes = state_shapes(state)
 
     def advance(state: SearchState) -> list[SearchState]:
-        return [search_step(state, step_fn, max_lengths, config)]
+        return [search_step(state, step_fn, config)]
 
-    (state,) = tf.while_loop(
-        cond=lambda state: tf.reduce_any(state.running),
-        body=advance,
-        loop_vars=[initial_state(cache, max_lengths, config)],
-        shape_invariants=[state_shapes(cache, config)],
+    def search_round(state: SearchState, results: Hypotheses) -> tuple[SearchState, Hypotheses]:
+        start = state.position
+        state = state._replace(cache=reserve(state.cache, start + ROUND_STEPS))
+        (state,) = tf.while_loop(
+            cond=lambda state: round_goes_on(state, start),
+            body=advance,
+            loop_vars=[state],
+            shape_invariants=[shapes],
+        )
+        return retire(state, results, config)
+
+    _, results = tf.while_loop(
+        cond=lambda state, results: tf.size(state.running) > 0,
+        body=search_round,
+        loop_vars=(state, state.finished),
+        shape_invariants=(shapes, shapes.finished),
     )
-    return best_hypotheses(state, max_lengths, config)
+    longest = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
+    return results._replace(
+        ids=results.ids[:, :, :longest], token_log_probs=results.token_log_probs[:, :, :longest]
+    )
 
 
 def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
@@ -135,197 +188,219 @@ def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
     return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
-def initial_state(cache: Any, max_lengths: tf.Tensor, config: BeamSearchConfig) -> SearchState:
-    """One alive hypothesis a sentence: the empty one. The other K - 1 do not exist yet."""
+def initial_state(
+    cache: Cache, max_lengths: tf.Tensor, prefix: tf.Tensor, config: BeamSearchConfig
+) -> SearchState:
+    """One alive hypothesis a sentence: the empty one. The other K - 1 do not exist yet.
+
+    Where hypotheses are drawn at random, there are K empty ones.
+    """
     batch, beams = tf.shape(max_lengths)[0], config.beam_size
-    longest = tf.reduce_max(tf.concat([max_lengths, [0]], axis=0))  # the batch may be empty
+    longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
     no_ids = tf.fill([batch, beams, longest], config.pad_id)
+    zeros = tf.zeros([batch, beams, longest])
     none = tf.fill([batch, beams], NONE)
     first = tf.concat([tf.zeros([batch, 1]), none[:, 1:]], axis=1)
+    if config.sampling is not None:
+        first = tf.zeros([batch, beams])
     return SearchState(
         position=tf.constant(0),
         running=max_lengths > 0,
         last_ids=tf.fill([batch, beams], config.bos_id),
-        alive=Alive(no_ids, first),
-        finished=Finished(no_ids, tf.zeros([batch, beams], tf.int32), none, none),
+        sentences=Sentences(tf.range(batch), max_lengths, tf.cast(prefix, tf.int32)),
+        alive=Alive(no_ids, zeros, first),
+        finished=Hypotheses(no_ids, zeros, tf.zeros([batch, beams], tf.int32), none, none),
         cache=cache,
     )
 
 
-def state_shapes(cache: Any, config: BeamSearchConfig) -> SearchState:
+def state_shapes(state: SearchState) -> SearchState:
     """The static shapes of a SearchState that hold at every step."""
-    beams = config.beam_size
 
-    def cache_shape(tensor):
+    def shape(tensor):  # [B, K, ...], where the first axis shrinks and the third may grow
         dims = tensor.shape.as_list()
-        return tf.TensorShape([dims[0], beams, *[None for _ in dims[2:3]], *dims[3:]])
+        return tf.TensorShape([None, *dims[1:2], *[None for _ in dims[2:3]], *dims[3:]])
 
-    rows, ids = tf.TensorShape([None, beams]), tf.TensorShape([None, beams, None])
-    return SearchState(
-        position=tf.TensorShape([]),
-        running=tf.TensorShape([None]),
-        last_ids=rows,
-        alive=Alive(ids, rows),
-        finished=Finished(ids, rows, rows, rows),
-        cache=tf.nest.map_structure(cache_shape, cache),
-    )
+    return tf.nest.map_structure(shape, state)._replace(position=tf.TensorShape([]))
 
 
-def search_step(
-    state: SearchState, step_fn: StepFunction, max_lengths: tf.Tensor, config: BeamSearchConfig
-) -> SearchState:
+def round_goes_on(state: SearchState, start: tf.Tensor) -> tf.Tensor:
+    """Whether to go on without a pause for dropping sentences: bool scalar."""
+    rows = tf.size(state.running)
+    still_running = tf.math.count_nonzero(state.running, dtype=tf.int32)
+    # Dropping copies the caches: it pays when a quarter of the rows has stopped.
+    return (state.position < start + ROUND_STEPS) & (still_running * 4 > rows * 3)
+
+
+def search_step(state: SearchState, step_fn: StepFunction, config: BeamSearchConfig) -> SearchState:
     """Extends every hypothesis by one token."""
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
-    candidates = extend(state, logits, config)
-    finished = merge_finished(state, candidates, config)
-    alive, parents, last_ids = keep_alive(candidates, config)
-
-    # Sentences that have stopped keep what they had; their rows go on being computed.
-    def if_running(new, old):
-        running = tf.reshape(state.running, [-1] + [1] * (new.shape.rank - 1))
-        return tf.where(running, new, old)
-
-    alive = tf.nest.map_structure(if_running, alive, state.alive)
-    finished = tf.nest.map_structure(if_running, finished, state.finished)
-    length = state.position + 1
-    running = (
-        state.running & (length < max_lengths) & can_improve(alive, finished, max_lengths, config)
+    extensions = extend(state, logits, config)
+    candidates = candidate_hypotheses(state, extensions, config)
+    ended = extensions.tokens == config.eos_id
+    finished = merge_finished(state.finished, candidates, ended, config)
+    log_probs, best = tf.math.top_k(
+        tf.where(ended, NONE, extensions.log_probs), config.beam_size
+    )  # [B, K]
+    ids, token_log_probs, last_ids, parents = (
+        tf.gather(part, best, batch_dims=1)
+        for part in (
+            candidates.ids,
+            candidates.token_log_probs,
+            extensions.tokens,
+            extensions.parents,
+        )
     )
-    cache = cache if config.beam_size == 1 else reorder(cache, parents)
-    return SearchState(length, running, last_ids, alive, finished, cache)
+    alive = Alive(ids, token_log_probs, log_probs)
+
+    # Sentences that have stopped keep what they had, until they leave.
+    alive, finished = tf.nest.map_structure(
+        lambda new, old: choose(state.running, new, old),
+        (alive, finished),
+        (state.alive, state.finished),
+    )
+    length = state.position + 1
+    max_lengths = state.sentences.max_lengths
+    running = state.running & (length < max_lengths)
+    running &= can_improve(alive, finished, max_lengths, config)
+    if config.beam_size > 1:
+        cache = cache._replace(per_beam=reorder(cache.per_beam, parents))
+    return SearchState(length, running, last_ids, state.sentences, alive, finished, cache)
 
 
-def extend(state: SearchState, logits: tf.Tensor, config: BeamSearchConfig) -> Candidates:
-    """Finds the most probable extensions of each sentence's alive hypotheses.
+def extend(state: SearchState, logits: tf.Tensor, config: BeamSearchConfig) -> Extensions:
+    """Extends the alive hypotheses: by the prefix, where there is one, or as the search does.
 
     Args:
         state: before the step.
         logits: float32 [B, K, V].
         config: of the search.
     """
-    beams, count = config.beam_size, config.candidates
-    # The best of a sentence are among the best of each beam, and ranks within a beam are those of
-    # the logits: only what top_k leaves needs normalising, not all of [B, K, V].
-    per_beam = min(count, logits.shape[-1])
-    best_logits, best_tokens = tf.math.top_k(logits, per_beam)  # [B, K, per_beam]
-    log_total = log_sum_exp(logits, largest=best_logits[:, :, :1])  # [B, K, 1]
-    # Rounding must not make a token more probable than 1: the bound of `can_improve` relies on it.
-    log_probs = tf.minimum(best_logits - log_total, 0.0) + state.alive.log_probs[:, :, None]
-
-    log_probs = tf.reshape(log_probs, [-1, beams * per_beam])  # [B, K * per_beam]
-    log_probs, chosen = tf.math.top_k(log_probs, count)  # [B, C]
-    tokens = tf.gather(tf.reshape(best_tokens, [-1, beams * per_beam]), chosen, batch_dims=1)
-    parents = chosen // per_beam
-    ids = tf.gather(state.alive.ids, parents, batch_dims=1)  # [B, C, L]
-    ids = with_column(ids, state.position, tokens)
-    return Candidates(ids, tokens, parents, log_probs)
-
-
-def log_sum_exp(logits: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:
-    """log of the sum of exp(logits) over the last axis, whose largest value is known already.
-
-    Args:
-        logits: float32 [B, K, V].
-        largest: float32 [B, K, 1].
-
-    Returns:
-        float32 [B, K, 1].
-    """
-    total = tf.reduce_sum(tf.exp(logits - largest), axis=-1, keepdims=True)
-    return tf.math.log(total) + largest
+    alive, prefix = state.alive.log_probs, state.sentences.prefix
+    if config.sampling is None:
+        free = best_extensions(alive, logits, config.candidates)
+    else:
+        seed = tf.stack([config.sampling.seed, state.position])
+        sentences = tf.reduce_max(state.sentences.index) + 1  # a sentence's numbers stay its own
+        uniform = tf.random.stateless_uniform([sentences, config.beam_size], seed)
+        uniform = tf.gather(uniform, state.sentences.index)
+        free = sampled_extensions(alive, logits, uniform, config.sampling)
+    if prefix.shape[1] == 0:
+        return free
+    column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)
+    token = prefix[:, column]  # [B]
+    is_forced = (token != config.pad_id) & (state.position == column)
+    forced = forced_extensions(alive, logits, token, config.candidates)
+    return tf.nest.map_structure(lambda one, other: choose(is_forced, one, other), forced, free)
 
 
-def with_column(ids: tf.Tensor, position: tf.Tensor, column: tf.Tensor) -> tf.Tensor:
-    """Returns ids int32 [B, C, L] with the tokens `column` int32 [B, C] at index `position`."""
-    here = tf.range(tf.shape(ids)[2]) == position  # [L]
-    return tf.where(here, column[:, :, None], ids)
+def candidate_hypotheses(
+    state: SearchState, extensions: Extensions, config: BeamSearchConfig
+) -> Hypotheses:
+    """Makes whole hypotheses, [B, C, L], of the extensions."""
+    length = state.position + 1
+    here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
+
+    def with_last(before, last):
+        return tf.where(here, last[:, :, None], tf.gather(before, extensions.parents, batch_dims=1))
+
+    return Hypotheses(
+        ids=with_last(state.alive.ids, extensions.tokens),
+        token_log_probs=with_last(state.alive.token_log_probs, extensions.token_log_probs),
+        lengths=tf.fill(tf.shape(extensions.tokens), length),
+        scores=extensions.log_probs / length_penalty(length, config.alpha),
+        log_probs=extensions.log_probs,
+    )
 
 
 def merge_finished(
-    state: SearchState, candidates: Candidates, config: BeamSearchConfig
-) -> Finished:
-    """Adds the candidates that end in EOS to the finished hypotheses, and keeps the K best."""
-    length = state.position + 1
-    ended = candidates.tokens == config.eos_id
-    scores = tf.where(ended, candidates.log_probs / length_penalty(length, config.alpha), NONE)
-    lengths = tf.fill(tf.shape(scores), length)
-    new = Finished(candidates.ids, lengths, scores, candidates.log_probs)
+    finished: Hypotheses, candidates: Hypotheses, ended: tf.Tensor, config: BeamSearchConfig
+) -> Hypotheses:
+    """Adds the candidates that have ended, bool [B, C], and keeps the K best."""
+    new = candidates._replace(scores=tf.where(ended, candidates.scores, NONE))
     both = tf.nest.map_structure(
-        lambda *parts: tf.concat(parts, axis=1), state.finished, new
+        lambda *parts: tf.concat(parts, axis=1), finished, new
     )  # [B, K + C, ...]
     # Of equals, top_k takes the first: who finished earlier stays.
     _, best = tf.math.top_k(both.scores, config.beam_size)  # [B, K]
     return tf.nest.map_structure(lambda part: tf.gather(part, best, batch_dims=1), both)
 
 
-def keep_alive(
-    candidates: Candidates, config: BeamSearchConfig
-) -> tuple[Alive, tf.Tensor, tf.Tensor]:
-    """Keeps the K best candidates without EOS.
-
-    Returns:
-        The alive hypotheses, the parents of each int32 [B, K], and their last tokens int32 [B, K].
-    """
-    log_probs = tf.where(candidates.tokens == config.eos_id, NONE, candidates.log_probs)
-    log_probs, best = tf.math.top_k(log_probs, config.beam_size)  # [B, K]
-    ids, tokens, parents = (
-        tf.gather(part, best, batch_dims=1)
-        for part in (candidates.ids, candidates.tokens, candidates.parents)
-    )
-    return Alive(ids, log_probs), parents, tokens
-
-
 def can_improve(
-    alive: Alive, finished: Finished, max_lengths: tf.Tensor, config: BeamSearchConfig
+    alive: Alive, finished: Hypotheses, max_lengths: tf.Tensor, config: BeamSearchConfig
 ) -> tf.Tensor:
-    """Whether a continuation of an alive hypothesis could enter the K finished ones.
+    """Whether a continuation of an alive hypothesis could enter the best finished ones.
 
     Log-probabilities are at most 0 and only fall, and the penalty grows with the length (alpha is
     not negative): no continuation scores above log P(best alive) / lp(maximum length). While fewer
-    than K have finished, the worst of them is -inf.
+    than `n_best` have finished, the one to beat is -inf.
 
     Returns:
         bool [B].
     """
     bound = alive.log_probs[:, 0] / length_penalty(max_lengths, config.alpha)
-    return bound > finished.scores[:, -1]
+    return bound > finished.scores[:, config.decisive]
 
 
-def reorder(cache: Any, parents: tf.Tensor) -> Any:
-    """Gives every alive hypothesis the cache of its parent.
+def reorder(per_beam: Any, parents: tf.Tensor) -> Any:
+    """Gives every alive hypothesis the rows of its parent.
 
     Args:
-        cache: nested structure of [B, K, ...].
+        per_beam: nested structure of [B, K, ...].
         parents: int32 [B, K].
     """
-    batch, beams = tf.shape(parents)[0], parents.shape[1]
-    rows = tf.reshape(tf.range(batch)[:, None] * beams + parents, [-1])  # [B * K]
-
-    def gather(tensor):
-        shape = tf.shape(tensor)
-        flat = tf.reshape(tensor, tf.concat([[batch * beams], shape[2:]], axis=0))
-        return tf.reshape(tf.gather(flat, rows), shape)
-
-    return tf.nest.map_structure(gather, cache)
+    return tf.nest.map_structure(lambda part: tf.gather(part, parents, batch_dims=1), per_beam)
 
 
-def best_hypotheses(
-    state: SearchState, max_lengths: tf.Tensor, config: BeamSearchConfig
-) -> Hypotheses:
+def choose(condition: tf.Tensor, if_true: tf.Tensor, if_false: tf.Tensor) -> tf.Tensor:
+    """tf.where by sentences: the condition is bool [B], the others are [B, ...]."""
+    return tf.where(tf.reshape(condition, [-1] + [1] * (if_true.shape.rank - 1)), if_true, if_false)
+
+
+def retire(
+    state: SearchState, results: Hypotheses, config: BeamSearchConfig
+) -> tuple[SearchState, Hypotheses]:
+    """Takes sentences that have stopped out of the batch, and puts what they found in its place.
+
+    Args:
+        state: after a round.
+        results: of all sentences, whether still searched or not.
+        config: of the search.
+
+    Returns:
+        The state of the sentences still running, and the results.
+    """
+    stopped = tf.where(~state.running)[:, 0]
+    places = tf.gather(state.sentences.index, stopped)[:, None]
+    found = best_hypotheses(state, config)
+    results = tf.nest.map_structure(
+        lambda whole, part: tf.tensor_scatter_nd_update(whole, places, tf.gather(part, stopped)),
+        results,
+        found,
+    )
+    rows = tf.where(state.running)[:, 0]
+    kept = state._replace(position=())
+    kept = tf.cond(
+        tf.size(stopped) > 0,
+        lambda: tf.nest.map_structure(lambda part: tf.gather(part, rows), kept),
+        lambda: kept,
+    )
+    return kept._replace(position=state.position), results
+
+
+def best_hypotheses(state: SearchState, config: BeamSearchConfig) -> Hypotheses:
     """Returns each sentence's finished hypotheses, or its alive ones where it has none."""
     alive, finished = state.alive, state.finished
-    lengths = tf.broadcast_to(max_lengths[:, None], tf.shape(alive.log_probs))
+    lengths = tf.broadcast_to(state.sentences.max_lengths[:, None], tf.shape(alive.log_probs))
     scores = alive.log_probs / length_penalty(lengths, config.alpha)
-    unfinished = Finished(alive.ids, lengths, scores, alive.log_probs)
+    unfinished = Hypotheses(alive.ids, alive.token_log_probs, lengths, scores, alive.log_probs)
     any_finished = finished.scores[:, 0] > NONE  # [B]
-
-    def choose(if_finished, if_not):
-        condition = tf.reshape(any_finished, [-1] + [1] * (if_not.shape.rank - 1))
-        return tf.where(condition, if_finished, if_not)
-
-    best = tf.nest.map_structure(choose, finished, unfinished)
+    best = tf.nest.map_structure(
+        lambda one, other: choose(any_finished, one, other), finished, unfinished
+    )
     exists = best.scores > NONE  # [B, K]
-    lengths = tf.where(exists, best.lengths, 0)
-    longest = tf.reduce_max(tf.concat([[0], tf.reshape(lengths, [-1])], axis=0))
-    ids = tf.where(exists[:, :, None], best.ids, config.pad_id)[:, :, :longest]
-    return Hypotheses(ids, lengths, best.scores, best.log_probs)
+    return best._replace(
+        ids=tf.where(exists[:, :, None], best.ids, config.pad_id),
+        token_log_probs=tf.where(exists[:, :, None], best.token_log_probs, 0.0),
+        lengths=tf.where(exists, best.lengths, 0),
+    )

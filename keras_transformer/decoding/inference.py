@@ -15,14 +15,17 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.decoding import in_place
 from keras_transformer.decoding.beam_search import (
     BeamSearchConfig,
+    Cache,
     Hypotheses,
     beam_search,
-    log_sum_exp,
 )
+from keras_transformer.decoding.candidates import SamplingConfig, log_sum_exp
 from keras_transformer.errors import InputError
 from keras_transformer.model import transformer
+from keras_transformer.model.decoder_cache import DecoderCache
 
 # Spaces, line ends and control characters of any script: nothing that could be translated.
 BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
@@ -49,9 +52,11 @@ class DecodingConfig:
     extra_length: int = 50  # maximum output length = input length + 50, section 6.1
     max_source_length: int = 256  # subwords of a source, EOS included; the rest is cut off
     batch_tokens: int = 4096  # padded source tokens translated at once
+    n_best: int | None = None  # translations that must be exact, of beam_size; None for all
+    sampling: SamplingConfig | None = None  # random translations instead of the best
 
     def __post_init__(self):
-        BeamSearchConfig(self.beam_size, self.alpha)  # checks them
+        BeamSearchConfig(self.beam_size, self.alpha, self.n_best)  # checks them
         for name, least in (("extra_length", 0), ("max_source_length", 2), ("batch_tokens", 1)):
             if getattr(self, name) < least:
                 rule = f"--{name} must be at least {least}"
@@ -102,7 +107,12 @@ def encode_text(
     return tf.concat([ids[:, : limit - 1], ends], axis=1), cut
 
 
-def search_ids(model: keras.Model, source: tf.Tensor, config: DecodingConfig) -> Hypotheses:
+def search_ids(
+    model: keras.Model,
+    source: tf.Tensor,
+    config: DecodingConfig,
+    target_prefix: tf.Tensor | None = None,
+) -> Hypotheses:
     """Searches the best target sequences of a batch.
 
     Args:
@@ -110,35 +120,56 @@ def search_ids(model: keras.Model, source: tf.Tensor, config: DecodingConfig) ->
         source: int32 [B, S], each row ending in EOS and then padding. A lone EOS stands for an
             empty sentence, whose translation is empty.
         config: beam size, penalty and limits.
+        target_prefix: int32 [B, P], padded, P at least 1: what each translation begins with.
     """
     memory, source_mask = transformer.encode(model, source)
     projected_memory = transformer.project_memory(model, memory)
     lengths = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=1)
     longest = tf.minimum(lengths + config.extra_length, output_limit(model, config))
+    empty = transformer.empty_cache(model, tf.shape(source)[0], config.beam_size)
 
     def step_fn(ids, cache, position):
-        return transformer.decode_step(model, ids, position, cache, projected_memory, source_mask)
+        layers, *memory = cache.per_sentence
+        old = DecoderCache(cache.per_beam, layers)
+        logits, new = transformer.decode_step(
+            model, ids, position, old, *memory, write=in_place.write
+        )
+        return logits, Cache(new.origins, (new.layers, *memory))
+
+    def reserve(cache, capacity):
+        layers, *memory = cache.per_sentence
+        origins, layers = DecoderCache(cache.per_beam, layers).reserve(capacity)
+        return Cache(origins, (in_place.own(layers), *memory))
 
     return beam_search(
         step_fn,
-        transformer.empty_cache(model, tf.shape(source)[0], config.beam_size),
+        Cache(empty.origins, (empty.layers, projected_memory, source_mask)),
         max_lengths=tf.where(lengths > 1, longest, 0),
-        config=BeamSearchConfig(config.beam_size, config.alpha),
+        config=BeamSearchConfig(
+            config.beam_size, config.alpha, n_best=config.n_best, sampling=config.sampling
+        ),
+        reserve=reserve,
+        prefix=target_prefix,
     )
 
 
 def translate_ids(
-    model: keras.Model, tokenizer: Tokenizer, source: tf.Tensor, config: DecodingConfig
+    model: keras.Model,
+    tokenizer: Tokenizer,
+    source: tf.Tensor,
+    config: DecodingConfig,
+    target_prefix: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Translates a batch to text, best translations first.
 
     Args:
         source: int32 [B, S], as of search_ids.
+        target_prefix: int32 [B, P], as of search_ids.
 
     Returns:
         string [B, K], and their scores float32 [B, K]: -inf where a sentence has fewer than K.
     """
-    best = search_ids(model, source, config)
+    best = search_ids(model, source, config, target_prefix)
     shape = tf.shape(best.ids)  # [B, K, T]
     texts = tokenizer.decode_tensor(tf.reshape(best.ids, [shape[0] * shape[1], shape[2]]))
     return tf.reshape(texts, shape[:2]), best.scores

@@ -1,12 +1,14 @@
 """Scaled dot-product and multi-head attention (section 3.2)."""
 
 import functools
+import math
 
 import keras
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.dropout import Dropout
+from keras_transformer.model.linear import linear
 from keras_transformer.model.masks import score_bias
 
 
@@ -38,7 +40,12 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
 class MultiHeadAttention(keras.layers.Layer):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2, without biases.
 
-    Kernels are W^Q, W^K [D, H d_k], W^V [D, H d_v] and W^O [H d_v, D], Xavier-uniform.
+    Kernels are W^Q, W^K [D, H d_k], W^V [D, H d_v] and W^O [H d_v, D], Xavier-uniform. In the
+    layout for inference, those that multiply the same inputs stand side by side in one matrix.
+
+    Args:
+        config: the model's.
+        to_memory: whether keys and values are another sequence's than the queries.
 
     Call arguments:
         queries: [B, Q, D], what attends.
@@ -50,9 +57,11 @@ class MultiHeadAttention(keras.layers.Layer):
         [B, Q, D].
     """
 
-    def __init__(self, config: TransformerConfig, **kwargs):
+    def __init__(self, config: TransformerConfig, to_memory: bool = False, **kwargs):
         super().__init__(**kwargs)
         self.config = config
+        self.to_memory = to_memory
+        self.widths = {"query": config.d_k, "key": config.d_k, "value": config.d_v}  # of a head
         self.dropout = Dropout(config.attention_dropout, dtype=self.dtype_policy)
 
     def build(self, shape, *others):
@@ -61,12 +70,18 @@ class MultiHeadAttention(keras.layers.Layer):
         def kernel(name, rows, columns):
             return self.add_weight(name=name, shape=(rows, columns), initializer="glorot_uniform")
 
-        keys_width = config.num_heads * config.d_k
+        for names in self.stored_kernels():
+            columns = config.num_heads * sum(self.widths[name] for name in names)
+            name = "_".join([*names, "kernel"])
+            setattr(self, name, kernel(name, config.d_model, columns))
         values_width = config.num_heads * config.d_v
-        self.query_kernel = kernel("query_kernel", config.d_model, keys_width)
-        self.key_kernel = kernel("key_kernel", config.d_model, keys_width)
-        self.value_kernel = kernel("value_kernel", config.d_model, values_width)
         self.output_kernel = kernel("output_kernel", values_width, config.d_model)
+
+    def stored_kernels(self):
+        """Returns which of the queries', keys' and values' kernels stand side by side."""
+        if self.config.layout == "training":
+            return [("query",), ("key",), ("value",)]
+        return [("query",), ("key", "value")] if self.to_memory else [("query", "key", "value")]
 
     def call(self, queries, attention_mask=None, memory=None, training=False):
         outputs, _ = self.attend(queries, attention_mask, memory, training)
@@ -84,48 +99,69 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def project_queries(self, inputs):
         """[B, Q, D] -> [B, H, Q, d_k]."""
-        return self.split_heads(ops.matmul(inputs, self.query_kernel))
+        return self.project(inputs, "query")[0]
 
     def project_keys_values(self, inputs):
         """[B, P, D] -> [B, H, P, d_k], [B, H, P, d_v]."""
-        kernels = (self.key_kernel, self.value_kernel)
-        return [self.split_heads(part) for part in self.project_together(inputs, kernels)]
+        return self.project(inputs, "key", "value")
 
     def project_queries_keys_values(self, inputs):
         """[B, P, D] -> [B, H, P, d_k], [B, H, P, d_k], [B, H, P, d_v]."""
-        kernels = (self.query_kernel, self.key_kernel, self.value_kernel)
-        return [self.split_heads(part) for part in self.project_together(inputs, kernels)]
+        return self.project(inputs, "query", "key", "value")
 
     def project_outputs(self, heads):
         """[B, H, Q, d_v] -> [B, Q, D]."""
-        return ops.matmul(self.merge_heads(heads), self.output_kernel)
+        return linear(self.merge_heads(heads), self.output_kernel)
 
-    def project_together(self, inputs, kernels):
-        """Multiplies `inputs` by several kernels in one product, which is faster than several.
+    def project(self, inputs, *names):
+        """Multiplies by several kernels in one product, which is faster than several.
 
         Args:
             inputs: [B, P, D].
-            kernels: each [D, width].
+            names: of the kernels: "query", "key", "value".
 
         Returns:
-            A list of [B, P, width].
+            A list of [B, H, P, d], d the width of a head.
         """
-        kernel = ops.concatenate([ops.cast(k, self.compute_dtype) for k in kernels], axis=-1)
-        ends = [sum(k.shape[-1] for k in kernels[: i + 1]) for i in range(len(kernels) - 1)]
-        return ops.split(ops.matmul(inputs, kernel), ends, axis=-1)
-
-    def split_heads(self, inputs):
-        """[B, P, H d] -> [B, H, P, d]."""
+        projected = linear(inputs, self.joined_kernel(names))  # [B, P, sum of H d]
+        heads, widths = self.config.num_heads, [self.widths[name] for name in names]
         batch, length = ops.shape(inputs)[0], ops.shape(inputs)[1]
-        width = inputs.shape[-1] // self.config.num_heads
-        heads = ops.reshape(inputs, (batch, length, self.config.num_heads, width))
-        return ops.transpose(heads, (0, 2, 1, 3))
+        if len(set(widths)) == 1:  # one transposition for all
+            shape = (batch, length, len(names), heads, widths[0])
+            return ops.unstack(self.transpose(ops.reshape(projected, shape), (2, 0, 3, 1)))
+        ends = [heads * sum(widths[: i + 1]) for i in range(len(names) - 1)]
+        return [
+            self.transpose(ops.reshape(part, (batch, length, heads, width)), (0, 2, 1))
+            for part, width in zip(ops.split(projected, ends, axis=-1), widths, strict=True)
+        ]
+
+    def joined_kernel(self, names):
+        """Returns the kernels of these names side by side, [D, sum of H d]."""
+        stored = getattr(self, "_".join([*names, "kernel"]), None)
+        if stored is not None:
+            return stored
+        parts = [getattr(self, f"{name}_kernel") for name in names]
+        return ops.concatenate([ops.cast(part, self.compute_dtype) for part in parts], axis=-1)
 
     def merge_heads(self, heads):
         """[B, H, P, d] -> [B, P, H d]."""
         batch, length = ops.shape(heads)[0], ops.shape(heads)[2]
-        merged = ops.transpose(heads, (0, 2, 1, 3))
+        merged = self.transpose(heads, (0, 2, 1))
         return ops.reshape(merged, (batch, length, heads.shape[1] * heads.shape[3]))
+
+    def transpose(self, tensor, axes):
+        """Permutes all axes but the last, which stays the last.
+
+        The small tensors of decoding, on a CPU, are permuted several times faster by gathering the
+        rows of the last axis; but the gradient of that takes long.
+        """
+        if self.config.layout == "training":
+            return ops.transpose(tensor, (*axes, len(axes)))
+        shape = ops.shape(tensor)
+        count = math.prod(shape[:-1])
+        order = ops.transpose(ops.reshape(ops.arange(count, dtype="int32"), shape[:-1]), axes)
+        rows = ops.take(ops.reshape(tensor, (count, shape[-1])), ops.reshape(order, (-1,)), axis=0)
+        return ops.reshape(rows, (*[shape[axis] for axis in axes], shape[-1]))
 
     def compute_output_shape(self, shape, *others):
         return shape

@@ -11,8 +11,10 @@ from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
+from keras_transformer.model.decoder_cache import merge_axes
 from keras_transformer.model.feed_forward import FeedForward
 from keras_transformer.model.masks import causal_mask
+from keras_transformer.model.restricted_attention import self_attention
 from keras_transformer.model.sublayer import LayerNorm, Residual
 
 
@@ -22,7 +24,8 @@ class DecoderLayer(keras.layers.Layer):
     Call arguments:
         inputs: [B, T, D].
         memory: [B, S, D], the encoder's output.
-        self_attention_mask: bool [T, T], True at positions up to the query's own.
+        self_attention_mask: bool [T, T], True at positions up to the query's own; None where
+            self-attention is restricted, which then sees to it itself.
         memory_attention_mask: bool [B, 1, 1, S], True at real source tokens.
         training: whether to drop out.
 
@@ -33,11 +36,15 @@ class DecoderLayer(keras.layers.Layer):
     def __init__(self, config: TransformerConfig, **kwargs):
         super().__init__(**kwargs)
         policy = self.dtype_policy
-        self.self_attention = MultiHeadAttention(config, dtype=policy, name="self_attention")
+        self.self_attention = self_attention(
+            config, causal=True, dtype=policy, name="self_attention"
+        )
         self.self_attention_residual = Residual(
             config, dtype=policy, name="self_attention_residual"
         )
-        self.memory_attention = MultiHeadAttention(config, dtype=policy, name="memory_attention")
+        self.memory_attention = MultiHeadAttention(
+            config, to_memory=True, dtype=policy, name="memory_attention"
+        )
         self.memory_attention_residual = Residual(
             config, dtype=policy, name="memory_attention_residual"
         )
@@ -67,42 +74,44 @@ class DecoderLayer(keras.layers.Layer):
         )
         return self.sublayers(inputs, attend_self, attend_memory, training)
 
-    def step(self, inputs, cache, projected_memory, memory_attention_mask):
+    def step(self, inputs, keys_values, write, mask, projected_memory, memory_attention_mask):
         """Computes one position of every beam.
 
         Args:
-            inputs: [B, K, D], the position's inputs.
-            cache: keys [B, K, t, H, d_k] and values [B, K, t, H, d_v] of the t earlier positions.
+            inputs: [B K, D], the position's inputs, of all beams of a sentence, then the next.
+            keys_values: the layer's keys [B, H, C, K, d_k] and values [B, H, C, K, d_v].
+            write: returns them with the position's entries, [B, H, K, d], put in.
+            mask: bool [B, 1, K, C K], True at the entries of each beam's own hypothesis.
             projected_memory: keys [B, H, S, d_k] and values [B, H, S, d_v] of the memory, which
                 the beams of a sentence share.
             memory_attention_mask: bool [B, 1, 1, S], True at real source tokens.
 
         Returns:
-            [B, K, D] and the cache with the position added.
+            [B K, D], and the keys and values with those of the position.
         """
-        new_cache = []
+        written = []
 
-        def attend_self(states):  # [B, K, D]
-            # Positions of a sentence are its beams here: heads come as [B, H, K, d].
-            heads = self.self_attention.project_queries_keys_values(states)
-            queries, *keys_values = [ops.transpose(part, (0, 2, 1, 3)) for part in heads]
-            for old, new in zip(cache, keys_values, strict=True):
-                new_cache.append(ops.concatenate([old, new[:, :, None]], axis=2))
-            keys, values = [ops.transpose(part, (0, 1, 3, 2, 4)) for part in new_cache]
-            outputs, _ = scaled_dot_product_attention(
-                queries[:, :, :, None], keys, values
-            )  # [B, K, H, 1, d_v]
-            outputs = ops.transpose(outputs[:, :, :, 0], (0, 2, 1, 3))  # [B, H, K, d_v]
-            return self.self_attention.project_outputs(outputs)
+        # In place of a sentence's positions come its beams: heads are [B, H, K, d].
+        rows, beams = (-1, inputs.shape[1]), (-1, mask.shape[2], inputs.shape[1])
+
+        def attend_self(states):  # [B K, D]
+            states = ops.reshape(states, beams)
+            queries, *new = self.self_attention.project_queries_keys_values(states)
+            for old, entry in zip(keys_values, new, strict=True):
+                written.append(write(old, entry))
+            keys, values = [merge_axes(part, 2) for part in written]  # [B, H, C K, d]
+            outputs, _ = scaled_dot_product_attention(queries, keys, values, mask)
+            return ops.reshape(self.self_attention.project_outputs(outputs), rows)
 
         def attend_memory(states):  # the K beams are K queries to one memory
+            states = ops.reshape(states, beams)
             queries = self.memory_attention.project_queries(states)  # [B, H, K, d_k]
             outputs, _ = scaled_dot_product_attention(
                 queries, *projected_memory, memory_attention_mask
             )
-            return self.memory_attention.project_outputs(outputs)
+            return ops.reshape(self.memory_attention.project_outputs(outputs), rows)
 
-        return self.sublayers(inputs, attend_self, attend_memory, False), tuple(new_cache)
+        return self.sublayers(inputs, attend_self, attend_memory, False), tuple(written)
 
     def sublayers(self, inputs, attend_self, attend_memory, training):
         """Applies the layer's three sublayers in their residual connections: [B, T, D] -> same."""
@@ -133,6 +142,7 @@ class Decoder(keras.layers.Layer):
 
     def __init__(self, config: TransformerConfig, **kwargs):
         super().__init__(**kwargs)
+        self.config = config
         policy = self.dtype_policy
         self.layers = [
             DecoderLayer(config, dtype=policy, name=f"layer_{n}") for n in range(config.num_layers)
@@ -145,7 +155,9 @@ class Decoder(keras.layers.Layer):
                 layer.build(shape)
 
     def call(self, inputs, memory, memory_attention_mask, training=False):
-        self_attention_mask = causal_mask(ops.shape(inputs)[1])
+        self_attention_mask = None  # a T x T mask would outgrow restricted attention's memory
+        if self.config.attention_window is None:
+            self_attention_mask = causal_mask(ops.shape(inputs)[1])
         states = inputs
         for layer in self.layers:
             states = layer(
@@ -153,26 +165,33 @@ class Decoder(keras.layers.Layer):
             )
         return states if self.last_norm is None else self.last_norm(states)
 
-    def step(self, inputs, cache, projected_memory, memory_attention_mask):
+    def step(self, inputs, position, cache, projected_memory, memory_attention_mask, write):
         """Computes one position of every beam through the stack; see DecoderLayer.step.
 
         Args:
-            inputs: [B, K, D].
-            cache, projected_memory: lists, an entry a layer.
+            inputs: [B K, D].
+            position: int32 scalar, less than the cache's capacity C.
+            cache: a DecoderCache of the earlier positions.
+            projected_memory: a list, an entry a layer.
             memory_attention_mask: bool [B, 1, 1, S], True at real source tokens.
+            write: puts entries into the cache; see decoder_cache.scatter.
 
         Returns:
-            [B, K, D] and the cache with the position added.
+            [B K, D] and the cache with the position added.
         """
-        states, new_cache = inputs, []
-        for layer, layer_cache, layer_memory in zip(
-            self.layers, cache, projected_memory, strict=True
+        cache = cache.with_position(position)
+        mask = cache.mask(position, self.config.attention_window)
+        write_here = functools.partial(write, position=position)
+        states, layers = inputs, []
+        for layer, keys_values, memory in zip(
+            self.layers, cache.layers, projected_memory, strict=True
         ):
-            states, layer_cache = layer.step(
-                states, layer_cache, layer_memory, memory_attention_mask
+            states, keys_values = layer.step(
+                states, keys_values, write_here, mask, memory, memory_attention_mask
             )
-            new_cache.append(layer_cache)
-        return states if self.last_norm is None else self.last_norm(states), new_cache
+            layers.append(keys_values)
+        states = states if self.last_norm is None else self.last_norm(states)
+        return states, cache._replace(layers=layers)
 
     # Stated, as Keras would otherwise trace the whole stack once more to find it out.
     def compute_output_spec(self, inputs, memory, memory_attention_mask, training=False):

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.model.linear import linear
 
 
 class TokenEmbedding(keras.layers.Layer):
@@ -24,14 +25,17 @@ class TokenEmbedding(keras.layers.Layer):
         self.config = config
 
     def build(self, shape):
-        self.matrix = self.add_weight(
-            name="matrix",
-            shape=(self.config.vocab_size, self.config.d_model),
-            initializer=keras.initializers.RandomNormal(stddev=self.config.d_model**-0.5),
-        )
+        # Not a second copy for the softmax: the layout for inference looks columns up.
+        self.transposed = self.config.layout == "inference" and self.config.tie_embeddings
+        self.matrix = add_matrix(self, self.config, self.transposed)
 
     def call(self, ids):
-        vectors = ops.take(self.matrix, ids, axis=0)  # [B, T, D]
+        if self.transposed:
+            numbers = ops.reshape(self.matrix, (-1,))  # [D V]
+            places = ops.arange(self.config.d_model, dtype="int32") * self.config.vocab_size
+            vectors = ops.take(numbers, ids[..., None] + places)  # [B, T, D]
+        else:
+            vectors = ops.take(self.matrix, ids, axis=0)  # [B, T, D]
         return vectors * ops.cast(self.config.d_model**0.5, vectors.dtype)
 
     def compute_output_shape(self, shape):
@@ -57,21 +61,29 @@ class Logits(keras.layers.Layer):
         self.embedding = embedding
 
     def build(self, shape):
+        self.transposed = self.config.layout == "inference"
         if self.embedding is None:
-            self.own_matrix = self.add_weight(
-                name="matrix",
-                shape=(self.config.vocab_size, self.config.d_model),
-                initializer=keras.initializers.RandomNormal(stddev=self.config.d_model**-0.5),
-            )
+            self.own_matrix = add_matrix(self, self.config, self.transposed)
 
     @property
     def matrix(self):
-        """The variable [V, D] that states are multiplied with."""
+        """The variable that states are multiplied with: [V, D], or [D, V] for inference."""
         return self.own_matrix if self.embedding is None else self.embedding.matrix
 
     def call(self, states):
         matrix = ops.cast(self.matrix, states.dtype)
-        return ops.cast(ops.matmul(states, ops.transpose(matrix)), "float32")
+        matrix = matrix if self.transposed else ops.transpose(matrix)
+        return ops.cast(linear(states, matrix), "float32")
 
     def compute_output_spec(self, states):
         return keras.KerasTensor((*states.shape[:-1], self.config.vocab_size), "float32")
+
+
+def add_matrix(layer: keras.layers.Layer, config: TransformerConfig, transposed: bool):
+    """Adds the variable of an embedding: [V, D], or [D, V] if transposed."""
+    shape = (config.vocab_size, config.d_model)
+    return layer.add_weight(
+        name="matrix",
+        shape=shape[::-1] if transposed else shape,
+        initializer=keras.initializers.RandomNormal(stddev=config.d_model**-0.5),
+    )

@@ -5,8 +5,8 @@ import functools
 import keras
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.restricted_attention import self_attention
 from keras_transformer.model.sublayer import LayerNorm, Residual
 
 
@@ -25,7 +25,7 @@ class EncoderLayer(keras.layers.Layer):
     def __init__(self, config: TransformerConfig, **kwargs):
         super().__init__(**kwargs)
         policy = self.dtype_policy
-        self.self_attention = MultiHeadAttention(config, dtype=policy, name="self_attention")
+        self.self_attention = self_attention(config, dtype=policy, name="self_attention")
         self.self_attention_residual = Residual(
             config, dtype=policy, name="self_attention_residual"
         )

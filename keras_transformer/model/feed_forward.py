@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.dropout import Dropout
+from keras_transformer.model.linear import linear
 
 
 class FeedForward(keras.layers.Layer):
@@ -35,9 +36,9 @@ class FeedForward(keras.layers.Layer):
         self.outer_bias = self.add_weight(name="outer_bias", shape=(d_model,), initializer="zeros")
 
     def call(self, inputs, training=False):
-        inner = ops.relu(ops.add(ops.matmul(inputs, self.inner_kernel), self.inner_bias))
+        inner = ops.relu(linear(inputs, self.inner_kernel, self.inner_bias))
         inner = self.dropout(inner, training=training)
-        return ops.add(ops.matmul(inner, self.outer_kernel), self.outer_bias)
+        return linear(inner, self.outer_kernel, self.outer_bias)
 
     def compute_output_shape(self, shape):
         return shape

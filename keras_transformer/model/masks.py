@@ -34,6 +34,28 @@ def causal_mask(length):
     return positions[:, None] >= positions[None, :]
 
 
+def window_mask(queries, keys, window: int, causal: bool = False):
+    """Lets a position attend to its neighbourhood of size r = `window` (section 4).
+
+    The neighbourhood is centred: positions at most r // 2 away on either side, r in all where r
+    is odd and r + 1 where it is even. Under causality its later half falls away, so that position
+    i attends to i - r // 2, ..., i, as it would under both masks.
+
+    Args:
+        queries: int [..., Q], their positions.
+        keys: int [..., P], their positions.
+        window: r, at least 1.
+        causal: whether later keys are forbidden too.
+
+    Returns:
+        bool [..., Q, P].
+    """
+    distance = queries[..., :, None] - keys[..., None, :]
+    if causal:
+        return ops.logical_and(distance >= 0, distance <= window // 2)
+    return ops.abs(distance) <= window // 2
+
+
 def score_bias(mask):
     """Turns a mask into what is added to attention scores.
 

@@ -20,11 +20,38 @@ def sinusoids(positions, d_model: int):
     Returns:
         float32 [T, D].
     """
-    exponents = np.arange(0, d_model, 2, dtype=np.float64) / d_model
-    frequencies = ops.convert_to_tensor((10000.0**-exponents).astype(np.float32))
-    angles = ops.cast(positions, "float32")[:, None] * frequencies  # [T, D/2]
+    angles = ops.cast(positions, "float32")[:, None] * ops.convert_to_tensor(
+        frequencies(d_model).astype(np.float32)
+    )  # [T, D/2]
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
     return ops.reshape(pairs, (-1, d_model))
+
+
+def frequencies(d_model: int) -> np.ndarray:
+    """Returns 1 / 10000^(2i/d_model) for i = 0, 1, ...: float64 [D/2], in radians a position."""
+    return 10000.0 ** (-np.arange(0, d_model, 2, dtype=np.float64) / d_model)
+
+
+def shift_matrix(offset: int, d_model: int) -> np.ndarray:
+    """Makes the matrix that moves every sinusoid on: PE(pos + offset) = M PE(pos) for any pos.
+
+    What section 3.5 means by "for any fixed offset k, PE(pos+k) can be represented as a linear
+    function of PE(pos)". Each pair (sin a, cos a) is turned by b = offset * frequency:
+    sin(a + b) = cos b sin a + sin b cos a, and cos(a + b) = -sin b sin a + cos b cos a.
+
+    Args:
+        offset: k, of either sign.
+        d_model: even width of the encoding.
+
+    Returns:
+        float64 [D, D], with a rotation of each frequency on its diagonal and 0 elsewhere.
+    """
+    angles = offset * frequencies(d_model)
+    even, odd = np.arange(0, d_model, 2), np.arange(1, d_model, 2)
+    matrix = np.zeros((d_model, d_model))
+    matrix[even, even] = matrix[odd, odd] = np.cos(angles)
+    matrix[even, odd], matrix[odd, even] = np.sin(angles), -np.sin(angles)
+    return matrix
 
 
 class PositionalEncoding(keras.layers.Layer):

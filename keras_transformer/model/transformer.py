@@ -4,11 +4,14 @@
 run the same layers, with the same weights, one target position at a time.
 """
 
+import dataclasses
+
 import keras
 from keras import ops
 
 from keras_transformer.config import BOS_ID, TransformerConfig
 from keras_transformer.model.decoder import Decoder
+from keras_transformer.model.decoder_cache import DecoderCache, scatter
 from keras_transformer.model.embedding import Logits, TokenEmbedding
 from keras_transformer.model.encoder import Encoder
 from keras_transformer.model.masks import padding_mask
@@ -70,6 +73,34 @@ def states_model(model: keras.Model) -> keras.Model:
     return keras.Model(model.input, model.get_layer("decoder").output, name="transformer_states")
 
 
+def inference_model(model: keras.Model) -> keras.Model:
+    """The same model with its matrices laid out for decoding; it computes the same numbers.
+
+    On CPUs, multiplying a few states by the transpose of the embedding matrix takes far longer than
+    by a matrix stored transposed, and joining kernels for each target position takes time too.
+
+    Args:
+        model: from build_transformer.
+
+    Returns:
+        A model of `layout="inference"` with copies of the variables: `model` can go.
+    """
+    config = dataclasses.replace(model.config, layout="inference")
+    policy = model.get_layer("decoder").dtype_policy
+    copy = build_transformer(config, policy.compute_dtype)
+    weights = {variable.path: ops.convert_to_tensor(variable) for variable in model.variables}
+    for variable in copy.trainable_variables:
+        folder, _, name = variable.path.rpartition("/")
+        if variable.path in weights:
+            value = weights[variable.path]
+        else:
+            parts = name.removesuffix("_kernel").split("_")
+            value = ops.concatenate([weights[f"{folder}/{part}_kernel"] for part in parts], axis=1)
+        transposed = variable is copy.get_layer("logits").matrix
+        variable.assign(ops.transpose(value) if transposed else value)
+    return copy
+
+
 def shift_right(target):
     """Makes the decoder's input of a target: BOS first, the last column gone (Figure 1).
 
@@ -111,43 +142,44 @@ def project_memory(model: keras.Model, memory):
     return [tuple(layer.memory_attention.project_keys_values(memory)) for layer in layers]
 
 
-def empty_cache(model: keras.Model, batch, beams: int):
-    """The decoder's cache before the first position.
+def empty_cache(model: keras.Model, batch, beams: int) -> DecoderCache:
+    """The decoder's cache before the first position; `reserve` makes room in it.
 
     Args:
         batch: B, an int or int scalar tensor.
         beams: K.
-
-    Returns:
-        A list, an entry a layer, of (keys [B, K, 0, H, d_k], values [B, K, 0, H, d_v]).
     """
     config, decoder = model.config, model.get_layer("decoder")
-    shape = (batch, beams, 0, config.num_heads)
+    shape = (batch, config.num_heads, 0, beams)
     keys = ops.zeros((*shape, config.d_k), decoder.compute_dtype)
     values = ops.zeros((*shape, config.d_v), decoder.compute_dtype)
-    return [(keys, values) for _ in decoder.layers]
+    return DecoderCache(ops.zeros((batch, beams, 0), "int32"), [(keys, values)] * config.num_layers)
 
 
-def decode_step(model: keras.Model, ids, position, cache, projected_memory, source_mask):
+def decode_step(
+    model: keras.Model, ids, position, cache, projected_memory, source_mask, write=scatter
+):
     """Computes the logits of one target position for every beam.
 
     Args:
         ids: int32 [B, K], the tokens at this position: BOS at position 0.
-        position: int32 scalar.
-        cache: of the earlier positions: `empty_cache`'s, or the one returned for the last.
+        position: int32 scalar, less than what the cache has room for.
+        cache: the DecoderCache of the earlier positions.
         projected_memory: `project_memory`'s.
         source_mask: bool [B, S], True at real tokens.
+        write: puts a position's entries into the cache; see decoder_cache.scatter.
 
     Returns:
         logits of the next token, float32 [B, K, V], and the new cache.
     """
     tied = model.config.tie_embeddings
     embeddings = model.get_layer("embedding" if tied else "target_embedding")(ids)  # [B, K, D]
-    # Columns are beams, all at one position.
-    encoded = model.get_layer("target_positions")(
+    # Every beam is a sequence of one position here.
+    inputs = model.get_layer("target_positions")(
         ops.reshape(embeddings, (-1, 1, model.config.d_model)), start=position
     )
-    inputs = ops.reshape(encoded, ops.shape(embeddings))
-    mask = source_mask[:, None, None, :]
-    states, cache = model.get_layer("decoder").step(inputs, cache, projected_memory, mask)
-    return model.get_layer("logits")(states), cache
+    states, cache = model.get_layer("decoder").step(
+        inputs[:, 0], position, cache, projected_memory, source_mask[:, None, None, :], write
+    )
+    logits = model.get_layer("logits")(states)  # [B K, V]
+    return ops.reshape(logits, (-1, ids.shape[1], logits.shape[1])), cache

@@ -5,16 +5,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.decoding import beam_search as beam_search_module
 from keras_transformer.decoding.beam_search import (
     Alive,
     BeamSearchConfig,
-    Finished,
+    Cache,
+    Hypotheses,
     beam_search,
     can_improve,
-    log_sum_exp,
     reorder,
-    with_column,
 )
+from keras_transformer.decoding.candidates import SamplingConfig
 from keras_transformer.errors import InputError
 
 PAD, BOS, EOS = 0, 1, 2
@@ -34,24 +35,25 @@ def code(prefix, vocab):
     return number
 
 
-def table_search(tables, max_lengths, config):
+def table_search(tables, max_lengths, config, prefix=None):
     """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
     vocab = tables.shape[-1]
 
     def step_fn(ids, cache, position):
-        tokens = tf.concat([cache, ids[:, :, None]], axis=2)  # [B, K, 1 + position]
+        tokens = tf.concat([cache.per_beam, ids[:, :, None]], axis=2)  # [B, K, 1 + position]
         powers = (vocab + 1) ** tf.range(position - 1, -1, -1)
         prefix_code = tf.reduce_sum((tokens[:, :, 1:] + 1) * powers, axis=-1)
-        return tf.gather(tables, prefix_code, batch_dims=1), tokens
+        (tables,) = cache.per_sentence
+        logits = tf.gather(tables, prefix_code, batch_dims=1)
+        return tf.ensure_shape(logits, [None, None, vocab]), Cache(tokens, (tables,))
 
     @tf.function
     def search(tables, max_lengths):
-        del tables
         empty = tf.zeros([tf.shape(max_lengths)[0], config.beam_size, 0], tf.int32)
-        return beam_search(step_fn, empty, max_lengths, config)
+        return beam_search(step_fn, Cache(empty, (tables,)), max_lengths, config, prefix=prefix)
 
-    tables = tf.constant(tables)
-    return [part.numpy() for part in search(tables, tf.constant(max_lengths, tf.int32))]
+    result = search(tf.constant(tables), tf.constant(max_lengths, tf.int32))
+    return Hypotheses(*[part.numpy() for part in result])
 
 
 def log_softmax(logits):
@@ -83,7 +85,7 @@ def every_hypothesis(table, max_length, alpha):
 
 def listed(result, sentence):
     """The hypotheses of one sentence that exist: [(score, sequence)]."""
-    ids, lengths, scores, _ = result
+    ids, lengths, scores = result.ids, result.lengths, result.scores
     kept = [k for k in range(len(scores[sentence])) if scores[sentence, k] > -math.inf]
     for k in range(len(scores[sentence])):
         assert np.all(ids[sentence, k, lengths[sentence, k] :] == PAD)
@@ -150,7 +152,8 @@ def test_narrow_beam_is_the_plain_search_without_early_stop(beam_size, alpha):
 
 def test_log_probs_are_those_of_the_sequences():
     tables = random_tables(7, 3, 4, 4)
-    ids, lengths, scores, log_probs = table_search(tables, [4, 4, 4], BeamSearchConfig(3, 0.6))
+    result = table_search(tables, [4, 4, 4], BeamSearchConfig(3, 0.6))
+    ids, token_log_probs, lengths, scores, log_probs = result
     for sentence in range(3):
         for k in range(3):
             if scores[sentence, k] == -math.inf:
@@ -158,6 +161,12 @@ def test_log_probs_are_those_of_the_sequences():
             length = lengths[sentence, k]
             wanted = log_prob(tables[sentence], ids[sentence, k, :length])
             assert log_probs[sentence, k] == pytest.approx(wanted, abs=1e-4)
+            assert token_log_probs[sentence, k].sum() == pytest.approx(wanted, abs=1e-4)
+            last = log_prob(tables[sentence], ids[sentence, k, : length - 1])
+            assert token_log_probs[sentence, k, length - 1] == pytest.approx(
+                wanted - last, abs=1e-4
+            )
+            assert np.all(token_log_probs[sentence, k, length:] == 0)
             assert scores[sentence, k] == pytest.approx(wanted / penalty(length, 0.6), abs=1e-4)
 
 
@@ -204,7 +213,7 @@ def test_drawn_lattice_greedy():
 
 def test_one_beam_is_greedy():
     tables = random_tables(11, 16, 5, 6, scale=1.0)
-    ids, lengths, scores, _ = table_search(tables, [6] * 16, BeamSearchConfig(1, 0.6))
+    ids, _, lengths, scores, _ = table_search(tables, [6] * 16, BeamSearchConfig(1, 0.6))
     for sentence, table in enumerate(tables):
         wanted = []
         while len(wanted) < 6 and EOS not in wanted:
@@ -227,7 +236,7 @@ def test_early_stop_leaves_steps_out(alpha, wanted):
         steps.append(int(position))
         return tf.broadcast_to(logits, [1, 2, 5]), cache
 
-    result = beam_search(step_fn, (), [50], BeamSearchConfig(2, alpha))
+    result = beam_search(step_fn, Cache(), [50], BeamSearchConfig(2, alpha))
     assert steps == wanted
     assert result.ids.numpy()[0].tolist() == [[EOS, PAD], [A, EOS]]
 
@@ -235,9 +244,10 @@ def test_early_stop_leaves_steps_out(alpha, wanted):
 def test_bound_is_of_the_best_alive_at_the_maximum_length():
     # lp(7) = 2^alpha: the alive hypothesis may reach -3 / 2 = -1.5 with alpha 1, and stay at -3
     # with alpha 0. The worst of the finished decides.
-    alive = Alive(tf.zeros([4, 2, 7], tf.int32), tf.constant([[-3.0, -9.0]] * 4))
+    ids, zeros = tf.zeros([4, 2, 7], tf.int32), tf.zeros([4, 2, 7])
+    alive = Alive(ids, zeros, tf.constant([[-3.0, -9.0]] * 4))
     scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
-    finished = Finished(alive.ids, tf.ones([4, 2], tf.int32), scores, scores)
+    finished = Hypotheses(ids, zeros, tf.ones([4, 2], tf.int32), scores, scores)
     config = BeamSearchConfig(2, 1.0)
     assert can_improve(alive, finished, tf.fill([4], 7), config).numpy().tolist() == [
         False,
@@ -276,7 +286,7 @@ def test_fewer_hypotheses_than_beams():
     # One token and EOS: two hypotheses within two tokens, however many beams.
     tables = random_tables(17, 1, 4, 3)
     tables[:, :, [PAD, BOS]] = -np.inf
-    ids, lengths, scores, _ = table_search(tables, [2], BeamSearchConfig(4, 0.6))
+    ids, _, lengths, scores, _ = table_search(tables, [2], BeamSearchConfig(4, 0.6))
     assert sorted(map(tuple, ids[0, :2].tolist())) == [(EOS, PAD), (A, EOS)]
     assert scores[0, 2:].tolist() == [-math.inf, -math.inf]
     assert lengths[0, 2:].tolist() == [0, 0]
@@ -295,14 +305,16 @@ def test_result_does_not_depend_on_the_batch(beam_size):
 
 
 def test_maximum_length_of_zero_gives_the_empty_hypothesis():
-    ids, lengths, scores, _ = table_search(random_tables(0, 2, 4, 1), [0, 0], BeamSearchConfig(2))
+    ids, _, lengths, scores, _ = table_search(
+        random_tables(0, 2, 4, 1), [0, 0], BeamSearchConfig(2)
+    )
     assert ids.shape == (2, 2, 0)
     assert lengths.tolist() == [[0, 0], [0, 0]]
     assert scores.tolist() == [[0.0, -math.inf]] * 2
 
 
 def test_empty_batch():
-    ids, lengths, scores, _ = table_search(random_tables(0, 0, 4, 2), [], BeamSearchConfig(3))
+    ids, _, lengths, scores, _ = table_search(random_tables(0, 0, 4, 2), [], BeamSearchConfig(3))
     assert ids.shape == (0, 3, 0)
     assert lengths.shape == scores.shape == (0, 3)
 
@@ -316,18 +328,6 @@ def test_special_ids_are_parameters():
     config = BeamSearchConfig(2, 0.0, bos_id=0, eos_id=A, pad_id=1)
     ids = table_search(permuted, [3], config)[0]
     assert ids[0].tolist() == [[EOS, A, 1], [B, B, A]]
-
-
-def test_log_sum_exp_of_large_logits():
-    logits = tf.constant([[[1000.0, 1000.0, -1000.0]]])
-    wanted = 1000 + math.log(2)
-    assert float(log_sum_exp(logits, tf.constant([[[1000.0]]]))[0, 0, 0]) == pytest.approx(wanted)
-
-
-def test_with_column():
-    ids = tf.constant([[[5, 6, 0], [7, 8, 0]]])
-    got = with_column(ids, tf.constant(1), tf.constant([[3, 4]]))
-    assert got.numpy().tolist() == [[[5, 3, 0], [7, 4, 0]]]
 
 
 def test_reorder_moves_beams_within_their_sentence():
@@ -347,3 +347,102 @@ def test_beam_size_is_checked(beam_size):
 def test_alpha_is_checked(alpha):
     with pytest.raises(InputError, match=f"--alpha must be a number of at least 0. .*: {alpha}"):
         BeamSearchConfig(4, alpha)
+
+
+def test_n_best_asks_less_and_keeps_the_best():
+    # With n_best=1 the search may stop sooner, never with another best hypothesis.
+    tables = random_tables(23, 16, 5, 6, scale=3.0)
+    steps = {}
+    for n_best in (1, None):
+        config = BeamSearchConfig(4, 0.6, n_best=n_best)
+        steps[n_best] = table_search(tables, [6] * 16, config)
+    np.testing.assert_array_equal(steps[1].ids[:, 0, :6], steps[None].ids[:, 0, :6])
+    np.testing.assert_array_equal(steps[1].scores[:, 0], steps[None].scores[:, 0])
+    scores = tf.constant([[-1.0, -9.0]])
+    ids, zeros = tf.zeros([1, 2, 7], tf.int32), tf.zeros([1, 2, 7])
+    finished = Hypotheses(ids, zeros, tf.ones([1, 2], tf.int32), scores, scores)
+    alive = Alive(ids, zeros, tf.constant([[-3.0, -9.0]]))
+    for n_best, wanted in ((1, False), (2, True)):
+        config = BeamSearchConfig(2, 0.0, n_best=n_best)
+        assert can_improve(alive, finished, tf.constant([7]), config).numpy().tolist() == [wanted]
+
+
+@pytest.mark.parametrize("beam_size", [1, 21])
+def test_prefix_is_forced_and_scored(beam_size):
+    tables = random_tables(29, 3, 4, 4)
+    prefix = np.array([[A, A], [A, PAD], [PAD, PAD]], "i4")
+    config = BeamSearchConfig(beam_size, 0.6)
+    result = table_search(tables, [4, 4, 4], config, prefix=tf.constant(prefix))
+    for sentence, start in enumerate([(A, A), (A,), ()]):
+        wanted = [
+            found
+            for found in every_hypothesis(tables[sentence], 4, 0.6)
+            if found[1][: len(start)] == start
+        ]
+        if beam_size > 1:
+            assert_same_list(listed(result, sentence), wanted[:beam_size])
+        else:
+            assert result.ids[sentence, 0, : len(start)].tolist() == list(start)
+
+
+def test_prefix_as_long_as_the_limit_comes_back_unfinished():
+    tables = random_tables(31, 1, 4, 2)
+    result = table_search(tables, [2], BeamSearchConfig(2), prefix=tf.constant([[A, A, A]]))
+    assert result.ids[0].tolist() == [[A, A], [PAD, PAD]]
+    assert result.log_probs[0, 0] == pytest.approx(log_prob(tables[0], (A, A)), abs=1e-4)
+
+
+def test_sampling_draws_by_probability():
+    # Of 2000 draws of the drawn lattice, A EOS has probability 0.36.
+    sampling = SamplingConfig(seed=5)
+    config = BeamSearchConfig(2000, 0.0, sampling=sampling)
+    result = table_search(drawn_lattice(), [3], config)
+    drawn = [sequence for _, sequence in listed(result, 0)]
+    for sequence, probability in {(A, EOS): 0.36, (B, EOS): 0.18, (B, B, EOS): 0.336}.items():
+        share = drawn.count(sequence) / 2000
+        # Four standard deviations of a share of 2000 draws.
+        assert abs(share - probability) < 4 * math.sqrt(probability * (1 - probability) / 2000)
+    again = table_search(drawn_lattice(), [3], config)
+    np.testing.assert_array_equal(again.ids, result.ids)
+    best = [s for s, sequence in listed(result, 0) if sequence == (A, EOS)]
+    np.testing.assert_allclose(best, math.log(0.36), rtol=1e-5)
+
+
+def test_a_cold_or_narrow_sample_is_greedy():
+    tables = random_tables(37, 4, 5, 5)
+    greedy = table_search(tables, [5] * 4, BeamSearchConfig(1))
+    for sampling in (
+        SamplingConfig(temperature=1e-4),
+        SamplingConfig(top_k=1),
+        SamplingConfig(top_p=1e-6),
+    ):
+        drawn = table_search(tables, [5] * 4, BeamSearchConfig(3, sampling=sampling))
+        for sentence in range(4):
+            found = {sequence for _, sequence in listed(drawn, sentence)}
+            assert found == {listed(greedy, sentence)[0][1]}
+
+
+def test_stopped_sentences_leave_between_rounds(monkeypatch):
+    # Eight sentences stop at once, one goes on: the step function soon sees that one alone.
+    monkeypatch.setattr(beam_search_module, "ROUND_STEPS", 2)
+    rows = []
+
+    def step_fn(ids, cache, position):
+        (never,) = cache.per_sentence
+        rows.append(int(tf.shape(ids)[0]))
+        ends = tf.math.log([0.0, 0.0, 0.99, 0.01])
+        goes_on = tf.math.log([0.0, 0.0, 0.0, 1.0])
+        logits = tf.where(never[:, None, None], goes_on, ends)
+        return tf.broadcast_to(logits, [tf.shape(ids)[0], 1, 4]), cache
+
+    never = tf.constant([False] * 4 + [True] + [False] * 4)
+    cache = Cache((), (never,))
+    result = beam_search(step_fn, cache, [9] * 9, BeamSearchConfig(1))
+    assert rows == [9] + [1] * 8
+    assert result.lengths[:, 0].numpy().tolist() == [1] * 4 + [9] + [1] * 4
+
+
+@pytest.mark.parametrize("n_best", [0, 5])
+def test_n_best_is_checked(n_best):
+    with pytest.raises(InputError, match=f"--n_best must be from 1 to the beam size, 4.*{n_best}"):
+        BeamSearchConfig(4, n_best=n_best)

@@ -48,7 +48,7 @@ def test_cached_decoding_is_the_full_forward_pass(make_model, settings):
 
     memory, mask = transformer.encode(model, source)
     projected = transformer.project_memory(model, memory)
-    cache = transformer.empty_cache(model, 3, 2)
+    cache = transformer.empty_cache(model, 3, 2).reserve(6)
     cached = []
     for position in range(6):
         ids = tf.constant(target[:, :, position])

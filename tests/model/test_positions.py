@@ -3,7 +3,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.model.positions import PositionalEncoding, sinusoids
+from keras_transformer.model.positions import PositionalEncoding, shift_matrix, sinusoids
 from tests import numpy_reference
 
 
@@ -20,6 +20,38 @@ def test_sinusoids_by_hand():
 def test_sinusoids_equal_numpy_far_out():
     expected = numpy_reference.positional_encoding(600, 32)
     np.testing.assert_allclose(sinusoids(np.arange(600), 32), expected, atol=5e-5)
+
+
+@pytest.mark.parametrize("offset", [-7, 0, 1, 10, 500])
+def test_one_matrix_moves_every_position(offset):
+    matrix = shift_matrix(offset, 32)
+    encoding = numpy_reference.positional_encoding(1100, 32)
+    start = np.arange(7, 600)  # PE(pos) -> PE(pos + offset), of all positions by one matrix
+    np.testing.assert_allclose(
+        encoding[start] @ matrix.T, encoding[start + offset], rtol=0, atol=1e-10
+    )
+    narrow = ops.convert_to_numpy(sinusoids(np.arange(1100), 32))
+    moved = narrow[start] @ matrix.T.astype("float32")
+    np.testing.assert_allclose(moved, narrow[start + offset], rtol=0, atol=1e-4)
+
+
+def test_shift_matrix_by_hand():
+    # d_model 4, frequencies 1 and 1/100; a rotation by 2 and one by 0.02 radians.
+    expected = [
+        [-0.416146837, 0.909297427, 0, 0],
+        [-0.909297427, -0.416146837, 0, 0],
+        [0, 0, 0.999800007, 0.019998667],
+        [0, 0, -0.019998667, 0.999800007],
+    ]
+    np.testing.assert_allclose(shift_matrix(2, 4), expected, atol=1e-9)
+
+
+def test_shift_matrices_compose():
+    # Moving by 3 and back is moving nowhere; by 3 and by 4 is moving by 7.
+    np.testing.assert_allclose(shift_matrix(-3, 16) @ shift_matrix(3, 16), np.eye(16), atol=1e-15)
+    np.testing.assert_allclose(
+        shift_matrix(3, 16) @ shift_matrix(4, 16), shift_matrix(7, 16), atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])

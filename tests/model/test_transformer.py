@@ -52,18 +52,20 @@ def test_future_changes_nothing_and_the_past_does():
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-@pytest.mark.parametrize("tie_embeddings", [True, False])
-def test_cached_steps_equal_one_pass(norm, positions, tie_embeddings):
-    config = dataclasses.replace(
-        CONFIG, norm=norm, positions=positions, tie_embeddings=tie_embeddings
-    )
+@pytest.mark.parametrize(
+    "settings", [{}, {"tie_embeddings": False}, {"attention_window": 3}, {"layout": "inference"}]
+)
+def test_cached_steps_equal_one_pass(norm, positions, settings):
+    config = dataclasses.replace(CONFIG, norm=norm, positions=positions, **settings)
     model = random_model(config)
     source = tf.constant([[4, 9, 2, 0], [5, 6, 7, 2]])
-    target = tf.constant([[[1, 7, 8], [1, 5, 3]], [[1, 4, 4], [1, 12, 9]]])  # [B, K, T]
+    target = tf.constant(
+        [[[1, 7, 8, 9], [1, 5, 3, 6]], [[1, 4, 4, 10], [1, 12, 9, 3]]]
+    )  # [B, K, T]
     memory, mask = transformer.encode(model, source)
     projected = transformer.project_memory(model, memory)
-    cache = transformer.empty_cache(model, 2, 2)
-    for position in range(3):
+    cache = transformer.empty_cache(model, 2, 2).reserve(2).reserve(4)
+    for position in range(4):
         step, cache = transformer.decode_step(
             model, target[:, :, position], position, cache, projected, mask
         )
@@ -102,3 +104,15 @@ def test_narrow_activations_give_float32_logits_near_the_exact_ones(precision):
     spread = logits(exact, *arguments).std()
     tolerance = 0.1 if precision == "bfloat16" else 0.02
     assert np.abs(found - logits(exact, *arguments)).max() < tolerance * spread
+
+
+@pytest.mark.parametrize("tie_embeddings", [True, False])
+@pytest.mark.parametrize("d_v", [3, 5])
+def test_layout_for_inference_changes_no_number(tie_embeddings, d_v):
+    model = random_model(dataclasses.replace(CONFIG, tie_embeddings=tie_embeddings, d_v=d_v))
+    copy = transformer.inference_model(model)
+    matrix = copy.get_layer("logits").matrix
+    assert tuple(matrix.shape) == (CONFIG.d_model, CONFIG.vocab_size)
+    assert copy.count_params() == model.count_params()
+    arguments = ([[4, 9, 12, 2], [5, 2, 0, 0]], [[1, 7, 8], [1, 3, 0]])
+    np.testing.assert_allclose(logits(copy, *arguments), logits(model, *arguments), atol=1e-5)

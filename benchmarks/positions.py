@@ -1,0 +1,191 @@
+"""Section 3.5's sinusoids beside learned positions (Table 3, row E) on unseen sentence lengths.
+
+    python benchmarks/positions.py --data_dir=D --model_dirs=SINUSOIDAL,LEARNED
+
+For models trained alike on the same data, prepared with a small --max_length: BLEU by length of the
+source, up to the longest that they were trained on and beyond. Rows of a learned table beyond it
+were never trained: they are as they were drawn. Beyond the last row (max_positions) sources are
+cut; sinusoids never end. Also how far M PE(pos) is from PE(pos + k), of the one matrix M that each
+offset k has. Prints a table on stderr, one JSON line on stdout, and draws docs/positions.svg.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from svg_chart import Axis, Line, page, panel
+from timing import DOCS, InputError, log, run
+
+OFFSETS = (1, 10, 100)  # k
+POSITIONS = 1000
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data_dir", required=True, help="prepared data with a small --max_length")
+    parser.add_argument("--model_dirs", required=True, help="trained on it, comma-separated")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--checkpoint", default="average:5")
+    parser.add_argument("--beam_size", type=int, default=4)
+    parser.add_argument("--alpha", type=float, default=0.6)
+    parser.add_argument("--bucket", type=int, default=4, help="lengths that a bucket has")
+    parser.add_argument("--least", type=int, default=50, help="sentences of a bucket at least")
+    parser.add_argument("--output", type=Path, default=DOCS / "positions.svg")
+    arguments = parser.parse_args()
+    for name in ("bucket", "least"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
+    if not arguments.output.parent.is_dir():
+        raise InputError(f"--output must be in a folder. Received: {arguments.output}")
+
+    from pipelines.records import read_metadata
+    from pipelines.subwords import Subwords
+    from pipelines.translation import split_text
+
+    trained = read_metadata(arguments.data_dir).max_length
+    text = split_text(arguments.data_dir, arguments.split)
+    # As a model reads them: EOS included.
+    lengths = [len(ids) + 1 for ids in Subwords.load(arguments.data_dir).encode(text[0])]
+    if max(lengths) <= trained:
+        rule = (
+            f"--split must have sentences of more than {trained} subwords, the longest trained on"
+        )
+        raise InputError(f"{rule}. Received: {arguments.split}, whose longest has {max(lengths)}")
+    buckets = length_buckets(lengths, trained, arguments.bucket, arguments.least)
+    model_dirs = arguments.model_dirs.split(",")
+    for model_dir in model_dirs:
+        check_model(model_dir, arguments.data_dir)
+    models = [
+        evaluate(model_dir, trained, text, lengths, buckets, arguments) for model_dir in model_dirs
+    ]
+    print_table(buckets, models)
+    arguments.output.write_text(picture(buckets, models, trained), encoding="utf-8")
+    facts = {"longest_trained_on": trained, "buckets": buckets}
+    print(json.dumps({**facts, "models": models, "shift_errors": shift_errors()}))
+
+
+def length_buckets(lengths, trained, width, least):
+    """Cuts lengths into buckets of `width`, or wider if sentences are few; one ends at `trained`.
+
+    Args:
+        lengths: of the sources.
+        trained: the longest length in training.
+        width: lengths of a bucket, at least.
+        least: sentences of a bucket, at least, if there are so many on its side of the bound.
+
+    Returns:
+        [{"from", "to" (both included), "sentences"}, ...].
+    """
+    buckets = []
+    for first, last in ((1, trained), (trained + 1, max(lengths))):
+        side = []
+        for end in [*range(first + width - 1, last, width), last]:
+            start = side[-1]["to"] + 1 if side else first
+            count = sum(start <= length <= end for length in lengths)
+            if count >= least:
+                side.append({"from": start, "to": end, "sentences": count})
+        if not side or side[-1]["to"] < last:  # a rest, which joins the bucket before it
+            start = side.pop()["from"] if side else first
+            count = sum(start <= length <= last for length in lengths)
+            side.append({"from": start, "to": last, "sentences": count})
+        buckets += side
+    return [bucket for bucket in buckets if bucket["sentences"]]
+
+
+def evaluate(model_dir, trained, text, lengths, buckets, arguments):
+    """Translates everything with one model; scores each bucket, and each side of the bound."""
+    from keras_transformer.decoding.inference import DecodingConfig
+    from keras_transformer.decoding.translator import Translator
+    from keras_transformer.evaluation.translation import translation_scores
+    from keras_transformer.training.checkpoints import restore_model
+    from pipelines.subwords import Subwords
+
+    model, facts = restore_model(model_dir, arguments.checkpoint)
+    # Not cut at the longest of training, as bin/evaluate.py would.
+    config = DecodingConfig(arguments.beam_size, arguments.alpha, max_source_length=max(lengths))
+    translator = Translator(model, Subwords.load(model_dir), config)
+    found = [best[0].text for best in translator.translate(text[0], progress=True)]
+
+    def scores(first, last):
+        rows = [n for n, length in enumerate(lengths) if first <= length <= last]
+        pairs = [[side[n] for n in rows] for side in (found, text[1])]
+        result = translation_scores(*pairs)
+        return {"bleu": round(result["bleu"], 2), "length_ratio": result["length_ratio"]}
+
+    return {
+        "positions": model.config.positions,
+        "model_dir": model_dir,
+        **facts,
+        "up_to_trained": scores(1, trained),
+        "beyond_trained": scores(trained + 1, max(lengths)),
+        "sources_cut": translator.truncated,
+        "buckets": [scores(bucket["from"], bucket["to"]) for bucket in buckets],
+    }
+
+
+def check_model(model_dir, data_dir):
+    """Rejects models that were trained on other data, or to other lengths."""
+    from keras_transformer.training.model_directory import read_description
+    from pipelines.records import read_metadata
+
+    metadata, description = read_metadata(data_dir), read_description(model_dir)
+    if description.vocabulary_fingerprint != metadata.fingerprint:
+        rule = f"--model_dirs must have the vocabulary of --data_dir={data_dir}"
+        raise InputError(f"{rule}. Received: {model_dir}, which has another")
+    if description.max_length != metadata.max_length:
+        rule = f"--model_dirs must be trained on at most {metadata.max_length} subwords"
+        raise InputError(f"{rule}. Received: {model_dir}, with {description.max_length}")
+
+
+def shift_errors():
+    """Largest |M PE(pos) - PE(pos + k)| of all numbers, by one M for all positions below 1,000."""
+    import numpy as np
+
+    from keras_transformer.model.positions import shift_matrix, sinusoids
+
+    encoding = np.asarray(sinusoids(np.arange(POSITIONS + max(OFFSETS)), 512), np.float64)
+    errors = {}
+    for offset in OFFSETS:
+        moved = encoding[:POSITIONS] @ shift_matrix(offset, 512).T
+        error = np.abs(moved - encoding[offset : POSITIONS + offset]).max()
+        errors[offset] = float(f"{error:.2g}")
+    return errors
+
+
+def print_table(buckets, models):
+    from keras_transformer.analysis.text_table import text_table
+
+    header = ["subwords", "sentences"]
+    for model in models:
+        header += [f"{model['positions']}: BLEU", "length ratio"]
+    rows = []
+    for n, bucket in enumerate(buckets):
+        row = [f"{bucket['from']}-{bucket['to']}", bucket["sentences"]]
+        for model in models:
+            row += model["buckets"][n].values()
+        rows.append(row)
+    log(text_table(header, rows))
+
+
+def picture(buckets, models, trained):
+    """BLEU and length of translations over the middle of each bucket."""
+    middles = [(bucket["from"] + bucket["to"]) / 2 for bucket in buckets]
+    panels = []
+    for name, label in (("bleu", "BLEU"), ("length_ratio", "length / reference")):
+        lines = [
+            Line(
+                f"{model['positions']} positions",
+                [(x, each[name]) for x, each in zip(middles, model["buckets"], strict=True)],
+                colour,
+            )
+            for colour, model in enumerate(models)
+        ]
+        highest = max(y for line in lines for _, y in line.points)
+        lines.append(Line("longest trained on", [(trained, 0), (trained, highest)], 7, dashed=True))
+        x_axis = Axis("subwords of the source", log=False)
+        panels.append(panel(f"Translations: {label}", x_axis, Axis(label, log=False), lines))
+    return page(panels, legend_rows=2)
+
+
+if __name__ == "__main__":
+    run(main)
