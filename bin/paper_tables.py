@@ -1,0 +1,74 @@
+"""Prints Tables 1 to 4 of the paper beside what this project computes and has measured.
+
+    python bin/paper_tables.py
+    python bin/paper_tables.py --table=3 --model_dirs=runs/sweep,runs/multi30k/model
+
+Without trained models it shows the paper's figures, counts of parameters and operations, and what
+--measured holds; the rest says "not run here". Under each table stand the commands behind it.
+"""
+
+from command import run  # isort: skip  (first: it makes the checkout importable)
+
+import json
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("table", "1,2,3,4", "The tables to print: 1, 2, 3, 4.")
+flags.DEFINE_list("model_dirs", [], "Trained models (bin/train.py), or folders of them.")
+flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py, for Table 1.")
+flags.DEFINE_string("measured", None, "A table.json of bin/sweep.py, or of --write_measured.")
+flags.DEFINE_string("write_measured", None, "Keep what --measured and --model_dirs hold here.")
+
+DEFAULT_MEASURED = Path(__file__).resolve().parent.parent / "docs" / "measured.json"
+
+
+def main():
+    from keras_transformer.analysis import paper_tables, table_3
+    from keras_transformer.analysis.trained_rows import (
+        find_model_dirs,
+        read_measured,
+        trained_row,
+    )
+    from keras_transformer.errors import InputError
+
+    for name in FLAGS.table or [""]:
+        if name not in ("1", "2", "3", "4"):
+            raise InputError(f"--table must be of 1, 2, 3, 4. Received: {name!r}")
+    measured = FLAGS.measured or (DEFAULT_MEASURED if DEFAULT_MEASURED.exists() else None)
+    trained = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
+    if measured:
+        found = {row["model_dir"] for row in trained}
+        trained += [row for row in read_measured(measured) if row["model_dir"] not in found]
+    layers = paper_tables.read_layers(FLAGS.layers) if FLAGS.layers else None
+    if FLAGS.write_measured:
+        write_measured(trained)
+    makers = {
+        "1": lambda: (table := paper_tables.table_1(layers), paper_tables.show_table_1(table)),
+        "2": lambda: (table := paper_tables.table_2(trained), paper_tables.show_table_2(table)),
+        "3": lambda: (table := table_3.table_3(trained), table_3.show_table_3(table)),
+        "4": lambda: (table := paper_tables.table_4(trained), paper_tables.show_table_4(table)),
+    }
+    result = {}
+    for name in FLAGS.table:
+        result[f"table{name}"], text = makers[name]()
+        print(f"Table {name}\n\n{text}\n")
+    return result
+
+
+def write_measured(trained: list[dict[str, Any]]) -> None:
+    """Writes rows to the file of --write_measured."""
+    from keras_transformer.errors import InputError
+
+    text = json.dumps(trained, indent=2, ensure_ascii=False)
+    try:
+        Path(FLAGS.write_measured).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        rule = "--write_measured must be a file that can be written"
+        raise InputError(f"{rule}. Received: {FLAGS.write_measured} ({error.strerror})") from None
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,117 @@
+"""Trains rows of Table 3 one after the other, at reduced size, and writes the table.
+
+    python bin/sweep.py --data_dir=runs/multi30k/data --model_dir=runs/sweep --rows=A,C,D,E \\
+        --train_steps=1000 --tokens_per_batch=3000 --config warmup_steps=400
+
+Every row is trained by bin/train.py in MODEL_DIR/ROW and scored on the validation split by
+bin/evaluate.py: the last checkpoint, not averaged, as the paper has it. Run again, it leaves
+finished rows alone and goes on with the one that was broken off. A row that fails is reported, and
+the others go on.
+"""
+
+from command import run  # isort: skip  (first: it makes the checkout importable)
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("data_dir", None, "Prepared data with a validation split.", required=True)
+flags.DEFINE_string("model_dir", None, "Root: each row has its folder in it.", required=True)
+flags.DEFINE_list("rows", "base,A,C,D,E", "Rows of Table 3 (A1), or groups of them (A).")
+flags.DEFINE_integer("divide_layers", 2, "Layers of each row are divided by this.", lower_bound=1)
+flags.DEFINE_integer("divide_widths", 8, "d_model, d_ff, d_k and d_v by this.", lower_bound=1)
+flags.DEFINE_integer("train_steps", 100_000, "Of every row.", lower_bound=1)
+flags.DEFINE_float("train_minutes", None, "Of every row, if they end first.", lower_bound=0.001)
+flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens a side of a step.", lower_bound=1)
+flags.DEFINE_float("checkpoint_minutes", 2, "What is lost at most.", lower_bound=0.001)
+flags.DEFINE_multi_string("config", [], "KEY=VALUE for every row, over the row's. Repeatable.")
+flags.DEFINE_integer("beam_size", 4, "Beams of the scored translations.", lower_bound=1)
+flags.DEFINE_integer("seed", 1, "Of every row.")
+
+
+def main():
+    from keras_transformer.analysis.reduced_rows import reduced_settings, select_rows
+    from keras_transformer.analysis.table_3 import sweep_table
+    from keras_transformer.analysis.trained_rows import trained_row
+    from keras_transformer.errors import InputError
+    from pipelines.records import read_metadata
+
+    rows = select_rows(FLAGS.rows)
+    settings = {
+        row: reduced_settings(row, FLAGS.divide_layers, FLAGS.divide_widths) for row in rows
+    }
+    if "validation" not in read_metadata(FLAGS.data_dir).splits:
+        rule = "--data_dir must have a validation split"
+        raise InputError(f"{rule}. Received: {FLAGS.data_dir}, without one")
+    root = Path(FLAGS.model_dir)
+    root.mkdir(parents=True, exist_ok=True)
+    trained, failed = [], {}
+    for number, row in enumerate(rows, start=1):
+        print(f"row {row} ({number} of {len(rows)}), log: {root / row}.log", file=sys.stderr)
+        try:
+            train_and_score(root / row, commands(root / row, row, settings[row]))
+            trained.append(trained_row(root / row))
+        except InputError as error:
+            failed[row] = str(error)
+            print(f"row {row} failed: {error}", file=sys.stderr)
+        (root / "table.md").write_text(sweep_table(trained) + "\n", encoding="utf-8")
+        (root / "table.json").write_text(json.dumps(trained, indent=2) + "\n", encoding="utf-8")
+    if not trained:
+        raise InputError(f"at least one row must succeed. Received: {failed}")
+    print(sweep_table(trained), file=sys.stderr)
+    return {"table": str(root / "table.md"), "rows": trained, "failed": failed}
+
+
+def commands(model_dir: Path, row: str, settings: dict[str, int]) -> list[list[str]]:
+    """The two programs that make a row, with their arguments."""
+    of_row = [f"--data_dir={FLAGS.data_dir}", f"--model_dir={model_dir}"]
+    config = [f"{name}={value}" for name, value in settings.items()]
+    train = [
+        *("train", *of_row, f"--preset={row}"),
+        *(f"--config={setting}" for setting in [*config, *FLAGS.config]),
+        f"--train_steps={FLAGS.train_steps}",
+        *([f"--train_minutes={FLAGS.train_minutes}"] if FLAGS.train_minutes else []),
+        f"--tokens_per_batch={FLAGS.tokens_per_batch}",
+        f"--checkpoint_minutes={FLAGS.checkpoint_minutes}",
+        *("--keep_checkpoints=1", "--sample_sentences=0", f"--seed={FLAGS.seed}"),
+    ]
+    evaluate = ["evaluate", *of_row, "--split=validation", f"--beam_size={FLAGS.beam_size}"]
+    return [train, evaluate]
+
+
+def train_and_score(model_dir: Path, programs: list[list[str]]) -> None:
+    """Runs the programs of a row, unless the same ones have been through before."""
+    done = model_dir / "sweep.json"
+    if done.exists() and json.loads(done.read_text(encoding="utf-8")) == programs:
+        return
+    for arguments in programs:
+        program(model_dir.with_suffix(".log"), *arguments)
+    done.write_text(json.dumps(programs), encoding="utf-8")
+
+
+def program(log: Path, name: str, *arguments: str) -> dict[str, Any]:
+    """Runs bin/NAME.py, its output going to `log`; raises InputError with its last line."""
+    from keras_transformer.errors import InputError
+
+    command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments]
+    with open(log, "a", encoding="utf-8") as file:
+        print(f"$ python bin/{name}.py {shlex.join(arguments)}", file=file, flush=True)
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            process.wait()  # Ctrl-C reached it too: it is writing its checkpoint
+            raise
+    if code != 0:
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]
+        raise InputError(f"bin/{name}.py ended with exit code {code}: {last}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,209 @@
+import json
+
+import pytest
+
+from keras_transformer.analysis.complexity import count_parameters
+from keras_transformer.analysis.paper_tables import (
+    read_layers,
+    show_table_1,
+    show_table_2,
+    show_table_4,
+    table_1,
+    table_2,
+    table_4,
+)
+from keras_transformer.analysis.table_3 import show_table_3, sweep_table, table_3
+from keras_transformer.analysis.trained_rows import (
+    again,
+    find_model_dirs,
+    read_measured,
+    trained_row,
+)
+from keras_transformer.config import with_settings
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation.results import write_results
+from keras_transformer.presets import preset
+from keras_transformer.training.model_directory import ModelDescription, create_or_check
+
+SIGNATURE = "nrefs:1|tok:13a"
+SCORES = {
+    **{"bleu": 12.3, "signature": SIGNATURE, "paper_bleu": 13.5, "perplexity": 20.123},
+    **{"checkpoint": "step-00000300", "step": 300, "beam_size": 4, "alpha": 0.6},
+    **{"data_dir": "runs/data", "dataset": "files", "languages": ["en", "de"]},
+}
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes a model directory of a preset, with settings, a checkpoint's entry and results."""
+
+    def make(name, preset_name, settings=(), task="translation", **results):
+        vocabulary = tmp_path / "vocabulary.model"
+        vocabulary.write_bytes(b"v")
+        model, training = with_settings(*preset(preset_name, 1000), list(settings))
+        description = ModelDescription(
+            preset_name, model, training, "vocabulary.model", "f", 256, task=task
+        )
+        create_or_check(tmp_path / name, description, vocabulary)
+        index = tmp_path / name / "checkpoints" / "index.json"
+        index.parent.mkdir()
+        entry = {"name": "step-00000400", "step": 400, "seconds": 60, "validation_loss": 0.0}
+        index.write_text(json.dumps({"checkpoints": [entry]}))
+        for split, found in results.items():
+            write_results(tmp_path / name, split, found)
+        return tmp_path / name
+
+    return make
+
+
+def test_a_reduced_row(make):
+    settings = ["num_layers=1", "d_model=32", "dropout=0.2", "tokens_per_batch=300", "seed=7"]
+    path = make("c1", "C1", settings, validation=SCORES)
+    row = trained_row(path)
+    model, _ = with_settings(*preset("C1", 1000), settings)
+    assert row["row"] == "C1" and row["num_layers"] == 1 and row["d_k"] == 4
+    assert row["full_size"] is False
+    assert row["parameters"] == count_parameters(model)["total"]
+    assert (row["steps"], row["perplexity"], row["bleu"]) == (300, 20.123, 12.3)
+    assert row["data"] == "runs/data en-de"
+    assert row["test"] is None and row["commands"]["test"] is None
+    assert again(row, "validation") == (
+        f"python bin/train.py --data_dir=runs/data --model_dir={path} --preset=C1 "
+        "--config=num_layers=1 --config=d_model=32 --config=d_k=4 --config=d_v=4 "
+        "--config=dropout=0.2 --tokens_per_batch=300 --accumulate_steps=1 --precision=float32 "
+        f"--seed=7 --train_steps=300 && python bin/evaluate.py --model_dir={path} "
+        "--split=validation --data_dir=runs/data --checkpoint=step-00000300 --beam_size=4 "
+        "--alpha=0.6"
+    )
+
+
+def test_the_command_gives_the_same_configuration(make):
+    settings = ["d_model=32", "norm=pre", "label_smoothing=0.3", "attention_dropout=0.5"]
+    row = trained_row(make("b1", "B1", settings))
+    flags = [word for word in row["commands"]["train"].split() if word.startswith("--config=")]
+    repeated = with_settings(*preset("B1", 1000), [flag.split("=", 1)[1] for flag in flags])
+    assert repeated == with_settings(*preset("B1", 1000), settings)
+
+
+def test_a_row_without_scores(make):
+    row = trained_row(make("base", "base"))
+    assert row["full_size"] is True
+    assert (row["steps"], row["minutes"], row["perplexity"], row["bleu"]) == (400, 1.0, 1.0, None)
+    assert row["data"] is None
+
+
+def test_folders_of_model_directories(make, tmp_path):
+    one, two = make("root/A1", "A1"), make("root/A2", "A2")
+    (tmp_path / "root" / "table.md").write_text("")
+    assert find_model_dirs([str(tmp_path / "root")]) == [one, two]
+    assert find_model_dirs([str(two), str(one)]) == [two, one]
+    with pytest.raises(InputError, match=r"--model_dirs must name .*Received: .*/no"):
+        find_model_dirs([str(tmp_path / "no")])
+
+
+def test_measured_rows_are_read_back(make, tmp_path):
+    row = trained_row(make("A1", "A1", validation=SCORES))
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps([row]))
+    assert read_measured(path) == [row]
+    for content in ("[", "[1]", '[{"row": "A1"}]', "5"):
+        path.write_text(content)
+        with pytest.raises(InputError, match=r"--measured must be a table.json .*table.json"):
+            read_measured(path)
+
+
+class TestTable3:
+    def test_untrained(self):
+        rows = table_3([])
+        assert [row["row"] for row in rows][:2] == ["base", "A1"]
+        base = rows[0]
+        assert base["parameters"] == 63_045_632
+        assert base["paper_parameters_millions"] == 65
+        assert rows[1]["paper_parameters_millions"] is None
+        text = show_table_3(rows)
+        assert text.count("not run here") == 20
+        assert "What was measured" not in text
+        for row in rows:
+            assert row["command"] in text and f"--preset={row['row']} " in row["command"]
+        assert "--train_steps=300000" in rows[-1]["command"]
+
+    def test_trained(self, make):
+        found = [
+            trained_row(make("one", "A2", ["num_layers=2"], validation=SCORES)),
+            trained_row(make("two", "A2")),
+            trained_row(make("three", "tiny", validation=SCORES)),
+        ]
+        rows = table_3(found)
+        assert [row["row"] for row in rows][-1] == "tiny"
+        assert rows[-1]["paper_bleu"] is None
+        assert [len(row["measured"]) for row in rows if row["measured"]] == [2, 1]
+        lines = show_table_3(rows).splitlines()
+        first = next(line for line in lines if line.startswith("| A2 "))
+        assert " 300 |   20.12 |     12.3 |" in first
+        assert "runs/data en-de, N=2 d_model=512" in first
+        second = next(line for line in lines if line.startswith("| A2 again"))
+        assert "400 |    1.00 |          |" in second and "full size" in second
+        assert sum("not run here" in line for line in lines) == 19
+
+    def test_sweep(self, make):
+        rows = [trained_row(make("D2", "D2", ["d_model=32"], validation=SCORES))]
+        last = sweep_table(rows).splitlines()[-1]
+        cells = [cell.strip() for cell in last.strip("|").split("|")]
+        millions = f"{rows[0]['parameters'] / 1e6:.2f}"
+        assert cells == [
+            *("D2", "6", "32", "2048", "8", "4", "4", "0.2", "0.1"),
+            *("300", "20.12", "12.3", millions, "4.95", "25.5", ""),
+        ]
+
+
+class TestOtherTables:
+    def test_1(self, tmp_path):
+        rows = table_1(None)
+        # n - 1 steps of the recurrence after the input; (k - 1) / 2 = 1 and r / 2 = 8 a layer.
+        assert [row["maximum_path"] for row in rows] == [1, 128, 127, 16]
+        assert show_table_1(rows).count("not run here") == 4
+        output = tmp_path / "layers.json"
+        exponents = {"n_exponent": 1.9, "d_exponent": 1.0}
+        output.write_text("log\n" + json.dumps({"layers": {"self-attention": exponents}}) + "\n")
+        shown = show_table_1(table_1(read_layers(output)))
+        assert "self-attention: n^1.9, d^1.0" in shown
+        assert shown.count("not run here") == 3
+        output.write_text("nothing")
+        with pytest.raises(InputError, match=r"--layers must be the output of benchmarks/layers"):
+            read_layers(output)
+
+    def test_2(self, make):
+        table = table_2([])
+        shown = show_table_2(table)
+        assert shown.count("not run here") == 2
+        assert "ByteNet                    | 23.75 |" in shown and "En-De 23.57" in shown
+        assert "3.3e18" in shown and "2.3e19" in shown
+        assert "Measured here, test split: nothing" in shown
+        small = trained_row(make("small", "base", ["num_layers=1"], test=SCORES))
+        shown = show_table_2(table_2([small]))
+        assert shown.count("not run here") == 2  # another model than the paper's
+        assert "13.50 |     12.30 | nrefs:1|tok:13a | runs/data en-de" in shown
+        wmt = {**SCORES, "dataset": "tfds:wmt14_translate/de-en"}
+        full = trained_row(make("full", "base", test=wmt))
+        shown = show_table_2(table_2([full]))
+        assert "en-de 13.50" in shown and shown.count("not run here") == 1
+        assert again(full, "test") in shown
+
+    def test_4(self, make):
+        table = table_4([])
+        assert show_table_4(table).count("not run here") == 2
+        scores = {"f1": 80.456, "data_dir": "runs/craft", "dataset": "treebank", "step": 9}
+        row = trained_row(make("craft", "parsing_wsj", task="parsing", test=scores))
+        shown = show_table_4(table_4([row]))
+        assert "| parsing_wsj   |   80.46 |   400 |" in shown and "| runs/craft" in shown
+        assert again(row, "test") in shown
+        assert not table_2([row])["measured"]
+        assert "parsing_wsj" not in [each["row"] for each in table_3([row])]
+
+
+def test_a_preset_that_is_none_of_ours(make):
+    path = make("odd", "base") / "config.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "preset": "mine"}))
+    row = trained_row(path.parent)
+    assert row["full_size"] is False and row["commands"]["train"] is None

@@ -1,0 +1,147 @@
+import json
+
+import pytest
+
+from keras_transformer.analysis.trained_rows import trained_row
+from keras_transformer.config import with_settings
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation.results import write_results
+from keras_transformer.presets import preset
+from keras_transformer.training.model_directory import ModelDescription, create_or_check
+from tests.program_fixtures import PAIRS
+
+SCORES = {"bleu": 10.0, "perplexity": 30.0, "step": 5}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A data directory with a validation split."""
+    from pipelines.preparation import PreparationConfig, prepare
+    from pipelines.sources import FileSource
+
+    folder = tmp_path_factory.mktemp("sweep")
+    for side, lines in zip(("en", "de"), zip(*PAIRS, strict=True), strict=True):
+        (folder / f"text.{side}").write_text("".join(f"{line}\n" for line in lines * 4))
+    files = ([str(folder / "text.en")], [str(folder / "text.de")])
+    source = FileSource({"train": files, "validation": files})
+    prepare(source, folder / "data", PreparationConfig(vocab_size=310, max_length=32, seed=1))
+    return folder / "data"
+
+
+@pytest.fixture
+def sweep(load_program, data, tmp_path, monkeypatch):
+    """Runs the sweep with programs that only pretend; gives its result and the calls they had."""
+
+    def run(*arguments, fail=()):
+        root = tmp_path / "root"
+        module = load_program("sweep", f"--data_dir={data}", f"--model_dir={root}", *arguments)
+        calls = []
+
+        def pretend(log, name, *words):
+            calls.append((log.stem, name, *words))
+            if (log.stem, name) in fail:
+                raise InputError(f"{name} ended with exit code 1: error: no room")
+            if name == "evaluate":
+                write_results(root / log.stem, "validation", SCORES)
+                return
+            given = [word.partition("=")[::2] for word in words]
+            settings = [value for flag, value in given if flag == "--config"]
+            model, training = with_settings(*preset(log.stem, 310), settings)
+            description = ModelDescription(log.stem, model, training, "v.model", "f", 32)
+            (root / "v.model").write_text("v")
+            create_or_check(root / log.stem, description, root / "v.model")
+
+        monkeypatch.setattr(module, "program", pretend)
+        return module.main(), calls, root
+
+    return run
+
+
+def test_rows_are_trained_scored_and_tabled(sweep, data):
+    result, calls, root = sweep(
+        *("--rows=C1,D", "--divide_layers=2", "--divide_widths=8", "--train_steps=5"),
+        *("--tokens_per_batch=300", "--config=warmup_steps=9", "--config=norm=pre"),
+    )
+    names = ["C1", "D1", "D2", "D3", "D4"]
+    wanted = [(row, name) for row in names for name in ("train", "evaluate")]
+    assert [call[:2] for call in calls] == wanted
+    train, evaluate = calls[0], calls[1]
+    assert train[2:] == (
+        *(f"--data_dir={data}", f"--model_dir={root / 'C1'}", "--preset=C1"),
+        *("--config=num_layers=1", "--config=d_model=64", "--config=d_ff=256", "--config=d_k=8"),
+        *("--config=d_v=8", "--config=warmup_steps=9", "--config=norm=pre", "--train_steps=5"),
+        *("--tokens_per_batch=300", "--checkpoint_minutes=2.0", "--keep_checkpoints=1"),
+        *("--sample_sentences=0", "--seed=1"),
+    )
+    assert evaluate[4:] == ("--split=validation", "--beam_size=4")
+    assert [row["row"] for row in result["rows"]] == names and result["failed"] == {}
+    assert result["rows"][0] == trained_row(root / "C1")
+    assert json.loads((root / "table.json").read_text()) == result["rows"]
+    lines = (root / "table.md").read_text().splitlines()
+    assert [line.split("|")[1].strip() for line in lines] == ["row", "---", *names]
+    assert "|     5 |   30.00 |     10.0 |" in lines[2]
+
+
+def test_finished_rows_are_left_alone(sweep):
+    sweep("--rows=A1,A2", "--train_steps=5")
+    result, calls, _ = sweep("--rows=A1,A2,A3", "--train_steps=5")
+    assert {call[0] for call in calls} == {"A3"}
+    assert len(result["rows"]) == 3
+    _, calls, _ = sweep("--rows=A1", "--train_steps=6")  # more steps: it goes on
+    assert [call[:2] for call in calls] == [("A1", "train"), ("A1", "evaluate")]
+
+
+def test_a_failing_row_does_not_lose_the_others(sweep):
+    broken_off = [("C1", "evaluate"), ("C3", "train")]
+    result, _, root = sweep("--rows=C1,C2,C3", "--train_minutes=0.5", fail=broken_off)
+    assert [row["row"] for row in result["rows"]] == ["C2"]
+    assert result["failed"] == {
+        "C1": "evaluate ended with exit code 1: error: no room",
+        "C3": "train ended with exit code 1: error: no room",
+    }
+    assert len(json.loads((root / "table.json").read_text())) == 1
+    result, calls, _ = sweep("--rows=C1,C2,C3", "--train_minutes=0.5")
+    assert {call[0] for call in calls} == {"C1", "C3"}
+    assert [row["row"] for row in result["rows"]] == ["C1", "C2", "C3"]
+    assert "--train_minutes=0.5" in calls[0]
+
+
+def test_no_row_left_is_an_error(sweep):
+    with pytest.raises(InputError, match=r"at least one row must succeed. .*no room"):
+        sweep("--rows=E", fail=[("E", "train")])
+
+
+def test_a_row_for_real(run_program, data, tmp_path):
+    done = run_program(
+        *("sweep", f"--data_dir={data}", f"--model_dir={tmp_path}", "--rows=C1"),
+        *("--divide_widths=16", "--train_steps=2", "--tokens_per_batch=256", "--beam_size=1"),
+    )
+    assert done.code == 0, done.errors
+    (row,) = done.result["rows"]
+    assert (row["row"], row["steps"], row["num_layers"], row["d_model"]) == ("C1", 2, 1, 32)
+    assert row["perplexity"] > 1 and row["bleu"] >= 0
+    assert row["perplexity"] == row["validation"]["perplexity"]
+    assert "$ python bin/evaluate.py" in (tmp_path / "C1.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rows=C1,F"], "--rows must be of Table 3's base, A1, A2"),
+        (["--rows=A4", "--divide_widths=32"], "--divide_widths must divide d_k=16 of row A4"),
+        (["--divide_layers=0"], "divide_layers"),
+        (["--train_steps=0"], "train_steps"),
+    ],
+)
+def test_bad_flags(run_program, data, tmp_path, arguments, message):
+    root = tmp_path / "root"
+    done = run_program("sweep", f"--data_dir={data}", f"--model_dir={root}", *arguments)
+    assert done.code == 1
+    assert message in done.errors.splitlines()[-1]
+    assert not root.exists()
+
+
+def test_data_without_validation(run_program, prepared, tmp_path):
+    done = run_program("sweep", f"--data_dir={prepared}", f"--model_dir={tmp_path}")
+    assert done.code == 1
+    assert "--data_dir must have a validation split" in done.errors

@@ -1,0 +1,48 @@
+import json
+import math
+
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation.results import read_results, read_training, write_results
+
+
+def test_results_are_read_back(tmp_path):
+    assert read_results(tmp_path, "test") is None
+    write_results(tmp_path, "test", {"bleu": 1.5, "checkpoint": "a"})
+    write_results(tmp_path, "validation", {"bleu": 7})
+    write_results(tmp_path, "test", {"bleu": 2.5})
+    assert read_results(tmp_path, "test") == {"bleu": 2.5}
+    assert read_results(tmp_path, "validation") == {"bleu": 7}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("evaluation-test.json", "evaluation-validation.json"),
+    }
+
+
+def test_a_directory_that_cannot_be_written_is_no_error(tmp_path, caplog):
+    write_results(tmp_path / "no", "test", {"bleu": 1})
+    assert "evaluation-test.json could not be written: No such file or directory" in caplog.text
+
+
+@pytest.mark.parametrize(("content", "received"), [("{", "Expecting"), ("[1]", "list")])
+def test_broken_results_are_named(tmp_path, content, received):
+    (tmp_path / "evaluation-test.json").write_text(content)
+    with pytest.raises(InputError, match=rf"evaluation-test.json must be .*Received: {received}"):
+        read_results(tmp_path, "test")
+
+
+def test_training_stands_at_its_last_checkpoint(tmp_path):
+    unknown = {"steps": None, "minutes": None, "perplexity": None}
+    assert read_training(tmp_path) == unknown
+    entries = [
+        {"name": "step-1", "step": 1, "seconds": 6, "validation_loss": 9.0},
+        {"name": "step-20", "step": 20, "seconds": 90.0, "validation_loss": math.log(5)},
+    ]
+    index = tmp_path / "checkpoints" / "index.json"
+    index.parent.mkdir()
+    index.write_text(json.dumps({"checkpoints": entries}))
+    assert read_training(tmp_path) == {"steps": 20, "minutes": 1.5, "perplexity": 5.0}
+    index.write_text(json.dumps({"checkpoints": [{"name": "step-7", "step": 7}]}))
+    assert read_training(tmp_path) == {**unknown, "steps": 7}
+    index.write_text(json.dumps({"checkpoints": []}))
+    assert read_training(tmp_path) == unknown
