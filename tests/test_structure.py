@@ -11,9 +11,14 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 # What pipelines may use of keras_transformer: modules without TensorFlow.
-FOR_PIPELINES = ("keras_transformer.config", "keras_transformer.errors")
+FOR_PIPELINES = (
+    "keras_transformer.config",
+    "keras_transformer.errors",
+    "keras_transformer.parsing.linearisation",
+    "keras_transformer.parsing.trees",
+)
 # The library's own order: each stands only on those above it.
-LAYERS = ["model", "training", "decoding", "evaluation", "export", "analysis"]
+LAYERS = ["model", "training", "decoding", "evaluation", "export", "analysis", "serving"]
 
 
 def imports(path):

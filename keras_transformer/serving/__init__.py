@@ -1,0 +1,1 @@
+"""A small web page and JSON endpoint over an exported model."""

@@ -1,0 +1,119 @@
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parents[2] / "bin" / "serve.py"
+SENTENCE = "the cat sat"
+
+
+@pytest.fixture(scope="module")
+def exported(untrained, tmp_path_factory):
+    """An export, and the translator it was made of."""
+    from keras_transformer.decoding.translator import restore_translator
+    from keras_transformer.export.saved_model import export_saved_model
+    from pipelines.subwords import Subwords
+
+    tokenizer = Subwords.load(untrained)
+    translator, facts = restore_translator(untrained, tokenizer, "latest", 2, 0.6)
+    export_dir = tmp_path_factory.mktemp("serve") / "model"
+    export_saved_model(translator.model, tokenizer, translator.config, export_dir, facts)
+    return export_dir, translator
+
+
+@pytest.fixture(scope="module")
+def served(exported):
+    """A running server, and its address."""
+    command = [sys.executable, str(PROGRAM), f"--saved_model={exported[0]}", "--port=0"]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            lines = iter(process.stderr.readline, "")
+            ready = (re.search(r"serving at (http://127\.0\.0\.1:\d+) ", line) for line in lines)
+            yield process, next(found for found in ready if found).group(1)
+        finally:
+            process.kill()
+
+
+def post(url, value):
+    request = urllib.request.Request(url, json.dumps(value).encode())
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_requests_and_end(served, exported):
+    process, url = served
+    (wanted,) = exported[1].translate([SENTENCE])
+    (answers,) = post(f"{url}/translate", {"text": SENTENCE, "n_best": 2})["translations"]
+    assert [answer["text"] for answer in answers] == [best.text for best in wanted]
+    scores = [best.score for best in wanted]
+    assert [answer["score"] for answer in answers] == pytest.approx(scores, abs=1e-3)
+
+    attention = post(f"{url}/attention", {"source": SENTENCE, "target": "die katze"})
+    S, T = len(attention["source_pieces"]), len(attention["target_pieces"])
+    assert "".join(attention["source_pieces"]) == "▁the▁cat▁sat</s>"
+    assert "".join(attention["target_pieces"]) == "▁die▁katze</s>"
+    for name, rows, columns in (("encoder", S, S), ("decoder", T, T), ("memory", T, S)):
+        ((head, _),) = attention[name]  # one layer, two heads
+        assert [len(row) for row in head] == [columns] * rows
+        assert [sum(row) for row in head] == pytest.approx([1] * rows, abs=0.01)
+    assert attention["decoder"][0][0][0] == [1] + [0] * (T - 1), "the first sees BOS alone"
+
+    with urllib.request.urlopen(f"{url}/", timeout=60) as page:
+        assert b"<h1>Transformer</h1>" in page.read()
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    result = json.loads(output.splitlines()[-1])
+    assert (result["requests"], result["errors"]) == (3, 0)
+    assert (result["sentences"], result["batches"]) == (1, 1)
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--saved_model"),
+        (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
+        (["--saved_model={model}", "--port=70000"], "port"),
+        (["--saved_model={model}", "--port=http"], "port"),
+        (["--saved_model={model}", "--host=300.1.1.1"], "--host must be a name or an address"),
+        (["--saved_model={model}", "--timeout=0"], "--timeout must be positive seconds"),
+        (["--saved_model={model}", "--max_sentences=0"], "--max_sentences must be at least 1"),
+        (["--saved_model={model}", "8501"], "every argument must be a flag"),
+    ],
+)
+def test_bad_flags(run_program, exported, tmp_path, arguments, message):
+    filled = [argument.format(model=exported[0]) for argument in arguments]
+    done = run_program("serve", *filled, cwd=tmp_path)
+    assert done.code == 1
+    assert message in done.errors.splitlines()[-1]
+    assert done.output == ""
+    assert "oneDNN" not in done.errors, "told before TensorFlow is imported"
+
+
+def test_port_in_use(run_program, exported):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = run_program("serve", f"--saved_model={exported[0]}", f"--port={port}")
+    assert done.code == 1
+    assert f"must be an address that is free. Received: 127.0.0.1:{port}" in done.errors
+
+
+def test_half_copied_export(run_program, exported, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(exported[0], copy)
+    (copy / "saved_model.pb").write_bytes((copy / "saved_model.pb").read_bytes()[:1000])
+    done = run_program("serve", f"--saved_model={copy}", "--port=0")
+    assert done.code == 1
+    assert "--saved_model must be whole" in done.errors.splitlines()[-1]

@@ -1,0 +1,58 @@
+"""A translator whose answers and attention are known by heart."""
+
+import types
+
+import numpy as np
+import pytest
+
+SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
+TARGET_PIECES = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
+# Source position of each target piece.
+ALIGNMENT = [0, 1, 1, 2, 3, 4]
+
+
+class FakeTranslator:
+    """Answers at once, unless `before_call` waits or raises; keeps what it was asked.
+
+    Attention is that of two layers of two heads. In the second layer, the first head of `memory` is
+    ALIGNMENT and the second looks at "</s>"; all the others look at everything alike.
+    """
+
+    def __init__(self):
+        self.card = {"beam_size": 2, "alpha": 0.6, "parameters": 1234567}
+        self.calls = []
+        self.before_call = lambda: None
+
+    def translate(self, sentences):
+        self.calls.append(list(sentences))
+        self.before_call()
+        return [
+            [translation("die Katze schläft.", -0.5, -1.25), translation("der Kater.", -1.75, -3.5)]
+            for _ in sentences
+        ]
+
+    def attention(self, source, target):
+        self.calls.append((source, target))
+        self.before_call()
+        S, T = len(SOURCE_PIECES), len(TARGET_PIECES)
+        memory = np.full([2, 2, T, S], 1 / S, np.float32)
+        memory[1, 0] = np.eye(S)[ALIGNMENT]
+        memory[1, 1] = np.eye(S)[[S - 1] * T]
+        past = np.tril(np.ones([T, T], np.float32))
+        return types.SimpleNamespace(
+            source_pieces=SOURCE_PIECES,
+            target_pieces=TARGET_PIECES,
+            encoder=np.full([2, 2, S, S], 1 / S, np.float32),
+            decoder=np.tile(past / past.sum(axis=1, keepdims=True), [2, 2, 1, 1]),
+            memory=memory,
+            alignment=np.array(ALIGNMENT, np.int32),
+        )
+
+
+def translation(text, score, log_prob):
+    return types.SimpleNamespace(text=text, score=score, log_prob=log_prob, tokens=5)
+
+
+@pytest.fixture
+def translator():
+    return FakeTranslator()

@@ -1,0 +1,275 @@
+import asyncio
+import contextlib
+import fnmatch
+import json
+import logging
+import re
+import threading
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from keras_transformer.errors import InputError
+from keras_transformer.serving import application
+from keras_transformer.serving.application import Service
+from keras_transformer.serving.requests import Limits
+
+NAMES = frozenset({"localhost", "127.0.0.1"})
+FOLDER = Path(application.__file__).parent
+PAIR = {"source": "the cat sleeps.", "target": "die Katze schläft."}
+BEST = {"text": "die Katze schläft.", "score": -0.5, "log_prob": -1.25}
+SECOND = {"text": "der Kater.", "score": -1.75, "log_prob": -3.5}
+
+
+def served(translator, scenario, limits=None, names=NAMES):
+    """Runs `scenario(client, service)` against a server on a socket."""
+
+    async def run():
+        service = Service(translator, limits or Limits(), names)
+        async with TestClient(TestServer(service.application())) as client:
+            return await asyncio.wait_for(scenario(client, service), timeout=20)
+
+    return asyncio.run(run())
+
+
+def answer_to(translator, method, path, limits=None, **request):
+    """Gives status, headers and body of the answer to one request."""
+
+    async def scenario(client, service):
+        answer = await client.request(method, path, **request)
+        return answer.status, answer.headers, await answer.read()
+
+    return served(translator, scenario, limits)
+
+
+@contextlib.contextmanager
+def held(translator):
+    """Holds up the translator's first call; gives an event that tells of it."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        begun.set()
+        assert go_on.wait(timeout=10)
+
+    translator.before_call = wait
+    try:
+        yield begun, go_on
+    finally:
+        go_on.set()
+
+
+@pytest.mark.parametrize(
+    ("request_body", "wanted"),
+    [
+        ({"text": "the cat sleeps."}, [[BEST]]),
+        ({"text": "the cat sleeps.", "n_best": 2}, [[BEST, SECOND]]),
+        ({"texts": ["a", ""], "n_best": 2}, [[BEST, SECOND]] * 2),
+        ({"texts": []}, []),
+    ],
+)
+def test_translate(translator, request_body, wanted):
+    status, headers, body = answer_to(translator, "POST", "/translate", json=request_body)
+    assert (status, json.loads(body)) == (200, {"translations": wanted})
+    assert headers["Content-Type"] == "application/json; charset=utf-8"
+    assert "schläft".encode() in body or not wanted, "readable, not escaped"
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_half_a_surrogate_pair(translator):
+    status, _, body = answer_to(translator, "POST", "/translate", data=rb'{"text": "\ud83d"}')
+    assert (status, json.loads(body)) == (200, {"translations": [[BEST]]})
+    assert translator.calls == [["\ud83d"]]
+
+
+def test_attention(translator):
+    status, _, body = answer_to(translator, "POST", "/attention", json=PAIR)
+    answer, made = json.loads(body), translator.attention("", "")
+    assert status == 200
+    assert translator.calls[0] == ("the cat sleeps.", "die Katze schläft.")
+    assert answer["source_pieces"] == ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
+    assert answer["target_pieces"] == ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
+    assert answer["alignment"] == [0, 1, 1, 2, 3, 4]
+    assert answer["memory"][1][0] == np.eye(5)[[0, 1, 1, 2, 3, 4]].tolist()
+    assert answer["decoder"][0][1][2] == [0.333, 0.333, 0.333, 0, 0, 0], "rounded"
+    for name in ("encoder", "decoder", "memory"):
+        np.testing.assert_allclose(answer[name], getattr(made, name), atol=5e-4)
+
+
+def test_attention_that_is_too_much(translator, monkeypatch):
+    # 2 layers of 2 heads of 5 x 5, 6 x 6 and 6 x 5 pieces
+    monkeypatch.setattr(application, "ANSWER_WEIGHTS", 363)
+    status, _, body = answer_to(translator, "POST", "/attention", json=PAIR)
+    assert status == 413
+    assert "at most 363 weights: ask for a shorter sentence. Received: one of 364" in body.decode()
+
+
+def test_model_and_health(translator):
+    limits = Limits(sentences=7, characters=99)
+    status, _, body = answer_to(translator, "GET", "/model", limits)
+    wanted = {**translator.card, "limits": {"sentences": 7, "characters": 99}}
+    assert (status, json.loads(body)) == (200, wanted)
+    status, _, body = answer_to(translator, "GET", "/healthz")
+    assert (status, json.loads(body)) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/", "text/html"),
+        ("/page.css", "text/css"),
+        ("/page.js", "text/javascript"),
+        ("/figure.js", "text/javascript"),
+    ],
+)
+def test_page(translator, path, kind):
+    status, headers, body = answer_to(translator, "GET", path)
+    assert status == 200
+    assert headers["Content-Type"] == f"{kind}; charset=utf-8"
+    assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    foreign = set(re.findall(r"https?://[\w./]+", body.decode()))
+    assert foreign <= {"http://www.w3.org/2000/svg"}, "nothing comes from elsewhere"
+    status, _, body = answer_to(translator, "HEAD", path)
+    assert (status, body) == (200, b"")
+
+
+def test_page_is_in_the_wheel():
+    project = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["keras_transformer.serving"]
+    names = [path.name for path in FOLDER.iterdir() if path.is_file() and path.suffix != ".py"]
+    assert set(application.PAGE.values()) == set(names)
+    assert all(any(fnmatch.fnmatch(name, pattern) for pattern in patterns) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "request_options", "status", "message"),
+    [
+        ("GET", "/absent", {}, 404, 'there is no "/absent"'),
+        ("GET", "/%0aforged", {}, 404, r'there is no "/\nforged"'),
+        ("GET", "/../requests.py", {}, 404, "there is no"),
+        ("GET", "/page.html", {}, 404, "there is no"),
+        ("GET", "/translate", {}, 405, "/translate allows POST only. Received: GET"),
+        ("DELETE", "/attention", {}, 405, "/attention allows POST only. Received: DELETE"),
+        ("POST", "/", {"data": b""}, 405, "/ allows GET,HEAD only. Received: POST"),
+        ("POST", "/translate", {"data": b"\xff"}, 400, "the body must be UTF-8"),
+        ("POST", "/translate", {"data": b"{"}, 400, "the body must be JSON"),
+        ("POST", "/translate", {"json": {"txt": "a"}}, 400, "the fields must be among text"),
+        ("POST", "/translate", {"json": {"text": "a", "n_best": 3}}, 400, "from 1 to 2"),
+        ("POST", "/attention", {"json": {"source": "a"}}, 400, "target must be given"),
+        ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "at most 20000 characters"),
+        ("POST", "/translate", {"data": b" " * 300_000}, 413, "at most 241536 bytes"),
+        (
+            "POST",
+            "/translate",
+            {"data": b"no gzip", "headers": {"Content-Encoding": "gzip"}},
+            400,
+            "the body must be encoded as its headers say",
+        ),
+        ("GET", "/", {"headers": {"Host": "rebound.example"}}, 403, "the Host header must name"),
+        (
+            "POST",
+            "/translate",
+            {"json": {"text": "a"}, "headers": {"Origin": "http://other.example"}},
+            403,
+            "requests must come from the server's own page",
+        ),
+    ],
+)
+def test_refusals(translator, caplog, method, path, request_options, status, message):
+    caplog.set_level(logging.INFO, "keras_transformer")
+    found, headers, body = answer_to(translator, method, path, **request_options)
+    assert found == status
+    assert message in json.loads(body)["error"]
+    assert set(json.loads(body)) == {"error"}
+    assert "Traceback" not in body.decode() and "\n" not in body.decode()
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    lines = [record for record in caplog.records if record.name.startswith("keras_transformer")]
+    assert len(lines) == 1 and lines[0].exc_info is None
+    assert "\n" not in lines[0].getMessage() and f" {status} " in lines[0].getMessage()
+    assert translator.calls == []
+    assert status != 405 or headers["Allow"] in message
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("first line\nsecond line"), "the model failed: ValueError: first line"),
+        (InputError("the model's weights must be finite."), "the model's weights must be finite."),
+    ],
+)
+def test_failing_model(translator, caplog, error, message):
+    def fail():
+        raise error
+
+    async def scenario(client, service):
+        translator.before_call = fail
+        for path, body in (("/translate", {"text": "a"}), ("/attention", PAIR)):
+            answer = await client.post(path, json=body)
+            assert answer.status == 500
+            assert await answer.json() == {"error": message}
+        translator.before_call = lambda: None
+        assert (await client.post("/translate", json={"text": "a"})).status == 200
+        return service.requests, service.errors
+
+    assert served(translator, scenario) == (3, 2)
+    assert all(record.exc_info is None for record in caplog.records)
+
+
+def test_concurrent_requests_are_translated_together(translator):
+    async def scenario(client, service):
+        with held(translator) as (begun, go_on):
+            first = asyncio.create_task(client.post("/translate", json={"text": "first"}))
+            assert await asyncio.to_thread(begun.wait, 10)
+            assert (await client.get("/healthz")).status == 200, "the model does not hold it up"
+            posts = [client.post("/translate", json={"text": f"{i}"}) for i in range(8)]
+            others = [asyncio.create_task(post) for post in posts]
+            while len(service.translations._jobs) < 8:
+                await asyncio.sleep(0)
+            go_on.set()
+            answers = await asyncio.gather(first, *others)
+        assert [answer.status for answer in answers] == [200] * 9
+        assert translator.calls[0] == ["first"]
+        assert sorted(translator.calls[1]) == [f"{i}" for i in range(8)]
+        assert len(translator.calls) == 2
+
+    served(translator, scenario)
+
+
+def test_slow_model_and_full_queue(translator):
+    async def scenario(client, service):
+        with held(translator) as (begun, go_on):
+            slow = await client.post("/translate", json={"text": "slow"})
+            assert begun.is_set()
+            assert slow.status == 504
+            assert await slow.json() == {"error": "the model took more than 0.2 seconds"}
+            waiting = asyncio.create_task(client.post("/translate", json={"text": "waiting"}))
+            while not service.translations._jobs:
+                await asyncio.sleep(0)
+            refused = await client.post("/translate", json={"text": "refused"})
+            assert refused.status == 503
+            assert refused.headers["Retry-After"] == "1"
+            assert await refused.json() == {"error": "1 requests wait already: try again"}
+            assert (await waiting).status == 504
+        go_on.set()
+        assert (await client.post("/translate", json={"text": "after"})).status == 200
+        assert translator.calls == [["slow"], ["after"]], "who gave up is not translated"
+
+    served(translator, scenario, Limits(timeout=0.2, waiting=1))
+
+
+def test_slow_body(translator):
+    async def scenario(client, service):
+        never = asyncio.Event()
+
+        async def body():
+            yield b'{"text": '
+            await never.wait()
+
+        answer = await client.post("/translate", data=body())
+        assert answer.status == 408
+        assert "the body must arrive within 0.05 seconds" in (await answer.json())["error"]
+
+    served(translator, scenario, Limits(timeout=0.05))

@@ -1,0 +1,283 @@
+"""The page in a real browser: Debian's chromium without a window, driven by playwright."""
+
+import asyncio
+import contextlib
+import re
+import shutil
+import threading
+
+import pytest
+from aiohttp import web
+
+from keras_transformer.serving.application import Service
+from keras_transformer.serving.requests import Limits
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+expect = playwright.expect
+
+
+@contextlib.contextmanager
+def serving(translator):
+    """Serves in a thread beside the test, as the browser's driver holds the main one."""
+    loop, ready, urls = asyncio.new_event_loop(), threading.Event(), []
+    stopped = asyncio.Event()
+
+    async def run():
+        service = Service(translator, Limits(characters=500), frozenset({"127.0.0.1"}))
+        runner = web.AppRunner(service.application(), access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        urls.append("http://127.0.0.1:{1}/".format(*runner.addresses[0]))
+        ready.set()
+        await stopped.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=[run()])
+    thread.start()
+    try:
+        assert ready.wait(timeout=10)
+        yield urls[0]
+    finally:
+        loop.call_soon_threadsafe(stopped.set)
+        thread.join(timeout=10)
+        loop.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        yield driver.chromium.launch(executable_path=CHROMIUM)
+
+
+@pytest.fixture
+def page(browser, translator):
+    """The page as it opens; that nothing failed or came from elsewhere is checked at the end."""
+    with serving(translator) as url, browser.new_page() as page:
+        faults, asked = [], []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(url)
+        yield page
+        assert faults == []
+        assert all(address.startswith((url, "data:")) for address in asked)
+
+
+def translated(page, text="the cat sleeps."):
+    """Has a text translated; gives the figure once it is drawn."""
+    page.get_by_label("Text to translate").fill(text)
+    page.get_by_role("button", name="Translate").click()
+    expect(page.locator("figure:not(.stale)")).to_be_visible()
+    return page.locator("figure")
+
+
+def words(figure, side):
+    return figure.locator(f"ol.{side} button")
+
+
+def choose(page, group, name):
+    page.get_by_role("group", name=group).get_by_label(name, exact=True).check()
+
+
+def marked(figure, side):
+    return figure.locator(f"ol.{side} button.aligned").all_text_contents()
+
+
+def test_n_best_with_scores(page):
+    text = page.get_by_label("Text to translate")
+    text.fill("the cat sleeps.\n\n  a cat \n")
+    text.press("Control+Enter")
+    sentences = page.locator("#sentences").get_by_role("group")
+    expect(sentences).to_have_count(2)
+    assert sentences.locator("legend").all_text_contents() == ["the cat sleeps.", "a cat"]
+    rows = sentences.nth(1).locator("label").all()
+    cells = [row.locator("span").all_text_contents() for row in rows]
+    assert cells == [["die Katze schläft.", "−0.500", "−1.25"], ["der Kater.", "−1.750", "−3.50"]]
+    expect(page.get_by_role("radio", name="die Katze schläft.").first).to_be_checked()
+    expect(page.locator("#model")).to_have_text("1.2 million parameters · beam 2 · α = 0.6")
+
+
+def test_slow_model(page, translator):
+    go_on = threading.Event()
+    translator.before_call = lambda: go_on.wait(timeout=10)
+    page.get_by_label("Text to translate").fill("the cat sleeps.")
+    button = page.get_by_role("button", name="Translate")
+    button.click()
+    expect(page.locator("#form .status")).to_have_text("Translating…")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")  # is not sent twice
+    go_on.set()
+    expect(page.locator("figure:not(.stale)")).to_be_visible()
+    expect(page.locator("#form .status")).to_have_text("")
+    expect(button).to_have_attribute("aria-disabled", "false")
+    assert translator.calls == [["the cat sleeps."], ("the cat sleeps.", "die Katze schläft.")]
+
+
+def test_aligned_words_are_marked_on_hover(page):
+    figure = translated(page)
+    assert words(figure, "left").all_text_contents() == ["the", "cat", "sleeps", ".", "</s>"]
+    assert words(figure, "right").all_text_contents() == ["die", "Katze", "schläft", ".", "</s>"]
+    choose(page, "Head", "1")
+    words(figure, "left").nth(1).hover()
+    assert marked(figure, "right") == ["Katze"]
+    assert marked(figure, "left") == []
+    assert figure.locator("line.lit").count() == 1
+    expect(figure.locator(".readout")).to_have_text("cat is attended to by Katze 1.00")
+    words(figure, "right").nth(2).hover()
+    assert (marked(figure, "left"), marked(figure, "right")) == (["sleeps"], [])
+    expect(figure.locator(".readout")).to_have_text("schläft attends to sleeps 1.00")
+    page.get_by_role("heading", name="Transformer").hover()
+    assert (marked(figure, "left"), marked(figure, "right")) == ([], [])
+
+
+def test_layer_head_and_kind(page):
+    figure = translated(page)
+    caption = figure.locator(".caption")
+    expect(caption).to_have_text("Encoder–decoder attention, layer 2 of 2, mean of 2 heads.")
+    words(figure, "right").nth(1).hover()
+    expect(figure.locator(".readout")).to_have_text("Katze attends to cat 0.50, </s> 0.50")
+    choose(page, "Head", "2")
+    expect(caption).to_have_text("Encoder–decoder attention, layer 2 of 2, head 2 of 2.")
+    words(figure, "right").nth(1).hover()
+    assert marked(figure, "left") == ["</s>"]
+    choose(page, "Layer", "1")
+    words(figure, "right").nth(1).hover()
+    assert marked(figure, "left") == ["the", "cat", "sleeps", ".", "</s>"]
+    choose(page, "Kind", "Encoder self")
+    expect(caption).to_have_text("Encoder self-attention, layer 1 of 2, head 2 of 2.")
+    assert words(figure, "right").all_text_contents() == ["the", "cat", "sleeps", ".", "</s>"]
+
+
+def test_sentence_that_is_cut(page, translator):
+    caption = translated(page).locator(".caption")
+    expect(caption).to_have_text(re.compile("mean of 2 heads\\.$"))
+    translator.card["max_source_length"] = 5
+    page.reload()
+    caption = translated(page).locator(".caption")
+    expect(caption).to_have_text(re.compile("The model reads 5 subwords, and no more\\.$"))
+
+
+def test_decoder_attends_to_what_it_has_read(page):
+    figure = translated(page)
+    choose(page, "Kind", "Decoder self")
+    assert words(figure, "left").all_text_contents() == ["die", "Katze", "schläft", ".", "</s>"]
+    assert words(figure, "right").all_text_contents() == ["<s>", "die", "Katze", "schläft", "."]
+    words(figure, "left").nth(0).hover()
+    expect(figure.locator(".readout")).to_have_text("die attends to <s> 1.00")
+    # Katze is Ka + tze, which see 2 and 3 pieces: <s> (1/2 + 1/3) / 2, and tze sees 1/3 of Ka.
+    words(figure, "left").nth(1).hover()
+    told = "Katze attends to <s> 0.42, die 0.42, Katze 0.17"
+    expect(figure.locator(".readout")).to_have_text(told)
+
+
+def test_subwords(page):
+    figure = translated(page)
+    choose(page, "Head", "1")
+    choose(page, "Units", "Subwords")
+    pieces = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
+    assert words(figure, "right").all_text_contents() == pieces
+    words(figure, "left").nth(1).hover()
+    assert marked(figure, "right") == ["▁Ka", "tze"]
+
+
+def test_word_can_be_pinned(page):
+    figure = translated(page)
+    choose(page, "Head", "1")
+    words(figure, "left").nth(1).click()
+    page.get_by_role("heading", name="Transformer").hover()
+    assert marked(figure, "right") == ["Katze"]
+    choose(page, "Head", "2")
+    assert figure.locator("button.here").all_text_contents() == ["cat"]
+    words(figure, "left").nth(1).click()
+    page.get_by_role("heading", name="Transformer").hover()
+    assert figure.locator("button.here").count() == 0
+
+
+def test_keyboard_alone(page, translator):
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Text to translate")).to_be_focused()
+    page.keyboard.type("the cat sleeps.")
+    page.keyboard.press("Control+Enter")
+    figure = page.locator("figure:not(.stale)")
+    expect(figure).to_be_visible()
+    for _ in range(2):  # the button, the first translation
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
+    expect(figure).to_be_visible()
+    assert translator.calls[-1] == ("the cat sleeps.", "der Kater.")
+    for _ in range(4):  # kind, layer, head, units
+        page.keyboard.press("Tab")
+    for key in ("Tab", "ArrowDown", "ArrowRight", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    expect(words(figure, "right").nth(3)).to_be_focused()
+    expect(figure.locator(".readout")).to_have_text(re.compile(r"^\. attends to \. 0\.50"))
+
+
+def test_errors_are_told_in_one_line(page, translator):
+    text = page.get_by_label("Text to translate")
+    alert = page.locator("#form .error")
+    text.fill("x" * 501)
+    text.press("Control+Enter")
+    expect(alert).to_have_text("a request must have at most 500 characters of text. Received: 501")
+
+    def fail():
+        raise MemoryError("no room")
+
+    translator.before_call = fail
+    text.fill("the cat sleeps.")
+    text.press("Control+Enter")
+    expect(alert).to_have_text("the model failed: MemoryError: no room")
+    translator.before_call = lambda: None
+    translated(page)
+    expect(alert).to_be_hidden()
+    translator.before_call = fail
+    page.get_by_role("radio", name="der Kater.").check()
+    alert = page.locator("#attention .error")
+    expect(alert).to_have_text("the model failed: MemoryError: no room")
+    expect(page.locator("figure")).to_be_hidden()
+
+
+def test_server_that_is_gone(browser, translator):
+    with browser.new_page() as page:
+        with serving(translator) as url:
+            page.goto(url)
+        page.get_by_label("Text to translate").fill("the cat sleeps.")
+        page.get_by_role("button", name="Translate").click()
+        expect(page.get_by_role("alert")).to_have_text("the server does not answer")
+
+
+@pytest.mark.parametrize("width", [320, 1200])
+def test_nothing_is_wider_than_the_window(page, width):
+    page.set_viewport_size({"width": width, "height": 700})
+    translated(page, f"the cat sleeps. {'long' * 50}")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_right_to_left_text(page):
+    text = page.get_by_label("Text to translate")
+    text.fill("הַחָתוּל יָשֵׁן")
+    text.press("Control+Enter")
+    legend = page.locator("legend", has_text="הַחָתוּל")
+    expect(legend).to_have_css("direction", "rtl")
+    expect(text).to_have_css("direction", "rtl")
+    expect(page.get_by_text("der Kater.")).to_have_css("direction", "ltr")
+
+
+def test_pieces_are_joined_to_words(page):
+    script = "async (p) => (await import('./figure.js')).joinPieces(p).map((word) => word.text)"
+    for pieces, wanted in [
+        (["▁do", "n", "'", "t", "▁go", "!", "</s>"], ["don't", "go", "!", "</s>"]),
+        (["▁(", "a", ")", "▁1", "-", "2"], ["(", "a", ")", "1-2"]),
+        (["▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "▁ok"], ["😀", "ok"]),
+        (["▁Stra", "ße", "<unk>", "n"], ["Straße", "<unk>", "n"]),
+        (
+            ["the", "cat", "##s", ",", "un", "##seen", "</s>"],
+            ["the", "cats", ",", "unseen", "</s>"],
+        ),
+        (["</s>"], ["</s>"]),
+        ([], []),
+    ]:
+        assert page.evaluate(script, pieces) == wanted

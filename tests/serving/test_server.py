@@ -1,0 +1,133 @@
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.server import allowed_names, bound_socket, one_line_logger, serve
+
+# Serves a translator that tells when it is called, and answers when a line of stdin lets it.
+PROGRAM = """
+import json, logging, sys, types
+from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.server import bound_socket, serve
+
+class Slow:
+    card = {"beam_size": 1}
+    def translate(self, sentences):
+        if sentences == ["slow"]:
+            print("called", file=sys.stderr, flush=True)
+            sys.stdin.readline()
+        return [[types.SimpleNamespace(text=s.upper(), score=0.0, log_prob=0.0)] for s in sentences]
+
+logging.basicConfig(level=logging.INFO)
+print(json.dumps(serve(Slow(), bound_socket("localhost", 0), "localhost", Limits())))
+"""
+
+
+def read_until(stream, pattern):
+    for line in stream:
+        if found := re.search(pattern, line):
+            return found
+    raise AssertionError(f"no line has {pattern}")
+
+
+def post(url, value):
+    request = urllib.request.Request(f"{url}/translate", json.dumps(value).encode())
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)["translations"][0][0]["text"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_lets_running_requests_finish(number):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        cwd=Path(__file__).resolve().parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        url = read_until(process.stderr, r"serving at (http://localhost:\d+) until").group(1)
+        assert post(url, {"text": "quick"}) == "QUICK"
+
+        async def interrupted():
+            answer = asyncio.create_task(asyncio.to_thread(post, url, {"text": "slow"}))
+            await asyncio.to_thread(read_until, process.stderr, "called")
+            os.kill(process.pid, number)
+            while True:  # until it takes no more connections
+                try:
+                    await asyncio.to_thread(post, url, {"text": "late"})
+                except OSError:
+                    break
+            process.stdin.write("\n")
+            process.stdin.flush()
+            return await answer
+
+        assert asyncio.run(interrupted()) == "SLOW"
+        assert process.wait(timeout=20) == 0
+        result = json.loads(process.stdout.read())
+        errors = process.stderr.read()
+    assert result["requests"] >= 2
+    assert result["errors"] == 0
+    assert result["sentences"] >= result["batches"] >= 2
+    assert "Traceback" not in errors
+
+
+def test_port_in_use():
+    with bound_socket("127.0.0.1", 0) as first:
+        first.listen()
+        port = first.getsockname()[1]
+        rule = "--host and --port must be an address that is free"
+        with pytest.raises(InputError, match=rf"{rule}. Received: 127.0.0.1:{port}: Address alrea"):
+            bound_socket("127.0.0.1", port)
+
+
+def test_port_taken_while_the_model_was_loaded(translator):
+    with bound_socket("127.0.0.1", 0) as late:
+        port = late.getsockname()[1]
+        with bound_socket("127.0.0.1", port) as first:
+            first.listen()
+            with pytest.raises(InputError, match=f"Received: 127.0.0.1:{port}: "):
+                serve(translator, late, "127.0.0.1", Limits())
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "300.1.1.1", "ho st", "a" * 300])
+def test_no_such_host(host):
+    with pytest.raises(InputError, match=r"--host must be a name or an address of this machine"):
+        bound_socket(host, 0)
+
+
+def test_address_of_another_machine():
+    with pytest.raises(InputError, match=r"--host and --port must be an address that is free"):
+        bound_socket("192.0.2.1", 0)
+
+
+def test_allowed_names():
+    with bound_socket("127.0.0.1", 0) as own:
+        assert allowed_names("MyMachine", own) == {"localhost", "127.0.0.1", "::1", "mymachine"}
+    with bound_socket("0.0.0.0", 0) as everywhere:
+        assert allowed_names("0.0.0.0", everywhere) is None
+
+
+def test_what_is_no_http_gives_one_line(caplog):
+    logger = one_line_logger()
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        logger.exception("Error handling request from %s", "127.0.0.1")
+    (record,) = caplog.records
+    assert record.getMessage() == "Error handling request from 127.0.0.1: ValueError"
+    assert record.exc_info is None
+    assert one_line_logger().filters == logger.filters and len(logger.filters) == 1
+    assert logger.level == logging.NOTSET
