@@ -32,8 +32,8 @@ from keras_transformer.decoding.candidates import (
 )
 from keras_transformer.errors import InputError
 
-# Between rounds of at most so many steps, stopped sentences leave and caches grow.
-ROUND_STEPS = 16
+# Caches grow by so many positions; between rounds of at most so many steps.
+ROUND_STEPS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Hypotheses(NamedTuple):
 class Alive(NamedTuple):
     """Hypotheses without EOS, all of the same length, best first."""
 
-    ids: tf.Tensor  # int32 [B, K, L], padded to the largest maximum length
+    ids: tf.Tensor  # int32 [B, K, L], padded; L grows from round to round
     token_log_probs: tf.Tensor  # float32 [B, K, L]
     log_probs: tf.Tensor  # float32 [B, K]
 
@@ -161,10 +161,10 @@ def beam_search(
         return [search_step(state, step_fn, config)]
 
     def search_round(state: SearchState, results: Hypotheses) -> tuple[SearchState, Hypotheses]:
-        start = state.position
-        state = state._replace(cache=reserve(state.cache, start + ROUND_STEPS))
+        end = (state.position // ROUND_STEPS + 1) * ROUND_STEPS
+        state = make_room(state, end, reserve, config)
         (state,) = tf.while_loop(
-            cond=lambda state: round_goes_on(state, start),
+            cond=lambda state: round_goes_on(state, end),
             body=advance,
             loop_vars=[state],
             shape_invariants=[shapes],
@@ -174,7 +174,7 @@ def beam_search(
     _, results = tf.while_loop(
         cond=lambda state, results: tf.size(state.running) > 0,
         body=search_round,
-        loop_vars=(state, state.finished),
+        loop_vars=(state, no_results(max_lengths, config)),
         shape_invariants=(shapes, shapes.finished),
     )
     longest = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
@@ -196,21 +196,54 @@ def initial_state(
     Where hypotheses are drawn at random, there are K empty ones.
     """
     batch, beams = tf.shape(max_lengths)[0], config.beam_size
-    longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
-    no_ids = tf.fill([batch, beams, longest], config.pad_id)
-    zeros = tf.zeros([batch, beams, longest])
     none = tf.fill([batch, beams], NONE)
     first = tf.concat([tf.zeros([batch, 1]), none[:, 1:]], axis=1)
     if config.sampling is not None:
         first = tf.zeros([batch, beams])
+    finished = no_results(tf.zeros_like(max_lengths), config)
     return SearchState(
         position=tf.constant(0),
         running=max_lengths > 0,
         last_ids=tf.fill([batch, beams], config.bos_id),
         sentences=Sentences(tf.range(batch), max_lengths, tf.cast(prefix, tf.int32)),
-        alive=Alive(no_ids, zeros, first),
-        finished=Hypotheses(no_ids, zeros, tf.zeros([batch, beams], tf.int32), none, none),
+        alive=Alive(finished.ids, finished.token_log_probs, first),
+        finished=finished,
         cache=cache,
+    )
+
+
+def no_results(max_lengths: tf.Tensor, config: BeamSearchConfig) -> Hypotheses:
+    """K hypotheses a sentence that do not exist, with room for the longest there may be."""
+    batch, beams = tf.shape(max_lengths)[0], config.beam_size
+    longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
+    none = tf.fill([batch, beams], NONE)
+    return Hypotheses(
+        ids=tf.fill([batch, beams, longest], config.pad_id),
+        token_log_probs=tf.zeros([batch, beams, longest]),
+        lengths=tf.zeros([batch, beams], tf.int32),
+        scores=none,
+        log_probs=none,
+    )
+
+
+def make_room(
+    state: SearchState, capacity: tf.Tensor, reserve: Reserve, config: BeamSearchConfig
+) -> SearchState:
+    """Makes everything long enough for hypotheses of `capacity` tokens, int32 scalar."""
+    return state._replace(
+        alive=lengthened(state.alive, capacity, config),
+        finished=lengthened(state.finished, capacity, config),
+        cache=reserve(state.cache, capacity),
+    )
+
+
+def lengthened(hypotheses, length: tf.Tensor, config: BeamSearchConfig):
+    """Pads, or cuts, the tokens of Alive or Hypotheses to `length`, int32 scalar."""
+    ids, token_log_probs = hypotheses.ids, hypotheses.token_log_probs
+    width = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(ids)[2], 0)]]
+    return hypotheses._replace(
+        ids=tf.pad(ids, width, constant_values=config.pad_id)[:, :, :length],
+        token_log_probs=tf.pad(token_log_probs, width)[:, :, :length],
     )
 
 
@@ -224,12 +257,14 @@ def state_shapes(state: SearchState) -> SearchState:
     return tf.nest.map_structure(shape, state)._replace(position=tf.TensorShape([]))
 
 
-def round_goes_on(state: SearchState, start: tf.Tensor) -> tf.Tensor:
-    """Whether to go on without a pause for dropping sentences: bool scalar."""
+def round_goes_on(state: SearchState, end: tf.Tensor) -> tf.Tensor:
+    """Whether to go on without a pause for dropping sentences: bool scalar.
+
+    Dropping copies the caches: it pays when an eighth of the rows has stopped.
+    """
     rows = tf.size(state.running)
     still_running = tf.math.count_nonzero(state.running, dtype=tf.int32)
-    # Dropping copies the caches: it pays when a quarter of the rows has stopped.
-    return (state.position < start + ROUND_STEPS) & (still_running * 4 > rows * 3)
+    return (state.position < end) & (still_running * 8 > rows * 7)
 
 
 def search_step(state: SearchState, step_fn: StepFunction, config: BeamSearchConfig) -> SearchState:
@@ -372,7 +407,7 @@ def retire(
     """
     stopped = tf.where(~state.running)[:, 0]
     places = tf.gather(state.sentences.index, stopped)[:, None]
-    found = best_hypotheses(state, config)
+    found = lengthened(best_hypotheses(state, config), tf.shape(results.ids)[2], config)
     results = tf.nest.map_structure(
         lambda whole, part: tf.tensor_scatter_nd_update(whole, places, tf.gather(part, stopped)),
         results,

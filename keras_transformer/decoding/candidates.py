@@ -151,7 +151,7 @@ def top_k(values: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
         The values float32 [B, K, k], and where they stand int32 [B, K, k].
     """
     size = values.shape[-1]
-    block = block_width(size)
+    block = block_width(size, k)
     if size < LARGE_VOCABULARY or block is None or size // block <= k:
         return tf.math.top_k(values, k)
     shape = tf.shape(values)
@@ -165,10 +165,13 @@ def top_k(values: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.reshape(found, shape), tf.reshape(places, shape)
 
 
-def block_width(size: int) -> int | None:
-    """The divisor of `size` from 32 to 512 nearest to 128, or None."""
-    widths = [width for width in range(32, 513) if size % width == 0]
-    return min(widths, key=lambda width: abs(math.log(width / 128)), default=None)
+def block_width(size: int, k: int) -> int | None:
+    """The divisor of `size` from 16 to 512 that leaves the fewest numbers to rank, or None.
+
+    These are the maxima of all blocks, and then the numbers of k blocks.
+    """
+    widths = [width for width in range(16, 513) if size % width == 0]
+    return min(widths, key=lambda width: size // width + k * width, default=None)
 
 
 def log_sum_exp(logits: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:

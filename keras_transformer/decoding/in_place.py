@@ -2,7 +2,8 @@
 
 TensorFlow's tensors are values: `tensor_scatter_nd_update` inside a while loop copies all of the
 cache for each position, a tenth of the time of decoding. `InplaceUpdate` writes into the memory of
-its input. That is sound where nothing else uses this memory: `own` sees to that.
+its input. That is sound where nothing else uses this memory: `own` sees to that at the start, and
+what grows or shrinks a cache later gives it new memory.
 """
 
 from typing import Any

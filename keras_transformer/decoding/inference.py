@@ -127,6 +127,9 @@ def search_ids(
     lengths = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=1)
     longest = tf.minimum(lengths + config.extra_length, output_limit(model, config))
     empty = transformer.empty_cache(model, tf.shape(source)[0], config.beam_size)
+    # With room for a position, as tensors without elements have no memory to be their own.
+    empty = empty.reserve(1)
+    layers = in_place.own(empty.layers)
 
     def step_fn(ids, cache, position):
         layers, *memory = cache.per_sentence
@@ -139,11 +142,11 @@ def search_ids(
     def reserve(cache, capacity):
         layers, *memory = cache.per_sentence
         origins, layers = DecoderCache(cache.per_beam, layers).reserve(capacity)
-        return Cache(origins, (in_place.own(layers), *memory))
+        return Cache(origins, (layers, *memory))
 
     return beam_search(
         step_fn,
-        Cache(empty.origins, (empty.layers, projected_memory, source_mask)),
+        Cache(empty.origins, (layers, projected_memory, source_mask)),
         max_lengths=tf.where(lengths > 1, longest, 0),
         config=BeamSearchConfig(
             config.beam_size, config.alpha, n_best=config.n_best, sampling=config.sampling

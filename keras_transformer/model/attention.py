@@ -97,41 +97,47 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs, weights = scaled_dot_product_attention(*heads, attention_mask, dropout)
         return self.project_outputs(outputs), weights
 
-    def project_queries(self, inputs):
+    def project_queries(self, inputs, shape=None):
         """[B, Q, D] -> [B, H, Q, d_k]."""
-        return self.project(inputs, "query")[0]
+        return self.project(inputs, ("query",), shape)[0]
 
-    def project_keys_values(self, inputs):
+    def project_keys_values(self, inputs, shape=None):
         """[B, P, D] -> [B, H, P, d_k], [B, H, P, d_v]."""
-        return self.project(inputs, "key", "value")
+        return self.project(inputs, ("key", "value"), shape)
 
-    def project_queries_keys_values(self, inputs):
+    def project_queries_keys_values(self, inputs, shape=None):
         """[B, P, D] -> [B, H, P, d_k], [B, H, P, d_k], [B, H, P, d_v]."""
-        return self.project(inputs, "query", "key", "value")
+        return self.project(inputs, ("query", "key", "value"), shape)
 
-    def project_outputs(self, heads):
-        """[B, H, Q, d_v] -> [B, Q, D]."""
-        return linear(self.merge_heads(heads), self.output_kernel)
+    def project_outputs(self, heads, shape=None):
+        """[B, H, Q, d_v] -> [B, Q, D]; with the shape given, [B Q, D]."""
+        batch, length = shape or (ops.shape(heads)[0], ops.shape(heads)[2])
+        heads_shape = (batch, self.config.num_heads, length, heads.shape[3])
+        merged = self.transpose(heads, heads_shape, (0, 2, 1))  # [B, Q, H, d_v]
+        rows = linear(ops.reshape(merged, (-1, self.output_kernel.shape[0])), self.output_kernel)
+        return rows if shape else ops.reshape(rows, (batch, length, self.output_kernel.shape[1]))
 
-    def project(self, inputs, *names):
+    def project(self, inputs, names, shape=None):
         """Multiplies by several kernels in one product, which is faster than several.
 
         Args:
-            inputs: [B, P, D].
+            inputs: [B, P, D], or [B P, D] with the shape given.
             names: of the kernels: "query", "key", "value".
+            shape: (B, P), where it is known already.
 
         Returns:
             A list of [B, H, P, d], d the width of a head.
         """
-        projected = linear(inputs, self.joined_kernel(names))  # [B, P, sum of H d]
+        batch, length = shape or ops.shape(inputs)[:2]
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        projected = linear(rows, self.joined_kernel(names))  # [B P, sum of H d]
         heads, widths = self.config.num_heads, [self.widths[name] for name in names]
-        batch, length = ops.shape(inputs)[0], ops.shape(inputs)[1]
         if len(set(widths)) == 1:  # one transposition for all
             shape = (batch, length, len(names), heads, widths[0])
-            return ops.unstack(self.transpose(ops.reshape(projected, shape), (2, 0, 3, 1)))
+            return ops.unstack(self.transpose(projected, shape, (2, 0, 3, 1)))
         ends = [heads * sum(widths[: i + 1]) for i in range(len(names) - 1)]
         return [
-            self.transpose(ops.reshape(part, (batch, length, heads, width)), (0, 2, 1))
+            self.transpose(part, (batch, length, heads, width), (0, 2, 1))
             for part, width in zip(ops.split(projected, ends, axis=-1), widths, strict=True)
         ]
 
@@ -143,24 +149,17 @@ class MultiHeadAttention(keras.layers.Layer):
         parts = [getattr(self, f"{name}_kernel") for name in names]
         return ops.concatenate([ops.cast(part, self.compute_dtype) for part in parts], axis=-1)
 
-    def merge_heads(self, heads):
-        """[B, H, P, d] -> [B, P, H d]."""
-        batch, length = ops.shape(heads)[0], ops.shape(heads)[2]
-        merged = self.transpose(heads, (0, 2, 1))
-        return ops.reshape(merged, (batch, length, heads.shape[1] * heads.shape[3]))
-
-    def transpose(self, tensor, axes):
-        """Permutes all axes but the last, which stays the last.
+    def transpose(self, tensor, shape, axes):
+        """Gives a tensor a shape, and permutes all axes but the last, which stays the last.
 
         The small tensors of decoding, on a CPU, are permuted several times faster by gathering the
         rows of the last axis; but the gradient of that takes long.
         """
         if self.config.layout == "training":
-            return ops.transpose(tensor, (*axes, len(axes)))
-        shape = ops.shape(tensor)
-        count = math.prod(shape[:-1])
-        order = ops.transpose(ops.reshape(ops.arange(count, dtype="int32"), shape[:-1]), axes)
-        rows = ops.take(ops.reshape(tensor, (count, shape[-1])), ops.reshape(order, (-1,)), axis=0)
+            return ops.transpose(ops.reshape(tensor, shape), (*axes, len(axes)))
+        places = ops.reshape(ops.arange(math.prod(shape[:-1]), dtype="int32"), shape[:-1])
+        order = ops.reshape(ops.transpose(places, axes), (-1,))
+        rows = ops.take(ops.reshape(tensor, (-1, shape[-1])), order, axis=0)
         return ops.reshape(rows, (*[shape[axis] for axis in axes], shape[-1]))
 
     def compute_output_shape(self, shape, *others):

@@ -74,17 +74,18 @@ class DecoderLayer(keras.layers.Layer):
         )
         return self.sublayers(inputs, attend_self, attend_memory, training)
 
-    def step(self, inputs, keys_values, write, mask, projected_memory, memory_attention_mask):
+    def step(self, inputs, shape, keys_values, write, mask, projected_memory, memory_mask):
         """Computes one position of every beam.
 
         Args:
             inputs: [B K, D], the position's inputs, of all beams of a sentence, then the next.
+            shape: (B, K).
             keys_values: the layer's keys [B, H, C, K, d_k] and values [B, H, C, K, d_v].
             write: returns them with the position's entries, [B, H, K, d], put in.
             mask: bool [B, 1, K, C K], True at the entries of each beam's own hypothesis.
             projected_memory: keys [B, H, S, d_k] and values [B, H, S, d_v] of the memory, which
                 the beams of a sentence share.
-            memory_attention_mask: bool [B, 1, 1, S], True at real source tokens.
+            memory_mask: bool [B, 1, 1, S], True at real source tokens.
 
         Returns:
             [B K, D], and the keys and values with those of the position.
@@ -92,24 +93,18 @@ class DecoderLayer(keras.layers.Layer):
         written = []
 
         # In place of a sentence's positions come its beams: heads are [B, H, K, d].
-        rows, beams = (-1, inputs.shape[1]), (-1, mask.shape[2], inputs.shape[1])
-
         def attend_self(states):  # [B K, D]
-            states = ops.reshape(states, beams)
-            queries, *new = self.self_attention.project_queries_keys_values(states)
+            queries, *new = self.self_attention.project_queries_keys_values(states, shape)
             for old, entry in zip(keys_values, new, strict=True):
                 written.append(write(old, entry))
             keys, values = [merge_axes(part, 2) for part in written]  # [B, H, C K, d]
-            outputs, _ = scaled_dot_product_attention(queries, keys, values, mask)
-            return ops.reshape(self.self_attention.project_outputs(outputs), rows)
+            heads, _ = scaled_dot_product_attention(queries, keys, values, mask)
+            return self.self_attention.project_outputs(heads, shape)
 
         def attend_memory(states):  # the K beams are K queries to one memory
-            states = ops.reshape(states, beams)
-            queries = self.memory_attention.project_queries(states)  # [B, H, K, d_k]
-            outputs, _ = scaled_dot_product_attention(
-                queries, *projected_memory, memory_attention_mask
-            )
-            return ops.reshape(self.memory_attention.project_outputs(outputs), rows)
+            queries = self.memory_attention.project_queries(states, shape)  # [B, H, K, d_k]
+            heads, _ = scaled_dot_product_attention(queries, *projected_memory, memory_mask)
+            return self.memory_attention.project_outputs(heads, shape)
 
         return self.sublayers(inputs, attend_self, attend_memory, False), tuple(written)
 
@@ -180,6 +175,7 @@ class Decoder(keras.layers.Layer):
             [B K, D] and the cache with the position added.
         """
         cache = cache.with_position(position)
+        shape = ops.shape(cache.origins)[:2]
         mask = cache.mask(position, self.config.attention_window)
         write_here = functools.partial(write, position=position)
         states, layers = inputs, []
@@ -187,7 +183,7 @@ class Decoder(keras.layers.Layer):
             self.layers, cache.layers, projected_memory, strict=True
         ):
             states, keys_values = layer.step(
-                states, keys_values, write_here, mask, memory, memory_attention_mask
+                states, shape, keys_values, write_here, mask, memory, memory_attention_mask
             )
             layers.append(keys_values)
         states = states if self.last_norm is None else self.last_norm(states)

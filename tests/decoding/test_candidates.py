@@ -44,11 +44,11 @@ def test_top_k_in_blocks_is_top_k(k, ties):
     np.testing.assert_array_equal(found[1], wanted.indices)
 
 
-def test_block_width_divides():
-    assert block_width(8000) == 125
-    assert block_width(37000) == 125
-    assert block_width(32768) == 128
-    assert block_width(8011) is None  # a prime
+def test_block_width_leaves_little_to_rank():
+    assert block_width(8000, 8) == 32  # 250 maxima and 8 blocks of 32
+    assert block_width(32768, 8) == 64
+    assert block_width(37000, 8) == 74
+    assert block_width(8011, 8) is None  # a prime
 
 
 def test_top_p_keeps_the_token_that_passes_it():
