@@ -187,18 +187,16 @@ def opened_output(path: str) -> Iterator[BinaryIO]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise InputError("--output must stay open. Received: a reader that closed it") from None
         return
-    if is_device(path):
-        with open(path, "wb") as device:
-            yield device
-        return
+    device = is_device(path)
     target = os.path.realpath(path)  # a link stays one
-    temporary = f"{target}.{os.getpid()}.tmp"
+    temporary = target if device else f"{target}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as file:
             yield file
-        os.replace(temporary, target)
+        if not device:
+            os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"--output must be writable. Received: {path!r}: {error}") from None
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        if not device:
+            Path(temporary).unlink(missing_ok=True)

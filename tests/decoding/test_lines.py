@@ -143,3 +143,8 @@ def test_settings_are_checked(tmp_path):
         LinesConfig(output=str(tmp_path / "absent" / "out"))
     with pytest.raises(InputError, match=r"--output must be a file"):
         LinesConfig(output=str(tmp_path))
+
+
+def test_full_device_is_an_input_error():
+    with pytest.raises(InputError, match=r"--output must be writable\. Received: ./dev/full"):
+        write_lines("/dev/full", ["a line"])
