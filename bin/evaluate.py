@@ -1,4 +1,7 @@
-"""Scores a trained model on a split: BLEU and chrF of its translations, and perplexity."""
+"""Scores a trained model on a split: BLEU and chrF of its translations, and perplexity.
+
+A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
+"""
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
 
@@ -11,15 +14,21 @@ flags.DEFINE_string("model_dir", None, "A trained model (bin/train.py).", requir
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
 flags.DEFINE_string("split", "test", "The split of the data to score.")
 flags.DEFINE_string("checkpoint", "latest", "latest, best, average:K, or a checkpoint's path.")
-flags.DEFINE_integer("beam_size", 4, "Beams; 1 is greedy search.", lower_bound=1)
-flags.DEFINE_float("alpha", 0.6, "Length penalty; 0 is none.", lower_bound=0)
+flags.DEFINE_integer(
+    "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
+)
+flags.DEFINE_float(
+    "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
+)
 flags.DEFINE_integer("batch_tokens", 4096, "Padded source tokens at once.", lower_bound=1)
 flags.DEFINE_integer(
     "limit", None, "Translate so many sentences only; perplexity is of all.", lower_bound=1
 )
-flags.DEFINE_string("output", None, "Also write the translations here, one a line.")
+flags.DEFINE_string("output", None, "Also write the translations, or trees, here, one a line.")
 flags.DEFINE_enum("tokenize", "13a", ["13a", "none", "intl", "char", "zh"], "sacreBLEU's words.")
 flags.DEFINE_bool("lowercase", False, "Score without regard to case.")
+
+OF_BLEU = ("tokenize", "lowercase")
 
 
 def main():
@@ -29,16 +38,28 @@ def main():
     from pipelines.records import read_metadata
 
     start = time.monotonic()
-    fingerprint = read_metadata(FLAGS.data_dir).fingerprint
-    if fingerprint != read_description(FLAGS.model_dir).vocabulary_fingerprint:
+    metadata = read_metadata(FLAGS.data_dir)
+    description = read_description(FLAGS.model_dir)
+    if metadata.fingerprint != description.vocabulary_fingerprint:
         rule = f"--data_dir must have the vocabulary of --model_dir={FLAGS.model_dir}"
         raise InputError(f"{rule}. Received: {FLAGS.data_dir}, which has another")
     if FLAGS.output is not None:
         check_output(FLAGS.output)
+    parsing = description.task == "parsing"
+    for name in OF_BLEU:
+        if parsing and FLAGS[name].present:
+            rule = f"--{name} is for translations, and --model_dir has a parser"
+            raise InputError(f"{rule}. Received: {FLAGS[name].value}")
 
     from keras_transformer.decoding.translator import restore_translator
+    from keras_transformer.evaluation.paper_bleu import paper_bleu
+    from keras_transformer.evaluation.parsing import parsing_scores
     from keras_transformer.evaluation.perplexity import perplexity
+    from keras_transformer.evaluation.results import write_results
     from keras_transformer.evaluation.translation import translation_scores
+    from keras_transformer.parsing.linearisation import Linearisation
+    from keras_transformer.parsing.parser import Parser
+    from pipelines.parsing import gold_trees
     from pipelines.subwords import Subwords
     from pipelines.translation import evaluation_batches, split_text
 
@@ -52,20 +73,37 @@ def main():
         FLAGS.alpha,
         FLAGS.batch_tokens,
     )
-    translations = [best[0].text for best in translator.translate(sources, progress=True)]
+    if parsing:
+        gold = gold_trees(FLAGS.data_dir, FLAGS.split)[: FLAGS.limit]
+        translator = Parser(translator, Linearisation(**description.task_options))
+    found = [best[0] for best in translator.translate(sources, progress=True)]
+    translations = [best.text for best in found]
     if FLAGS.output is not None:
         write_lines(FLAGS.output, translations)
-    return {
-        **translation_scores(translations, references, FLAGS.tokenize, FLAGS.lowercase),
+    if parsing:
+        scores = {**parsing_scores([best.tree for best in found], gold), **translator.counts()}
+    else:
+        scores = {
+            **translation_scores(translations, references, FLAGS.tokenize, FLAGS.lowercase),
+            **paper_bleu(translations, references, metadata.languages[1] or "de"),
+        }
+    results = {
+        **scores,
         **perplexity(translator.model, batches, progress=True),
         "split": FLAGS.split,
         "sentences": len(sources),
         "truncated": translator.truncated,
-        "beam_size": FLAGS.beam_size,
-        "alpha": FLAGS.alpha,
+        "beam_size": translator.config.beam_size,
+        "alpha": translator.config.alpha,
         **facts,
+        "data_dir": FLAGS.data_dir,
+        "dataset": metadata.settings["--dataset"],
+        "languages": metadata.languages,
         "seconds": round(time.monotonic() - start, 3),
     }
+    if FLAGS.limit is None:
+        write_results(FLAGS.model_dir, FLAGS.split, results)
+    return results
 
 
 if __name__ == "__main__":

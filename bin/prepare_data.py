@@ -5,6 +5,8 @@
     python bin/prepare_data.py --dataset=tfds:wmt14_translate/de-en --source_language=en \\
         --target_language=de --data_dir=data/wmt14
     python bin/prepare_data.py --dataset=grammar --vocab_size=2000 --data_dir=data/grammar
+    python bin/prepare_data.py --dataset=treebank --train_trees=02-21.mrg --vocab_size=16000 \\
+        --data_dir=data/wsj
 
 Run again with the same flags and input, it finds its work done.
 """
@@ -16,15 +18,20 @@ from typing import Any
 from absl import flags
 
 from keras_transformer.errors import InputError
+from keras_transformer.parsing.linearisation import WORDS, Linearisation
+from keras_transformer.parsing.trees import UNARIES
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource, GrammarSource, Source, TfdsSource
+from pipelines.treebank import TreebankSource
 
 SPLITS = ("train", "validation", "test")
 FILE_FLAGS = [f"{split}_{side}" for split in SPLITS for side in ("source", "target")]
 TFDS_FLAGS = ["source_language", "target_language", "tfds_data_dir"]
 GRAMMAR_FLAGS = ["grammar_pairs"]
+TREE_FILE_FLAGS = [f"{split}_trees" for split in SPLITS]
+TREE_FLAGS = [*TREE_FILE_FLAGS, "tree_words", "tree_unaries"]
 
-flags.DEFINE_string("dataset", None, "files, grammar or tfds:NAME.", required=True)
+flags.DEFINE_string("dataset", None, "files, grammar, treebank or tfds:NAME.", required=True)
 flags.DEFINE_string("data_dir", None, "Folder to make a data set of.", required=True)
 for _flag in FILE_FLAGS:
     flags.DEFINE_list(_flag, None, "dataset=files: text files, plain or .gz, comma-separated.")
@@ -32,6 +39,10 @@ flags.DEFINE_string("source_language", None, "dataset=tfds:NAME: translate from,
 flags.DEFINE_string("target_language", None, "dataset=tfds:NAME: translate to, e.g. de.")
 flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: where TFDS keeps its data sets.")
 flags.DEFINE_integer("grammar_pairs", 100_000, "dataset=grammar: training pairs to make.")
+for _flag in TREE_FILE_FLAGS:
+    flags.DEFINE_list(_flag, None, "dataset=treebank: Penn Treebank brackets, comma-separated.")
+flags.DEFINE_enum("tree_words", "xx", WORDS, "dataset=treebank: words in targets: XX, tags, kept.")
+flags.DEFINE_enum("tree_unaries", "keep", UNARIES, "dataset=treebank: (S (VP as it is or (S+VP.")
 flags.DEFINE_enum("tokenizer", "bpe", ["bpe", "wordpiece"], "Kind of the shared vocabulary.")
 flags.DEFINE_integer("vocab_size", 37000, "Ids of the shared vocabulary, special ones included.")
 flags.DEFINE_integer("max_length", 256, "Longest side of a pair in ids, EOS included.")
@@ -51,17 +62,21 @@ def main() -> dict[str, Any]:
 
 def _source() -> Source:
     if FLAGS.dataset == "files":
-        _reject(TFDS_FLAGS + GRAMMAR_FLAGS)
+        _reject(TFDS_FLAGS + GRAMMAR_FLAGS + TREE_FLAGS)
         return FileSource(_files())
     if FLAGS.dataset == "grammar":
-        _reject(FILE_FLAGS + TFDS_FLAGS)
+        _reject(FILE_FLAGS + TFDS_FLAGS + TREE_FLAGS)
         return GrammarSource(FLAGS.grammar_pairs, FLAGS.seed)
+    if FLAGS.dataset == "treebank":
+        _reject(FILE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS)
+        return _treebank()
     if FLAGS.dataset.startswith("tfds:"):
-        _reject(FILE_FLAGS + GRAMMAR_FLAGS)
+        _reject(FILE_FLAGS + GRAMMAR_FLAGS + TREE_FLAGS)
         _require(TFDS_FLAGS[:2])
         name = FLAGS.dataset.removeprefix("tfds:")
         return TfdsSource(name, FLAGS.source_language, FLAGS.target_language, FLAGS.tfds_data_dir)
-    raise InputError(f"--dataset must be files, grammar or tfds:NAME. Received: {FLAGS.dataset}")
+    rule = "--dataset must be files, grammar, treebank or tfds:NAME"
+    raise InputError(f"{rule}. Received: {FLAGS.dataset}")
 
 
 def _files() -> dict[str, tuple[list[str], list[str]]]:
@@ -76,6 +91,18 @@ def _files() -> dict[str, tuple[list[str], list[str]]]:
     return {
         split: (FLAGS[f"{split}_source"].value, FLAGS[f"{split}_target"].value) for split in given
     }
+
+
+def _treebank() -> TreebankSource:
+    _require(["train_trees"])
+    if FLAGS.tokenizer != "bpe":
+        rule = "--tokenizer must be bpe with --dataset=treebank, which keeps brackets whole"
+        raise InputError(f"{rule}. Received: {FLAGS.tokenizer}")
+    files = {split: FLAGS[f"{split}_trees"].value for split in SPLITS}
+    linearisation = Linearisation(FLAGS.tree_words, FLAGS.tree_unaries)
+    return TreebankSource(
+        {split: paths for split, paths in files.items() if paths is not None}, linearisation
+    )
 
 
 def _require(names: list[str]) -> None:

@@ -1,5 +1,8 @@
 """Translates a file or a stream, line by line, with a trained model or an exported one.
 
+A parsing model (bin/prepare_data.py --dataset=treebank) gives trees, each in brackets on one line,
+for sentences whose words have spaces between them.
+
 The result is one JSON line on stdout, or on stderr where the translations go to stdout. What the
 columns of the output are stands in keras_transformer/decoding/lines.py.
 """
@@ -19,11 +22,15 @@ flags.DEFINE_string("output", "-", "Where the translations go, a line each; - is
 flags.DEFINE_integer("n_best", 1, "Translations of a line; more than 1 are numbered by its line.")
 flags.DEFINE_bool("scores", False, "Write the score before each translation, and a tab.")
 flags.DEFINE_string("checkpoint", "latest", "latest, best, average:K, or a checkpoint's path.")
-flags.DEFINE_integer("beam_size", 4, "Beams; 1 is greedy search.", lower_bound=1)
-flags.DEFINE_float("alpha", 0.6, "Length penalty; 0 is none.", lower_bound=0)
+flags.DEFINE_integer(
+    "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
+)
+flags.DEFINE_float(
+    "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
+)
 flags.DEFINE_integer("batch_tokens", 4096, "Padded source tokens at once.", lower_bound=1)
 
-FIXED_IN_EXPORT = ("checkpoint", "beam_size", "alpha")
+FIXED_IN_EXPORT = ("checkpoint", "beam_size", "alpha", "batch_tokens")
 
 
 def main():
@@ -41,6 +48,8 @@ def main():
     config = LinesConfig(FLAGS.input, FLAGS.output, FLAGS.n_best, FLAGS.scores)
     translator, facts = make_translator()
     result = {**translate_lines(translator, config), **facts}
+    if hasattr(translator, "counts"):  # a parser's
+        result |= translator.counts()
     if FLAGS.output != "-":
         return result
     print(json.dumps(result, ensure_ascii=False), file=sys.stderr)
@@ -52,22 +61,26 @@ def make_translator():
     if FLAGS.saved_model:
         from keras_transformer.export.saved_model import ExportedTranslator
 
-        exported = ExportedTranslator(FLAGS.saved_model, FLAGS.batch_tokens)
+        exported = ExportedTranslator(FLAGS.saved_model)
         check_n_best(exported.card["beam_size"])
         return exported, {
             "saved_model": FLAGS.saved_model,
             "checkpoint": exported.card["checkpoint"],
         }
 
+    from keras_transformer.decoding.tasks import task_decoding
+    from keras_transformer.parsing.linearisation import Linearisation
+    from keras_transformer.parsing.parser import Parser
     from keras_transformer.training.model_directory import read_description
 
-    check_n_best(FLAGS.beam_size)
-    read_description(FLAGS.model_dir)  # tells a wrong directory before TensorFlow is there
+    # Tells a wrong directory before TensorFlow is there.
+    description = read_description(FLAGS.model_dir)
+    check_n_best(FLAGS.beam_size or task_decoding(description.task).beam_size)
 
     from keras_transformer.decoding.translator import restore_translator
     from pipelines.subwords import Subwords
 
-    return restore_translator(
+    translator, facts = restore_translator(
         FLAGS.model_dir,
         Subwords.load(FLAGS.model_dir),
         FLAGS.checkpoint,
@@ -75,6 +88,9 @@ def make_translator():
         FLAGS.alpha,
         FLAGS.batch_tokens,
     )
+    if description.task == "parsing":
+        translator = Parser(translator, Linearisation(**description.task_options))
+    return translator, facts
 
 
 def check_n_best(beam_size):

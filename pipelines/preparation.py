@@ -129,12 +129,15 @@ def _write(
     counts = source.counts()
     logging.info("learning %s on %d pairs", config.tokenizer, counts["train"])
     text = itertools.chain.from_iterable(_watched(source, "train", counts, "reading"))
-    vocabulary = learn_subwords(text, config.tokenizer, config.vocab_size, data_dir, config.seed)
+    vocabulary = learn_subwords(
+        text, config.tokenizer, config.vocab_size, data_dir, config.seed, source.symbols()
+    )
     splits = {
         split: _write_split(source, data_dir, split, counts, vocabulary, config) for split in counts
     }
     metadata = Metadata(
-        task="translation",
+        task=source.task,
+        task_options=source.task_options(),
         tokenizer=vocabulary.kind,
         vocabulary=vocabulary.file.name,
         vocab_size=vocabulary.vocab_size,
@@ -165,6 +168,7 @@ def _write_split(
     pairs = _watched(source, split, counts, "encoding")
     if split != "train":
         pairs = records.keep_text(data_dir, split, pairs)
+        source.keep(data_dir, split)
     dropped = Counter(blank=0, too_long=0)
     encoded = _encoded(pairs, vocabulary, config.max_length, dropped)
     info = records.write_split(data_dir, split, encoded, counts[split], config.seed)

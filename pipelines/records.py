@@ -31,7 +31,7 @@ _READ_BATCH = 4096
 _HISTOGRAM_STEP = 8
 _OWN_FILES = re.compile(
     r"metadata\.json\.tmp|vocabulary\.(model|txt)"
-    r"|\w+-\d{5}-of-\d{5}\.tfrecord(\.part)?|\w+\.(source|target)\.txt"
+    r"|\w+-\d{5}-of-\d{5}\.tfrecord(\.part)?|\w+\.(source|target|trees)\.txt"
 )
 
 EncodedPair = tuple[list[int], list[int]]
@@ -59,7 +59,7 @@ class SplitInfo:
 class Metadata:
     """metadata.json: all that training and evaluation need to know of a data directory."""
 
-    task: str  # "translation"
+    task: str  # "translation" or "parsing"
     tokenizer: str  # "bpe" or "wordpiece"
     vocabulary: str  # file name
     vocab_size: int
@@ -68,6 +68,7 @@ class Metadata:
     languages: list[str]  # source, target; "" where unknown
     settings: dict[str, Any]  # what the data were made from, to tell whether a rerun is one
     splits: dict[str, SplitInfo]
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # parsing's alone
     format_version: int = FORMAT_VERSION
 
 
@@ -227,7 +228,7 @@ class _Statistics:
 
 
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:
-    """Path of a split's verbatim text; side is "source" or "target"."""
+    """Path of a split's verbatim text; side is "source", "target", or parsing's gold "trees"."""
     return Path(data_dir) / f"{split}.{side}.txt"
 
 

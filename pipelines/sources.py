@@ -30,13 +30,15 @@ Pair = tuple[str, str]
 
 
 class Source(Protocol):
-    """What preparation needs of a source.
+    """What preparation needs of a source; what has a default here is translation's.
 
     Attributes:
         languages: names of the source and target side.
+        task: what a model learns from the pairs.
     """
 
     languages: Pair
+    task: str = "translation"
 
     def settings(self) -> dict[str, Any]:
         """Flag or property -> JSON value; equal settings mean equal pairs."""
@@ -47,8 +49,19 @@ class Source(Protocol):
     def pairs(self, split: str) -> Iterator[Pair]:
         """The pairs of one split, in order."""
 
+    def symbols(self) -> list[str]:
+        """Words of the pairs that get an id each, whatever vocabulary is learned; after counts."""
+        return []
 
-class FileSource:
+    def task_options(self) -> dict[str, Any]:
+        """What a user of the trained model must know of the task."""
+        return {}
+
+    def keep(self, data_dir: Path, split: str) -> None:
+        """Writes down what scoring a split needs beside its pairs."""
+
+
+class FileSource(Source):
     """Sentence pairs of local files, plain or .gz, one sentence a line.
 
     Args:
@@ -62,7 +75,7 @@ class FileSource:
         self._files = files
         for split, sides in files.items():
             for side, paths in zip(("source", "target"), sides, strict=True):
-                _check_files(_flag(split, side), paths)
+                check_files(_flag(split, side), paths)
             if len(sides[0]) != len(sides[1]):
                 raise InputError(
                     f"{_flag(split, 'source')} and {_flag(split, 'target')} must name as many "
@@ -72,7 +85,7 @@ class FileSource:
 
     def settings(self) -> dict[str, Any]:
         contents = {
-            _flag(split, side): ["sha256:" + _sha256(path)[:16] for path in paths]
+            _flag(split, side): ["sha256:" + sha256(path)[:16] for path in paths]
             for split, sides in self._files.items()
             for side, paths in zip(("source", "target"), sides, strict=True)
         }
@@ -110,7 +123,7 @@ class FileSource:
             )
 
 
-class TfdsSource:
+class TfdsSource(Source):
     """Sentence pairs of any TFDS data set with a Translation feature.
 
     Args:
@@ -158,7 +171,7 @@ class TfdsSource:
                 yield _one_line(source), _one_line(target)
 
 
-class GrammarSource:
+class GrammarSource(Source):
     """English-German pairs of the embedded grammar.
 
     Args:
@@ -304,7 +317,7 @@ def _open(path: str, flag: str):
     return open(path, "rb")
 
 
-def _check_files(flag: str, paths: list[str]) -> None:
+def check_files(flag: str, paths: list[str]) -> None:
     if not paths:
         raise InputError(f"{flag} must name at least one file. Received: none")
     for path in paths:
@@ -327,7 +340,7 @@ def _language(paths: list[str]) -> str:
     return Path(paths[0].removesuffix(".gz")).suffix.removeprefix(".")
 
 
-def _sha256(path: str) -> str:
+def sha256(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -35,7 +35,7 @@ _BATCH = 2048
 # The longest word or sentence there may be.
 MAX_SENTENCE_BYTES = 1 << 20
 
-_SPACE = "▁"
+SPACE = "▁"
 JOINER = "##"
 SPECIAL_WORDPIECES = ("[PAD]", "[BOS]", "[EOS]", "[UNK]")
 _LETTER = r"[\p{L}\p{N}\p{M}]"
@@ -98,6 +98,10 @@ class Subwords(tf.Module):
         text = self._codec.decode(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 
+    def pieces_tensor(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [B, T] to string [B, T], each id as it stands in the vocabulary."""
+        return self._codec.pieces(ids)
+
     def encode(self, sentences: list[str]) -> list[list[int]]:
         """Maps sentences to lists of ids; no special ids are added."""
         batches = (self.encode_tensor(tf.constant(batch)) for batch in batched(sentences))
@@ -139,6 +143,9 @@ class _Bpe(tf.Module):
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
         return self._tokenizer.detokenize(ids)
 
+    def pieces(self, ids: tf.Tensor) -> tf.Tensor:
+        return self._tokenizer.id_to_string(ids)
+
 
 class _WordPiece(tf.Module):
     """Greedy longest-match WordPiece inside the graph, over words that can be put together again.
@@ -166,6 +173,7 @@ class _WordPiece(tf.Module):
             unknown_token=SPECIAL_WORDPIECES[UNK_ID],
             split_unknown_characters=True,
         )
+        self._pieces = tf.constant(pieces)
         self._spellings = tf.constant(_spellings(pieces))
 
     def encode(self, sentences: tf.Tensor) -> tf.RaggedTensor:
@@ -176,7 +184,10 @@ class _WordPiece(tf.Module):
         text = tf.strings.reduce_join(tf.gather(self._spellings, ids), axis=1)
         text = tf.strings.regex_replace(text, "\r\n", " ")
         text = tf.strings.regex_replace(text, "[\r\n]", "")
-        return tf.strings.regex_replace(text, _SPACE, " ")
+        return tf.strings.regex_replace(text, SPACE, " ")
+
+    def pieces(self, ids: tf.Tensor) -> tf.Tensor:
+        return tf.gather(self._pieces, ids)
 
 
 def split_words(sentences: tf.Tensor) -> tf.RaggedTensor:
@@ -185,7 +196,7 @@ def split_words(sentences: tf.Tensor) -> tf.RaggedTensor:
     text = tf.strings.regex_replace(text, f"({_UNSPACED})", "\n\\1\n")
     for _ in range(2):  # twice: matches of one pass cannot overlap, as those in "a b c" would
         text = tf.strings.regex_replace(text, f"({_LETTER}) ({_LETTER})", "\\1\n\\2")
-    text = tf.strings.regex_replace(text, " ", _SPACE)
+    text = tf.strings.regex_replace(text, " ", SPACE)
     return tf_text.regex_split(text, rf"\n|{_OTHER_WORD}", _OTHER_WORD)
 
 

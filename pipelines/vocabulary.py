@@ -6,7 +6,7 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -16,6 +16,7 @@ from keras_transformer.errors import InputError
 from pipelines.subwords import (
     JOINER,
     MAX_SENTENCE_BYTES,
+    SPACE,
     SPECIAL_WORDPIECES,
     VOCABULARY_FILES,
     Subwords,
@@ -34,7 +35,12 @@ _TRIMMED_SHARE = 0.05
 
 
 def learn_subwords(
-    sentences: Iterable[str], kind: str, vocab_size: int, directory: str | os.PathLike, seed: int
+    sentences: Iterable[str],
+    kind: str,
+    vocab_size: int,
+    directory: str | os.PathLike,
+    seed: int,
+    symbols: Sequence[str] = (),
 ) -> Subwords:
     """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
 
@@ -44,16 +50,22 @@ def learn_subwords(
         vocab_size: number of ids, the four special ones included.
         directory: an existing folder.
         seed: decides the sample; learning itself is deterministic.
+        symbols: words that become an id each and are never cut ("bpe" only). A longer word that
+            begins with one begins with its id.
 
     Raises:
         InputError: if the text gives no vocabulary of that size.
     """
-    learn = {"bpe": _learn_bpe, "wordpiece": _learn_wordpiece}[kind]
+    if symbols and kind != "bpe":
+        raise InputError(f"--tokenizer must be bpe for this data set. Received: {kind}")
     sample = _sample((text for text in sentences if text.strip()), _MAX_SENTENCES, seed)
     if not sample:
         raise InputError("the training text must hold at least one sentence. Received: none")
     file = Path(directory) / VOCABULARY_FILES[kind]
-    file.write_bytes(learn(sample, vocab_size))
+    if kind == "bpe":
+        file.write_bytes(_learn_bpe(sample, vocab_size, symbols))
+    else:
+        file.write_bytes(_learn_wordpiece(sample, vocab_size))
     return Subwords(file)
 
 
@@ -69,7 +81,7 @@ def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
     return sample
 
 
-def _learn_bpe(sentences: list[str], vocab_size: int) -> bytes:
+def _learn_bpe(sentences: list[str], vocab_size: int, symbols: Sequence[str] = ()) -> bytes:
     """Returns a SentencePiece model: no normalisation, and bytes for what it has no piece for."""
     import sentencepiece  # only learning needs it: encoding and decoding are TensorFlow ops
 
@@ -88,6 +100,7 @@ def _learn_bpe(sentences: list[str], vocab_size: int) -> bytes:
             bos_id=BOS_ID,
             eos_id=EOS_ID,
             unk_id=UNK_ID,
+            user_defined_symbols=[SPACE + symbol for symbol in symbols],
             max_sentence_length=MAX_SENTENCE_BYTES,
             num_threads=os.cpu_count(),
             minloglevel=2,

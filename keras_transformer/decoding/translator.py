@@ -12,6 +12,7 @@ from absl import logging
 from tqdm import tqdm
 
 from keras_transformer.config import PAD_ID
+from keras_transformer.decoding.candidates import SamplingConfig
 from keras_transformer.decoding.inference import (
     DecodingConfig,
     Tokenizer,
@@ -22,7 +23,9 @@ from keras_transformer.decoding.inference import (
     target_log_probs,
     translate_ids,
 )
+from keras_transformer.decoding.tasks import task_decoding
 from keras_transformer.errors import InputError
+from keras_transformer.model.transformer import inference_model
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 
@@ -74,14 +77,22 @@ class Translator:
             return translate_ids(model, tokenizer, source, config)
 
         @tf.function(input_signature=[ids, ids], autograph=False)
+        def continue_batch(source, prefix):
+            return translate_ids(model, tokenizer, source, config, prefix)
+
+        @tf.function(input_signature=[ids, ids], autograph=False)
         def score_batch(source, target):
             return target_log_probs(model, source, target)
 
         self._translate_batch = translate_batch
+        self._continue_batch = continue_batch
         self._score_batch = score_batch
 
     def translate(
-        self, sentences: Sequence[str], progress: bool = False
+        self,
+        sentences: Sequence[str],
+        progress: bool = False,
+        target_prefixes: Sequence[str] | None = None,
     ) -> list[list[Translation]]:
         """Returns the translations of each sentence, best first, in the order of the sentences.
 
@@ -90,16 +101,25 @@ class Translator:
         Args:
             sentences: texts of any length, empty ones included.
             progress: whether to draw a bar on stderr.
+            target_prefixes: what the translations of each sentence are to begin with, "" for
+                anything. The subwords of a prefix are kept as they are: it should end with a word.
 
         Raises:
-            InputError: if the model's weights are not finite.
+            InputError: if the model's weights are not finite; if there are not as many prefixes as
+                sentences, or one leaves no room for a translation's EOS.
         """
+        prefixes = self._encode_prefixes(sentences, target_prefixes)
         sources = self._encode(sentences, source_limit(self.model, self.config), "source")
         answers: list[list[Translation]] = [[] for _ in sentences]
         lengths = [len(source) for source in sources]
         with tqdm(total=len(sentences), unit="sentence", disable=not progress) as bar:
             for batch in length_batches(lengths, self.config.batch_tokens):
-                texts, scores = self._translate_batch(padded([sources[i] for i in batch]))
+                source = padded([sources[i] for i in batch])
+                if prefixes is None:
+                    texts, scores = self._translate_batch(source)
+                else:
+                    prefix = padded([prefixes[i] or [PAD_ID] for i in batch])
+                    texts, scores = self._continue_batch(source, prefix)
                 for i, row, row_scores in zip(batch, texts.numpy(), scores.numpy(), strict=True):
                     answers[i] = translations(row, row_scores)
                 bar.update(len(batch))
@@ -130,6 +150,26 @@ class Translator:
                 bar.update(len(batch))
         return results
 
+    def _encode_prefixes(
+        self, sentences: Sequence[str], prefixes: Sequence[str] | None
+    ) -> list[list[int]] | None:
+        """Encodes what translations begin with, without EOS."""
+        if prefixes is None:
+            return None
+        if len(prefixes) != len(sentences):
+            rule = "there must be a target prefix for every sentence"
+            raise InputError(f"{rule}. Received: {len(prefixes)} for {len(sentences)}")
+        if not prefixes:
+            return []
+        ids = self.tokenizer.encode_tensor(tf.constant([utf8(text) for text in prefixes])).to_list()
+        # An empty sentence may become so long; a longer one longer.
+        limit = min(self.config.extra_length, output_limit(self.model, self.config) - 1)
+        for number, prefix in enumerate(ids, start=1):
+            if len(prefix) > limit:
+                rule = f"target prefix {number} must have at most {limit} subwords"
+                raise InputError(f"{rule}. Received: {len(prefix)}")
+        return ids
+
     def _encode(self, sentences: Sequence[str], limit: int, side: str) -> list[list[int]]:
         """Encodes sentences, and warns of those that had to be cut."""
         ids, total_cut = [], 0
@@ -151,9 +191,11 @@ def restore_translator(
     model_dir: str | Path,
     tokenizer: Tokenizer,
     checkpoint: str,
-    beam_size: int,
-    alpha: float,
+    beam_size: int | None,
+    alpha: float | None,
     batch_tokens: int = DecodingConfig.batch_tokens,
+    n_best: int | None = None,
+    sampling: SamplingConfig | None = None,
 ) -> tuple[Translator, dict[str, Any]]:
     """Makes the translator of a model directory; sources are cut where training's were.
 
@@ -161,7 +203,8 @@ def restore_translator(
         model_dir: as bin/train.py made it.
         tokenizer: the vocabulary in that directory.
         checkpoint: as of training.checkpoints.restore_model.
-        beam_size, alpha, batch_tokens: as of DecodingConfig.
+        beam_size, alpha: as of DecodingConfig; None for what the model's task has.
+        batch_tokens, n_best, sampling: as of DecodingConfig.
 
     Returns:
         The translator, and what the checkpoint is: {"checkpoint", "step", ...}.
@@ -174,11 +217,18 @@ def restore_translator(
         path = Path(model_dir) / description.vocabulary
         rule = f"{path} must be the vocabulary that the model was trained with"
         raise InputError(f"{rule}. Received: fingerprint {tokenizer.fingerprint}")
+    task = task_decoding(description.task)
     config = DecodingConfig(
-        beam_size, alpha, max_source_length=description.max_length, batch_tokens=batch_tokens
+        task.beam_size if beam_size is None else beam_size,
+        task.alpha if alpha is None else alpha,
+        task.extra_length,
+        max_source_length=max(description.max_length, task.max_source_length),
+        batch_tokens=batch_tokens,
+        n_best=n_best,
+        sampling=sampling,
     )
     model, facts = restore_model(model_dir, checkpoint)
-    return Translator(model, tokenizer, config), facts
+    return Translator(inference_model(model), tokenizer, config), facts
 
 
 def utf8(text: str) -> bytes:

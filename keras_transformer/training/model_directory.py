@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
@@ -28,6 +29,8 @@ class ModelDescription:
     vocabulary: str  # file name in the directory
     vocabulary_fingerprint: str  # sha256 of that file
     max_length: int  # longest sentence in training, in ids with EOS
+    task: str = "translation"  # or "parsing"
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # parsing's alone
 
     def differences(self, other: "ModelDescription") -> list[str]:
         """Lists what differs, as "name: this value, not that value"."""

@@ -54,7 +54,21 @@ def test_files_to_a_data_set_and_again(run_program, text, tmp_path):
             ["--dataset=tfds:x", "--target_language=de"],
             "--source_language must be given with --dataset=tfds:x",
         ),
-        (["--dataset=wmt"], "--dataset must be files, grammar or tfds:NAME. Received: wmt"),
+        (["--dataset=wmt"], "--dataset must be files, grammar, treebank or tfds:NAME. Received: w"),
+        (["--dataset=treebank"], "--train_trees must be given with --dataset=treebank"),
+        (
+            ["--dataset=treebank", "--train_trees=none.mrg"],
+            "--train_trees must be a readable file. Received: none.mrg",
+        ),
+        (
+            ["--dataset=treebank", "--train_trees=a", "--tokenizer=wordpiece"],
+            "--tokenizer must be bpe with --dataset=treebank",
+        ),
+        (
+            ["--dataset=treebank", "--train_trees=a", "--tree_words=pos"],
+            "flag --tree_words=pos: value should be one of <xx|tags|keep>",
+        ),
+        (["--dataset=files", "--tree_words=tags"], "--tree_words must not be given with"),
         (["--dataset=files", "--tokenizer=words"], "--tokenizer"),
         (["--dataset=files", "--max_length=1"], "--max_length must be at least 2"),
         (["--dataset=files", "--vocab_size=ten"], "--vocab_size"),

@@ -70,7 +70,6 @@ def test_invalid_line_of_a_stream(run_program, untrained):
         (["--saved_model=b", "--alpha=1"], "--alpha is fixed in an export"),
         (["--model_dir=absent"], "--model_dir must be a directory that bin/train.py made"),
         (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
-        (["--model_dir=a", "--n_best=5"], "--n_best must not exceed the 4 beams. Received: 5"),
         (["--model_dir=a", "--input=absent"], "--input must be a file that can be read"),
         (["--model_dir=a", "--output=absent/out"], "--output must be a file in a directory"),
     ],
@@ -80,3 +79,10 @@ def test_bad_flags(run_program, tmp_path, arguments, message):
     assert done.code == 1
     assert message in done.errors.splitlines()[-1]
     assert done.output == ""
+
+
+def test_no_more_translations_than_beams(run_program, untrained):
+    done = run_program("translate", f"--model_dir={untrained}", "--n_best=5")
+    assert done.code == 1 and done.output == ""
+    last = done.errors.splitlines()[-1]
+    assert last == "error: --n_best must not exceed the 4 beams. Received: 5"

@@ -1,0 +1,311 @@
+"""What simple parsers reach on a treebank: the ground under the Transformer's F1 (Table 4).
+
+    python benchmarks/parsing_baselines.py --train_trees=train.ptb.gz --test_trees=test.ptb.gz
+
+right_branching: each word begins a constituent that goes on to the sentence's end. The root has
+the most frequent label of roots, the others that of all constituents that end with a sentence; a
+last full stop hangs on the root.
+
+pcfg: the best tree by CKY under a probabilistic grammar read off the training trees, unsmoothed.
+Unary chains are one label, labels know their parent's (v = 2), and long rules are cut in two from
+the left, remembering two sisters (h = 2). A word has the tags it had in training, a rare one also
+those of other rare words of its form; or the gold tags are given. A span keeps the symbols within
+BEAM of its best. Sentences of more than --max_length words, and those that the grammar has no tree
+for, come out right-branching; the result counts them.
+
+Both are scored with gold tags, which tell punctuation from words. Prints the scores on stderr and
+one JSON line on stdout.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from keras_transformer.parsing.parseval import DELETED, brackets_of, score_trees, with_gold_tags
+from keras_transformer.parsing.trees import (
+    JOINT,
+    Tree,
+    clean,
+    collapse_unaries,
+    read_trees,
+)
+
+BEAM = 10.0  # natural logarithm of probability, that of the symbol itself included
+RARE = 1  # words seen no more often than this tell what tags unknown words have
+KNOWN = 1.0  # how often a word must be seen to weigh as much as its ending
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train_trees", required=True, help="Penn Treebank brackets")
+    parser.add_argument("--test_trees", required=True, help="Penn Treebank brackets")
+    parser.add_argument("--max_length", type=int, default=100, help="words that the PCFG parses")
+    parser.add_argument("--tags", choices=("words", "gold"), default="words")
+    parser.add_argument("--sentences", type=int, help="only so many of the test trees")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    begun = time.time()
+    train = [clean(tree) for tree in read_trees(arguments.train_trees)]
+    gold = [clean(tree) for tree in islice(read_trees(arguments.test_trees), arguments.sentences)]
+    branching = RightBranching(train)
+    simple = [branching.parse(tree.leaves()) for tree in gold]
+    result = {"right_branching": scores("right_branching", gold, simple)}
+
+    parsed = parse_all(Pcfg(train, arguments.tags == "gold"), gold, arguments)
+    rest = {"too_long": sum(len(tree.words()) > arguments.max_length for tree in gold)}
+    rest["without_tree"] = parsed.count(None) - rest["too_long"]
+    pairs = [(tree, other) for tree, other in zip(parsed, gold, strict=True) if tree]
+    tags = [
+        a == b for tree, other in pairs for a, b in zip(tree.leaves(), other.leaves(), strict=True)
+    ]
+    rest["tagging_accuracy"] = round(100 * sum(tags) / max(1, len(tags)), 2)
+    parsed = [tree or other for tree, other in zip(parsed, simple, strict=True)]
+    result["pcfg"] = {**scores("pcfg", gold, parsed), **rest, "tags": arguments.tags}
+    print(json.dumps({**result, "seconds": round(time.time() - begun, 1)}))
+
+
+def scores(name, gold, predicted):
+    """Labelled bracket scores, of all sentences and of those up to 40 words."""
+    tagged = [with_gold_tags(*pair) for pair in zip(predicted, gold, strict=True)]
+    found = score_trees(gold, tagged)
+    print(f"\n{name}\n{found.table()}", file=sys.stderr)
+    numbers = found.to_dict()
+    keys = ("f1", "precision", "recall", "complete_match", "sentences")
+    return {
+        part: {key: values[key] for key in keys}
+        for part, values in (("all", numbers), ("up_to_40_words", numbers["up_to_40_words"]))
+    }
+
+
+class RightBranching:
+    """A parser that knows two labels."""
+
+    def __init__(self, trees: list[Tree]):
+        roots = Counter(tree.label for tree in trees)
+        labels: Counter[str] = Counter()
+        for tree in trees:
+            found = brackets_of(tree)
+            last = [part for part in found.brackets if part.end == len(found.words)]
+            labels.update(part.label for part in last if 0 < part.start < part.end - 1)
+        self.root, self.label = ((part or roots).most_common(1)[0][0] for part in (roots, labels))
+
+    def parse(self, leaves: list[tuple[str, str]]) -> Tree:
+        words = [Tree(tag, (), word) for tag, word in leaves]
+        stop = words[-1:] if len(words) > 1 and words[-1].label in DELETED else []
+        first, *others = words[: len(words) - len(stop)]
+        below = others[-1:]
+        for word in reversed(others[:-1]):
+            below = [Tree(self.label, (word, *below))]
+        return Tree(self.root, (first, *below, *stop))
+
+
+class Lexicon:
+    """P(word | tag) up to a factor of the word's: P(tag | word) / P(tag), by Bayes' rule."""
+
+    def __init__(self, trees: list[Tree]):
+        self.words: dict[str, Counter[str]] = defaultdict(Counter)
+        self.forms: dict[str, Counter[str]] = defaultdict(Counter)
+        self.tags: Counter[str] = Counter()
+        for tree in trees:
+            for tag, word in tree.leaves():
+                self.words[word][tag] += 1
+                self.tags[tag] += 1
+        for word, tags in self.words.items():
+            if tags.total() <= RARE:
+                self.forms[form(word)].update(tags)
+                self.forms[""].update(tags)  # for words of forms that no rare word had
+
+    def log_scores(self, word: str) -> dict[str, float]:
+        """The tags that a word may have."""
+        seen, guesses = self.words.get(word, Counter()), self.forms.get(form(word), self.forms[""])
+        total, weight = self.tags.total(), KNOWN / guesses.total()
+        return {
+            tag: np.log((seen[tag] + weight * guesses[tag]) / (seen.total() + KNOWN))
+            - np.log(self.tags[tag] / total)
+            for tag in seen | guesses
+        }
+
+
+def form(word: str) -> str:
+    """What is looked at in an unknown word: capitals, digits, other characters, and the ending."""
+    kinds = {"A": str.isupper, "a": str.islower, "1": str.isdigit}
+    has = [name for name, is_kind in kinds.items() if any(map(is_kind, word))]
+    other = "-" * any(not character.isalnum() for character in word)
+    return "".join(has) + other + word[:1].isupper() * "^" + word[-3:].lower() * word[-1].isalpha()
+
+
+def binary_rules(tree: Tree) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yields (parent, left, right), or (parent, tag) over a word, of a tree of collapsed unaries.
+
+    Symbols are (tag,), (label, parent's label), and for what is left of a long rule (label, "",
+    the one or two sisters before).
+    """
+    stack = [(tree, "")]
+    while stack:
+        node, above = stack.pop()
+        if node.word is not None:
+            continue
+        own = node.label.split(JOINT)[-1]
+        stack.extend((child, own) for child in node.children)
+        parts = [(child.label, own)[: 1 + (child.word is None)] for child in node.children]
+        state = (node.label, above)
+        for index in range(len(parts) - 2):
+            sisters = (part[0] for part in parts[max(0, index - 1) : index + 1])
+            rest = (node.label, "", *sisters)
+            yield state, parts[index], rest
+            state = rest
+        yield (state, *parts[-2:])
+
+
+class Span(NamedTuple):
+    """What some words may be, in order of the symbols' numbers."""
+
+    symbols: np.ndarray
+    scores: np.ndarray  # log-probability of the best tree
+    splits: np.ndarray  # where its second part begins
+    rules: np.ndarray  # its rule; over one word, -1 for a tag and else the tag's number
+
+
+class Pcfg:
+    """A grammar with its lexicon, and CKY (rules in NumPy, spans in Python)."""
+
+    def __init__(self, trees: list[Tree], gold_tags: bool):
+        self.lexicon = None if gold_tags else Lexicon(trees)
+        trees = [collapse_unaries(tree) for tree in trees]
+        counts = Counter(rule for tree in trees for rule in binary_rules(tree))
+        parents: Counter[tuple[str, ...]] = Counter()
+        for rule, count in counts.items():
+            parents[rule[0]] += count
+            parents.update({part: count for part in rule[1:] if len(part) == 1})
+        self.names = list(parents)
+        self.numbers = {name: number for number, name in enumerate(self.names)}
+        self.prior = np.log([parents[name] / parents.total() for name in self.names])
+        roots = Counter(tree.label for tree in trees)
+        self.roots = np.full(len(self.names), -np.inf)
+        for label, count in roots.items():
+            self.roots[self.numbers[label, ""]] = np.log(count / len(trees))
+
+        def table(parts: int) -> tuple[np.ndarray, np.ndarray]:
+            """The rules with so many parts, by numbers and sorted by left part, and log P."""
+            rules = [rule for rule in counts if len(rule) == parts + 1]
+            rules.sort(key=lambda rule: self.numbers[rule[1]])
+            numbers = [[self.numbers[symbol] for symbol in rule] for rule in rules]
+            scores = [np.log(counts[rule] / parents[rule[0]]) for rule in rules]
+            return np.array(numbers, int).reshape(-1, parts + 1).T, np.array(scores)
+
+        (self.over, self.tag), self.lexical_scores = table(1)
+        (self.parent, self.left, self.right), self.scores = table(2)
+        # The rules of left part b are first[b], ..., first[b] + many[b] - 1.
+        self.first = np.searchsorted(self.left, np.arange(len(self.names)))
+        self.many = np.bincount(self.left, minlength=len(self.names))
+
+    def parse(self, leaves: list[tuple[str, str]]) -> Tree | None:
+        """The most probable tree, or None where the grammar has none within the beam."""
+        count = len(leaves)
+        chart = {(i, i + 1): self._word(*leaf) for i, leaf in enumerate(leaves)}
+        # The same scores by number of symbol, to look up right parts.
+        scores = np.full((count + 1, count + 1, len(self.names)), -np.inf, np.float32)
+        for width in range(1, count + 1):
+            for start in range(count + 1 - width):
+                place = start, start + width
+                if width > 1:
+                    chart[place] = self._span(chart, scores, *place)
+                scores[place][chart[place].symbols] = chart[place].scores
+        whole = scores[0, count] + self.roots
+        if whole.max() == -np.inf:
+            return None
+        [tree] = self._trees(chart, leaves, 0, count, int(whole.argmax()))
+        return tree
+
+    def _word(self, tag: str, word: str) -> Span:
+        tags = {tag: 0.0} if self.lexicon is None else self.lexicon.log_scores(word)
+        known = [
+            (self.numbers[tag,], score) for tag, score in tags.items() if (tag,) in self.numbers
+        ]
+        scores = np.full(len(self.names), -np.inf)
+        for number, score in known:
+            scores[number] = score
+        over = scores[self.tag] + self.lexical_scores
+        possible = np.flatnonzero(over > -np.inf)
+        numbers = np.array([number for number, _ in known], int)
+        return self._best(
+            np.concatenate([numbers, self.over[possible]]),
+            np.concatenate([scores[numbers], over[possible]]),
+            np.full(len(numbers) + len(possible), -1),
+            np.concatenate([np.full(len(numbers), -1), self.tag[possible]]),
+        )
+
+    def _span(self, chart: dict, scores: np.ndarray, start: int, end: int) -> Span:
+        """Tries every rule with a left part in the chart, at every split at once."""
+        parts = [chart[start, split] for split in range(start + 1, end)]
+        left = np.concatenate([part.symbols for part in parts])
+        left_scores = np.concatenate([part.scores for part in parts])
+        splits = np.repeat(np.arange(start + 1, end), [len(part.symbols) for part in parts])
+        many = self.many[left]
+        source = np.repeat(np.arange(len(left)), many)
+        rules = np.arange(len(source)) + np.repeat(self.first[left] - np.cumsum(many) + many, many)
+        right_scores = scores[splits[source], end, self.right[rules]]
+        found = np.flatnonzero(right_scores > -np.inf)
+        source, rules = source[found], rules[found]
+        total = left_scores[source] + right_scores[found] + self.scores[rules]
+        return self._best(self.parent[rules], total, splits[source], rules)
+
+    def _best(self, symbols, scores, splits, rules) -> Span:
+        """Keeps the best way to each symbol, and symbols within the beam."""
+        if len(symbols):
+            merit = scores + self.prior[symbols]
+            kept = np.flatnonzero(merit > merit.max() - BEAM)
+            kept = kept[np.argsort(-scores[kept], kind="stable")]
+            kept = kept[np.unique(symbols[kept], return_index=True)[1]]  # the first is the best
+            symbols, scores, splits, rules = (a[kept] for a in (symbols, scores, splits, rules))
+        return Span(symbols, scores, splits, rules)
+
+    def _trees(self, chart, leaves, start: int, end: int, symbol: int) -> list[Tree]:
+        """The tree of a label, or the children that what is left of a rule stands for."""
+        span = chart[start, end]
+        index = np.searchsorted(span.symbols, symbol)
+        rule, split, name = span.rules[index], span.splits[index], self.names[symbol]
+        if len(name) == 1:
+            return [Tree(name[0], (), leaves[start][1])]
+        if end - start == 1:
+            children = self._trees(chart, leaves, start, end, rule)
+        else:
+            children = self._trees(chart, leaves, start, split, self.left[rule])
+            children += self._trees(chart, leaves, split, end, self.right[rule])
+        for label in reversed(name[0].split(JOINT) if len(name) == 2 else []):
+            children = [Tree(label, tuple(children))]
+        return children
+
+
+def parse_all(parser: Pcfg, gold: list[Tree], arguments) -> list[Tree | None]:
+    """Parses all sentences that are not too long, in several processes."""
+    short = [tree.leaves() for tree in gold if len(tree.words()) <= arguments.max_length]
+    with multiprocessing.Pool(arguments.processes, _take, [parser]) as pool:
+        parsed = iter(list(tqdm(pool.imap(_parse, short, 16), total=len(short), unit=" sentences")))
+    return [next(parsed) if len(tree.words()) <= arguments.max_length else None for tree in gold]
+
+
+def _take(parser: Pcfg) -> None:
+    global PARSER  # of a process, to which it comes once and not with each sentence
+    PARSER = parser
+
+
+def _parse(leaves: list[tuple[str, str]]) -> Tree | None:
+    return PARSER.parse(leaves)
+
+
+if __name__ == "__main__":
+    main()

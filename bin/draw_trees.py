@@ -1,0 +1,79 @@
+"""Draws trees of a file: as text, as one SVG picture, or as an HTML page.
+
+With --gold the gold trees are drawn too, the brackets are marked that only one tree of a sentence
+has, and the result has the scores of all trees (keras_transformer/parsing/parseval.py): one JSON
+line on stdout, or on stderr where the trees go to stdout.
+"""
+
+from command import run  # isort: skip  (first: it makes the checkout importable)
+
+import json
+import sys
+from pathlib import Path
+
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("trees", None, "Trees in Penn Treebank brackets, plain or .gz.", required=True)
+flags.DEFINE_string("gold", None, "As many gold trees, in the same order.")
+flags.DEFINE_string("output", "-", "FILE.html, FILE.svg (the first tree), or - for text.")
+flags.DEFINE_integer("first", 1, "The first tree to draw, from 1.", lower_bound=1)
+flags.DEFINE_bool("clean", True, "Draw them without traces and function tags.")
+flags.DEFINE_integer("count", 20, "How many trees to draw.", lower_bound=1)
+
+
+def main():
+    from keras_transformer.errors import InputError, reason
+    from keras_transformer.parsing.parseval import score_trees
+    from keras_transformer.parsing.trees import clean, read_trees
+
+    if FLAGS.output != "-" and Path(FLAGS.output).suffix not in (".html", ".svg"):
+        raise InputError(f"--output must be FILE.html, FILE.svg or -. Received: {FLAGS.output}")
+    trees, gold, scores = list(read_trees(FLAGS.trees)), [], None
+    if FLAGS.first > len(trees):
+        rule = f"--first must not exceed the number of trees in {FLAGS.trees}, {len(trees)}"
+        raise InputError(f"{rule}. Received: {FLAGS.first}")
+    if FLAGS.gold:
+        gold = list(read_trees(FLAGS.gold))
+        try:
+            scores = score_trees(gold, trees)
+        except InputError as error:
+            raise InputError(f"--trees={FLAGS.trees} --gold={FLAGS.gold}: {error}") from None
+    drawn = slice(FLAGS.first - 1, FLAGS.first - 1 + FLAGS.count)
+    prepare = clean if FLAGS.clean else lambda tree: tree
+    trees, gold = [[prepare(tree) for tree in part[drawn]] for part in (trees, gold)]
+    result = {"output": FLAGS.output, **(scores.to_dict() if scores else {})}
+    picture = draw(trees, gold, scores)
+    if FLAGS.output == "-":
+        print(picture)
+        print(json.dumps(result), file=sys.stderr)
+        return None
+    try:
+        Path(FLAGS.output).write_text(picture, encoding="utf-8")
+    except OSError as error:
+        rule = "--output must be a file that can be written"
+        raise InputError(f"{rule}. Received: {FLAGS.output} ({reason(error)})") from None
+    return result
+
+
+def draw(trees, gold, scores):
+    from keras_transformer.parsing.drawing import svg_tree, text_tree
+    from keras_transformer.parsing.parseval import unmatched_nodes
+    from keras_transformer.parsing.tree_page import tree_page
+
+    if FLAGS.output.endswith(".html"):
+        return tree_page(trees, gold, FLAGS.first, scores)
+    marks = [unmatched_nodes(*pair) for pair in zip(gold, trees, strict=True)] if gold else []
+    if FLAGS.output.endswith(".svg"):
+        return svg_tree(trees[0], marks[0][1] if gold else ())
+    pictures = []
+    for index, tree in enumerate(trees):
+        missed, wrong = marks[index] if gold else ((), ())
+        pictures += [f"tree {FLAGS.first + index}", text_tree(tree, wrong)]
+        if gold:
+            pictures += ["gold", text_tree(gold[index], missed)]
+    return "\n".join(pictures)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,78 @@
+"""Labelled bracket F1 of a parser's trees (Table 4), for a split or for a sample in training."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from keras_transformer.decoding.tasks import TASKS
+from keras_transformer.decoding.translator import Translator
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation.sample import SHOWN, SampleTranslation
+from keras_transformer.parsing.linearisation import Linearisation
+from keras_transformer.parsing.parser import Parser
+from keras_transformer.parsing.parseval import percent, score_trees, with_gold_tags
+from keras_transformer.parsing.trees import Tree
+
+
+def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any]:
+    """Scores one tree a sentence as EVALB does.
+
+    Which words are punctuation, and do not count, is told by the gold tags: a wrong tag costs
+    tagging accuracy, and no sentence its place among the scored ones.
+
+    Returns:
+        ParsevalScores.to_dict(), with the accuracy of all tags, punctuation included, and
+        {"well_formed"}: the share of trees over exactly the gold tree's words, in percent.
+
+    Raises:
+        InputError: for no trees, or unequal numbers of them.
+    """
+    if len(trees) != len(gold):
+        received = f"{len(trees)} trees of {len(gold)} sentences"
+        raise InputError(f"F1 needs a tree for each sentence. Received: {received}")
+    tagged = list(map(with_gold_tags, trees, gold))
+    tags = [
+        ours == theirs
+        for tree, other in zip(trees, gold, strict=True)
+        for (ours, _), (theirs, _) in zip(tree.leaves(), other.leaves(), strict=False)
+    ]
+    same_words = sum(a.words() == b.words() for a, b in zip(trees, gold, strict=True))
+    return {
+        **score_trees(gold, tagged).to_dict(),
+        "tagging_accuracy": percent(sum(tags), len(tags)),
+        "well_formed": percent(same_words, len(gold)),
+    }
+
+
+class SampleParses(SampleTranslation):
+    """Greedy parses of a fixed sample, for the `translate_sample` of training.TrainingData.
+
+    Args:
+        tokenizer: the vocabulary.
+        trees: gold, of the whole split.
+        sentences: how many of them make the sample.
+        max_length: longest source in subwords.
+        linearisation: of the training data.
+    """
+
+    def __init__(self, tokenizer, trees: Sequence[Tree], sentences, max_length, linearisation):
+        texts = [" ".join(tree.words()) for tree in trees]
+        super().__init__(tokenizer, texts, trees, sentences, max_length)
+        self.linearisation: Linearisation = linearisation
+        extra_length = TASKS["parsing"].extra_length
+        self.config = dataclasses.replace(self.config, extra_length=extra_length)
+
+    def __call__(self, model: keras.Model) -> tuple[dict[str, float], str]:
+        """Returns {"f1": percent, "repaired": share in percent}, and trees in Markdown."""
+        if self.translator is None or self.translator.model is not model:
+            self.translator = Translator(model, self.tokenizer, self.config)
+        parser = Parser(self.translator, self.linearisation)
+        found = [best[0].tree for best in parser.translate(self.sources)]
+        f1 = parsing_scores(found, self.references)["f1"]
+        shown = "\n\n".join(
+            f"gold: `{gold}`  \nparsed: `{tree}`"
+            for gold, tree in list(zip(self.references, found, strict=True))[:SHOWN]
+        )
+        return {"f1": f1, "repaired": percent(parser.repaired, len(found))}, shown

@@ -1,0 +1,201 @@
+"""Constituency trees: reading Penn Treebank brackets, writing them, and cleaning as the field does.
+
+Nothing here recurses: a tree of a 400-word sentence can be deeper than Python's stack.
+"""
+
+import gzip
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from keras_transformer.errors import InputError, reason
+
+TOP = "TOP"  # the label of a root that a cleaned tree needs and its treebank does not name
+TOP_LABELS = ("", "TOP", "ROOT", "S1")  # wrappers around a sentence, in one treebank or another
+TRACE_TAG = "-NONE-"
+JOINT = "+"  # between the labels of a collapsed chain of unaries: S+VP; in no Penn label
+UNARIES = ("keep", "collapse")
+
+# Words end at ASCII white space: a no-break or thin space is a character of the word it stands in.
+_TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
+# The label before its function tags and indices; -LRB-, -RRB- and -NONE- are labels as they stand.
+_BARE_LABEL = re.compile(r"-[^-]+-|[^-=|]+")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """A constituent with its children, or a preterminal: a part-of-speech tag over a word."""
+
+    label: str  # of a constituent, or the tag of a preterminal
+    children: tuple["Tree", ...] = ()
+    word: str | None = None  # of a preterminal only
+
+    def walk(self) -> Iterator["Tree"]:
+        """Yields this node and all below it, parents before children, left before right."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def fold(self, combine: Callable[["Tree", list[T]], T]) -> T:
+        """Computes combine(node, results of its children) bottom up, and returns the root's."""
+        results: list[T] = []
+        stack = [(self, False)]
+        while stack:
+            node, visited = stack.pop()
+            if node.children and not visited:
+                stack.append((node, True))
+                stack.extend((child, False) for child in reversed(node.children))
+            else:
+                first = len(results) - len(node.children)
+                results[first:] = [combine(node, results[first:])]
+        return results[0]
+
+    def leaves(self) -> list[tuple[str, str]]:
+        """Returns (tag, word) of every word, in order."""
+        return [(node.label, node.word) for node in self.walk() if node.word is not None]
+
+    def words(self) -> list[str]:
+        """Returns the words, in order."""
+        return [word for _, word in self.leaves()]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        return self._shape() == other._shape()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._shape()))
+
+    def _shape(self) -> list[tuple[str, str | None, int]]:
+        return [(node.label, node.word, len(node.children)) for node in self.walk()]
+
+    def __str__(self) -> str:
+        """Brackets on one line; brackets in words become -LRB- and -RRB-."""
+        return self.fold(_brackets)
+
+
+def _brackets(node: Tree, children: list[str]) -> str:
+    inside = " ".join(children) if node.word is None else escape(node.word)
+    return f"({node.label} {inside})"
+
+
+def escape(word: str) -> str:
+    """Spells a word as treebanks do, so that brackets around it can be told from those in it."""
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def read_trees(path: str) -> Iterator[Tree]:
+    """Yields the trees of a file in Penn Treebank brackets, plain or .gz, as they stand there.
+
+    A tree may take several lines, and a line hold several trees. The top label may be empty.
+
+    Raises:
+        InputError: for a file that cannot be read; naming file and line, for brackets that do not
+            match, or hold neither one word nor brackets, and for a tree without words.
+    """
+    opened = gzip.open if str(path).endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8") as file:
+            yield from parse_trees(file, str(path))
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        rule = "trees must be in a readable UTF-8 file, plain or .gz"
+        raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
+
+
+def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
+    """Yields the trees of some lines of text; `name` stands for their file in errors."""
+    stack: list[_Open] = []
+    for number, line in enumerate(lines, start=1):
+        place = f"{name}:{number}"
+        for token in _TOKEN.findall(line):
+            if token == "(":
+                stack.append(_Open(place))
+            elif not stack:
+                raise InputError(f"{place}: trees must begin with '('. Received: {token!r}")
+            elif token != ")":
+                stack[-1].texts.append(token)
+            else:
+                node = stack.pop().close(top=not stack)
+                if stack:
+                    stack[-1].children.append(node)
+                else:
+                    yield node
+    if stack:
+        rule = "a tree's brackets must all be closed"
+        raise InputError(f"{stack[0].place}: {rule}. Received: {len(stack)} open at the file's end")
+
+
+class _Open:
+    """A bracket that is not closed yet."""
+
+    def __init__(self, place: str):
+        self.place = place
+        self.texts: list[str] = []  # label, word
+        self.children: list[Tree] = []
+
+    def close(self, top: bool) -> Tree:
+        """Returns the node; `top` says whether it is a whole tree."""
+        label, *words = self.texts or [""]
+        if len(words) + bool(self.children) != 1 or not (label or top):
+            received = " ".join([f"({label}", *words, "(...)" * bool(self.children)]).strip() + ")"
+            rule = "a bracket must hold a label and either one word or brackets"
+            raise InputError(f"{self.place}: {rule}. Received: {received!r}")
+        node = Tree(label, tuple(self.children), words[0] if words else None)
+        if top and all(tag == TRACE_TAG for tag, _ in node.leaves()):
+            raise InputError(f"{self.place}: a tree must hold a word. Received: {str(node)[:60]!r}")
+        return node
+
+
+def clean(tree: Tree) -> Tree:
+    """Returns a tree as parsers are trained and scored on.
+
+    Traces go, and constituents that hold nothing else. Labels lose function tags and indices
+    (NP-SBJ-1 is NP, ADVP|PRT is ADVP). A constituent whose only child has its label is one with it.
+    A wrapper around one constituent (an empty label, TOP, ROOT, S1) goes; around anything else it
+    is called TOP, so that the root is always a constituent.
+
+    Raises:
+        InputError: for a tree without words.
+    """
+    cleaned = tree.fold(_clean_node)
+    if cleaned is None:
+        raise InputError(f"a tree must hold a word. Received: {tree}")
+    while cleaned.label in TOP_LABELS and len(cleaned.children) == 1:
+        cleaned = cleaned.children[0]
+    if cleaned.word is not None:
+        return Tree(TOP, (cleaned,))
+    return Tree(TOP, cleaned.children) if cleaned.label in TOP_LABELS else cleaned
+
+
+def _clean_node(node: Tree, children: list[Tree | None]) -> Tree | None:
+    if node.word is not None:
+        return None if node.label == TRACE_TAG else Tree(bare_label(node.label), (), node.word)
+    kept = tuple(child for child in children if child is not None)
+    label = bare_label(node.label)
+    if len(kept) == 1 and kept[0].word is None and kept[0].label == label:
+        return kept[0]
+    return Tree(label, kept) if kept else None
+
+
+def bare_label(label: str) -> str:
+    """Strips function tags, indices and second choices: NP-SBJ=2 is NP, and -LRB- stays."""
+    match = _BARE_LABEL.match(label)
+    return match[0] if match else label
+
+
+def collapse_unaries(tree: Tree) -> Tree:
+    """Makes one constituent of each chain of constituents with one child: (S (VP ...)) is S+VP.
+
+    Nothing is lost: reading the labels undoes it (linearisation.py).
+    """
+
+    def collapse(node: Tree, children: list[Tree]) -> Tree:
+        if len(children) == 1 and children[0].word is None:
+            return Tree(node.label + JOINT + children[0].label, children[0].children)
+        return Tree(node.label, tuple(children), node.word)
+
+    return tree.fold(collapse)

@@ -1,0 +1,80 @@
+"""Treebanks as a source of pairs: sentences, and their trees as tokens (section 6.3)."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.parsing.linearisation import Linearisation
+from keras_transformer.parsing.trees import Tree, clean, read_trees
+from pipelines.records import text_file
+from pipelines.sources import Pair, Source, check_files, sha256
+
+
+class TreebankSource(Source):
+    """Trees of local files in Penn Treebank brackets, plain or .gz, cleaned and linearised.
+
+    A pair's source is the words with spaces between them, brackets spelled -LRB- and -RRB-; its
+    target the tree's tokens, each of which is to be a symbol of the vocabulary. Trees are read
+    anew for each use, however large the treebank.
+
+    Args:
+        files: split -> files. "train" is required.
+        linearisation: how trees become tokens.
+
+    Raises:
+        InputError: for a missing or empty list or file.
+    """
+
+    languages = ("words", "brackets")
+    task = "parsing"
+
+    def __init__(self, files: dict[str, list[str]], linearisation: Linearisation):
+        self._files, self._linearisation = files, linearisation
+        self._symbols: list[str] = []
+        for split, paths in files.items():
+            check_files(f"--{split}_trees", paths)
+
+    def settings(self) -> dict[str, Any]:
+        options = {f"--tree_{name}": value for name, value in self.task_options().items()}
+        contents = {
+            f"--{split}_trees": ["sha256:" + sha256(path)[:16] for path in paths]
+            for split, paths in self._files.items()
+        }
+        return {"--dataset": "treebank", **options, **contents}
+
+    def counts(self) -> dict[str, int]:
+        """Reads every file once, which also finds all that is wrong with them.
+
+        Raises:
+            InputError: naming file and line, for what is no tree.
+        """
+        counts = dict.fromkeys(self._files, 0)
+        symbols: set[str] = set()
+        for split in self._files:
+            for tree in self._trees(split):
+                counts[split] += 1
+                if split == "train":
+                    symbols.update(self._linearisation.symbols(tree))
+        self._symbols = sorted(symbols)
+        return counts
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        for tree in self._trees(split):
+            yield " ".join(tree.words()), " ".join(self._linearisation.tokens(tree))
+
+    def symbols(self) -> list[str]:
+        """Every bracket and tag of the training trees."""
+        return self._symbols
+
+    def task_options(self) -> dict[str, Any]:
+        return dataclasses.asdict(self._linearisation)
+
+    def keep(self, data_dir: Path, split: str) -> None:
+        """Writes the cleaned trees, one a line, to be scored against."""
+        with open(text_file(data_dir, split, "trees"), "w", encoding="utf-8") as file:
+            file.writelines(f"{tree}\n" for tree in self._trees(split))
+
+    def _trees(self, split: str) -> Iterator[Tree]:
+        for path in self._files[split]:
+            yield from map(clean, read_trees(path))

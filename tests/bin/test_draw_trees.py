@@ -1,0 +1,77 @@
+import pytest
+
+GOLD = "( (S (NP-SBJ (DT the) (NN cat)) (VP (VBD sat) (NP (-NONE- *))) (. .)) )\n"
+PREDICTED = "(S (NP (DT the) (NN cat)) (X (VBD sat)) (. .))\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "gold.ptb").write_text(GOLD * 3)
+    (tmp_path / "trees.ptb").write_text(PREDICTED * 3)
+    return tmp_path
+
+
+def test_text(files, run_program):
+    done = run_program("draw_trees", "--trees", str(files / "trees.ptb"), "--first=3")
+    assert done.code == 0
+    assert done.output.splitlines() == [
+        "tree 3",
+        "          S",
+        "    ┌─────┴─┬───┐",
+        "    NP      X   │",
+        "  ┌─┴──┐    │   │",
+        " DT   NN   VBD  .",
+        " the  cat  sat  .",
+    ]
+    assert '{"output": "-"}' in done.errors
+
+
+def test_text_beside_gold(files, run_program):
+    arguments = ("--trees", str(files / "trees.ptb"), "--gold", str(files / "gold.ptb"))
+    lines = run_program("draw_trees", *arguments, "--count=1").output.splitlines()
+    assert lines[0] == "tree 1"
+    assert "X*" in lines[3]
+    assert lines[7] == "gold"
+    assert "VP*" in lines[10]
+    raw = run_program("draw_trees", *arguments, "--count=1", "--noclean").output
+    assert "NP-SBJ" in raw
+    assert "-NONE-" in raw
+
+
+def test_svg_and_page(files, run_program):
+    arguments = ("--trees", str(files / "trees.ptb"), "--gold", str(files / "gold.ptb"))
+    svg, page = files / "tree.svg", files / "trees.html"
+    result = run_program("draw_trees", *arguments, "--output", str(svg)).result
+    # G = P = 3, M = 2 in each.
+    assert result["output"] == str(svg)
+    assert (result["f1"], result["sentences"]) == (66.67, 3)
+    assert svg.read_text(encoding="utf-8").count('<g class="wrong">') == 1
+    run_program("draw_trees", *arguments, "--output", str(page), "--first=2")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<svg") == 4
+    assert "Trees compared: 3. F1 66.67" in text
+
+
+def test_bad_input(files, run_program):
+    trees, gold = str(files / "trees.ptb"), str(files / "gold.ptb")
+
+    def error(*arguments):
+        done = run_program("draw_trees", *arguments)
+        assert done.code == 1
+        assert done.errors.count("\n") == 1
+        return done.errors
+
+    assert "--trees" in error()
+    assert "must be FILE.html, FILE.svg or -. Received: a.pdf" in error(
+        "--trees=x", "--output=a.pdf"
+    )
+    assert "--first must not exceed" in error("--trees", trees, "--first=4")
+    (files / "gold.ptb").write_text(GOLD * 2)
+    expected = f"--trees={trees} --gold={gold}: there must be as many predicted trees as gold trees"
+    assert expected in error("--trees", trees, "--gold", gold)
+    (files / "gold.ptb").write_text(GOLD + "(S (NN x\n")
+    assert f"{gold}:2: a tree's brackets must all be closed" in error(
+        "--trees", trees, "--gold", gold
+    )
+    missing = str(files / "none" / "a.svg")
+    assert f"Received: {missing}" in error("--trees", trees, "--output", missing)

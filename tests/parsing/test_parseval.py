@@ -1,0 +1,313 @@
+"""Every rule of COLLINS.prm, counted by hand: G gold brackets, P predicted ones, M matched ones."""
+
+import re
+
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.parsing.parseval import (
+    ParsevalScores,
+    SentenceScore,
+    brackets_of,
+    length_range,
+    score_sentence,
+    score_trees,
+    unmatched_nodes,
+    with_gold_tags,
+)
+from keras_transformer.parsing.trees import Tree, parse_trees
+
+# Words 0 to 5: the cat sat on it (.)    G = 4: S 0-5, NP 0-2, VP 2-5, PP 3-5, of 5 words.
+GOLD = "(S (NP (DT the) (NN cat)) (VP (VBD sat) (PP (IN on) (PRP it))) (. .))"
+
+
+def tree(text: str) -> Tree:
+    return next(parse_trees([text], "test"))
+
+
+def counts(gold: str, predicted: str) -> tuple[int, int, int]:
+    """(G, P, M)"""
+    score = score_sentence(tree(gold), tree(predicted))
+    assert not score.error and not score.skipped
+    return score.gold.total(), score.predicted.total(), score.matched.total()
+
+
+def test_labels_and_spans_must_agree():
+    assert counts(GOLD, GOLD) == (4, 4, 4)
+    # VP is called NP: M = S, NP, PP.
+    assert counts(GOLD, GOLD.replace("(VP", "(NP")) == (4, 4, 3)
+    # on moves out of the PP: S, NP and VP stay, PP 3-5 is gone, NP 4-5 is new.
+    moved = GOLD.replace("(PP (IN on) (PRP it))", "(IN on) (NP (PRP it))")
+    assert counts(GOLD, moved) == (4, 4, 3)
+    # Preterminals are no brackets: other tags change nothing.
+    assert counts(GOLD, GOLD.replace("(NN cat)", "(VB cat)")) == (4, 4, 4)
+
+
+@pytest.mark.parametrize("top", ["TOP", ""])
+def test_top_is_no_bracket(top):
+    assert counts(f"({top} {GOLD})", GOLD) == (4, 4, 4)
+    assert counts(GOLD, f"({top} {GOLD})") == (4, 4, 4)
+
+
+def test_other_names_for_top_are_brackets():
+    # COLLINS.prm has TOP alone: ROOT 0-5 makes P = 5.
+    assert counts(GOLD, f"(ROOT {GOLD})") == (4, 5, 4)
+
+
+@pytest.mark.parametrize("tag", [",", ":", "``", "''", "."])
+def test_punctuation_is_in_no_span(tag):
+    # The mark stands outside the VP in gold, inside it in the prediction: without it VP is 1-2.
+    gold = f"(S (NP (PRP it)) (VP (VBD sat)) ({tag} x))"
+    predicted = f"(S (NP (PRP it)) (VP (VBD sat) ({tag} x)))"
+    assert counts(gold, predicted) == (3, 3, 3)
+
+
+@pytest.mark.parametrize("tag", ["-LRB-", "-RRB-", "HYPH", "SYM", "$", "#", "?"])
+def test_other_marks_are_words(tag):
+    # S 0-3, NP 0-1; VP is 1-2 and 1-3: M = 2.
+    gold = f"(S (NP (PRP it)) (VP (VBD sat)) ({tag} x))"
+    predicted = f"(S (NP (PRP it)) (VP (VBD sat) ({tag} x)))"
+    assert counts(gold, predicted) == (3, 3, 2)
+
+
+def test_constituents_without_words_vanish():
+    # SBAR holds a trace alone, PRN a comma alone, X nothing: G = S, NP, VP.
+    gold = """(S (NP (PRP it)) (PRN (, ,))
+        (VP (VBD sat) (SBAR (-NONE- 0) (S (-NONE- *T*-1)))))"""
+    predicted = "(S (NP (PRP it)) (, ,) (VP (VBD sat)))"
+    assert counts(gold, predicted) == (3, 3, 3)
+    assert counts(predicted, gold) == (3, 3, 3)
+    empty = Tree("S", (*tree(GOLD).children, Tree("X")))
+    assert score_sentence(tree(GOLD), empty).predicted.total() == 4
+
+
+def test_function_tags_do_not_count():
+    # NP-SBJ-1 and NP=2 are NP.
+    gold = "(S-TPC-1 (NP-SBJ-1 (PRP it)) (VP (VBD sat) (NP=2 (NN down))))"
+    predicted = "(S (NP (PRP it)) (VP (VBD sat) (NP (NN down))))"
+    assert counts(gold, predicted) == (4, 4, 4)
+
+
+def test_adverbs_and_particles_are_equal():
+    # EQ_LABEL ADVP PRT, both ways round; ADJP is another label.
+    gold = "(S (NP (PRP it)) (VP (VBD sat) (PRT (RP down))))"
+    assert counts(gold, gold.replace("PRT", "ADVP")) == (4, 4, 4)
+    assert counts(gold.replace("PRT", "ADVP"), gold) == (4, 4, 4)
+    assert counts(gold, gold.replace("PRT", "ADJP")) == (4, 4, 3)
+    assert score_sentence(tree(gold), tree(gold)).gold["ADVP"] == 1  # they share a row
+
+
+def test_equal_brackets_need_a_partner_each():
+    one, two, three = "(S (NN x))", "(S (S (NN x)))", "(S (S (S (NN x))))"
+    assert counts(two, one) == (2, 1, 1)
+    assert counts(two, three) == (2, 3, 2)
+    # The order in a chain of unaries does not matter.
+    assert counts("(S (VP (NN x)))", "(VP (S (NN x)))") == (2, 2, 2)
+
+
+def test_brackets_by_label():
+    # Predicted: VP as NP, with PP right: NP 1 of 2 is right.
+    score = score_sentence(tree(GOLD), tree(GOLD.replace("(VP", "(NP")))
+    assert score.gold == {"S": 1, "NP": 1, "VP": 1, "PP": 1}
+    assert score.predicted == {"S": 1, "NP": 2, "PP": 1}
+    assert score.matched == {"S": 1, "NP": 1, "PP": 1}
+
+
+def test_crossing_brackets():
+    # a b c d; gold NP 0-2 and NP 2-4. X 1-3 crosses both and counts once; Y 1-4 crosses the first.
+    gold = "(S (NP (A a) (B b)) (NP (C c) (D d)))"
+    predicted = "(S (A a) (Y (X (B b) (C c)) (D d)))"
+    assert score_sentence(tree(gold), tree(predicted)).crossing == 2
+    # The other way round: NP 0-2 crosses X and Y, NP 2-4 crosses X.
+    assert score_sentence(tree(predicted), tree(gold)).crossing == 2
+    # Inside or beside is not across; nor is a comma's place.
+    nested = "(S (NP (A a) (X (B b))) (NP (C c) (D d)))"
+    assert score_sentence(tree(gold), tree(nested)).crossing == 0
+    assert (
+        score_sentence(
+            tree("(S (X (A a) (, ,)) (B b))"), tree("(S (A a) (X (, ,) (B b)))")
+        ).crossing
+        == 0
+    )
+
+
+def test_tags_are_counted_without_punctuation():
+    # 5 words; cat is wrong: 4. The full stop is none of them.
+    score = score_sentence(tree(GOLD), tree(GOLD.replace("NN", "VB")))
+    assert (score.words, score.correct_tags) == (5, 4)
+
+
+def test_length_counts_punctuation_and_no_traces():
+    # the cat sat on it . = 6; a trace adds nothing.
+    assert brackets_of(tree(GOLD)).length == 6
+    assert brackets_of(tree(GOLD.replace("(. .)", "(. .) (NP (-NONE- *))"))).length == 6
+    assert len(brackets_of(tree(GOLD)).words) == 5
+
+
+def test_empty_prediction_is_skipped():
+    for predicted in (Tree("TOP"), tree("(S (. .))")):
+        assert score_sentence(tree(GOLD), predicted) == SentenceScore(6, skipped=True)
+    # As EVALB does it, gold trees of punctuation alone are skipped with their predictions ...
+    assert score_sentence(tree("(S (. .))"), tree("(S (. .))")).skipped
+    # ... and errors where the prediction has words.
+    assert score_sentence(tree("(S (. .))"), tree("(S (NN .))")).error
+
+
+def test_other_words_are_errors():
+    fewer = score_sentence(tree(GOLD), tree(GOLD.replace("(PRP it)", "")))
+    assert fewer == SentenceScore(6, error="4 words but punctuation, of 5 in the gold tree")
+    other = score_sentence(tree(GOLD), tree(GOLD.replace("sat", "sits")))
+    assert other.error == "word 3 but punctuation is 'sits', and 'sat' in the gold tree"
+    # A word tagged as punctuation leaves the prediction alone: 4 words of 5.
+    assert score_sentence(tree(GOLD), tree(GOLD.replace("PRP", ","))).error == fewer.error
+    # Words of punctuation are not compared.
+    assert not score_sentence(tree(GOLD), tree(GOLD.replace("(. .)", "(. !)"))).error
+
+
+def test_totals_by_hand():
+    """Four sentences: one right, one with a wrong label, one skipped, one error."""
+    wrong = GOLD.replace("(VP", "(NP").replace("NN", "VB")
+    predicted = [tree(GOLD), tree(wrong), Tree("TOP"), tree(GOLD.replace("sat", "sits"))]
+    scores = score_trees([tree(GOLD)] * 4, predicted).to_dict()
+    summary = {key: value for key, value in scores.items() if not isinstance(value, dict)}
+    assert summary == {
+        # G = 8, P = 8, M = 4 + 3.
+        "f1": 87.5,
+        "precision": 87.5,
+        "recall": 87.5,
+        "complete_match": 50.0,
+        "average_crossing": 0.0,
+        "no_crossing": 100.0,
+        "two_or_less_crossing": 100.0,
+        "tagging_accuracy": 90.0,  # 5 + 4 of 10
+        "sentences": 4,
+        "skipped": 1,
+        "errors": 1,
+    }
+    assert scores["up_to_40_words"] == summary
+    expected = {"f1": 87.5, "precision": 87.5, "recall": 87.5, "sentences": 4}
+    assert scores["by_length"] == {"1-10": expected}
+    # NP: G = 2, P = 1 + 2, M = 2.
+    expected = {"f1": 80.0, "precision": 66.67, "recall": 100.0, "gold": 2, "predicted": 3}
+    assert scores["by_label"]["NP"] == expected
+    # VP: G = 2, P = 1, M = 1.
+    expected = {"f1": 66.67, "precision": 100.0, "recall": 50.0, "gold": 2, "predicted": 1}
+    assert scores["by_label"]["VP"] == expected
+
+
+def test_recall_and_precision_differ():
+    # G = 4, P = 2 (S, VP), M = 2: R = 50, P = 100, F1 = 2 * 50 * 100 / 150.
+    flat = "(S (DT the) (NN cat) (VP (VBD sat) (IN on) (PRP it)) (. .))"
+    scores = score_trees([tree(GOLD)], [tree(flat)]).to_dict()
+    assert (scores["recall"], scores["precision"], scores["f1"]) == (50.0, 100.0, 66.67)
+
+
+def test_crossing_statistics():
+    # 0, 2 and 3 crossing brackets: 5 / 3 on average, 1 of 3 without, 2 of 3 with two or less.
+    scores = ParsevalScores()
+    for crossing in (0, 2, 3):
+        scores.add(SentenceScore(5, words=5, crossing=crossing))
+    summary = scores.to_dict()
+    assert summary["average_crossing"] == 1.67
+    assert summary["no_crossing"] == 33.33
+    assert summary["two_or_less_crossing"] == 66.67
+
+
+def test_only_short_sentences_count_as_short():
+    def flat(words, label="S"):
+        return tree(f"({label} " + "(NN x) " * words + ")")
+
+    scores = score_trees([flat(40), flat(41)], [flat(40), flat(41, "X")])
+    assert scores.to_dict()["f1"] == 50.0  # G = 2, P = 2, M = 1
+    assert scores.to_dict()["up_to_40_words"]["f1"] == 100.0
+    assert scores.to_dict()["up_to_40_words"]["sentences"] == 1
+    assert {name: part["f1"] for name, part in scores.to_dict()["by_length"].items()} == {
+        "31-40": 100.0,
+        "41-60": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [
+        (1, "1-10"),
+        (10, "1-10"),
+        (11, "11-20"),
+        (40, "31-40"),
+        (41, "41-60"),
+        (60, "41-60"),
+        (61, "61-"),
+    ],
+)
+def test_length_ranges(length, expected):
+    assert length_range(length) == expected
+
+
+def test_nothing_right_is_zero():
+    scores = score_trees([tree("(S (NN x))")], [tree("(X (NN x))")]).to_dict()
+    assert (scores["f1"], scores["precision"], scores["recall"]) == (0.0, 0.0, 0.0)
+    assert score_trees([tree("(S (NN x))")], [Tree("TOP")]).to_dict()["complete_match"] == 0.0
+
+
+def test_table_lists_labels_by_their_number():
+    predicted = tree(GOLD.replace("(VP", "(NP"))
+    lines = score_trees([tree(GOLD)], [predicted]).table().splitlines()
+    assert [line.split() for line in lines[:2]] == [
+        ["all", "<=", "40", "words"],
+        ["f1", "75.0", "75.0"],
+    ]
+    assert ["1-10", "1", "75.00", "75.00", "75.00"] in [line.split() for line in lines]
+    assert [line.split() for line in lines[-4:]] == [
+        ["NP", "1", "66.67", "50.00", "100.00"],
+        ["PP", "1", "100.00", "100.00", "100.00"],
+        ["S", "1", "100.00", "100.00", "100.00"],
+        ["VP", "1", "0.00", "0.00", "0.00"],
+    ]
+
+
+def test_unmatched_nodes_are_named_by_their_place():
+    # Preorder: S 0, NP 1, DT 2, NN 3, VP 4, VBD 5, PP 6, ...
+    assert unmatched_nodes(tree(GOLD), tree(GOLD.replace("(VP", "(X"))) == ({4}, {4})
+    assert unmatched_nodes(tree(GOLD), tree(GOLD)) == (set(), set())
+    # Of two equal brackets the first finds the partner.
+    assert unmatched_nodes(tree("(S (NN x))"), tree("(S (S (NN x)))")) == (set(), {1})
+
+
+def test_gold_tags_make_words_comparable():
+    # Without tags the dot is a sixth word; with them G = P = M = 4.
+    untagged = tree(re.sub(r"\((\S+) (\w+|\.)\)", r"(XX \2)", GOLD))
+    gold = tree(GOLD.replace("(. .)", "(. .) (NP (-NONE- *))"))
+    assert score_sentence(gold, untagged).error
+    assert with_gold_tags(untagged, gold) == tree(GOLD)
+    assert score_sentence(gold, with_gold_tags(untagged, gold)).matched.total() == 4
+    shorter = tree("(S (XX the))")
+    assert with_gold_tags(shorter, gold) == shorter
+
+
+def test_unequal_numbers_of_trees():
+    gold = [tree(GOLD)] * 2
+    rule = "there must be as many predicted trees as gold trees. Received: "
+    with pytest.raises(InputError, match=rule + "1 predicted trees, and more gold ones"):
+        score_trees(gold, gold[:1])
+    with pytest.raises(InputError, match=rule + "1 gold trees, and more predicted ones"):
+        score_trees(iter(gold[:1]), iter(gold))
+    with pytest.raises(InputError, match=r"at least one tree\. Received: none"):
+        score_trees([], [])
+
+
+def test_twelfth_error_stops():
+    # MAX_ERROR 10: EVALB counts eleven errors and gives up at the next.
+    gold, wrong = [tree(GOLD)] * 13, [tree(GOLD), *[tree(GOLD.replace("sat", "sits"))] * 12]
+    assert score_trees(gold[:12], wrong[:12]).all.errors == 11
+    message = "at most 11 .* in words. Received: more; the first is tree 2: word 3 .* 'sits'"
+    with pytest.raises(InputError, match=message):
+        score_trees(gold, wrong)
+    assert score_trees(gold, wrong, max_errors=100).all.errors == 12
+
+
+def test_deep_trees():
+    # A chain of 3,000 brackets is deeper than Python's stack: G = P = M = 3,000.
+    deep = Tree("NN", (), "x")
+    for _ in range(3000):
+        deep = Tree("S", (deep,))
+    assert score_trees([deep], [deep]).all.brackets.matched == 3000

@@ -1,0 +1,106 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.parsing.linearisation import Linearisation
+from pipelines.parsing import gold_trees
+from pipelines.preparation import PreparationConfig, prepare
+from pipelines.records import read_metadata
+from pipelines.subwords import Subwords
+from pipelines.translation import evaluation_batches, split_text
+from pipelines.treebank import TreebankSource
+
+TRAIN = """
+( (S (NP-SBJ-1 (DT The) (NN dog)) (VP (VBD was) (VP (VBN seen) (NP-1 (-NONE- *)))) (. .)) )
+( (S (NP-SBJ (NN IN)) (VP (VBZ binds) (NP (-LRB- -LRB-) (NN XXL) (-RRB- -RRB-)))) )
+( (FRAG (ADVP|PRT (RB up))) )
+"""
+TEST = "(S (INTJ (UH Oh)) (, ,) (NP (NN dog)))\n" + f"(S{' (NN dog)' * 70})\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    train, test = tmp_path / "train.mrg", tmp_path / "test.mrg.gz"
+    train.write_text(TRAIN * 5)
+    test.write_bytes(gzip.compress(TEST.encode()))
+    return {"train": [str(train)], "test": [str(test)]}
+
+
+def make(files, folder, way):
+    source = TreebankSource(files, way)
+    return prepare(source, folder, PreparationConfig(vocab_size=330, max_length=64))
+
+
+def test_pairs_are_words_and_the_tokens_of_the_cleaned_tree(files):
+    source = TreebankSource(files, Linearisation("tags"))
+    assert source.counts() == {"train": 15, "test": 2}
+    first, second, third, *_ = source.pairs("train")
+    assert first == ("The dog was seen .", "(S (NP DT NN )NP (VP VBD (VP VBN )VP )VP . )S")
+    assert second[0] == "IN binds -LRB- XXL -RRB-"
+    assert third == ("up", "(FRAG (ADVP RB )ADVP )FRAG")
+    brackets = [f"{side}{label}" for side in "()" for label in ("ADVP", "FRAG", "NP", "S", "VP")]
+    tags = ["-LRB-", "-RRB-", ".", "DT", "NN", "RB", "VBD", "VBN", "VBZ"]
+    assert source.symbols() == brackets + tags  # those of training alone
+
+
+@pytest.mark.parametrize("words", ["xx", "tags", "keep"])
+@pytest.mark.parametrize("unaries", ["keep", "collapse"])
+def test_a_data_directory_has_one_id_for_each_symbol(files, tmp_path, words, unaries):
+    way = Linearisation(words, unaries)
+    result = make(files, tmp_path / "data", way)
+    assert result["pairs"] == {"train": 15, "test": 1}
+    assert result["dropped"]["test"] == {"blank": 0, "too_long": 1}
+    metadata = read_metadata(tmp_path / "data")
+    assert metadata.task == "parsing"
+    assert metadata.task_options == {"words": words, "unaries": unaries}
+    subwords = Subwords.load(tmp_path / "data")
+    source = TreebankSource(files, way)
+    source.counts()
+    pairs = list(source.pairs("train"))
+    # Text comes back, also where a word begins with a symbol: "XXL", or "IN" in full.
+    for side in zip(*pairs, strict=True):
+        assert subwords.decode(subwords.encode(list(side))) == list(side)
+    ids = dict(zip(source.symbols(), subwords.encode(source.symbols()), strict=True))
+    assert all(len(found) == 1 for found in ids.values())
+    for _, target in pairs:
+        expected = [subwords.encode([token])[0] for token in target.split(" ")]
+        assert subwords.encode([target]) == [[one for token in expected for one in token]]
+    (batch,) = evaluation_batches(tmp_path / "data", "test", 512)
+    np.testing.assert_array_equal(batch[1][0, -1], 2)
+
+
+def test_no_gold_tree_is_lost_and_none_is_changed_but_by_cleaning(files, tmp_path):
+    make(files, tmp_path / "data", Linearisation())
+    gold = gold_trees(tmp_path / "data", "test")
+    assert "".join(f"{tree}\n" for tree in gold) == TEST
+    sentences, targets = split_text(tmp_path / "data", "test")
+    assert [" ".join(tree.words()) for tree in gold] == sentences
+    assert targets[0] == "(S (INTJ XX )INTJ XX (NP XX )NP )S"
+    with pytest.raises(InputError, match=r"whose trees are kept\. .* train"):
+        gold_trees(tmp_path / "data", "train")
+
+
+def test_another_linearisation_is_another_data_set(files, tmp_path):
+    make(files, tmp_path / "data", Linearisation())
+    assert make(files, tmp_path / "data", Linearisation())["up_to_date"]
+    with pytest.raises(InputError, match=r"whose --tree_words is another.*: tags, there: x"):
+        make(files, tmp_path / "data", Linearisation("tags"))
+
+
+def test_bad_trees_are_named_and_leave_nothing(files, tmp_path):
+    bad = tmp_path / "bad.mrg"
+    bad.write_text("(S (NN a))\n(S (NN b)\n")
+    files["validation"] = [str(bad)]
+    with pytest.raises(InputError, match=r"bad\.mrg:2: a tree's brackets must all be closed"):
+        make(files, tmp_path / "data", Linearisation())
+    assert not (tmp_path / "data" / "metadata.json").exists()
+    files["validation"] = [str(tmp_path / "none.mrg")]
+    with pytest.raises(InputError, match="--validation_trees must be a readable file"):
+        TreebankSource(files, Linearisation())
+
+
+def test_translation_data_have_no_gold_trees(prepared):
+    with pytest.raises(InputError, match=r"--dataset=treebank\. Received: .*, for translation"):
+        gold_trees(prepared, "test")
