@@ -1,0 +1,119 @@
+"""Draws what every attention head attends to for one sentence (Figures 3 to 5): an HTML page.
+
+The page is one file that loads nothing from elsewhere. With --svg, one layer is also drawn as a
+picture for papers. A table of the heads goes to stderr.
+"""
+
+from command import run  # isort: skip  (first: it makes the checkout importable)
+
+import sys
+
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("model_dir", None, "A trained model (bin/train.py).", required=True)
+flags.DEFINE_string("source", None, "The sentence.", required=True)
+flags.DEFINE_string("target", None, "Its translation; by default, the model's.")
+flags.DEFINE_string("output", None, "The page, an HTML file.", required=True)
+flags.DEFINE_string("checkpoint", "latest", "latest, best, average:K, or a checkpoint's path.")
+flags.DEFINE_integer(
+    "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
+)
+flags.DEFINE_float(
+    "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
+)
+flags.DEFINE_string("svg", None, "Also a picture of one layer, an SVG file.")
+flags.DEFINE_enum("kind", "encoder", ["encoder", "decoder", "memory"], "In --svg: the attention.")
+flags.DEFINE_integer("layer", None, "In --svg: the layer, from 1; by default the last but one.")
+flags.DEFINE_string("heads", None, "In --svg: the heads, from 1, such as 5,6; by default all.")
+flags.DEFINE_string("word", None, "In --svg: only what this word attends to.")
+
+OF_PICTURE = ("kind", "layer", "heads", "word")
+
+
+def main():
+    from keras_transformer.errors import InputError
+    from keras_transformer.training.model_directory import read_description
+
+    for name in ("source", "target"):
+        text = FLAGS[name].value
+        if text is not None and not text.strip():
+            raise InputError(f"--{name} must hold a word. Received: {text!r}")
+    if FLAGS.svg is None:
+        for name in OF_PICTURE:
+            if FLAGS[name].present:
+                rule = f"--{name} goes with --svg only"
+                raise InputError(f"{rule}. Received: {FLAGS[name].value}")
+    if FLAGS.svg == FLAGS.output:
+        raise InputError(f"--svg and --output must be two files. Received: {FLAGS.svg}")
+    check_file("output")
+    check_file("svg")
+    layer, heads = layer_and_heads(read_description(FLAGS.model_dir).model)
+
+    from keras_transformer.analysis.attention_heads import head_summary, summary_table
+    from keras_transformer.analysis.attention_page import attention_page
+    from keras_transformer.analysis.attention_svg import attention_svg
+    from keras_transformer.analysis.attention_text import text_views
+    from keras_transformer.analysis.attention_views import KINDS
+    from keras_transformer.decoding.translator import restore_translator
+    from pipelines.subwords import Subwords
+
+    tokenizer = Subwords.load(FLAGS.model_dir)
+    translator, facts = restore_translator(
+        FLAGS.model_dir, tokenizer, FLAGS.checkpoint, FLAGS.beam_size, FLAGS.alpha
+    )
+    target, translation = FLAGS.target, None
+    if target is None:
+        target = translation = translator.translate([FLAGS.source])[0][0].text
+    views = text_views(translator.model, tokenizer, FLAGS.source, target, translator.config)
+    if FLAGS.svg is not None:  # before anything is written: the word may not be there
+        picture = attention_svg(views[KINDS.index(FLAGS.kind)], layer, heads, FLAGS.word)
+        write(FLAGS.svg, picture)
+    page = attention_page(views)
+    write(FLAGS.output, page)
+    print(summary_table(head_summary(views)), file=sys.stderr)
+    return {
+        "output": FLAGS.output,
+        "bytes": len(page.encode("utf-8")),
+        "svg": FLAGS.svg,
+        "source_pieces": views[0].queries,
+        "target_pieces": views[1].queries,
+        "translation": translation,
+        **facts,
+    }
+
+
+def layer_and_heads(model):
+    """The layer and the heads of the picture, from 1."""
+    from keras_transformer.analysis.attention_svg import check_number
+
+    layer = FLAGS.layer if FLAGS.layer is not None else max(1, model.num_layers - 1)
+    heads = range(1, model.num_heads + 1) if FLAGS.heads is None else FLAGS.heads.split(",")
+    return (
+        check_number("layer", layer, model.num_layers),
+        [check_number("heads", head, model.num_heads) for head in heads],
+    )
+
+
+def check_file(flag):
+    """Tells early that the file of a flag cannot be written."""
+    from keras_transformer.decoding.lines import check_output
+    from keras_transformer.errors import InputError
+
+    if FLAGS[flag].value is not None:
+        try:
+            check_output(FLAGS[flag].value)
+        except InputError as error:
+            raise InputError(str(error).replace("--output", f"--{flag}", 1)) from None
+
+
+def write(path, text):
+    """Writes a file whole or not at all."""
+    from keras_transformer.decoding.lines import opened_output
+
+    with opened_output(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+if __name__ == "__main__":
+    run(main)

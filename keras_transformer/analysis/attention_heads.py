@@ -1,0 +1,76 @@
+"""What each attention head does, in a few numbers: to look for heads such as those of Figures 3-5.
+
+The heads of Figure 3 attend far away: a large distance. The heads of Figure 4 attend sharply: a low
+entropy. Heads that follow positions rather than words have a large share on the diagonal or beside
+it; heads that rest have theirs on the sentence's boundary or on punctuation.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_transformer.analysis.attention_views import BEGIN, END, AttentionView
+from keras_transformer.analysis.text_table import text_table
+
+
+class HeadSummary(NamedTuple):
+    """One head of one layer; every number is a mean over the queries. Shares are of weight 1."""
+
+    kind: str  # "encoder", "decoder" or "memory"
+    layer: int  # from 1
+    head: int  # from 1
+    entropy: float  # of the weights, in nats: 0 for one key, log n for n equal ones
+    distance: float  # mean |i - j| in keys, i being where the query stands among the keys
+    diagonal: float  # share of the key j = i
+    previous: float  # share of j = i - 1, over the queries that have it
+    following: float  # share of j = i + 1, over the queries that have it
+    boundary: float  # share of "</s>"; in decoder self-attention, of "<s>"
+    punctuation: float  # share of keys without letter or digit, "</s>" and "<s>" left out
+
+
+def head_summary(views: Sequence[AttentionView]) -> list[HeadSummary]:
+    """Sums up every head of every view, in their order.
+
+    Query i of self-attention stands at key i. Between decoder and encoder, where lengths differ, it
+    stands at i (P - 1) / (Q - 1), on the straight line from the first words to the last; "diagonal"
+    is the key nearest to that. In decoder self-attention, key i is the last word written when word
+    i is predicted.
+    """
+    return [
+        HeadSummary(view.kind, n + 1, h + 1, *_numbers(view, view.weights[n, h]))
+        for view in views
+        for n, h in np.ndindex(view.weights.shape[:2])
+    ]
+
+
+def _numbers(view: AttentionView, weights: np.ndarray) -> list[float]:
+    """The numbers of one head, [Q, P]."""
+    weights = weights.astype(np.float64)
+    queries, keys = weights.shape
+    places = np.arange(queries) * (keys - 1) / max(queries - 1, 1)  # i
+    nearest = np.floor(places + 0.5).astype(int)
+    logs = np.log(np.where(weights > 0, weights, 1.0))
+    distances = np.abs(places[:, None] - np.arange(keys))
+    boundary = np.array([key in (BEGIN, END) for key in view.keys])
+    marks = np.array([not any(map(str.isalnum, key)) for key in view.keys]) & ~boundary
+    numbers = [
+        -(weights * logs).sum(axis=1).mean(),
+        (weights * distances).sum(axis=1).mean(),
+        *(_share(weights, nearest + offset) for offset in (0, -1, 1)),
+        weights[:, boundary].sum(axis=1).mean(),
+        weights[:, marks].sum(axis=1).mean(),
+    ]
+    return [float(number) + 0.0 for number in numbers]  # -0.0 is 0
+
+
+def _share(weights: np.ndarray, places: np.ndarray) -> float:
+    """Mean weight of each query's key at `places`, int [Q], over those that are there."""
+    there = (places >= 0) & (places < weights.shape[1])
+    return weights[there, places[there]].mean() if there.any() else 0.0
+
+
+def summary_table(rows: Sequence[HeadSummary]) -> str:
+    """Formats rows as a table of text."""
+    cells = [(*row[:3], *(round(number, 3) for number in row[3:])) for row in rows]
+    return text_table(HeadSummary._fields, cells)

@@ -1,0 +1,87 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.analysis.attention_images import (
+    INK,
+    RULE,
+    SPACE,
+    AttentionImages,
+    head_tiles,
+)
+from keras_transformer.analysis.attention_text import text_views
+from keras_transformer.decoding.attention_maps import attention_maps
+from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.errors import InputError
+from keras_transformer.training.checkpoints import restore_model
+
+PAIRS = [("a dog ran", "ein hund lief"), ("the cat", "die katze"), ("cats " * 9, "katzen " * 9)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(untrained):
+    from pipelines.subwords import Subwords
+
+    return Subwords.load(untrained)
+
+
+@pytest.fixture
+def model(untrained):
+    return restore_model(untrained, "latest")[0]
+
+
+def test_views_of_texts(model, tokenizer):
+    encoder, decoder, memory = text_views(
+        model, tokenizer, "the cat", "die katze", DecodingConfig(max_source_length=8)
+    )
+    ids = [[*each, 2] for each in tokenizer.encode(["the cat", "die katze"])]
+    maps = attention_maps(model, *(np.array([each], "i4") for each in ids))
+    assert "".join(encoder.queries).replace("·", "") == "thecat</s>"
+    assert "".join(decoder.keys).replace("·", "") == "<s>diekatze"
+    assert memory.keys == encoder.queries
+    for view, weights in zip((encoder, decoder, memory), maps, strict=True):
+        np.testing.assert_allclose(view.weights, weights[0], atol=1e-6)
+
+
+def test_texts_are_cut(model, tokenizer):
+    config = DecodingConfig(max_source_length=4, extra_length=1)
+    views = text_views(model, tokenizer, "the cat sat on", "die katze sass auf", config)
+    assert [len(view.queries) for view in views] == [4, 5, 5]
+
+
+def test_weights_that_are_no_numbers(model, tokenizer):
+    for variable in model.trainable_variables:
+        variable.assign(np.full(variable.shape, np.nan))
+    with pytest.raises(InputError, match="encoder map must be finite and not negative"):
+        text_views(model, tokenizer, "the cat", "die katze", DecodingConfig())
+
+
+def test_tiles_are_the_weights():
+    weights = np.zeros((2, 1, 2, 3), "f4")
+    weights[0, 0] = [[1, 0, 0], [0, 0.5, 0.5]]
+    picture = head_tiles(weights)
+    size = 32  # 96 pixels for the longer side
+    assert picture.shape == (2 * (2 * size + SPACE) + SPACE, 3 * size + 2 * SPACE, 3)
+    assert picture.dtype == np.uint8
+    first = picture[SPACE : SPACE + 2 * size, SPACE:-SPACE]
+    half = np.rint((255 + np.array(INK)) / 2)
+    assert np.all(first[:size, :size] == INK)
+    assert np.all(first[:size, size:] == 255)
+    assert np.all(first[size:, size:] == half)
+    assert np.all(picture[:SPACE] == RULE)
+    assert np.all(picture[2 * size + SPACE : 2 * size + 2 * SPACE] == RULE)
+    assert np.all(picture[2 * size + 2 * SPACE : -SPACE, SPACE:-SPACE] == 255)
+
+
+def test_the_sentence_of_middle_length_is_drawn(model, tokenizer):
+    images = AttentionImages(tokenizer, *zip(*PAIRS, strict=True), max_length=32)
+    assert images.pair == PAIRS[0]
+    keras.utils.set_random_seed(1)
+    before = [variable.numpy() for variable in model.variables]
+    pictures = images(model)
+    views = text_views(model, tokenizer, *PAIRS[0], images.config)
+    assert list(pictures) == ["encoder", "decoder", "memory"]
+    for view in views:
+        np.testing.assert_array_equal(pictures[view.kind], head_tiles(view.weights))
+    for variable, value in zip(model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value, err_msg="drawing changes nothing")
