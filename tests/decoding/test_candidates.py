@@ -10,7 +10,6 @@ from keras_transformer.decoding.candidates import (
     block_width,
     log_sum_exp,
     sampled_extensions,
-    top_k,
 )
 from keras_transformer.errors import InputError
 
@@ -32,23 +31,29 @@ def test_log_sum_exp_of_large_logits():
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("k", [1, 8])
-def test_top_k_in_blocks_is_top_k(k, ties):
-    generator = np.random.default_rng(k)
-    values = generator.normal(size=(3, 2, 8000)).astype("f4")
+@pytest.mark.parametrize(("vocab_size", "beams"), [(8000, 4), (7919, 4), (12, 3), (8, 1)])
+def test_best_extensions_are_the_best_of_all(vocab_size, beams, ties):
+    generator = np.random.default_rng(vocab_size)
+    logits = generator.normal(size=(3, beams, vocab_size)).astype("f4")
     if ties:  # few different values, many of them equal to the largest
-        values = np.round(values)
-    wanted = tf.math.top_k(tf.constant(values), k)
-    found = top_k(tf.constant(values), k)
-    np.testing.assert_array_equal(found[0], wanted.values)
-    np.testing.assert_array_equal(found[1], wanted.indices)
+        logits = np.round(logits)
+    alive = generator.normal(size=(3, beams)).astype("f4")
+    alive[0, 1:] = -np.inf  # as at the first step
+    total = np.log(np.sum(np.exp(logits.astype("f8")), axis=2, keepdims=True))
+    every = (alive[:, :, None] + logits - total).reshape(3, -1)
+    found = best_extensions(tf.constant(alive), tf.constant(logits), 2 * beams)
+    places = found.parents.numpy() * vocab_size + found.tokens.numpy()
+    best = -np.sort(-every, axis=1)[:, : 2 * beams]
+    np.testing.assert_allclose(found.log_probs, best, atol=2e-5)
+    np.testing.assert_allclose(np.take_along_axis(every, places, axis=1), best, atol=2e-5)
+    for row in places[np.isfinite(best).all(axis=1)]:
+        assert len(set(row)) == 2 * beams
 
 
 def test_block_width_leaves_little_to_rank():
-    assert block_width(8000, 8) == 32  # 250 maxima and 8 blocks of 32
-    assert block_width(32768, 8) == 64
-    assert block_width(37000, 8) == 74
-    assert block_width(8011, 8) is None  # a prime
+    assert block_width(8000, 4, 8) == 64  # 500 maxima and 8 blocks of 64
+    assert block_width(32768, 4, 8) == 128
+    assert block_width(7919, 4, 8) == 1  # a prime
 
 
 def test_top_p_keeps_the_token_that_passes_it():
