@@ -51,6 +51,7 @@ def main():
             rule = f"--{name} is for translations, and --model_dir has a parser"
             raise InputError(f"{rule}. Received: {FLAGS[name].value}")
 
+    from keras_transformer.decoding.streams import share_cores
     from keras_transformer.decoding.translator import restore_translator
     from keras_transformer.evaluation.paper_bleu import paper_bleu
     from keras_transformer.evaluation.parsing import parsing_scores
@@ -63,6 +64,7 @@ def main():
     from pipelines.subwords import Subwords
     from pipelines.translation import evaluation_batches, split_text
 
+    share_cores()
     sources, references = (side[: FLAGS.limit] for side in split_text(FLAGS.data_dir, FLAGS.split))
     batches = evaluation_batches(FLAGS.data_dir, FLAGS.split, FLAGS.batch_tokens)
     translator, facts = restore_translator(
@@ -72,6 +74,7 @@ def main():
         FLAGS.beam_size,
         FLAGS.alpha,
         FLAGS.batch_tokens,
+        n_best=1,
     )
     if parsing:
         gold = gold_trees(FLAGS.data_dir, FLAGS.split)[: FLAGS.limit]

@@ -1,35 +1,66 @@
-"""Writes a trained model for use elsewhere: text in, text out, vocabulary and search inside."""
+"""Writes a trained model for use elsewhere.
+
+A SavedModel takes text and gives text, vocabulary and search inside. For CTranslate2, subwords go
+in and come out, the vocabulary lies beside them, and searching is set up by its caller.
+"""
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
 
+import datetime
+
 from absl import flags
+
+from keras_transformer.errors import InputError
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", None, "A trained model (bin/train.py).", required=True)
 flags.DEFINE_string("export_dir", None, "A new directory for the export.", required=True)
-flags.DEFINE_enum("format", "saved_model", ["saved_model"], "What to write.")
+flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "What to write.")
 flags.DEFINE_string("checkpoint", "latest", "latest, best, average:K, or a checkpoint's path.")
-flags.DEFINE_integer("beam_size", 4, "Beams; 1 is greedy search.", lower_bound=1)
-flags.DEFINE_float("alpha", 0.6, "Length penalty; 0 is none.", lower_bound=0)
+flags.DEFINE_integer(
+    "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
+)
+flags.DEFINE_float(
+    "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
+)
+flags.DEFINE_enum("weights", "float32", ["float32", "bfloat16"], "How weights are stored.")
+flags.DEFINE_string("date", None, "For the model card, YYYY-MM-DD. Today if not given.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
+
+OF_SAVED_MODEL = ("beam_size", "alpha", "weights")
 
 
 def main():
+    for name in OF_SAVED_MODEL:
+        if FLAGS.format == "ctranslate2" and FLAGS[name].present:
+            rule = f"--{name} is for --format=saved_model; CTranslate2's caller chooses"
+            raise InputError(f"{rule}. Received: {FLAGS[name].value}")
+
     from keras_transformer.training.model_directory import read_description
 
     read_description(FLAGS.model_dir)  # tells a wrong directory before TensorFlow is there
 
     from keras_transformer.decoding.translator import restore_translator
+    from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
+    from keras_transformer.export.model_card import check_date, describe
     from keras_transformer.export.saved_model import check_export_dir, export_saved_model
     from pipelines.subwords import Subwords
 
+    date = FLAGS.date or datetime.date.today().isoformat()
+    check_date(date)
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
+    if FLAGS.format == "ctranslate2":
+        load_ctranslate2()  # tells that it is not installed before weights are read
     tokenizer = Subwords.load(FLAGS.model_dir)
     translator, facts = restore_translator(
         FLAGS.model_dir, tokenizer, FLAGS.checkpoint, FLAGS.beam_size, FLAGS.alpha
     )
+    where = {"export_dir": FLAGS.export_dir, "facts": facts, "overwrite": FLAGS.overwrite}
+    where["about"] = describe(FLAGS.model_dir, facts, date)
+    if FLAGS.format == "ctranslate2":
+        return export_ctranslate2(translator.model, tokenizer.file, **where)
     return export_saved_model(
-        translator.model, tokenizer, translator.config, FLAGS.export_dir, facts, FLAGS.overwrite
+        translator.model, tokenizer, translator.config, weights=FLAGS.weights, **where
     )
 
 

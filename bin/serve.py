@@ -29,8 +29,10 @@ def main():
     read_card(FLAGS.saved_model)  # these two fail at once, while loading the model takes a while
     bound = bound_socket(FLAGS.host, FLAGS.port)
 
+    from keras_transformer.decoding.streams import share_cores
     from keras_transformer.export.saved_model import ExportedTranslator
 
+    share_cores()
     return serve(ExportedTranslator(FLAGS.saved_model), bound, FLAGS.host, limits)
 
 

@@ -59,9 +59,11 @@ def main():
 def make_translator():
     """Returns what translates, and where its weights come from."""
     if FLAGS.saved_model:
+        from keras_transformer.decoding.streams import share_cores
         from keras_transformer.export.saved_model import ExportedTranslator
 
-        exported = ExportedTranslator(FLAGS.saved_model)
+        share_cores()
+        exported = ExportedTranslator(FLAGS.saved_model, FLAGS.n_best)
         check_n_best(exported.card["beam_size"])
         return exported, {
             "saved_model": FLAGS.saved_model,
@@ -77,9 +79,11 @@ def make_translator():
     description = read_description(FLAGS.model_dir)
     check_n_best(FLAGS.beam_size or task_decoding(description.task).beam_size)
 
+    from keras_transformer.decoding.streams import share_cores
     from keras_transformer.decoding.translator import restore_translator
     from pipelines.subwords import Subwords
 
+    share_cores()
     translator, facts = restore_translator(
         FLAGS.model_dir,
         Subwords.load(FLAGS.model_dir),
@@ -87,6 +91,7 @@ def make_translator():
         FLAGS.beam_size,
         FLAGS.alpha,
         FLAGS.batch_tokens,
+        FLAGS.n_best,
     )
     if description.task == "parsing":
         translator = Parser(translator, Linearisation(**description.task_options))

@@ -55,9 +55,10 @@ def n_best(
 def best(
     model: keras.Model, tokenizer: Tokenizer, texts: tf.Tensor, config: DecodingConfig
 ) -> dict[str, tf.Tensor]:
-    """Gives the first translation of each text: translation string [B], score float32 [B]."""
+    """Gives the first translation of each text: the fields of n_best, all of them [B]."""
     found = n_best(model, tokenizer, texts, config)
-    return {name: found[name][:, 0] for name in ("translation", "score")}
+    first = {name: found[name][:, 0] for name in ("translation", "score", "log_prob", "length")}
+    return {**first, "truncated": found["truncated"]}
 
 
 def score(

@@ -42,6 +42,9 @@ class Tokenizer(Protocol):
     def decode_tensor(self, ids: tf.Tensor) -> tf.Tensor:
         """Maps int32 [B, T] to string [B], up to the first EOS."""
 
+    def pieces_tensor(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [B, T] to string [B, T], the vocabulary's spelling of each."""
+
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
@@ -51,7 +54,7 @@ class DecodingConfig:
     alpha: float = 0.6  # length penalty, section 6.1
     extra_length: int = 50  # maximum output length = input length + 50, section 6.1
     max_source_length: int = 256  # subwords of a source, EOS included; the rest is cut off
-    batch_tokens: int = 8192  # padded source tokens translated at once
+    batch_tokens: int = 4096  # padded source tokens translated at once
     n_best: int | None = None  # translations that must be exact, of beam_size; None for all
     sampling: SamplingConfig | None = None  # random translations instead of the best
 

@@ -23,6 +23,7 @@ from keras_transformer.decoding.inference import (
     target_log_probs,
     translate_ids,
 )
+from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.decoding.tasks import task_decoding
 from keras_transformer.errors import InputError
 from keras_transformer.model.transformer import inference_model
@@ -31,6 +32,8 @@ from keras_transformer.training.model_directory import read_description
 
 # A sentence counts as this many tokens of a batch at least: however short, its beams take room.
 MIN_SENTENCE_TOKENS = 32
+# Sentences of fewer tokens than this are not divided among streams.
+MIN_BATCH_TOKENS = 512
 # Sentences encoded by one op.
 ENCODING_BATCH = 2048
 
@@ -112,15 +115,21 @@ class Translator:
         sources = self._encode(sentences, source_limit(self.model, self.config), "source")
         answers: list[list[Translation]] = [[] for _ in sentences]
         lengths = [len(source) for source in sources]
+        batches = list(length_batches(lengths, self.config.batch_tokens, streams()))
+
+        def translate_batch(batch: list[int]) -> tuple[np.ndarray, np.ndarray]:
+            source = padded([sources[i] for i in batch])
+            if prefixes is None:
+                texts, scores = self._translate_batch(source)
+            else:
+                prefix = padded([prefixes[i] or [PAD_ID] for i in batch])
+                texts, scores = self._continue_batch(source, prefix)
+            return texts.numpy(), scores.numpy()
+
         with tqdm(total=len(sentences), unit="sentence", disable=not progress) as bar:
-            for batch in length_batches(lengths, self.config.batch_tokens):
-                source = padded([sources[i] for i in batch])
-                if prefixes is None:
-                    texts, scores = self._translate_batch(source)
-                else:
-                    prefix = padded([prefixes[i] or [PAD_ID] for i in batch])
-                    texts, scores = self._continue_batch(source, prefix)
-                for i, row, row_scores in zip(batch, texts.numpy(), scores.numpy(), strict=True):
+            found = in_streams(translate_batch, batches)
+            for batch, (texts, scores) in zip(batches, found, strict=True):
+                for i, row, row_scores in zip(batch, texts, scores, strict=True):
                     answers[i] = translations(row, row_scores)
                 bar.update(len(batch))
         return answers
@@ -140,11 +149,15 @@ class Translator:
         target_ids = self._encode(targets, output_limit(self.model, self.config), "target")
         results = [TargetScore(0.0, 0)] * len(sources)
         longer = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
+        batches = list(length_batches(longer, self.config.batch_tokens, streams()))
+
+        def score_batch(batch: list[int]) -> np.ndarray:
+            source = padded([source_ids[i] for i in batch])
+            target = padded([target_ids[i] for i in batch])
+            return self._score_batch(source, target).numpy().sum(axis=1, dtype=np.float64)
+
         with tqdm(total=len(sources), unit="sentence", disable=not progress) as bar:
-            for batch in length_batches(longer, self.config.batch_tokens):
-                source = padded([source_ids[i] for i in batch])
-                target = padded([target_ids[i] for i in batch])
-                sums = self._score_batch(source, target).numpy().sum(axis=1, dtype=np.float64)
+            for batch, sums in zip(batches, in_streams(score_batch, batches), strict=True):
                 for i, log_prob in zip(batch, sums.tolist(), strict=True):
                     results[i] = TargetScore(log_prob, len(target_ids[i]))
                 bar.update(len(batch))
@@ -236,7 +249,9 @@ def utf8(text: str) -> bytes:
     return text.encode("utf-8", errors="replace")
 
 
-def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+def length_batches(
+    lengths: Sequence[int], batch_tokens: int, parts: int = 1
+) -> Iterator[list[int]]:
     """Cuts sentences into batches of similar length, longest first.
 
     Longest first, so that a batch too large for memory fails at once and the time left is not
@@ -245,10 +260,13 @@ def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[i
     Args:
         lengths: of the sentences, in tokens.
         batch_tokens: bounds sentences x longest of a batch, except for a sentence longer itself.
+        parts: how many batches there should be at least, of sentences that fill so many.
 
     Yields:
         Indices into `lengths`.
     """
+    share = sum(max(length, MIN_SENTENCE_TOKENS) for length in lengths) // parts
+    batch_tokens = min(batch_tokens, max(share, MIN_BATCH_TOKENS))
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         longest = max(lengths[batch[0] if batch else index], MIN_SENTENCE_TOKENS)

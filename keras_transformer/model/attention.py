@@ -114,8 +114,9 @@ class MultiHeadAttention(keras.layers.Layer):
         batch, length = shape or (ops.shape(heads)[0], ops.shape(heads)[2])
         heads_shape = (batch, self.config.num_heads, length, heads.shape[3])
         merged = self.transpose(heads, heads_shape, (0, 2, 1))  # [B, Q, H, d_v]
-        rows = linear(ops.reshape(merged, (-1, self.output_kernel.shape[0])), self.output_kernel)
-        return rows if shape else ops.reshape(rows, (batch, length, self.output_kernel.shape[1]))
+        kernel = ops.cast(self.output_kernel, self.compute_dtype)
+        rows = linear(ops.reshape(merged, (-1, kernel.shape[0])), kernel)
+        return rows if shape else ops.reshape(rows, (batch, length, kernel.shape[1]))
 
     def project(self, inputs, names, shape=None):
         """Multiplies by several kernels in one product, which is faster than several.
@@ -143,11 +144,10 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def joined_kernel(self, names):
         """Returns the kernels of these names side by side, [D, sum of H d]."""
-        stored = getattr(self, "_".join([*names, "kernel"]), None)
-        if stored is not None:
-            return stored
-        parts = [getattr(self, f"{name}_kernel") for name in names]
-        return ops.concatenate([ops.cast(part, self.compute_dtype) for part in parts], axis=-1)
+        # Cast here, as layers cast variables in `call` alone, and decoding has other ways in.
+        if names in self.stored_kernels():
+            return ops.cast(getattr(self, "_".join([*names, "kernel"])), self.compute_dtype)
+        return ops.concatenate([self.joined_kernel((name,)) for name in names], axis=-1)
 
     def transpose(self, tensor, shape, axes):
         """Gives a tensor a shape, and permutes all axes but the last, which stays the last.

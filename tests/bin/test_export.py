@@ -1,3 +1,6 @@
+import json
+
+import ctranslate2
 import pytest
 
 
@@ -5,7 +8,8 @@ import pytest
 def exported(run_program, untrained, tmp_path_factory):
     export_dir = tmp_path_factory.mktemp("export") / "model" / "1"
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}", "--beam_size=2"]
-    return run_program("export", *arguments, "--checkpoint=average:2"), export_dir
+    arguments += ["--checkpoint=average:2", "--date=2017-06-12"]
+    return run_program("export", *arguments), export_dir
 
 
 def test_result(exported):
@@ -15,6 +19,8 @@ def test_result(exported):
     assert done.result["checkpoint"] == "average:2"
     size = sum(path.stat().st_size for path in export_dir.rglob("*") if path.is_file())
     assert done.result["bytes"] == size
+    card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
+    assert (card["date"], card["beam_size"], card["weights"]) == ("2017-06-12", 2, "float32")
 
 
 def test_translate_gives_the_same_from_both(run_program, exported, untrained, tmp_path):
@@ -45,7 +51,39 @@ def test_second_export_needs_overwrite(run_program, exported, untrained):
     assert done.result["checkpoint"] == "step-00000020"
 
 
-def test_unknown_format(run_program):
-    done = run_program("export", "--model_dir=m", "--export_dir=e", "--format=onnx")
+def test_ctranslate2(run_program, untrained, tmp_path):
+    export_dir = tmp_path / "ct2"
+    arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}", "--format=ctranslate2"]
+    done = run_program("export", *arguments, "--checkpoint=best")
+    assert done.code == 0, done.errors
+    assert done.result["ctranslate2"] == str(export_dir)
+    assert done.result["checkpoint"] == "step-00000020"
+    vocabularies = [folder / "vocabulary.model" for folder in (export_dir, untrained)]
+    assert vocabularies[0].read_bytes() == vocabularies[1].read_bytes()
+    card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
+    assert (card["checkpoint"], card["preset"]) == ("step-00000020", "tiny")
+    translator = ctranslate2.Translator(str(export_dir))
+    assert len(translator.translate_batch([["▁the"]], max_decoding_length=3)) == 1
+    done = run_program("export", *arguments)
     assert done.code == 1
-    assert "format" in done.errors.splitlines()[-1]
+    assert "--export_dir must not exist yet, or be empty, without --overwrite" in done.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--format=onnx"], "format"),
+        (["--weights=int8"], "weights"),
+        (["--format=ctranslate2", "--beam_size=3"], "--beam_size is for --format=saved_model"),
+        (["--format=ctranslate2", "--weights=bfloat16"], "--weights is for --format=saved_model"),
+        (["--date=tomorrow"], "--date must be a date as YYYY-MM-DD. Received: 'tomorrow'"),
+    ],
+)
+def test_bad_flags(run_program, untrained, tmp_path, arguments, message):
+    export_dir = tmp_path / "export"
+    done = run_program(
+        "export", f"--model_dir={untrained}", f"--export_dir={export_dir}", *arguments
+    )
+    assert done.code == 1
+    assert message in done.errors.splitlines()[-1]
+    assert not export_dir.exists()

@@ -60,10 +60,13 @@ def test_cached_decoding_is_the_full_forward_pass(make_model, settings):
         np.testing.assert_allclose(cached[:, beam], full, rtol=1e-4, atol=1e-4)
 
 
-def test_bfloat16_search_scores_in_float32(model):
+@pytest.mark.parametrize("layout", ["training", "inference"])
+def test_bfloat16_search_scores_in_float32(model, layout):
     narrow = transformer.build_transformer(model.config, "bfloat16")
     for variable, wide in zip(narrow.trainable_variables, model.trainable_variables, strict=True):
         variable.assign(wide)
+    if layout == "inference":
+        narrow = transformer.inference_model(narrow)
     source = tf.constant([[50, 60, 70, EOS_ID]])
     best = search_ids(narrow, source, DecodingConfig(2, extra_length=2))
     forced = target_log_probs(narrow, tf.repeat(source, 2, axis=0), best.ids[0])

@@ -99,6 +99,9 @@ def test_length_batches():
     assert batches == [[3], [5, 1], [4, 2, 0], [6]]
     assert list(length_batches([500, 400], batch_tokens=10)) == [[0], [1]]
     assert list(length_batches([], batch_tokens=10)) == []
+    # 2,048 tokens in two parts; but 64 sentences of 8 count 32 each, too few for four.
+    assert [len(batch) for batch in length_batches([32] * 64, 4096, parts=2)] == [32, 32]
+    assert [len(batch) for batch in length_batches([8] * 40, 4096, parts=4)] == [16, 16, 8]
 
 
 def test_translations_leave_out_what_does_not_exist():

@@ -1,19 +1,28 @@
+"""Two small models, with other vocabularies and types of weights; a foreign process runs both."""
+
 import json
 import os
+import pickle
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.decoding.inference import DecodingConfig
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
+from keras_transformer.export.model_card import CARD, read_card
 from keras_transformer.export.saved_model import (
     ExportedTranslator,
+    TextToText,
     check_export_dir,
     export_saved_model,
 )
@@ -22,108 +31,365 @@ from pipelines.vocabulary import learn_subwords
 
 TEXT = ["the cat sat on the mat", "a dog ran to the house", "big red cats and small dogs"] * 5
 LINES = ["the cat", "", "a dog ran to the house", "  ", "😀 unseen Ω", "x" * 300, "a\tb\x07"]
-DECODING = DecodingConfig(3, extra_length=4, max_source_length=12)
+TARGETS = ["a dog", "the cat", "", "on the mat", "big", "dogs", "x" * 300]
+LONG = ["x" * 100_000, "a " * 50_000, "the cat"]
+INVALID = [b"cat \xff dog", b"\xc3"]
+REPLACED = ["cat \ufffd dog", "\ufffd"]
+DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=256)
 FACTS = {"checkpoint": "step-00000007", "step": 7}
-# Loads and runs an export with nothing of this project importable; prints what it gives.
+KINDS = {"bpe": 310, "wordpiece": 40}
+WEIGHTS = {"bpe": "float32", "wordpiece": "bfloat16"}
+# Runs exports with nothing of this project importable, and lists what operations there are not.
 FOREIGN_PROCESS = """
-import json, sys
+import pickle, sys
 import tensorflow as tf
 import tensorflow_text
+from tensorflow.python.framework import op_def_registry
 assert not [name for name in sys.modules if name.startswith(("keras_transformer", "pipelines"))]
-loaded = tf.saved_model.load(sys.argv[1])
-run = loaded.signatures["serving_default"]
+export_dirs, lines, targets, operations = pickle.load(sys.stdin.buffer)
 answers = {}
-for name, texts in json.loads(sys.argv[2]).items():
-    outputs = run(text=tf.constant([bytes.fromhex(text) for text in texts], tf.string))
-    answers[name] = {
-        "translation": [text.decode("utf-8") for text in outputs["translation"].numpy()],
-        "score": outputs["score"].numpy().tolist(),
-        "shapes": [outputs[key].shape.as_list() for key in ("translation", "score")],
-    }
-print(json.dumps(answers))
+for kind, export_dir in export_dirs.items():
+    run = tf.saved_model.load(export_dir).signatures
+    answers[kind] = run["serving_default"](text=tf.constant(lines))
+answers["score"] = run["score"](source=tf.constant(lines), target=tf.constant(targets))
+arrays = {
+    name: {key: tensor.numpy() for key, tensor in outputs.items()}
+    for name, outputs in answers.items()
+}
+unknown = [name for name in operations if op_def_registry.get(name) is None]
+sys.stdout.buffer.write(pickle.dumps((arrays, unknown)))
 """
 
 
-@pytest.fixture(scope="module", params=["bpe", "wordpiece"])
-def parts(request, tmp_path_factory):
-    """A model, its vocabulary, the folder it was exported to, and what exporting returned."""
-    folder = tmp_path_factory.mktemp(request.param)
-    size = {"bpe": 310, "wordpiece": 40}[request.param]
-    tokenizer = learn_subwords(TEXT, request.param, size, folder, seed=1)
+def make_parts(kind, folder):
+    tokenizer = learn_subwords(TEXT, kind, KINDS[kind], folder, seed=1)
     keras.utils.set_random_seed(5)
     config = TransformerConfig(tokenizer.vocab_size, num_layers=1, d_model=16, d_ff=8, num_heads=2)
     model = build_transformer(config)
     for variable in model.trainable_variables:
         variable.assign(variable * 2.0)
-    export_dir = folder / "export" / "1"
-    result = export_saved_model(model, tokenizer, DECODING, export_dir, FACTS)
-    return model, tokenizer, export_dir, result
+    return model, tokenizer
 
 
-def test_foreign_process_gives_what_translate_gives(parts, tmp_path):
-    model, tokenizer, export_dir, _ = parts
-    invalid = [b"cat \xff dog", b"\xc3"]
-    batches = {
-        "lines": [line.encode() for line in LINES],
-        "none": [],
-        "invalid": invalid,
-        "replaced": [text.decode("utf-8", errors="replace").encode() for text in invalid],
-    }
-    argument = json.dumps({name: [text.hex() for text in texts] for name, texts in batches.items()})
-    command = [sys.executable, "-c", FOREIGN_PROCESS, str(export_dir), argument]
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """kind -> (model, vocabulary, the folder they were exported to, what exporting returned).
+
+    The model is what the export should compute with: its weights are rounded where the export's
+    are.
+    """
+    found = {}
+    for kind, weights in WEIGHTS.items():
+        folder = tmp_path_factory.mktemp(kind)
+        model, tokenizer = make_parts(kind, folder)
+        export_dir, about = folder / "export" / "1", {"date": "2017-06-12", "preset": "tiny"}
+        result = export_saved_model(
+            model, tokenizer, DECODING, export_dir, FACTS, about, weights=weights
+        )
+        for variable in model.trainable_variables:
+            variable.assign(tf.cast(tf.cast(variable.value, weights), tf.float32))
+        found[kind] = (model, tokenizer, export_dir, result)
+    return found
+
+
+@pytest.fixture(scope="module")
+def foreign(parts, tmp_path_factory):
+    """Answers of the foreign process, and operations that it does not know."""
+    export_dirs = {kind: str(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
+    operations = sorted(set().union(*(operations_of(path) for path in export_dirs.values())))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     process = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", FOREIGN_PROCESS],
+        input=pickle.dumps((export_dirs, LINES, TARGETS, operations)),
+        cwd=tmp_path_factory.mktemp("foreign"),
+        env=environment,
+        capture_output=True,
+        check=True,
     )
-    answers = json.loads(process.stdout.splitlines()[-1])
-    wanted = Translator(model, tokenizer, DECODING).translate(LINES)
-    assert answers["lines"]["translation"] == [best[0].text for best in wanted]
-    scores = [best[0].score for best in wanted]
-    np.testing.assert_allclose(answers["lines"]["score"], scores, rtol=1e-4)
-    assert answers["none"] == {"translation": [], "score": [], "shapes": [[0], [0]]}
-    assert answers["invalid"] == answers["replaced"]
+    return pickle.loads(process.stdout)
 
 
-def test_n_best_and_truncation(parts):
-    model, tokenizer, export_dir, _ = parts
-    exported = ExportedTranslator(export_dir)
-    translator = Translator(model, tokenizer, DECODING)
-    wanted = translator.translate(LINES)
-    for got, best in zip(exported.translate(LINES), wanted, strict=True):
-        assert [text for text, _ in got] == [text for text, _ in best]
-        np.testing.assert_allclose([s for _, s in got], [s for _, s in best], rtol=1e-4)
+@pytest.fixture(scope="module")
+def bpe(parts):
+    """The export with a BPE vocabulary, loaded."""
+    return ExportedTranslator(parts["bpe"][2])
+
+
+@pytest.fixture(scope="module")
+def run(bpe):
+    """Runs a signature of that export, with the same texts, or bytes, for each of its inputs."""
+
+    def run_signature(name, texts):
+        inputs = bpe._loaded.signatures[name].structured_input_signature[1]
+        return answers_of(bpe, name, **dict.fromkeys(inputs, texts))
+
+    return run_signature
+
+
+def answers_of(exported, name, **inputs):
+    inputs = {key: tf.constant(texts, tf.string) for key, texts in inputs.items()}
+    outputs = exported._loaded.signatures[name](**inputs)
+    return {key: tensor.numpy() for key, tensor in outputs.items()}
+
+
+def operations_of(export_dir):
+    """All operations of a SavedModel, those of its functions included."""
+    content = (Path(export_dir) / "saved_model.pb").read_bytes()
+    saved = saved_model_pb2.SavedModel.FromString(content)
+    graphs = [meta_graph.graph_def for meta_graph in saved.meta_graphs]
+    functions = [function for graph in graphs for function in graph.library.function]
+    nodes = [node for graph in graphs for node in graph.node]
+    nodes += [node for function in functions for node in function.node_def]
+    return {node.op for node in nodes} - {function.signature.name for function in functions}
+
+
+@pytest.fixture(scope="module")
+def translators(parts):
+    return {
+        kind: Translator(model, tokenizer, DECODING)
+        for kind, (model, tokenizer, *_) in parts.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_foreign_process_translates_as_the_library_does(translators, foreign, kind):
+    wanted = [best[0] for best in translators[kind].translate(LINES)]
+    found = foreign[0][kind]
+    assert [text.decode() for text in found["translation"]] == [best.text for best in wanted]
+    np.testing.assert_allclose(found["score"], [best.score for best in wanted], rtol=1e-4)
+
+
+def test_foreign_process_scores_as_the_library_does(translators, foreign):
+    wanted = translators["wordpiece"].score(LINES, TARGETS)
+    found = foreign[0]["score"]
+    np.testing.assert_allclose(found["log_prob"], [s.log_prob for s in wanted], rtol=1e-4)
+    assert found["length"].tolist() == [s.tokens for s in wanted]
+    perplexities = [np.exp(-s.log_prob / s.tokens) for s in wanted]
+    np.testing.assert_allclose(found["perplexity"], perplexities, rtol=1e-4)
+
+
+def test_operations_are_those_of_tensorflow_and_its_text_package(parts, foreign):
+    operations = operations_of(parts["bpe"][2]) | operations_of(parts["wordpiece"][2])
+    assert {"While", "TopKV2", "SentencepieceTokenizeOp"} <= operations, "functions are searched"
+    assert foreign[1] == []
+
+
+@pytest.mark.parametrize("signature", ["n_best", "score", "tokenize", "attention"])
+def test_invalid_bytes_are_replacement_characters(run, signature):
+    invalid, replaced = (run(signature, texts) for texts in (INVALID, REPLACED))
+    for name in invalid:
+        assert np.array_equal(invalid[name], replaced[name]), name
+
+
+def test_long_lines_are_cut(run):
+    found = run("n_best", LONG)
+    assert found["truncated"].tolist() == [True, True, False]
+    assert np.all(np.isfinite(found["score"][:, 0]))
+    assert run("score", LONG)["length"].tolist()[:2] == [16, 16], "12, and 4 more"
+    assert run("attention", LONG)["memory"].shape == (3, 1, 2, 16, 12)
+    found = run("tokenize", LONG)
+    assert found["ids"].shape == (3, 12)
+    assert found["length"].tolist()[:2] == [12, 12]
+
+
+@pytest.mark.parametrize(
+    ("signature", "shapes"),
+    [
+        ("serving_default", {"translation": (0,), "score": (0,)}),
+        (
+            "best",
+            dict.fromkeys(("translation", "score", "log_prob", "length", "truncated"), (0,)),
+        ),
+        (
+            "n_best",
+            {
+                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                "truncated": (0,),
+            },
+        ),
+        ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
+        ("tokenize", {"ids": (0, 1), "length": (0,), "pieces": (0, 1)}),
+        (
+            "attention",
+            {
+                **dict.fromkeys(("source_pieces", "target_pieces", "alignment"), (0, 1)),
+                **dict.fromkeys(("encoder", "decoder", "memory"), (0, 1, 2, 1, 1)),
+            },
+        ),
+    ],
+)
+def test_empty_batches(run, signature, shapes):
+    assert {name: array.shape for name, array in run(signature, []).items()} == shapes
+
+
+def test_n_best(parts, translators, bpe):
+    tokenizer, translator = parts["bpe"][1], translators["bpe"]
+    cut_before = bpe.truncated, translator.truncated
+    for found, wanted in zip(bpe.translate(LINES), translator.translate(LINES), strict=True):
+        assert [best.text for best in found] == [best.text for best in wanted]
+        scores = [best.score for best in wanted]
+        np.testing.assert_allclose([best.score for best in found], scores, rtol=1e-4)
+        for best in found:
+            penalty = ((5 + best.tokens) / 6) ** 0.6
+            assert best.log_prob / penalty == pytest.approx(best.score, rel=1e-4)
     long_lines = sum(len(ids) > 11 for ids in tokenizer.encode(LINES))
-    assert exported.truncated == translator.truncated == long_lines > 0
-    assert exported.translate([]) == []
-    outputs = tf.saved_model.load(str(export_dir)).signatures["n_best"](text=tf.constant(["", "a"]))
-    assert outputs["translation"].numpy()[0].tolist() == [b"", b"", b""]
-    assert outputs["score"].numpy()[0].tolist() == [0, -np.inf, -np.inf]
+    assert bpe.truncated - cut_before[0] == translator.truncated - cut_before[1] == long_lines > 0
+    assert bpe.translate([]) == []
+    (blank,) = bpe.translate([" "])
+    assert blank == [("", 0.0, 0.0, 0)], "and no other beam"
 
 
-def test_weights_are_stored_once(parts):
-    model, _, export_dir, result = parts
-    reader = tf.train.load_checkpoint(str(export_dir / "variables" / "variables"))
-    names = [name for name in reader.get_variable_to_shape_map() if "weights" in name]
-    sizes = {name: np.prod(shape) for name, shape in reader.get_variable_to_shape_map().items()}
-    parameters = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
-    assert sum(sizes[name] for name in names) == parameters
-    others = [name for name in sizes if name not in names and sizes[name] > 1]
-    assert others == []
+def test_best_is_the_first_of_n_best(run):
+    best, n_best = run("best", LINES), run("n_best", LINES)
+    n_best["truncated"] = n_best["truncated"][:, None]
+    assert best.keys() == n_best.keys()
+    for name in best.keys() - {"score", "log_prob"}:
+        assert np.array_equal(best[name], n_best[name][:, 0]), name
+    for name in ("score", "log_prob"):
+        np.testing.assert_allclose(best[name], n_best[name][:, 0], rtol=1e-4)
+
+
+def test_a_large_request_is_answered_in_order(bpe):
+    words = ["the", "cat", "sat", "on", "mat", "a", "dog", "ran", "big", "red", "and"]
+    generator = np.random.default_rng(3)
+    lines = [" ".join(generator.choice(words, n)) for n in generator.integers(0, 9, 20)]
+    alone = [bpe.translate([line])[0] for line in lines]
+    order = generator.integers(0, 20, 300)
+    together = bpe.translate([lines[n] for n in order])
+    assert [best[0].text for best in together] == [alone[n][0].text for n in order]
+    scores = [alone[n][0].score for n in order]
+    np.testing.assert_allclose([best[0].score for best in together], scores, rtol=1e-4)
+
+
+def test_score_needs_a_target_for_every_source(bpe):
+    assert bpe.score(["a"], ["the cat"])[0].tokens > 1
+    with pytest.raises(InputError, match=r"a target for every source. Received: 2 and 1"):
+        bpe.score(["a", "b"], ["c"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
+        answers_of(bpe, "score", source=["a", "b"], target=["c"])
+
+
+def test_weights_that_are_not_finite(bpe, monkeypatch):
+    nan = np.array([[np.nan]])
+    answer = {"score": nan, "log_prob": nan, "translation": np.array([[b""]], object)}
+    answer |= {"length": np.array([[3]]), "truncated": np.array([False])}
+    monkeypatch.setattr(bpe, "_run", lambda *_, **__: answer)
+    with pytest.raises(InputError, match=r"weights must be finite. Received: scores"):
+        bpe.translate(["a"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_and_attention(parts, kind):
+    model, tokenizer, export_dir, _ = parts[kind]
+    source, target = "the cat sat", "a dog"
+    exported = ExportedTranslator(export_dir)
+    found = exported.attention(source, target)
+    ids = [[*row, EOS_ID] for row in tokenizer.encode([source, target])]
+    spellings = {
+        "bpe": lambda pieces: "".join(pieces).replace("▁", " ").strip(),
+        "wordpiece": lambda pieces: " ".join(pieces).replace(" ##", ""),
+    }
+    for pieces, text, row in zip(found[:2], (source, target), ids, strict=True):
+        assert pieces[-1] == "</s>"
+        assert len(pieces) == len(row)
+        assert spellings[kind](pieces[:-1]) == text
+    maps = attention_maps(model, tf.constant(ids[:1]), tf.constant(ids[1:]))
+    for name, wanted in maps._asdict().items():
+        np.testing.assert_allclose(getattr(found, name), wanted[0], atol=1e-5)
+    places = alignment(maps, tf.constant(ids[:1]) != PAD_ID)
+    assert found.alignment.tolist() == places[0].numpy().tolist()
+    assert max(found.alignment) < len(ids[0]) - 1
+
+    tokens = answers_of(exported, "tokenize", text=[source, "", "a"])
+    assert tokens["ids"][0].tolist() == ids[0]
+    assert tokens["length"].tolist()[:2] == [len(ids[0]), 1]
+    spelled = [piece.decode() for piece in tokens["pieces"][0]]
+    assert spelled == found.source_pieces
+    assert tokens["pieces"][1].tolist() == [b"</s>"] + [b""] * (len(ids[0]) - 1)
+
+
+def test_weights_and_vocabulary_are_stored_once(parts):
+    model, tokenizer, export_dir, result = parts["bpe"]
+    assert sum(stored_sizes(export_dir, "weights").values()) == model.count_params()
+    large = {name for name, size in stored_sizes(export_dir).items() if size > 1}
+    assert large == stored_sizes(export_dir, "weights").keys()
+    graph = (export_dir / "saved_model.pb").read_bytes()
+    assert graph.count(tokenizer.file.read_bytes()) == 2, "for Python, and for TensorFlow Serving"
+    for variable in model.trainable_variables:
+        values = variable.numpy()
+        assert values.size < 20 or values.T.tobytes()[:64] not in graph
     total = sum(file.stat().st_size for file in export_dir.rglob("*") if file.is_file())
     assert result == {"saved_model": str(export_dir), "bytes": total, **FACTS}
+    # Names and shapes of variables, and signatures, take 30 kB beside them.
+    assert total - len(graph) <= 1.05 * 4 * model.count_params() + 30_000
+    assert len(graph) <= 2_000_000 + len(tokenizer.file.read_bytes())
 
 
-def test_model_card(parts):
-    model, tokenizer, export_dir, _ = parts
-    card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
-    assert card["checkpoint"] == "step-00000007"
+def stored_sizes(export_dir, inside=""):
+    """Name -> number of elements, of the variables whose name contains `inside`."""
+    reader = tf.train.load_checkpoint(str(export_dir / "variables" / "variables"))
+    shapes = reader.get_variable_to_shape_map()
+    return {name: int(np.prod(shape)) for name, shape in shapes.items() if inside in name}
+
+
+def test_bfloat16_weights(parts):
+    model, _, export_dir, _ = parts["wordpiece"]
+    reader = tf.train.load_checkpoint(str(export_dir / "variables" / "variables"))
+    types = reader.get_variable_to_dtype_map()
+    weights = stored_sizes(export_dir, "weights")
+    assert {types[name] for name in weights} == {tf.bfloat16}
+    assert sum(weights.values()) == model.count_params(), "and no float32 copies"
+    card = json.loads((export_dir / CARD).read_text())
+    assert (card["weights"], card["parameters"]) == ("bfloat16", model.count_params())
+    originals, _ = make_parts("wordpiece", export_dir.parents[1])
+    pairs = zip(originals.trainable_variables, model.trainable_variables, strict=True)
+    assert any(not np.array_equal(wide, narrow) for wide, narrow in pairs), "rounding matters"
+
+
+def test_bfloat16_weights_are_made_float32_by_whatever_loads_them(parts, translators):
+    # TensorFlow Serving loads a SavedModel as a graph, and runs the initialisation itself.
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(parts["wordpiece"][2]))
+        signature = loaded.signature_def["score"]
+        feeds = {"source": LINES, "target": TARGETS}
+        feeds = {signature.inputs[name].name: texts for name, texts in feeds.items()}
+        found = session.run(signature.outputs["log_prob"].name, feeds)
+    wanted = [score.log_prob for score in translators["wordpiece"].score(LINES, TARGETS)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
+def test_overwrite_replaces_an_earlier_export(parts, tmp_path, monkeypatch):
+    model, tokenizer, export_dir, _ = parts["bpe"]
+    shutil.copytree(export_dir, tmp_path / "export")
+    monkeypatch.setattr(TextToText, "__init__", empty_module)
+    export_saved_model(model, tokenizer, DECODING, tmp_path / "export", {"step": 8}, overwrite=True)
+    assert read_card(tmp_path / "export")["step"] == 8
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert sum(stored_sizes(tmp_path / "export").values()) < model.count_params()
+
+
+def empty_module(module, *_):
+    tf.Module.__init__(module)
+    module.graphs = {}
+
+
+def test_model_card(parts, bpe):
+    model, tokenizer, export_dir, _ = parts["bpe"]
+    card = json.loads((export_dir / CARD).read_text())
+    assert card == bpe.card
+    assert (card["format_version"], card["date"], card["preset"]) == (1, "2017-06-12", "tiny")
+    assert (card["checkpoint"], card["step"]) == ("step-00000007", 7)
     assert (card["beam_size"], card["alpha"], card["max_source_length"]) == (3, 0.6, 12)
     assert card["vocabulary_fingerprint"] == tokenizer.fingerprint
     assert card["parameters"] == model.count_params()
+    assert card["config"]["d_model"] == 16
+    files = [path for path in export_dir.rglob("*") if path.is_file() and path.name != CARD.name]
+    sizes = {path.relative_to(export_dir).as_posix(): path.stat().st_size for path in files}
+    assert card["files"] == sizes
 
 
 def test_nothing_is_lost(parts, tmp_path):
-    model, tokenizer, export_dir, _ = parts
+    model, tokenizer, export_dir, _ = parts["bpe"]
     with pytest.raises(InputError, match="--export_dir must not exist yet, or be empty, without"):
         export_saved_model(model, tokenizer, DECODING, export_dir, FACTS)
     (tmp_path / "notes.txt").write_text("mine")
@@ -134,12 +400,47 @@ def test_nothing_is_lost(parts, tmp_path):
     check_export_dir(tmp_path / "empty", overwrite=False)
 
 
-def test_overwrite_replaces_an_earlier_export(parts):
-    model, tokenizer, export_dir, _ = parts
-    facts = {"checkpoint": "step-00000008"}
-    export_saved_model(model, tokenizer, DECODING, export_dir, facts, overwrite=True)
-    assert ExportedTranslator(export_dir).card["checkpoint"] == "step-00000008"
-    assert [path.name for path in export_dir.parent.iterdir()] == [export_dir.name]
+def card_of_version(text):
+    return lambda path: path.write_text(text)
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def garbage(path):
+    path.write_bytes(b"\xff" * path.stat().st_size)
+
+
+DATA = "variables/variables.data-00000-of-00001"
+INDEX = "variables/variables.index"
+
+
+PLACE = "be a directory that bin/export.py made"
+VERSION = "be of format_version 1"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "rule", "received"),
+    [
+        (DATA, os.remove, "be whole", f"where {DATA} is missing"),
+        (INDEX, truncated, "be whole", f"where {INDEX} has 100 of "),
+        ("saved_model.pb", truncated, "be whole", "where saved_model.pb has 100 of "),
+        ("saved_model.pb", garbage, PLACE, ""),
+        (DATA, garbage, PLACE, ""),
+        (CARD, os.remove, PLACE, "No such file"),
+        (CARD, truncated, PLACE, ""),
+        (CARD, card_of_version('{"format_version": 2}'), VERSION, "of 2"),
+        (CARD, card_of_version("[]"), VERSION, "of None"),
+    ],
+)
+def test_half_copied_or_foreign(parts, tmp_path, file, change, rule, received):
+    shutil.copytree(parts["bpe"][2], tmp_path / "copy")
+    change(tmp_path / "copy" / file)
+    message = f"^--saved_model must {rule}.* Received: .*{received}"
+    with pytest.raises(InputError, match=message) as error:
+        ExportedTranslator(tmp_path / "copy")
+    assert "\n" not in str(error.value)
 
 
 def test_foreign_directory_is_no_export(tmp_path):

@@ -1,0 +1,284 @@
+"""Translating with our SavedModel, CTranslate2 and OpenNMT-tf, in turn, on the same weights.
+
+    python benchmarks/decoding.py --model_dir=runs/multi30k/model --data_dir=runs/multi30k/data \
+        [--opennmt_python=opennmt/bin/python]      (opennmt_peer.py says what that needs)
+
+Three cases, beam 4, each engine with the same number of threads in a process of its own; the
+engines take turns, several rounds, so that a drift of the machine hits all of them.
+
+    batch    base with random weights, vocabulary 32,000: 64 sentences of 24 tokens (23 words and
+             EOS) at once, translated to exactly 24 tokens each: the special ids have embeddings
+             that never win, in all engines alike, and the limit is 24
+    single   the first 24 of these, one at a time: median and 95th percentile of the latency
+    file     --model_dir on the test split of --data_dir, the whole file in each engine's own
+             batches: ours of 4,096 padded source tokens, CTranslate2's of 2,048, OpenNMT-tf's of
+             64 sentences, all of like length. Each has its own length penalty at 0.6: ours and
+             OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6
+
+Our SavedModel is used by ExportedTranslator, as bin/translate.py does. It is given text and gives
+text, so its time includes the vocabulary's; the others are given tokens and give tokens. Ours and
+CTranslate2 lay out their threads as was fastest for each: as many batches at a time as there are
+threads, each on one, but for CTranslate2 in `single`, where all work on the sentence.
+
+Ratios are to CTranslate2 float32, round by round: of speeds in `batch` and `file` (more is better),
+of latencies in `single` (less is better). Memory is the largest resident size of the engine's
+process (Linux). Prints a table on stderr and one JSON line on stdout.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from timing import log, run
+
+BEAMS, ALPHA = 4, 0.6
+CASES = ("batch", "single", "file")
+ENGINES = ("keras_transformer", "ctranslate2_float32", "ctranslate2_int8", "opennmt_tf")
+REFERENCE = "ctranslate2_float32"
+COLUMNS = ("sentences/s", "tokens/s", "median ms", "p95 ms", "peak MB", "BLEU", "ratio")
+# preset (post-norm), sentences, tokens of each with EOS, vocabulary; small is for a try
+SHAPES = {"base": ("base", 64, 24, 32000), "small": ("tiny", 8, 24, 500)}
+SINGLE, WARM_UP = 24, 64  # sentences
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--opennmt_python", help="a Python that has OpenNMT-tf")
+    parser.add_argument("--model_dir", help="a trained model with a BPE vocabulary, for `file`")
+    parser.add_argument("--data_dir", help="its data, for `file`")
+    parser.add_argument("--checkpoint", default="average:5", help="of --model_dir")
+    parser.add_argument("--limit", type=int, help="lines of the test split (default: all)")
+    parser.add_argument("--shape", choices=SHAPES, default="base", help="of `batch` and `single`")
+    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        return print(json.dumps(work(*arguments.worker, arguments.threads)))
+    if "file" in arguments.cases and not (arguments.model_dir and arguments.data_dir):
+        parser.error("the case `file` needs --model_dir and --data_dir")
+    if "opennmt_tf" in arguments.engines and not arguments.opennmt_python:
+        log("opennmt_tf: skipped, as there is no --opennmt_python")
+        arguments.engines.remove("opennmt_tf")
+    with tempfile.TemporaryDirectory() as folder:
+        results = {case: compare(case, Path(folder), arguments) for case in arguments.cases}
+    print_table(results)
+    print(json.dumps({"threads": arguments.threads, "rounds": arguments.rounds, **results}))
+
+
+def compare(case, folder, arguments):
+    """Runs the engines in turn and sums up: {engine: {column: median over the rounds}}."""
+    folder = folder / ("trained" if case == "file" else "random")
+    if not folder.exists():
+        prepare = prepare_trained if case == "file" else prepare_random
+        prepare(folder, arguments)
+    rounds = {engine: [] for engine in arguments.engines}
+    for _ in range(arguments.rounds):
+        for engine in arguments.engines:
+            done = run_worker(engine, case, folder, arguments)
+            rounds[engine].append(columns(case, done, folder))
+            log(f"{case} {engine} {rounds[engine][-1]}")
+    key = "median ms" if case == "single" else "sentences/s"
+    for runs in rounds.values() if REFERENCE in rounds else ():
+        for row, reference in zip(runs, rounds[REFERENCE], strict=True):
+            row["ratio"] = row[key] / reference[key]
+    return {
+        engine: {name: statistics.median(row[name] for row in runs) for name in runs[0]}
+        for engine, runs in rounds.items()
+    }
+
+
+def run_worker(engine, case, folder, arguments):
+    """What the engine's process prints: {"seconds": [...], "peak_megabytes", "outputs": [...]}."""
+    here = Path(__file__).resolve()
+    command = [sys.executable, str(here), f"--threads={arguments.threads}", "--worker", engine]
+    if engine == "opennmt_tf":
+        command = [arguments.opennmt_python, str(here.with_name("opennmt_peer.py"))]
+    names = ["OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS"]
+    if engine == "opennmt_tf":
+        names.append("TF_NUM_INTRAOP_THREADS")
+    environment = {**os.environ, **dict.fromkeys(names, str(arguments.threads))}
+    command += [case, str(folder)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def columns(case, done, folder):
+    """Makes a row of the table of what an engine's process printed."""
+    job, seconds = read_job(folder), done["seconds"]
+    texts, lengths = read_outputs(done["outputs"], folder)
+    row = {"sentences/s": len(texts) / sum(seconds), "tokens/s": sum(lengths) / sum(seconds)}
+    row["peak MB"] = done["peak_megabytes"]
+    if case == "single":
+        row["median ms"] = 1000 * statistics.median(seconds)
+        row["p95 ms"] = 1000 * sorted(seconds)[-(-95 * len(seconds) // 100) - 1]
+    if case == "file":
+        from keras_transformer.evaluation.translation import translation_scores
+
+        row["BLEU"] = translation_scores(texts, job["references"])["bleu"]
+    elif set(lengths) != {job["max_length"]}:
+        sys.exit(f"translations must have {job['max_length']} tokens. Received: {set(lengths)}")
+    return row
+
+
+def read_outputs(outputs, folder):
+    """Makes texts of what an engine gave, texts or tokens, and counts their tokens."""
+    if not (folder / "vocabulary.model").exists():  # a word is a token, and EOS never comes
+        texts = [text if isinstance(text, str) else " ".join(text) for text in outputs]
+        return texts, [len(text.split()) for text in texts]
+    import sentencepiece
+
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
+    texts = [text if isinstance(text, str) else pieces.decode(text) for text in outputs]
+    return texts, [len(pieces.encode(text)) + 1 for text in texts]
+
+
+def prepare_random(folder, arguments):
+    """Exports a model with random weights that ends no sentence, and sentences of random words."""
+    import keras
+    import numpy as np
+
+    from keras_transformer.decoding.inference import DecodingConfig
+    from keras_transformer.model.transformer import build_transformer
+    from keras_transformer.presets import preset
+    from pipelines.subwords import SPECIAL_WORDPIECES, Subwords
+
+    name, sentences, tokens, vocab_size = SHAPES[arguments.shape]
+    special = len(SPECIAL_WORDPIECES)
+    words = [f"w{number}" for number in range(special, vocab_size)]
+    lines = "".join(f"{piece}\n" for piece in (*SPECIAL_WORDPIECES, *words))
+    folder.mkdir()
+    (folder / "vocabulary.txt").write_text(lines, encoding="utf-8")
+    keras.utils.set_random_seed(1)
+    config, _ = preset(name, vocab_size)
+    model = build_transformer(config)
+    # With a bias of 1 in the last normalisation, every state sums to d_model: these rows' logits
+    # are -100.
+    last_norm = model.get_layer("decoder").layers[-1].feed_forward_residual.norm
+    last_norm.bias.assign(np.ones(config.d_model))
+    matrix = np.array(model.get_layer("embedding").matrix)
+    matrix[:special] = -100 / config.d_model
+    model.get_layer("embedding").matrix.assign(matrix)
+    draws = np.random.default_rng(1).choice(words, (sentences, tokens - 1))
+    job = {"texts": [" ".join(row) for row in draws], "max_length": tokens}
+    decoding = DecodingConfig(BEAMS, ALPHA, extra_length=0)
+    write_job(folder, model, Subwords.load(folder), decoding, job)
+
+
+def prepare_trained(folder, arguments):
+    """Exports a trained model, with the test split of its data."""
+    from keras_transformer.decoding.inference import DecodingConfig
+    from keras_transformer.training.checkpoints import restore_model
+    from keras_transformer.training.model_directory import read_description
+    from pipelines.subwords import Subwords
+    from pipelines.translation import split_text
+
+    tokenizer = Subwords.load(arguments.model_dir)
+    if tokenizer.kind != "bpe":
+        sys.exit(f"--model_dir must have a BPE vocabulary. Received: {tokenizer.kind}")
+    model, _ = restore_model(arguments.model_dir, arguments.checkpoint)
+    longest = read_description(arguments.model_dir).max_length
+    decoding = DecodingConfig(BEAMS, ALPHA, max_source_length=longest)
+    texts, references = split_text(arguments.data_dir, "test")
+    job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
+    job["max_length"] = longest + decoding.extra_length  # of the engines that have one for all
+    folder.mkdir()
+    (folder / tokenizer.file.name).write_bytes(tokenizer.file.read_bytes())
+    write_job(folder, model, tokenizer, decoding, job)
+
+
+def write_job(folder, model, tokenizer, decoding, job):
+    """Writes the model as each engine reads it, and the sentences."""
+    import numpy as np
+
+    from keras_transformer.export.ctranslate2 import array, export_ctranslate2, vocabulary_tokens
+    from keras_transformer.export.saved_model import export_saved_model
+    from keras_transformer.model.transformer import inference_model
+
+    export_saved_model(inference_model(model), tokenizer, decoding, folder / "saved_model", {})
+    export_ctranslate2(model, tokenizer.file, folder / "ctranslate2", {})
+    weights = {variable.path: array(variable) for variable in model.trainable_variables}
+    np.savez(folder / "weights.npz", **weights)
+    tokens = vocabulary_tokens(tokenizer.file)
+    job["sources"] = [[tokens[i] for i in ids] for ids in tokenizer.encode(job["texts"])]
+    job.update(vocabulary=tokens, model=dataclasses.asdict(model.config))
+    (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+
+
+def read_job(folder):
+    return json.loads((Path(folder) / "job.json").read_text(encoding="utf-8"))
+
+
+def work(engine, case, folder, threads):
+    """Loads our SavedModel or CTranslate2 and measures it."""
+    job, folder = read_job(folder), Path(folder)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    if engine == "keras_transformer":
+        from keras_transformer.decoding.streams import share_cores
+        from keras_transformer.export.saved_model import ExportedTranslator
+
+        share_cores()
+        exported = ExportedTranslator(folder / "saved_model", n_best=1)
+
+        def translate_texts(texts):
+            return [best.text for (best,) in exported.translate(texts)]
+
+        return measure(case, job["texts"], translate_texts)
+    import ctranslate2
+
+    kind = engine.removeprefix("ctranslate2_")
+    layout = (1, threads) if case == "single" else (threads, 1)
+    translator = ctranslate2.Translator(
+        str(folder / "ctranslate2"),
+        compute_type=kind,
+        inter_threads=layout[0],
+        intra_threads=layout[1],
+    )
+    tokens = sum(map(len, job["sources"]))
+    settings = {"beam_size": BEAMS, "length_penalty": ALPHA, "batch_type": "tokens"}
+    settings["max_batch_size"] = min(2048, -(-tokens // layout[0]))
+    settings["max_decoding_length"] = job["max_length"]
+
+    def translate_tokens(sources):
+        return [best.hypotheses[0] for best in translator.translate_batch(sources, **settings)]
+
+    return measure(case, job["sources"], translate_tokens)
+
+
+def measure(case, sentences, translate):
+    """Times `translate`, from a list of sentences to one of translations, as the case has it."""
+    translate(sentences[:WARM_UP])
+    translate(sentences[:1])
+    batches = [[sentence] for sentence in sentences[:SINGLE]] if case == "single" else [sentences]
+    seconds, outputs = [], []
+    for batch in batches:
+        begun = time.perf_counter()
+        outputs += translate(batch)
+        seconds.append(time.perf_counter() - begun)
+    # Not getrusage's: that counts what the parent held before exec.
+    status = Path("/proc/self/status").read_text()
+    peak = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+    return {"seconds": seconds, "peak_megabytes": peak, "outputs": outputs}
+
+
+def print_table(results):
+    line = "{:8}{:21}" + "{:>13}" * len(COLUMNS)
+    log(line.format("case", "engine", *COLUMNS))
+    for case, engines in results.items():
+        for engine, row in engines.items():
+            cells = [f"{row[name]:.2f}" if name in row else "-" for name in COLUMNS]
+            log(line.format(case, engine, *cells))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,132 @@
+"""The same translations by OpenNMT-tf, with the same weights: run by benchmarks/decoding.py.
+
+It needs Python 3.11 or older and a TensorFlow of 2023, in an environment of its own:
+
+    python3.11 -m venv opennmt
+    opennmt/bin/pip install "tensorflow==2.13.*" "OpenNMT-tf==2.32.*"
+
+Its stock Transformer, without biases in attention and softmax, with our sinusoids (models with
+learned positions are not compared) and the epsilon of our layer normalisation. Sentences go
+through it as ids, in batches of like length.
+"""
+
+import json
+import os
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import opennmt
+import tensorflow as tf
+from decoding import ALPHA, BEAMS, measure, read_job
+
+EPSILON = 1e-6
+BATCH = 64
+# Its names of the special ids, which come first in the vocabulary.
+SPECIAL = ["<blank>", "<s>", "</s>"]
+END = SPECIAL.index("</s>")
+
+
+class Sinusoids(opennmt.layers.PositionEncoder):
+    """The paper's: interleaved, from position 0."""
+
+    def _encode(self, positions, depth):
+        positions = tf.cast(tf.convert_to_tensor(positions), tf.float32) - 1  # it counts from 1
+        frequencies = 10000.0 ** (-tf.range(0, depth, 2, tf.float32) / depth)
+        angles = positions[..., None] * frequencies  # [1, T, D/2]
+        pairs = tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
+        return tf.reshape(pairs, [1, -1, depth])
+
+
+def build(job, weights):
+    """Makes the model and gives it the weights."""
+    config = job["model"]
+    sharing = opennmt.models.EmbeddingsSharingLevel
+    model = opennmt.models.Transformer(
+        num_layers=config["num_layers"],
+        num_units=config["d_model"],
+        num_heads=config["num_heads"],
+        ffn_inner_dim=config["d_ff"],
+        mha_bias=False,
+        output_layer_bias=False,
+        position_encoder_class=Sinusoids,
+        share_embeddings=sharing.ALL if config["tie_embeddings"] else sharing.NONE,
+        pre_norm=config["norm"] == "pre",
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        # The last id is left to its bucket of unknown tokens, which has one more row.
+        tokens = [*SPECIAL, *job["vocabulary"][len(SPECIAL) : -1]]
+        file.write("".join(f"{token}\n" for token in tokens))
+        file.flush()
+        data = {"source_vocabulary": file.name, "target_vocabulary": file.name}
+        search = {"beam_width": BEAMS, "length_penalty": ALPHA}
+        model.initialize(data, {**search, "maximum_decoding_length": job["max_length"]})
+        model.create_variables()
+    for layer in model.submodules:
+        if isinstance(layer, tf.keras.layers.LayerNormalization):
+            layer.epsilon = EPSILON
+    assign(model, weights, config)
+    return model
+
+
+def assign(model, weights, config):
+    """Copies weights, which are named as in our model."""
+
+    def norm(layer, name):
+        layer.gamma.assign(weights[f"{name}/gain"])
+        layer.beta.assign(weights[f"{name}/bias"])
+
+    def residual(wrapper, name):
+        norm(wrapper.input_layer_norm or wrapper.output_layer_norm, f"{name}_residual/norm")
+        if name.endswith("feed_forward"):
+            for part in ("inner", "outer"):
+                dense = getattr(wrapper.layer, part)
+                dense.kernel.assign(weights[f"{name}/{part}_kernel"])
+                dense.bias.assign(weights[f"{name}/{part}_bias"])
+            return
+        parts = {"queries": "query", "keys": "key", "values": "value", "output": "output"}
+        for theirs, ours in parts.items():
+            dense = getattr(wrapper.layer, f"linear_{theirs}")
+            dense.kernel.assign(weights[f"{name}/{ours}_kernel"])
+
+    model.features_inputter.embedding.assign(weights["embedding/matrix"])
+    if not config["tie_embeddings"]:
+        model.labels_inputter.embedding.assign(weights["target_embedding/matrix"])
+        model.decoder.output_layer.kernel.assign(weights["logits/matrix"].T)
+    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        if config["norm"] == "pre":
+            norm(stack.layer_norm, f"{side}/norm")
+        for number, layer in enumerate(stack.layers):
+            residual(layer.self_attention, f"{side}/layer_{number}/self_attention")
+            residual(layer.ffn, f"{side}/layer_{number}/feed_forward")
+            if side == "decoder":
+                residual(layer.attention[0], f"{side}/layer_{number}/memory_attention")
+
+
+def main(case, folder):
+    job = read_job(folder)
+    model = build(job, np.load(os.path.join(folder, "weights.npz")))
+    ids_of = {token: number for number, token in enumerate(job["vocabulary"])}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    def search(ids):
+        _, best = model({"ids": ids, "length": tf.math.count_nonzero(ids, 1, tf.int32)})
+        return best["tokens"][:, 0], best["length"][:, 0]
+
+    def translate(sources):
+        outputs = [None] * len(sources)
+        order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
+        for rows in (order[start : start + BATCH] for start in range(0, len(order), BATCH)):
+            ids = [[*(ids_of[token] for token in sources[i]), END] for i in rows]
+            tokens, lengths = search(tf.ragged.constant(ids, tf.int32).to_tensor())
+            for i, row, length in zip(rows, tokens.numpy().tolist(), lengths.numpy(), strict=True):
+                outputs[i] = [token.decode() for token in row[:length] if token != b"</s>"]
+        return outputs
+
+    print(json.dumps(measure(case, job["sources"], translate)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

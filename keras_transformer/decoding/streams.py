@@ -1,0 +1,57 @@
+"""Several batches at a time, each on its share of the processor's cores.
+
+Most operations of decoding are so small that two threads spend more time waiting for each other
+than working. Two batches on a thread each do not wait: on two cores they are done a third sooner
+(BUILD_NOTES, Decoding), and so is a single sentence on one thread.
+"""
+
+import contextlib
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import tensorflow as tf
+
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
+
+# Each stream holds the caches of its batch.
+MOST_STREAMS = 4
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def streams() -> int:
+    """How many batches run at a time: one on an accelerator, which is fast with one."""
+    return 1 if tf.config.list_physical_devices("GPU") else min(cores(), MOST_STREAMS)
+
+
+def share_cores() -> None:
+    """Gives each stream's operations their share of the cores; before TensorFlow's first one.
+
+    TF_NUM_INTRAOP_THREADS in the environment overrules it.
+    """
+    if "TF_NUM_INTRAOP_THREADS" in os.environ or streams() == 1:
+        return
+    with contextlib.suppress(RuntimeError):  # TensorFlow has begun already
+        tf.config.threading.set_intra_op_parallelism_threads(math.ceil(cores() / streams()))
+
+
+def in_streams(function: Callable[[Batch], Result], batches: Iterable[Batch]) -> Iterator[Result]:
+    """Yields the function's results in the order of the batches, several computed at a time."""
+    batches = list(batches)
+    if len(batches) < 2:
+        yield from map(function, batches)
+        return
+    pool = ThreadPoolExecutor(streams())
+    try:
+        yield from pool.map(function, batches)
+    finally:
+        pool.shutdown(cancel_futures=True)

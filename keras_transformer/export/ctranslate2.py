@@ -1,0 +1,226 @@
+"""A trained model as a directory that CTranslate2 loads: the same weights in a second engine.
+
+    translator = ctranslate2.Translator(directory, compute_type="int8")
+    best = translator.translate_batch(
+        [["▁A", "▁man"]], beam_size=4, length_penalty=0, min_decoding_length=0
+    )
+
+Tokens in, tokens out: `vocabulary.model` beside the weights is read by the sentencepiece package
+(`encode(text, out_type=str)`), `vocabulary.txt` by pipelines/subwords. CTranslate2 adds EOS to
+sources and BOS to targets itself, as its config.json tells it to. Weights are float32 and stored
+once; `compute_type` quantizes them on loading.
+
+Called so, it searches for what alpha = 0 searches for. Its other penalties are not ours: it divides
+log-probabilities by |Y|^length_penalty, not by ((5 + |Y|) / 6)^alpha. Nor are its limits: unless
+told otherwise it writes at least one token and at most 256, and cuts sources at 1,024.
+"""
+
+import dataclasses
+import hashlib
+import importlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import BOS_ID, EOS_ID, UNK_ID, TransformerConfig
+from keras_transformer.errors import InputError
+from keras_transformer.export.model_card import write_card
+from keras_transformer.export.saved_model import appearing_at_once, check_export_dir
+from keras_transformer.model.positions import sinusoids
+from keras_transformer.model.sublayer import EPSILON
+
+# Rows of the table of sinusoids: more than CTranslate2 reads or writes unless told to.
+POSITIONS = 2048
+
+
+def export_ctranslate2(
+    model: keras.Model,
+    tokenizer_file: str | os.PathLike,
+    export_dir: str | os.PathLike,
+    facts: dict[str, Any],
+    overwrite: bool = False,
+    about: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Writes the directory; `export_dir` appears when it is complete, or not at all.
+
+    Args:
+        model: from build_transformer.
+        tokenizer_file: the vocabulary it was trained with, SentencePiece's `.model` or WordPiece's
+            `.txt`; a copy stands beside the weights.
+        export_dir: must not exist, or be empty, unless `overwrite`.
+        facts: what the checkpoint is, for the model card and the result.
+        overwrite: whether an earlier export may be replaced.
+        about: more for the model card; see model_card.describe.
+
+    Returns:
+        {"ctranslate2": export_dir, "bytes", "checkpoint", ...}.
+
+    Raises:
+        InputError: where CTranslate2 is not installed, or has no such model, the vocabulary is
+            not the model's, or `export_dir` holds something or cannot be written.
+    """
+    export_dir, tokenizer_file = Path(export_dir), Path(tokenizer_file)
+    specs = load_ctranslate2().specs
+    check_export_dir(export_dir, overwrite)
+    if model.config.attention_window is not None:
+        rule = "--format=ctranslate2 takes models without attention_window, which it cannot hold"
+        raise InputError(f"{rule}. Received: attention_window={model.config.attention_window}")
+    tokens = vocabulary_tokens(tokenizer_file)
+    if len(tokens) != model.config.vocab_size:
+        rule = f"{tokenizer_file} must hold the model's {model.config.vocab_size} subwords"
+        raise InputError(f"{rule}. Received: {len(tokens)}")
+    spec = transformer_spec(specs, model)
+    spec.register_source_vocabulary(tokens)
+    spec.register_target_vocabulary(tokens)
+    spec.config.unk_token = tokens[UNK_ID]
+    spec.config.bos_token = spec.config.decoder_start_token = tokens[BOS_ID]
+    spec.config.eos_token = tokens[EOS_ID]
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = EPSILON
+    card = {
+        **facts,
+        **(about or {}),
+        "max_positions": spec.encoder.position_encodings.encodings.shape[0],
+        "config": dataclasses.asdict(model.config),
+        "parameters": model.count_params(),
+        "weights": "float32",
+        "vocabulary_fingerprint": hashlib.sha256(tokenizer_file.read_bytes()).hexdigest(),
+        "ctranslate2": load_ctranslate2().__version__,
+    }
+    spec.validate()
+    spec.optimize()  # stores equal weights once
+    with appearing_at_once(export_dir.resolve()) as folder:
+        spec.save(str(folder))
+        shutil.copyfile(tokenizer_file, folder / tokenizer_file.name)
+        write_card(folder, card)
+    size = sum(file.stat().st_size for file in export_dir.rglob("*") if file.is_file())
+    return {"ctranslate2": str(export_dir), "bytes": size, **facts}
+
+
+def load_ctranslate2():
+    """Imports the package, which is an extra.
+
+    Raises:
+        InputError: where it is not installed.
+    """
+    try:
+        return importlib.import_module("ctranslate2")
+    except ImportError:
+        rule = "--format=ctranslate2 must find the package ctranslate2 (pip install ctranslate2)"
+        raise InputError(f"{rule}. Received: none installed") from None
+
+
+def vocabulary_tokens(file: Path) -> list[str]:
+    """Reads the subwords of a vocabulary in the order of their ids."""
+    if file.suffix == ".txt":
+        return file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
+    return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+
+
+def transformer_spec(specs, model: keras.Model):
+    """Puts the model's weights into CTranslate2's description of a Transformer.
+
+    Args:
+        specs: the module ctranslate2.specs.
+        model: from build_transformer.
+
+    Returns:
+        A ctranslate2.specs.TransformerSpec without vocabularies.
+    """
+    config = model.config
+    settings = {
+        "num_layers": config.num_layers,
+        "num_heads": config.num_heads,
+        "pre_norm": config.norm == "pre",
+        "head_dim": max(config.d_k, config.d_v),
+    }
+    encoder = specs.TransformerEncoderSpec(**settings)
+    decoder = specs.TransformerDecoderSpec(**settings)
+    source = model.get_layer("embedding")
+    target = source if config.tie_embeddings else model.get_layer("target_embedding")
+    encoder.embeddings[0].weight = embedding_matrix(source)
+    decoder.embeddings.weight = embedding_matrix(target)
+    decoder.projection.weight = embedding_matrix(model.get_layer("logits"))
+    for side, spec in (("source", encoder), ("target", decoder)):
+        positions = model.get_layer(f"{side}_positions")
+        spec.position_encodings.encodings = position_table(config, positions.table)
+    for name, spec in (("encoder", encoder), ("decoder", decoder)):
+        stack = model.get_layer(name)
+        if stack.last_norm is not None:
+            set_norm(spec.layer_norm, stack.last_norm)
+        for layer, layer_spec in zip(stack.layers, spec.layer, strict=True):
+            set_layer(layer_spec, layer)
+    return specs.TransformerSpec(encoder, decoder)
+
+
+def embedding_matrix(layer) -> np.ndarray:
+    """The matrix of an embedding or of the softmax, float32 [V, D]."""
+    matrix = array(layer.matrix)
+    return np.ascontiguousarray(matrix.T) if layer.transposed else matrix
+
+
+def position_table(config: TransformerConfig, learned) -> np.ndarray:
+    """What is added to the embeddings at each position, float32 [positions, D]."""
+    if learned is None:
+        return array(sinusoids(np.arange(POSITIONS), config.d_model))
+    return array(learned) * np.float32(config.d_model**0.5)
+
+
+def set_layer(spec, layer) -> None:
+    """Sets the weights of an encoder's layer, or of a decoder's."""
+    set_attention(spec.self_attention, layer.self_attention, layer.self_attention_residual)
+    if hasattr(layer, "memory_attention"):
+        set_attention(spec.attention, layer.memory_attention, layer.memory_attention_residual)
+    set_norm(spec.ffn.layer_norm, layer.feed_forward_residual.norm)
+    set_linear(spec.ffn.linear_0, layer.feed_forward.inner_kernel, layer.feed_forward.inner_bias)
+    set_linear(spec.ffn.linear_1, layer.feed_forward.outer_kernel, layer.feed_forward.outer_bias)
+
+
+def set_attention(spec, attention, residual) -> None:
+    """Sets the weights of an attention sublayer.
+
+    CTranslate2's heads are as wide for values as for keys: the narrower are padded with zeros,
+    which change no product.
+    """
+    config = attention.config
+    width = max(config.d_k, config.d_v)
+
+    def padded(kernel):  # [D, H d] -> [D, H width]
+        heads = kernel.reshape(config.d_model, config.num_heads, -1)
+        heads = np.pad(heads, ((0, 0), (0, 0), (0, width - heads.shape[2])))
+        return heads.reshape(config.d_model, -1)
+
+    kernels = []  # of queries, keys and values, however the layout joins them
+    for names in attention.stored_kernels():
+        stored = array(getattr(attention, "_".join([*names, "kernel"])))
+        ends = np.cumsum([config.num_heads * attention.widths[name] for name in names])
+        kernels += [padded(kernel) for kernel in np.split(stored, ends[:-1], axis=1)]
+    products = [kernels[:1], kernels[1:]] if attention.to_memory else [kernels]
+    for linear, parts in zip(spec.linear, products, strict=False):  # the last is the output's
+        set_linear(linear, np.concatenate(parts, axis=1))
+    set_linear(spec.linear[-1], padded(array(attention.output_kernel).T).T)
+    spec.queries_scale = np.float32(config.d_k**-0.5)
+    set_norm(spec.layer_norm, residual.norm)
+
+
+def set_linear(spec, kernel, bias=None) -> None:
+    """Sets a product with `kernel` [rows, columns], which CTranslate2 has transposed."""
+    spec.weight = np.ascontiguousarray(array(kernel).T)
+    if bias is not None:
+        spec.bias = array(bias)
+
+
+def set_norm(spec, norm) -> None:
+    spec.gamma, spec.beta = array(norm.gain), array(norm.bias)
+
+
+def array(variable) -> np.ndarray:
+    return ops.convert_to_numpy(variable).astype(np.float32)

@@ -1,0 +1,42 @@
+import threading
+
+import pytest
+
+from keras_transformer.decoding import streams
+
+
+def test_results_come_in_order_and_batches_run_together(monkeypatch):
+    monkeypatch.setattr(streams, "streams", lambda: 2)
+    together = threading.Barrier(2, timeout=10)  # breaks unless two batches are under way at once
+
+    def function(batch):
+        together.wait()
+        return -batch
+
+    assert list(streams.in_streams(function, [1, 2, 3, 4])) == [-1, -2, -3, -4]
+    assert list(streams.in_streams(function, [])) == []
+
+
+def test_an_error_comes_to_who_reads_the_results():
+    def function(batch):
+        return 1 // batch
+
+    with pytest.raises(ZeroDivisionError):
+        list(streams.in_streams(function, [1, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("cores", "environment", "threads"), [(2, None, 1), (7, None, 2), (1, None, 0), (2, "5", 0)]
+)
+def test_cores_are_shared_unless_the_environment_says_otherwise(
+    monkeypatch, cores, environment, threads
+):
+    monkeypatch.setattr(streams, "cores", lambda: cores)
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", environment)
+    given = []
+    setting = "set_intra_op_parallelism_threads"
+    monkeypatch.setattr(streams.tf.config.threading, setting, given.append)
+    streams.share_cores()
+    assert given == ([threads] if threads else [])

@@ -1,0 +1,204 @@
+"""CTranslate2 shares no code with this library: where both agree, both are right."""
+
+import json
+import sys
+
+import ctranslate2
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
+from keras_transformer.decoding.inference import DecodingConfig, search_ids, target_log_probs
+from keras_transformer.errors import InputError
+from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.model.transformer import build_transformer, inference_model
+from keras_transformer.training.step import TrainingStep
+from pipelines.vocabulary import learn_subwords
+
+FACTS = {"checkpoint": "step-00000007", "step": 7}
+# Sources are made of 10 words; each has two translations, one four times as likely.
+WORDS = 10
+SOURCE, TARGET, SYNONYM = 4, 4 + WORDS, 4 + 2 * WORDS
+VOCAB_SIZE = 4 + 3 * WORDS
+TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]
+LONGEST = 6
+VARIANTS = {
+    "paper": {},
+    "pre-norm": {"norm": "pre"},
+    "learned-untied": {"positions": "learned", "max_positions": 64, "tie_embeddings": False},
+}
+SHAPES = {
+    "even": {},
+    "narrow-keys": {"d_k": 3},
+    "narrow-values": {"d_v": 5, "tie_embeddings": False},
+    "wide": {"d_k": 12, "d_v": 13},
+}
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+    file = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
+    file.write_text("".join(f"{token}\n" for token in TOKENS))
+    return file
+
+
+def make_pairs(count, seed):
+    """Sources and their translations in reverse order, int32 [count, LONGEST + 1] each."""
+    rng = np.random.default_rng(seed)
+    source, target = np.full((2, count, LONGEST + 1), PAD_ID, np.int32)
+    for row, reverse in zip(source, target, strict=True):
+        words = rng.integers(WORDS, size=rng.integers(2, LONGEST + 1))
+        likely = np.where(rng.random(len(words)) < 0.8, TARGET, SYNONYM)
+        row[: len(words) + 1] = [*(SOURCE + words), EOS_ID]
+        reverse[: len(words) + 1] = [*(likely + words)[::-1], EOS_ID]
+    return source, target
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def trained(request, vocabulary, tmp_path_factory):
+    """A model that learned to translate so, and CTranslate2's translator of its export."""
+    keras.utils.set_random_seed(1)
+    config = TransformerConfig(*(VOCAB_SIZE, 1, 32, 64, 4), dropout=0.0, **VARIANTS[request.param])
+    training = TrainingConfig(warmup_steps=100, label_smoothing=0.0)
+    step = TrainingStep(config, training, tf.distribute.get_strategy())
+    pairs = tf.data.Dataset.from_tensor_slices(make_pairs(20000, seed=2))
+    step.run(iter(pairs.repeat().batch(64)), tf.constant(300))
+    return step.model, exported(step.model, vocabulary, tmp_path_factory)
+
+
+def exported(model, vocabulary, tmp_path_factory, **settings):
+    folder = tmp_path_factory.mktemp("export") / "model"
+    export_ctranslate2(model, vocabulary, folder, FACTS)
+    return ctranslate2.Translator(str(folder), intra_threads=1, **settings)
+
+
+def words_of(ids):
+    """What CTranslate2 is given: tokens without EOS and padding."""
+    return [[TOKENS[i] for i in row if i not in (PAD_ID, EOS_ID)] for row in ids]
+
+
+def assert_same_log_probs(model, translator, source, target):
+    ours = target_log_probs(model, tf.constant(source), tf.constant(target)).numpy()
+    scores = translator.score_batch(words_of(source), words_of(target))
+    for row, theirs in zip(ours, scores, strict=True):
+        np.testing.assert_allclose(row[: len(theirs.log_probs)], theirs.log_probs, atol=1e-3)
+        assert not row[len(theirs.log_probs) :].any()
+
+
+def test_forced_scores(trained):
+    source, target = make_pairs(50, seed=3)
+    # Half of the targets are wrong: improbable tokens are scored as well.
+    target[25:] = np.roll(target[25:], 1, axis=0)
+    assert_same_log_probs(*trained, source, target)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_best_translations(trained, beam_size):
+    model, translator = trained
+    source, target = make_pairs(200, seed=4)
+    best = search_ids(model, tf.constant(source), DecodingConfig(beam_size, alpha=0.0))
+    ours = words_of(best.ids.numpy()[:, 0])
+    # Its default minimum of one token keeps EOS out of the first step, and its probability too.
+    results = translator.translate_batch(
+        words_of(source),
+        beam_size=beam_size,
+        length_penalty=0,
+        min_decoding_length=0,
+        return_scores=True,
+    )
+    theirs = [result.hypotheses[0] for result in results]
+    scores = np.array([result.scores[0] for result in results])
+    equal = np.array([a == b for a, b in zip(ours, theirs, strict=True)])
+    same_score = np.abs(best.log_probs.numpy()[:, 0] - scores) < 1e-3
+    assert same_score[equal].all()
+    assert np.mean(equal | same_score) >= 0.99
+    # It did learn: most words come out as their likelier translation.
+    likely = words_of(np.where(target >= SYNONYM, target - WORDS, target))
+    assert np.mean([a == b for a, b in zip(ours, likely, strict=True)]) > 0.8
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_heads_of_any_width(shape, vocabulary, tmp_path_factory):
+    config = TransformerConfig(VOCAB_SIZE, 2, 16, 24, 2, **SHAPES[shape])
+    model = build_transformer(config)
+    for variable in model.trainable_variables:
+        variable.assign(variable * 1.5 + 0.1 * keras.random.normal(variable.shape))
+    pairs = make_pairs(20, seed=5)
+    for layout in (model, inference_model(model)):
+        translator = exported(layout, vocabulary, tmp_path_factory)
+        assert_same_log_probs(model, translator, *pairs)
+
+
+def test_directory(vocabulary, tmp_path):
+    model = build_transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
+    folder = tmp_path / "model"
+    result = export_ctranslate2(model, vocabulary, folder, FACTS)
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    size = sum(path.stat().st_size for path in files.values())
+    assert result == {"ctranslate2": str(folder), "bytes": size, **FACTS}
+    assert files["vocabulary.txt"].read_bytes() == vocabulary.read_bytes()
+    # Weights once: the one embedding matrix and the one table of 2048 positions included.
+    weights = 4 * (model.count_params() + 2048 * 16)
+    assert weights < files["model.bin"].stat().st_size < weights + 5000
+    card = json.loads(files["assets.extra/model_card.json"].read_text())
+    assert (card["checkpoint"], card["parameters"]) == ("step-00000007", model.count_params())
+    with pytest.raises(InputError, match="--export_dir must not exist yet, or be empty, without"):
+        export_ctranslate2(model, vocabulary, folder, FACTS)
+    export_ctranslate2(model, vocabulary, folder, {"checkpoint": "other"}, overwrite=True)
+    assert "other" in files["assets.extra/model_card.json"].read_text()
+
+
+@pytest.mark.parametrize("compute_type", ["int8", "int8_float32"])
+def test_quantized_by_its_loader(vocabulary, tmp_path_factory, compute_type):
+    model = build_transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
+    source, target = make_pairs(20, seed=6)
+    scores = [
+        exported(model, vocabulary, tmp_path_factory, compute_type=kind).score_batch(
+            words_of(source), words_of(target)
+        )
+        for kind in (compute_type, "float32")
+    ]
+    rough, exact = (np.concatenate([score.log_probs for score in rows]) for rows in scores)
+    assert 1e-6 < np.abs(rough - exact).max() < 0.2
+
+
+def test_sentencepiece_tokens(tmp_path):
+    text = ["the cat sat on the mat", "a dog ran to the house", "big red cats 😀"] * 5
+    tokenizer = learn_subwords(text, "bpe", 310, tmp_path, seed=1)
+    model = build_transformer(TransformerConfig(310, 1, 16, 24, 2))
+    export_ctranslate2(model, tokenizer.file, tmp_path / "model", FACTS)
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=str(tmp_path / "model" / "vocabulary.model")
+    )
+    tokens = json.loads((tmp_path / "model" / "shared_vocabulary.json").read_text())
+    assert tokens[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
+    for line, ids in zip(text[:3], tokenizer.encode(text[:3]), strict=True):
+        assert processor.encode(line, out_type=str) == [tokens[i] for i in ids]
+    answer = ctranslate2.Translator(str(tmp_path / "model")).translate_batch(
+        [processor.encode(text[0], out_type=str), []], max_decoding_length=5
+    )
+    assert len(answer[0].hypotheses[0]) == 5
+    assert answer[1].hypotheses == [[]]
+
+
+def test_vocabulary_of_another_model(vocabulary, tmp_path):
+    model = build_transformer(TransformerConfig(VOCAB_SIZE + 1, 1, 16, 24, 2))
+    rule = f"vocabulary.txt must hold the model's {VOCAB_SIZE + 1} subwords. Received: {VOCAB_SIZE}"
+    with pytest.raises(InputError, match=rule):
+        export_ctranslate2(model, vocabulary, tmp_path / "model", FACTS)
+    assert not (tmp_path / "model").exists()
+
+
+def test_restricted_attention_is_refused(vocabulary, tmp_path):
+    model = build_transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, attention_window=3))
+    with pytest.raises(InputError, match=r"without attention_window, .* Received: .*=3"):
+        export_ctranslate2(model, vocabulary, tmp_path / "model", FACTS)
+
+
+def test_package_is_an_extra(vocabulary, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(InputError, match=r"pip install ctranslate2\)"):
+        export_ctranslate2(None, vocabulary, tmp_path / "model", FACTS)
