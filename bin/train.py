@@ -21,9 +21,19 @@ flags.DEFINE_float("train_minutes", None, "Minutes, over all starts of the run, 
 flags.DEFINE_enum("strategy", "one_device", ["one_device", "mirrored"], "Where to train.")
 flags.DEFINE_integer("replicas", None, "For mirrored: so many CPU devices instead of all GPUs.")
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of activations.")
+flags.DEFINE_enum("xla", "auto", ["auto", "on", "off"], "Compile steps; auto: where a GPU is.")
 flags.DEFINE_float("checkpoint_minutes", 10, "Minutes between validations and checkpoints.")
+flags.DEFINE_integer("checkpoint_steps", None, "Steps between them, where these end first.")
 flags.DEFINE_integer("keep_checkpoints", 20, "How many of the last checkpoints to keep.")
-flags.DEFINE_integer("sample_sentences", 100, "Validation sentences to translate for BLEU.")
+flags.DEFINE_integer("log_steps", 50, "Steps between points of the curves.")
+flags.DEFINE_integer(
+    "max_skipped_steps", 100, "Steps in a row without finite gradients to stop at."
+)
+flags.DEFINE_string("best_metric", "loss", "What `best` goes by in validation: loss, bleu or f1.")
+flags.DEFINE_integer("patience", None, "Validations without a better best_metric to stop after.")
+flags.DEFINE_bool("histograms", False, "Write histograms of all parameters at each validation.")
+flags.DEFINE_list("profile_steps", None, "FIRST,LAST: write a profile of these steps.")
+flags.DEFINE_integer("sample_sentences", 100, "Validation sentences to try BLEU, or F1, on.")
 flags.DEFINE_integer("seed", 1, "Of weights, dropout and the order of the data.")
 flags.DEFINE_bool("deterministic", False, "Make a run repeatable bit for bit (slower on a GPU).")
 
@@ -36,6 +46,7 @@ def main():
     from pipelines.records import read_metadata
 
     metadata = read_metadata(FLAGS.data_dir)
+    check_best_metric(metadata)
     model, training = preset(FLAGS.preset, metadata.vocab_size)
     training = dataclasses.replace(
         training,
@@ -46,10 +57,18 @@ def main():
     )
     model, training = with_settings(model, training, FLAGS.config)
 
+    from keras_transformer.analysis.attention_images import AttentionImages
+    from keras_transformer.evaluation.parsing import SampleParses
     from keras_transformer.evaluation.sample import SampleTranslation
-    from keras_transformer.training.loop import Limits, TrainingData, train
+    from keras_transformer.parsing.linearisation import Linearisation
+    from keras_transformer.training.buckets import Buckets
+    from keras_transformer.training.directory_lock import locked
+    from keras_transformer.training.limits import Limits
+    from keras_transformer.training.loop import TrainingData, train
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
-    from keras_transformer.training.strategy import make_repeatable, make_strategy
+    from keras_transformer.training.strategy import compiles, make_repeatable, make_strategy
+    from pipelines.batching import length_lattice
+    from pipelines.parsing import gold_trees
     from pipelines.subwords import Subwords
     from pipelines.translation import evaluation_batches, split_text, training_batches
 
@@ -57,21 +76,36 @@ def main():
         train_steps=FLAGS.train_steps,
         train_minutes=FLAGS.train_minutes,
         checkpoint_minutes=FLAGS.checkpoint_minutes,
+        checkpoint_steps=FLAGS.checkpoint_steps,
         keep_checkpoints=FLAGS.keep_checkpoints,
+        log_steps=FLAGS.log_steps,
+        max_skipped_steps=FLAGS.max_skipped_steps,
+        best_metric=FLAGS.best_metric,
+        patience=FLAGS.patience,
+        histograms=FLAGS.histograms,
+        profile_steps=profile_steps(),
     )
     strategy = make_strategy(FLAGS.strategy, FLAGS.replicas)
     make_repeatable(training.seed, FLAGS.deterministic)
     batches = training_batches(FLAGS.data_dir, training.tokens_per_batch, training.seed)
-    validation = sample = None
+    buckets = None
+    if compiles(FLAGS.xla):
+        lengths = length_lattice(metadata.splits["train"].longest)
+        buckets = Buckets(lengths, training.tokens_per_batch)
+    validation = sample = pictures = None
     if "validation" in metadata.splits:
         validation = evaluation_batches(FLAGS.data_dir, "validation", EVALUATION_TOKENS)
         if FLAGS.sample_sentences > 0:
-            sample = SampleTranslation(
-                Subwords.load(FLAGS.data_dir),
-                *split_text(FLAGS.data_dir, "validation"),
-                FLAGS.sample_sentences,
-                metadata.max_length,
-            )
+            tokenizer = Subwords.load(FLAGS.data_dir)
+            sides = split_text(FLAGS.data_dir, "validation")
+            size = (FLAGS.sample_sentences, metadata.max_length)
+            if metadata.task == "parsing":
+                trees = gold_trees(FLAGS.data_dir, "validation")
+                linearisation = Linearisation(**metadata.task_options)
+                sample = SampleParses(tokenizer, trees, *size, linearisation)
+            else:
+                sample = SampleTranslation(tokenizer, *sides, *size)
+            pictures = AttentionImages(tokenizer, *sides, metadata.max_length)
     description = ModelDescription(
         preset=FLAGS.preset,
         model=model,
@@ -79,11 +113,40 @@ def main():
         vocabulary=metadata.vocabulary,
         vocabulary_fingerprint=metadata.fingerprint,
         max_length=metadata.max_length,
+        task=metadata.task,
+        task_options=metadata.task_options,
     )
     vocabulary = Path(FLAGS.data_dir) / metadata.vocabulary
-    create_or_check(FLAGS.model_dir, description, vocabulary)
-    data = TrainingData(batches, validation, sample)
-    return train(model, training, data, FLAGS.model_dir, limits, strategy)
+    data = TrainingData(batches, validation, sample, pictures, buckets)
+    with locked(FLAGS.model_dir):
+        create_or_check(FLAGS.model_dir, description, vocabulary)
+        return train(model, training, data, FLAGS.model_dir, limits, strategy)
+
+
+def check_best_metric(metadata) -> None:
+    """Makes sure that --best_metric is measured in validation, where it is asked for."""
+    from keras_transformer.errors import InputError
+
+    measured = ["loss"] if "validation" in metadata.splits else []
+    if measured and FLAGS.sample_sentences > 0:
+        measured.append("f1" if metadata.task == "parsing" else "bleu")
+    asked_for = FLAGS.patience is not None or FLAGS.best_metric != "loss"
+    if asked_for and FLAGS.best_metric not in measured:
+        raise InputError(
+            "--best_metric must be measured on the validation split, scores on its "
+            f"--sample_sentences: {', '.join(measured) or 'none'}. Received: {FLAGS.best_metric}"
+        )
+
+
+def profile_steps() -> tuple[int, ...] | None:
+    """--profile_steps as numbers."""
+    from keras_transformer.errors import InputError
+
+    try:
+        return FLAGS.profile_steps and tuple(int(step) for step in FLAGS.profile_steps)
+    except ValueError:
+        received = ",".join(FLAGS.profile_steps)
+        raise InputError(f"--profile_steps must be FIRST,LAST. Received: {received}") from None
 
 
 if __name__ == "__main__":

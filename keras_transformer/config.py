@@ -72,6 +72,8 @@ class TrainingConfig:
     label_smoothing: float = 0.1  # epsilon_ls, section 5.4
     tokens_per_batch: int = 25000  # padded tokens a side of one optimizer step, section 5.1
     accumulate_steps: int = 1  # parts that one optimizer step is computed in
+    clip_norm: float = 0.0  # the largest norm of all gradients together; 0 for any
+    rematerialize: bool = False  # compute layers again in the backward pass, to save memory
     precision: str = "float32"  # or "bfloat16", "float16": the activations' type
     seed: int = 1
 
@@ -83,6 +85,7 @@ class TrainingConfig:
             _require(self, name, getattr(self, name) > 0, "must be positive")
         for name in ("adam_beta_1", "adam_beta_2", "label_smoothing"):
             _require(self, name, 0 <= getattr(self, name) < 1, "must be in [0, 1)")
+        _require(self, "clip_norm", self.clip_norm >= 0, "must be 0, for none, or more")
         _require_one_of(self, "precision", ("float32", "bfloat16", "float16"))
 
 

@@ -14,6 +14,7 @@ from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_pro
 from keras_transformer.model.decoder_cache import merge_axes
 from keras_transformer.model.feed_forward import FeedForward
 from keras_transformer.model.masks import causal_mask
+from keras_transformer.model.rematerialization import rematerialized
 from keras_transformer.model.restricted_attention import self_attention
 from keras_transformer.model.sublayer import LayerNorm, Residual
 
@@ -135,9 +136,10 @@ class Decoder(keras.layers.Layer):
         [B, T, D], the states that the logits are made of.
     """
 
-    def __init__(self, config: TransformerConfig, **kwargs):
+    def __init__(self, config: TransformerConfig, rematerialize: bool = False, **kwargs):
         super().__init__(**kwargs)
         self.config = config
+        self.rematerialize = rematerialize
         policy = self.dtype_policy
         self.layers = [
             DecoderLayer(config, dtype=policy, name=f"layer_{n}") for n in range(config.num_layers)
@@ -155,9 +157,11 @@ class Decoder(keras.layers.Layer):
             self_attention_mask = causal_mask(ops.shape(inputs)[1])
         states = inputs
         for layer in self.layers:
-            states = layer(
-                states, memory, self_attention_mask, memory_attention_mask, training=training
-            )
+            masks = [self_attention_mask, memory_attention_mask]
+            if training and self.rematerialize:
+                states = rematerialized(layer, [states, memory], masks)
+            else:
+                states = layer(states, memory, *masks, training=training)
         return states if self.last_norm is None else self.last_norm(states)
 
     def step(self, inputs, position, cache, projected_memory, memory_attention_mask, write):

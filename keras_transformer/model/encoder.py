@@ -6,6 +6,7 @@ import keras
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.rematerialization import rematerialized
 from keras_transformer.model.restricted_attention import self_attention
 from keras_transformer.model.sublayer import LayerNorm, Residual
 
@@ -62,6 +63,10 @@ class EncoderLayer(keras.layers.Layer):
 class Encoder(keras.layers.Layer):
     """A stack of N EncoderLayers; with `norm="pre"`, a last normalisation after them.
 
+    Args:
+        config: the model's configuration.
+        rematerialize: whether training computes each layer again in its backward pass.
+
     Call arguments:
         inputs: [B, S, D], embeddings with positions.
         attention_mask: bool [B, 1, 1, S], True at real tokens.
@@ -71,9 +76,10 @@ class Encoder(keras.layers.Layer):
         [B, S, D], the memory that the decoder attends to.
     """
 
-    def __init__(self, config: TransformerConfig, **kwargs):
+    def __init__(self, config: TransformerConfig, rematerialize: bool = False, **kwargs):
         super().__init__(**kwargs)
         policy = self.dtype_policy
+        self.rematerialize = rematerialize
         self.layers = [
             EncoderLayer(config, dtype=policy, name=f"layer_{n}") for n in range(config.num_layers)
         ]
@@ -87,7 +93,10 @@ class Encoder(keras.layers.Layer):
     def call(self, inputs, attention_mask, training=False):
         states = inputs
         for layer in self.layers:
-            states = layer(states, attention_mask, training=training)
+            if training and self.rematerialize:
+                states = rematerialized(layer, [states], [attention_mask])
+            else:
+                states = layer(states, attention_mask, training=training)
         return states if self.last_norm is None else self.last_norm(states)
 
     # Stated, as Keras would otherwise trace the whole stack once more to find it out.

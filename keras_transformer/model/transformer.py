@@ -28,13 +28,16 @@ class PaddingMask(keras.layers.Layer):
         return keras.KerasTensor((ids.shape[0], 1, 1, ids.shape[1]), "bool")
 
 
-def build_transformer(config: TransformerConfig, precision: str = "float32") -> keras.Model:
+def build_transformer(
+    config: TransformerConfig, precision: str = "float32", rematerialize: bool = False
+) -> keras.Model:
     """Builds the model of section 3.
 
     Args:
         config: the model's configuration.
         precision: "float32", or "bfloat16" or "float16" for activations of that type over float32
             variables. Sinusoids, layer normalisation, softmax and logits are float32 in any case.
+        rematerialize: whether training computes each layer again in its backward pass.
 
     Returns:
         A functional keras.Model from {"source": int32 [B, S], "target": int32 [B, T]} to logits,
@@ -51,8 +54,8 @@ def build_transformer(config: TransformerConfig, precision: str = "float32") -> 
         target_embedding = TokenEmbedding(config, dtype=policy, name="target_embedding")
     source_positions = PositionalEncoding(config, dtype=policy, name="source_positions")
     target_positions = PositionalEncoding(config, dtype=policy, name="target_positions")
-    encoder = Encoder(config, dtype=policy, name="encoder")
-    decoder = Decoder(config, dtype=policy, name="decoder")
+    encoder = Encoder(config, rematerialize, dtype=policy, name="encoder")
+    decoder = Decoder(config, rematerialize, dtype=policy, name="decoder")
     shared = target_embedding if config.tie_embeddings else None
     logits = Logits(config, shared, dtype=policy, name="logits")
 

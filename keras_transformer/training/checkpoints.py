@@ -1,8 +1,10 @@
 """Checkpoints: written whole or not at all, indexed by one small file, and averaged (section 6.1).
 
-`checkpoints/index.json` lists what is complete; a file that it does not list was never finished and
-is ignored. Every variable of model and optimizer is saved under its place in `model.variables`, the
-random states of dropout among them, and the position in the shuffled data beside them.
+`checkpoints/index.json` lists what is complete; a file that it does not list was never finished, is
+ignored, and is removed at the next start. A listed one is checked as it is read (TensorFlow keeps a
+checksum of every tensor); where it is damaged, training goes on from the one before. Every variable
+of model and optimizer is saved under its place in `model.variables`, the random states of dropout
+among them, and the position in the shuffled data beside them.
 """
 
 import json
@@ -13,6 +15,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from keras_transformer.errors import InputError, reason
 from keras_transformer.model.transformer import build_transformer
@@ -25,16 +28,20 @@ class CheckpointStore:
     Args:
         model_dir: the model directory.
         keep: how many to keep; the best one is kept besides.
+        best_metric: what the best is the best by: "loss", or a score that is the better the higher
+            it is; by default what the directory says.
     """
 
-    def __init__(self, model_dir: str | Path, keep: int = 20):
+    def __init__(self, model_dir: str | Path, keep: int = 20, best_metric: str | None = None):
         self.directory = Path(model_dir) / "checkpoints"
-        self.keep = keep
+        self.keep, self.best_metric = keep, best_metric or "loss"
         self.entries: list[dict[str, Any]] = []
         index = self.directory / "index.json"
         if index.exists():
             try:
-                self.entries = json.loads(index.read_text(encoding="utf-8"))["checkpoints"]
+                content = json.loads(index.read_text(encoding="utf-8"))
+                self.entries = content["checkpoints"]
+                self.best_metric = best_metric or content.get("best_metric", "loss")
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise InputError(f"{index} must list checkpoints. Received: {error}") from None
 
@@ -44,12 +51,52 @@ class CheckpointStore:
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The entry of the smallest validation loss; None where none was measured."""
-        return _best(self.entries)
+        """The entry that did best in validation; None where there was none."""
+        return _best(self.entries, self.best_metric)
 
     def path(self, entry: dict[str, Any]) -> str:
         """The prefix of an entry's files."""
         return str(self.directory / entry["name"])
+
+    def restore(self, trackables: dict[str, Any]) -> dict[str, Any] | None:
+        """Reads the newest whole checkpoint; those after it, which are damaged, are struck out.
+
+        Args:
+            trackables: as in `save`.
+
+        Returns:
+            Its entry; None where there are no checkpoints.
+
+        Raises:
+            InputError: where there are some and none is whole.
+        """
+        damaged: list[str] = []
+        for place in reversed(range(len(self.entries))):
+            path = self.path(self.entries[place])
+            try:
+                tf.train.Checkpoint(**trackables).read(path).assert_existing_objects_matched()
+            except (ValueError, AssertionError, IndexError, tf.errors.OpError) as error:
+                damaged.append(f"checkpoint {path} must be whole. Received: {reason(error)}")
+                continue
+            for message in damaged:
+                logging.warning("%s; going on from %s", message, self.entries[place]["name"])
+            if damaged:
+                self._write_index(self.entries[: place + 1])
+            return self.entries[place]
+        if damaged:
+            raise InputError(f"--model_dir: {damaged[0]}; nor is any before it")
+        return None
+
+    def remove_unfinished(self) -> None:
+        """Removes what a process left that was killed while it wrote or removed a checkpoint.
+
+        Only for the process that writes here: to another one, its checkpoint looks unfinished.
+        """
+        listed = {entry["name"] for entry in self.entries}
+        for file in self.directory.glob("step-*"):
+            name = file.name.partition(".")[0].partition("_temp")[0]
+            if name not in listed:
+                self._remove({"name": name})
 
     def save(self, trackables: dict[str, Any], **facts) -> dict[str, Any]:
         """Writes a checkpoint, then lists it, then removes those no longer kept.
@@ -70,8 +117,10 @@ class CheckpointStore:
             tf.train.Checkpoint(**trackables).write(self.path(entry))
             others = [old for old in self.entries if old["name"] != entry["name"]]
             every = [*others, entry]
-            entries = [old for old in every if old in every[-self.keep :] or old is _best(every)]
-            write_json(self.directory / "index.json", {"checkpoints": entries})
+            best = _best(every, self.best_metric)
+            entries = [old for old in every if old in every[-self.keep :] or old is best]
+            dropped = [old for old in others if old not in entries]
+            self._write_index(entries)
         except (OSError, tf.errors.OpError) as error:
             if all(old["name"] != entry["name"] for old in self.entries):
                 self._remove(entry)
@@ -81,11 +130,14 @@ class CheckpointStore:
                 f"--model_dir must have room for a checkpoint. Received: {self.directory}: "
                 f"{why}. The last complete checkpoint ({last}) is as it was"
             ) from None
-        dropped = [old for old in others if old not in entries]
-        self.entries = entries
         for old in dropped:
             self._remove(old)
         return entry
+
+    def _write_index(self, entries: list[dict[str, Any]]) -> None:
+        content = {"best_metric": self.best_metric, "checkpoints": entries}
+        write_json(self.directory / "index.json", content)
+        self.entries = entries
 
     def _remove(self, entry) -> None:
         for file in self.directory.glob(f"{entry['name']}.*"):
@@ -96,9 +148,20 @@ class CheckpointStore:
             folder.rmdir()
 
 
-def _best(entries: list[dict[str, Any]]) -> dict[str, Any] | None:
-    scored = [entry for entry in entries if entry.get("validation_loss") is not None]
-    return min(scored, key=lambda entry: entry["validation_loss"], default=None)
+def is_better(metric: str, value: float, other: float) -> bool:
+    """Whether `value` is better than `other`, as a "loss" or as a score of another name."""
+    return value < other if metric == "loss" else value > other
+
+
+def _best(entries: list[dict[str, Any]], metric: str) -> dict[str, Any] | None:
+    """The first of the best: a later equal does not take its place."""
+    name, best = f"validation_{metric}", None
+    for entry in entries:
+        if entry.get(name) is not None and (
+            best is None or is_better(metric, entry[name], best[name])
+        ):
+            best = entry
+    return best
 
 
 def named_variables(variables: Iterable[keras.Variable]) -> dict[str, Any]:
@@ -116,7 +179,7 @@ def restore_model(
 
     Args:
         model_dir: as bin/train.py made it.
-        checkpoint: "latest", "best" (smallest validation loss), "average:K" (the mean of the last
+        checkpoint: "latest", "best" (in validation), "average:K" (the mean of the last
             K), or the path of a checkpoint or its name in the directory.
 
     Returns:

@@ -4,9 +4,8 @@ import contextlib
 import dataclasses
 import math
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +16,14 @@ from absl import logging
 from tqdm import tqdm
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.errors import InputError, reason
-from keras_transformer.training.checkpoints import CheckpointStore, named_variables
+from keras_transformer.errors import InputError
+from keras_transformer.training.buckets import Buckets
+from keras_transformer.training.checkpoints import CheckpointStore, is_better, named_variables
+from keras_transformer.training.curves import Curves, without_infinities
+from keras_transformer.training.interruption import listening
+from keras_transformer.training.limits import Limits
 from keras_transformer.training.metrics import CrossEntropy, perplexity_of, summarize
 from keras_transformer.training.step import SUMS, TrainingStep
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """When to stop, save and report. Steps and minutes count from the first start of the run."""
-
-    train_steps: int = 100_000
-    train_minutes: float | None = None
-    checkpoint_minutes: float = 10.0
-    keep_checkpoints: int = 20
-    log_steps: int = 50  # steps between points of the curves
-
-    def __post_init__(self):
-        for name in ("train_steps", "keep_checkpoints", "log_steps"):
-            if getattr(self, name) < 1:
-                raise InputError(f"--{name} must be at least 1. Received: {getattr(self, name)}")
-        for name in ("train_minutes", "checkpoint_minutes"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputError(f"--{name} must be positive. Received: {value}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +35,15 @@ class TrainingData:
         validation: a finite one, or None.
         translate_sample: called with the model at each validation; returns scalars (such as
             {"bleu": 31.2}) and a text to show, or is None.
+        draw_sample: called likewise; returns pictures uint8 [Y, X, 3] by name, or is None.
+        buckets: the shapes that XLA compiles training steps for; None leaves XLA out.
     """
 
     batches: tf.data.Dataset
     validation: tf.data.Dataset | None = None
     translate_sample: Callable[[keras.Model], tuple[dict[str, float], str]] | None = None
+    draw_sample: Callable[[keras.Model], dict[str, np.ndarray]] | None = None
+    buckets: Buckets | None = None
 
 
 def train(
@@ -69,19 +56,26 @@ def train(
 ) -> dict[str, Any]:
     """Trains until a limit, from the last checkpoint of `model_dir` where there is one.
 
+    On SIGTERM or Ctrl-C the steps under way are finished and saved first.
+
     Returns:
-        {"step", "minutes", "loss", "perplexity", "tokens_per_second", "parameters",
-        "checkpoint", "best", ...}: where the run stands.
+        {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
+        "loss", "perplexity", "tokens_per_second", "parameters", "checkpoint", "best", ...}: where
+        the run stands.
 
     Raises:
-        InputError: where a checkpoint cannot be read or written, or the loss is no number.
-        KeyboardInterrupt: on Ctrl-C, once the steps under way are done and saved.
+        InputError: where a checkpoint cannot be read or written, or too many steps in a row had
+            gradients that are not finite.
+        KeyboardInterrupt: on Ctrl-C.
     """
-    run = _Run(model_config, training_config, data, model_dir, limits, strategy)
-    with run.progress, run.curves.as_default(), _interruptible(run):
-        run.until_limit()
-    if run.interrupted:
-        logging.info("interrupted at step %d: run the same command again to go on", run.step)
+    with listening() as interruption:
+        run = _Run(model_config, training_config, data, model_dir, limits, strategy, interruption)
+        with run.progress, contextlib.closing(run.curves):
+            run.until_limit()
+    if interruption:
+        name = interruption.signal.name
+        logging.info("%s at step %d: run the same command again to go on", name, run.step)
+    if interruption.signal == signal.SIGINT:
         raise KeyboardInterrupt
     return run.result()
 
@@ -89,19 +83,27 @@ def train(
 class _Run:
     """The state of one call of `train`."""
 
-    def __init__(self, model_config, training_config, data, model_dir, limits, strategy):
-        self.limits, self.data = limits, data
-        self.training_step = TrainingStep(model_config, training_config, strategy)
+    def __init__(
+        self, model_config, training_config, data, model_dir, limits, strategy, interruption
+    ):
+        self.limits, self.data, self.interruption = limits, data, interruption
+        self.training_step = TrainingStep(model_config, training_config, strategy, data.buckets)
         self.model = self.training_step.model
-        self.store = CheckpointStore(model_dir, limits.keep_checkpoints)
+        self.store = CheckpointStore(model_dir, limits.keep_checkpoints, limits.best_metric)
         self.iterator = iter(data.batches)
-        self.step, self.seconds, self.interrupted = 0, 0.0, False
+        self.step, self.seconds = 0, 0.0
+        # Since the last point of the curves; saved, for the next to be what it would have been.
+        self.sums, self.summed, self.sum_seconds = np.zeros(len(SUMS)), 0, 0.0
+        self.best_value, self.since_best = None, 0
         self.cross_entropy = CrossEntropy(self.model)
         self.metrics: dict[str, float] = {}
         self.last_validation: dict[str, float] = {}
-        self._restore()
-        self.saved_step = self.step if self.store.latest else -1
-        self.curves = tf.summary.create_file_writer(str(Path(model_dir) / "tensorboard"))
+        entry = self._restore()
+        self.saved_step = self.step
+        self.curves = Curves(model_dir, self.step)
+        self.curves.settings(model_config, training_config)
+        if entry is not None:
+            self.curves.event("resumed", self.step, checkpoint=entry["name"])
         self.progress = _progress_bar(limits, self.step, self.seconds)
 
     def trackables(self) -> dict[str, Any]:
@@ -111,66 +113,100 @@ class _Run:
             "iterator": self.iterator,
         }
 
-    def _restore(self) -> None:
-        entry = self.store.latest
+    def _restore(self) -> dict[str, Any] | None:
+        self.store.remove_unfinished()
+        entry = self.store.restore(self.trackables())
         if entry is None:
-            return
-        try:
-            status = tf.train.Checkpoint(**self.trackables()).read(self.store.path(entry))
-            status.assert_existing_objects_matched()
-        except (ValueError, AssertionError, IndexError, tf.errors.OpError) as error:
-            raise InputError(
-                f"--model_dir: checkpoint {self.store.path(entry)} must be whole. Received: "
-                f"{reason(error)}"
-            ) from None
+            return None
         self.step, self.seconds = entry["step"], entry["seconds"]
+        for name, value in entry.get("progress", {}).items():
+            setattr(self, name, np.array(value) if name == "sums" else value)
         logging.info("going on from step %d", self.step)
+        return entry
 
     def until_limit(self) -> None:
         """Runs steps in short spells, so that limits are met closely and the bar moves."""
-        parameters = self.model.count_params()
-        logging.info("training %.1f million parameters", parameters / 1e6)
-        started = last_save = last_log = time.monotonic()
-        before, spell = self.seconds, 1
-        sums, summed = np.zeros(len(SUMS)), 0
-        while not self._finished():
-            to_log = self.limits.log_steps - self.step % self.limits.log_steps
-            steps = min(spell, to_log, self.limits.train_steps - self.step)
-            begun = time.monotonic()
-            sums += self.training_step.run(self.iterator, tf.constant(steps)).numpy()
-            now = time.monotonic()
-            if self.metrics:  # the first call traces
-                spell = max(1, int(steps / (now - begun)))
-            self.step, summed, self.seconds = (
-                self.step + steps,
-                summed + steps,
-                before + now - started,
-            )
-            self.metrics = summarize(sums, summed, now - last_log)
-            self._show()
-            if self.step % self.limits.log_steps == 0 or self._finished():
+        logging.info("training %.1f million parameters", self.model.count_params() / 1e6)
+        if self.data.buckets is not None:
+            logging.info("XLA: %s", self.data.buckets.described(self.training_step.parts))
+        self.clock = self.last_save = time.monotonic()
+        self.spell = 1
+        while not self.stopped():
+            first, last = self.limits.profile_steps or (0, 0)
+            self.curves.profile(first <= self.step + 1 <= last)
+            self._take_steps()
+            ended = bool(self.stopped())
+            if self.step % self.limits.log_steps == 0 or (ended and not self.interruption):
                 self._log()
-                sums, summed, last_log = np.zeros(len(SUMS)), 0, now
-            if now - last_save >= self.limits.checkpoint_minutes * 60:
+            if not ended and self._checkpoint_due():
                 self.validate_and_save()
-                last_save = time.monotonic()
         if self.step != self.saved_step:
-            self.save() if self.interrupted else self.validate_and_save()
+            self.validate_and_save()
+        if self.step != self.saved_step:
+            self.save()
 
-    def _finished(self) -> bool:
-        minutes = self.limits.train_minutes
-        spent = minutes is not None and self.seconds >= minutes * 60
-        return self.interrupted or spent or self.step >= self.limits.train_steps
+    def stopped(self) -> str | None:
+        """What has ended the run, if anything has."""
+        limits = self.limits
+        if self.interruption:
+            return self.interruption.signal.name
+        if limits.patience is not None and self.since_best >= limits.patience:
+            return "patience"
+        if limits.train_minutes is not None and self.seconds >= limits.train_minutes * 60:
+            return "train_minutes"
+        return "train_steps" if self.step >= limits.train_steps else None
+
+    def _take_steps(self) -> None:
+        steps = min(self.spell, self.limits.steps_to_next(self.step))
+        compiled = len(self.training_step.compiled_shapes)
+        begun = time.monotonic()
+        self.sums = np.array(self.training_step.run(self.iterator, steps, self.sums))
+        now = time.monotonic()
+        if self.metrics:  # the first call traces
+            self.spell = max(1, int(steps / (now - begun)))
+        self.step, self.summed = self.step + steps, self.summed + steps
+        self.sum_seconds += now - begun
+        self._count_time()
+        self.metrics = summarize(self.sums, self.summed, self.sum_seconds)
+        self._report_compilations(compiled)
+        self._check_skipped()
+        self._show()
+
+    def _report_compilations(self, before: int) -> None:
+        compiled = list(self.training_step.compiled_shapes.items())
+        for count, ((rows, length), seconds) in enumerate(compiled[before:], start=before + 1):
+            logging.info("XLA: %dx%d took %.1f s, compilation %d", rows, length, seconds, count)
+            facts = {"rows": rows, "length": length, "seconds": round(seconds, 3)}
+            self.curves.event("compilation", self.step, **facts, count=count)
+
+    def _count_time(self) -> None:
+        now = time.monotonic()
+        self.seconds += now - self.clock
+        self.clock = now
+
+    def _checkpoint_due(self) -> bool:
+        if self._skipped_in_row():
+            return False  # the last good checkpoint is to stay the last
+        every = self.limits.checkpoint_steps
+        waited = time.monotonic() - self.last_save
+        due = waited >= self.limits.checkpoint_minutes * 60
+        return due or (every is not None and self.step % every == 0)
+
+    def _skipped_in_row(self) -> int:
+        return int(self.sums[SUMS.index("skipped_in_row")])
+
+    def _check_skipped(self) -> None:
+        skipped, last = self._skipped_in_row(), self.store.latest
+        if skipped >= self.limits.max_skipped_steps:
+            raise InputError(
+                "gradients must be finite; try a lower --config learning_rate_scale, or "
+                f"--precision=float32. Received: {skipped} steps in a row skipped up to step "
+                f"{self.step} (--max_skipped_steps={self.limits.max_skipped_steps}); last good "
+                f"checkpoint: {self.store.path(last) if last else 'none'}"
+            )
 
     def _show(self) -> None:
         loss, rate = self.metrics["loss"], self.metrics["tokens_per_second"]
-        if not math.isfinite(loss):
-            last = self.store.latest
-            raise InputError(
-                f"the training loss must be a number; try a lower --config learning_rate_scale. "
-                f"Received: {loss} at step {self.step}; last checkpoint: "
-                f"{self.store.path(last) if last else 'none'}"
-            )
         self.progress.set_postfix_str(
             f"step {self.step} loss {loss:.3f} {rate:,.0f} tokens/s", refresh=False
         )
@@ -178,67 +214,98 @@ class _Run:
         self.progress.update(max(0, min(done, self.progress.total) - self.progress.n))
 
     def _log(self) -> None:
-        scalars = {**self.metrics, "learning_rate": self.training_step.learning_rate()}
-        for name, value in scalars.items():
-            tf.summary.scalar(f"training/{name}", value, step=self.step)
+        """Writes a point of the curves: of `log_steps` steps, or of fewer at the run's end."""
+        per_replica = self.metrics["tokens_per_second"] / self.training_step.replicas
+        scalars = {
+            **self.metrics,
+            "tokens_per_second_per_replica": per_replica,
+            **self.training_step.rates(),
+        }
+        self.curves.scalars("training", self.step, scalars)
+        if self.step % self.limits.log_steps == 0:
+            self.sums[:-1] = 0  # all but skipped_in_row
+            self.summed, self.sum_seconds = 0, 0.0
 
     def validate_and_save(self) -> None:
-        """Measures the validation loss, translates the sample, and writes a checkpoint."""
+        """Evaluates, and writes a checkpoint; unless a signal comes while it evaluates."""
         scalars: dict[str, float] = {}
-        if self.data.validation is not None:
-            loss, _ = self.cross_entropy(self.data.validation)
-            scalars = {"loss": loss, "perplexity": perplexity_of(loss)}
-        if self.data.translate_sample is not None:
-            scores, text = self.data.translate_sample(self.model)
-            scalars |= scores
-            tf.summary.text("validation/translations", text, step=self.step)
-        for name, value in scalars.items():
-            tf.summary.scalar(f"validation/{name}", value, step=self.step)
+        if not self.interruption.unless_heard(lambda: self._evaluate(scalars)):
+            return
         self.last_validation = scalars
+        self._compare_with_best(scalars)
+        if scalars:
+            self.curves.scalars("validation", self.step, scalars)
         self.curves.flush()
-        self.save(scalars.get("loss"))
+        self.save(scalars)
         shown = " ".join(f"{name} {value:.3f}" for name, value in scalars.items())
         logging.info("step %d: validation %s", self.step, shown or "none; checkpoint written")
+        self.last_save = time.monotonic()
 
-    def save(self, validation_loss: float | None = None) -> None:
-        self.store.save(
+    def _evaluate(self, scalars: dict[str, float]) -> None:
+        """Measures the validation loss, translates the sample, and draws pictures."""
+        data = self.data
+        if data.validation is not None:
+            loss, _ = self.cross_entropy(data.validation)
+            scalars |= {"loss": loss, "perplexity": perplexity_of(loss)}
+        if data.translate_sample is not None:
+            scores, text = data.translate_sample(self.model)
+            scalars |= scores
+            self.curves.text("validation/translations", self.step, text)
+        if data.draw_sample is not None:
+            for name, picture in data.draw_sample(self.model).items():
+                self.curves.picture(f"attention/{name}", self.step, picture)
+        if self.limits.histograms:
+            self.curves.histograms(self.step, self.model)
+
+    def _compare_with_best(self, scalars: dict[str, float]) -> None:
+        metric = self.limits.best_metric
+        if metric not in scalars:
+            if self.limits.patience is not None or metric != "loss":
+                rule = f"--best_metric must be one of what is measured, {', '.join(scalars)}"
+                raise InputError(f"{rule}. Received: {metric}")
+            return
+        value = scalars[metric]
+        first = self.best_value is None
+        if math.isfinite(value) and (first or is_better(metric, value, self.best_value)):
+            self.best_value, self.since_best = value, 0
+        else:
+            self.since_best += 1
+
+    def save(self, validation: dict[str, float] | None = None) -> None:
+        """Writes a checkpoint with all that a run goes on from."""
+        self._count_time()
+        entry = self.store.save(
             self.trackables(),
             step=self.step,
             seconds=self.seconds,
-            validation_loss=validation_loss,
+            progress={
+                "sums": self.sums.tolist(),
+                "summed": self.summed,
+                "sum_seconds": self.sum_seconds,
+                "best_value": self.best_value,
+                "since_best": self.since_best,
+            },
+            **without_infinities({f"validation_{n}": v for n, v in (validation or {}).items()}),
         )
+        self.curves.event("checkpoint", self.step, checkpoint=entry["name"])
         self.saved_step = self.step
 
     def result(self) -> dict[str, Any]:
         best, latest = self.store.best, self.store.latest
+        scalars = {
+            **self.metrics,
+            **{f"validation_{n}": v for n, v in self.last_validation.items()},
+        }
         return {
             "step": self.step,
             "minutes": round(self.seconds / 60, 2),
-            **{name: round(value, 4) for name, value in self.metrics.items()},
-            **{f"validation_{name}": round(v, 4) for name, v in self.last_validation.items()},
+            "stopped": self.stopped(),
+            **without_infinities({name: round(value, 4) for name, value in scalars.items()}),
             "parameters": self.model.count_params(),
             "checkpoints": len(self.store.entries),
             "checkpoint": self.store.path(latest) if latest else None,
             "best": self.store.path(best) if best else None,
         }
-
-
-@contextlib.contextmanager
-def _interruptible(run: _Run) -> Iterator[None]:
-    """Lets Ctrl-C end the run between steps, where a checkpoint is exact; a second one ends it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread hears of signals
-        return
-
-    def interrupt(*_):
-        run.interrupted = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _progress_bar(limits: Limits, step: int, seconds: float) -> tqdm:

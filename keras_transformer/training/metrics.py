@@ -23,23 +23,26 @@ def summarize(sums: np.ndarray, steps: int, seconds: float) -> dict[str, float]:
 
     Returns:
         loss (smoothed), perplexity (unsmoothed), tokens_per_second (target tokens without
-        padding), padding (share of all positions), gradient_norm (mean over steps).
+        padding), padding (share of all positions), gradient_norm (mean over steps), skipped
+        (steps). Skipped steps count as nothing else; where all were, loss and perplexity are NaN.
     """
     total = dict(zip(SUMS, sums.tolist(), strict=True))
-    tokens = max(total["target_tokens"], 1.0)
+    made = steps - total["skipped"]
+    tokens = max(total["target_tokens"], 1.0) if made or not steps else math.nan
     positions = max(total["target_positions"] + total["source_positions"], 1.0)
     return {
         "loss": total["smoothed_loss"] / tokens,
         "perplexity": perplexity_of(total["loss"] / tokens),
         "tokens_per_second": total["target_tokens"] / max(seconds, 1e-9),
         "padding": 1 - (total["target_tokens"] + total["source_tokens"]) / positions,
-        "gradient_norm": total["gradient_norm"] / max(steps, 1),
+        "gradient_norm": total["gradient_norm"] / max(made, 1),
+        "skipped": total["skipped"],
     }
 
 
 def perplexity_of(cross_entropy: float) -> float:
     """exp(cross_entropy), infinite where that is no float."""
-    return math.exp(cross_entropy) if cross_entropy < 700 else math.inf
+    return math.inf if cross_entropy >= 700 else math.exp(cross_entropy)
 
 
 class CrossEntropy:

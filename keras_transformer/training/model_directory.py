@@ -3,7 +3,8 @@
 config.json       configurations and the vocabulary's fingerprint, written before training
 vocabulary.*      the vocabulary, so that the directory alone can translate
 checkpoints/      see training/checkpoints.py
-tensorboard/      curves
+tensorboard/      curves; training_log.jsonl has them as text
+lock              held by the process that trains here; see training/directory_lock.py
 """
 
 import dataclasses
@@ -106,7 +107,10 @@ def read_description(model_dir: str | Path) -> ModelDescription:
 def write_json(path: Path, content) -> None:
     """Replaces `path` at once: a reader sees the old file or the new one, never a part."""
     temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(json.dumps(content, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(temporary, path)
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 import resource
 
 import numpy as np
@@ -118,6 +119,18 @@ def test_keeps_the_last_and_the_best(tmp_path):
     assert [entry["step"] for entry in store_of(tmp_path).entries] == [2, 4, 5]
 
 
+def test_best_by_a_score_is_the_highest_and_the_first(tmp_path):
+    store = checkpoints.CheckpointStore(tmp_path, keep=1, best_metric="bleu")
+    for step, bleu in enumerate([5.0, 9.0, None, 9.0, 7.0], start=1):
+        variables = {"0": tf.Variable(1.0)}
+        facts = {} if bleu is None else {"validation_bleu": bleu}
+        store.save({"model": variables}, step=step, validation_loss=6.0 - step, **facts)
+    assert store.best["step"] == 2
+    assert [entry["step"] for entry in store.entries] == [2, 5]
+    assert store_of(tmp_path).best["step"] == 2  # a reader need not be told
+    assert checkpoints.CheckpointStore(tmp_path, best_metric="loss").best["step"] == 5
+
+
 def test_best_needs_a_validation_loss(tmp_path):
     store = store_of(tmp_path)
     save(store, 1, 1.0)
@@ -148,3 +161,74 @@ def test_index_that_is_none(tmp_path, content):
     (tmp_path / "checkpoints" / "index.json").write_text(content)
     with pytest.raises(InputError, match=r"index.json must list checkpoints"):
         store_of(tmp_path)
+
+
+def truncate(path):
+    data = path.with_suffix(".data-00000-of-00001")
+    data.write_bytes(data.read_bytes()[:-3])
+
+
+def flip_a_bit(path):
+    data = path.with_suffix(".data-00000-of-00001")
+    content = bytearray(data.read_bytes())
+    content[1] ^= 4
+    data.write_bytes(bytes(content))
+
+
+def remove_data(path):
+    path.with_suffix(".data-00000-of-00001").unlink()
+
+
+def halve_index(path):
+    index = path.with_suffix(".index")
+    index.write_bytes(index.read_bytes()[: index.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("damage", [truncate, flip_a_bit, remove_data, halve_index])
+def test_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, damage, caplog):
+    store = store_of(tmp_path)
+    for step in (1, 2, 3):
+        save(store, step, float(step))
+    damage(tmp_path / "checkpoints" / "step-00000003")
+    variables = {"0": tf.Variable([0.0, 0.0]), "1": tf.Variable(0)}
+    store = store_of(tmp_path)
+    with caplog.at_level("WARNING", logger="absl"):
+        assert store.restore({"model": variables})["step"] == 2
+    np.testing.assert_array_equal(variables["0"], [2.0, 4.0])
+    assert int(variables["1"]) == 2
+    assert re.search(
+        r"step-00000003 must be whole. Received: .*; going on from step-00000002", caplog.text
+    )
+    # It is struck out, and the run's next start removes what is left of it.
+    assert [entry["step"] for entry in store_of(tmp_path).entries] == [1, 2]
+    store_of(tmp_path).remove_unfinished()
+    assert not list((tmp_path / "checkpoints").glob("step-00000003*"))
+
+
+def test_no_whole_checkpoint_is_an_error_and_changes_nothing(tmp_path):
+    store = store_of(tmp_path)
+    for step in (1, 2):
+        save(store, step, 1.0)
+        truncate(tmp_path / "checkpoints" / f"step-0000000{step}")
+    variables = {"0": tf.Variable([0.0, 0.0]), "1": tf.Variable(0)}
+    with pytest.raises(InputError, match=r"step-00000002 must be whole.*nor is any before it"):
+        store.restore({"model": variables})
+    assert [entry["step"] for entry in store_of(tmp_path).entries] == [1, 2]
+
+
+def test_restoring_nothing(tmp_path):
+    assert store_of(tmp_path).restore({"model": {"0": tf.Variable(0.0)}}) is None
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    store = store_of(tmp_path)
+    save(store, 1, 1.0)
+    whole = set((tmp_path / "checkpoints").iterdir())
+    average = tmp_path / "checkpoints" / "average-5-step-00000001.index"
+    average.write_bytes(b"mine")
+    folder = tmp_path / "checkpoints" / "step-00000002_temp"
+    folder.mkdir()
+    (folder / "part-00000-of-00001.index").write_bytes(b"half")
+    (tmp_path / "checkpoints" / "step-00000003.data-00000-of-00001").write_bytes(b"unlisted")
+    store_of(tmp_path).remove_unfinished()
+    assert set((tmp_path / "checkpoints").iterdir()) == {*whole, average}

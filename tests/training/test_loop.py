@@ -1,6 +1,7 @@
 """The loop over small copying tasks: resume, replicas, accumulation, limits, curves."""
 
 import dataclasses
+import itertools
 import json
 import signal
 
@@ -12,7 +13,9 @@ import tensorflow as tf
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.training import checkpoints
-from keras_transformer.training.loop import Limits, TrainingData, train
+from keras_transformer.training.buckets import Buckets
+from keras_transformer.training.limits import Limits
+from keras_transformer.training.loop import TrainingData, train
 
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
 TRAINING = TrainingConfig(warmup_steps=20, learning_rate_scale=0.5)
@@ -32,7 +35,7 @@ def copying_batches(count=50, rows=6, width=5):
 def run(directory, steps, model=MODEL, training=TRAINING, strategy=None, **limits):
     keras.utils.set_random_seed(7)
     data = TrainingData(copying_batches(), copying_batches().take(2))
-    limits = Limits(train_steps=steps, log_steps=10, **limits)
+    limits = Limits(train_steps=steps, **{"log_steps": 10, **limits})
     strategy = strategy or tf.distribute.get_strategy()
     return train(model, training, data, directory, limits, strategy)
 
@@ -49,31 +52,99 @@ def test_learns_to_copy(tmp_path):
     assert result["best"] == result["checkpoint"]
 
 
+def assert_same(directory, other):
+    """The same weights, to the last bit, and the same curves in both directories."""
+    for one, same in zip(weights(directory), weights(other), strict=True):
+        np.testing.assert_array_equal(same, one)
+    curves = [
+        {line["step"]: line for line in log(folder, "training") if line["step"] % 10 == 0}
+        for folder in (directory, other)
+    ]
+    assert curves[0].keys() == curves[1].keys()
+    for step, line in curves[0].items():
+        for name in ("loss", "perplexity", "gradient_norm", "padding", "learning_rate", "skipped"):
+            assert curves[1][step][name] == line[name], (step, name)
+
+
+def log(directory, event):
+    lines = (directory / "training_log.jsonl").read_text().splitlines()
+    return [line for line in map(json.loads, lines) if line["event"] == event]
+
+
 def test_interrupted_run_equals_uninterrupted(tmp_path):
     run(tmp_path / "whole", 24)
     for steps in (5, 12, 24):
         result = run(tmp_path / "parts", steps)
-        assert result["step"] == steps
-    for whole, parts in zip(weights(tmp_path / "whole"), weights(tmp_path / "parts"), strict=True):
-        np.testing.assert_array_equal(parts, whole)
+        assert (result["step"], result["stopped"]) == (steps, "train_steps")
+    assert_same(tmp_path / "whole", tmp_path / "parts")
 
 
-def test_ctrl_c_saves_where_it_stopped(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_where_the_run_stopped(tmp_path, number, caplog):
     run(tmp_path / "whole", 12)
+    finished = []
 
-    def press(model):
-        signal.raise_signal(signal.SIGINT)
-        return {}, ""
+    def hear(model):
+        signal.raise_signal(number)
+        finished.append(True)
 
     keras.utils.set_random_seed(7)
-    data = TrainingData(copying_batches(), None, press)
-    limits = Limits(train_steps=12, checkpoint_minutes=1e-9)  # validates after every spell
-    with pytest.raises(KeyboardInterrupt):
-        train(MODEL, TRAINING, data, tmp_path / "parts", limits, tf.distribute.get_strategy())
-    assert 0 < checkpoints.CheckpointStore(tmp_path / "parts").latest["step"] < 12
+    data = TrainingData(copying_batches(), None, hear)
+    # In an evaluation, which is broken off: a scheduler does not wait for long.
+    limits = Limits(train_steps=12, checkpoint_steps=7)
+    arguments = (MODEL, TRAINING, data, tmp_path / "parts", limits, tf.distribute.get_strategy())
+    with caplog.at_level("INFO", logger="absl"):
+        if number == signal.SIGINT:
+            with pytest.raises(KeyboardInterrupt):
+                train(*arguments)
+        else:
+            assert train(*arguments)["stopped"] == "SIGTERM"
+    assert f"{number.name} at step 7: run the same command again to go on" in caplog.text
+    assert checkpoints.CheckpointStore(tmp_path / "parts").latest["step"] == 7
+    assert not finished
     run(tmp_path / "parts", 12)
-    for whole, parts in zip(weights(tmp_path / "whole"), weights(tmp_path / "parts"), strict=True):
-        np.testing.assert_array_equal(parts, whole)
+    assert_same(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_evaluation_changes_nothing(tmp_path):
+    run(tmp_path / "never", 10)
+
+    def sample(model):
+        model({"source": tf.ones([2, 3], tf.int32), "target": tf.ones([2, 3], tf.int32)})
+        return {"bleu": 1.0}, ""
+
+    keras.utils.set_random_seed(7)
+    picture = np.zeros([1, 1, 3], "uint8")
+    data = TrainingData(
+        copying_batches(), copying_batches().take(2), sample, lambda model: {"heads": picture}
+    )
+    limits = Limits(train_steps=10, log_steps=10, checkpoint_steps=2, histograms=True)
+    train(MODEL, TRAINING, data, tmp_path / "often", limits, tf.distribute.get_strategy())
+    assert [line["step"] for line in log(tmp_path / "often", "validation")] == [2, 4, 6, 8, 10]
+    assert_same(tmp_path / "never", tmp_path / "often")
+
+
+def test_patience_ends_the_run_and_the_best_is_kept(tmp_path):
+    scores = itertools.chain([1.0, 3.0, 2.0, 3.0, 9.0], itertools.repeat(0.0))
+    data = TrainingData(copying_batches(), None, lambda model: ({"bleu": next(scores)}, ""))
+    limits = Limits(
+        train_steps=50, checkpoint_steps=5, patience=2, best_metric="bleu", keep_checkpoints=1
+    )
+    strategy = tf.distribute.get_strategy()
+    result = train(MODEL, TRAINING, data, tmp_path, limits, strategy)
+    assert (result["step"], result["stopped"]) == (20, "patience")
+    assert result["best"].endswith("step-00000010")
+    again = train(MODEL, TRAINING, data, tmp_path, limits, strategy)
+    assert (again["step"], again["stopped"]) == (20, "patience")
+    patient = dataclasses.replace(limits, patience=3)
+    assert train(MODEL, TRAINING, data, tmp_path, patient, strategy)["best"].endswith("00000025")
+
+
+def test_best_metric_that_is_not_measured(tmp_path):
+    with pytest.raises(
+        InputError, match=r"--best_metric must be one of.* loss, perplexity. Received: f1"
+    ):
+        run(tmp_path, 2, best_metric="f1")
 
 
 def test_accumulated_parts_equal_one(tmp_path):
@@ -105,13 +176,16 @@ def test_curves_hold_what_is_reported(tmp_path):
     for file in tmp_path.glob("tensorboard/*"):
         for event in tf.compat.v1.train.summary_iterator(str(file)):
             for value in event.summary.value:
-                found[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
+                if not value.tag.startswith("_hparams_"):
+                    found[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
     names = {name for name, _ in found}
     assert names == {
         "training/loss",
         "training/perplexity",
         "training/learning_rate",
         "training/tokens_per_second",
+        "training/tokens_per_second_per_replica",
+        "training/skipped",
         "training/padding",
         "training/gradient_norm",
         "validation/loss",
@@ -124,6 +198,40 @@ def test_curves_hold_what_is_reported(tmp_path):
         found["training/learning_rate", 20], 0.5 * 8**-0.5 * 21**-0.5, rtol=1e-5
     )
 
+    first, last = log(tmp_path, "training")
+    assert (first["step"], last["step"]) == (10, 20)
+    (validation,) = log(tmp_path, "validation")
+    for line in (last, validation):
+        for name, value in line.items():
+            if name not in ("event", "step"):
+                np.testing.assert_allclose(found[f"{line['event']}/{name}", 20], value, rtol=1e-6)
+    assert log(tmp_path, "checkpoint") == [
+        {"event": "checkpoint", "step": 20, "checkpoint": "step-00000020"}
+    ]
+
+
+def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
+    data = TrainingData(copying_batches(), buckets=Buckets([4, 5], 30))
+    with caplog.at_level("INFO", logger="absl"):
+        train(MODEL, TRAINING, data, tmp_path, Limits(train_steps=3), tf.distribute.get_strategy())
+    (line,) = log(tmp_path, "compilation")
+    assert (line["rows"], line["length"], line["count"], line["step"]) == (6, 5, 1, 1)
+    assert line["seconds"] > 0
+    assert "XLA: 2 shapes, rows x length of both sides: 7x4 6x5" in caplog.text
+
+
+def test_profile_and_histograms_on_request(tmp_path):
+    run(tmp_path, 6, profile_steps=(3, 4), histograms=True)
+    (profile,) = tmp_path.glob("tensorboard/plugins/profile/*/*.xplane.pb")
+    assert profile.stat().st_size > 0
+    tags = {
+        value.tag
+        for file in tmp_path.glob("tensorboard/events*")
+        for event in tf.compat.v1.train.summary_iterator(str(file))
+        for value in event.summary.value
+    }
+    assert {"embedding/matrix", "_hparams_/session_start_info"} <= tags
+
 
 def test_sample_translations_are_written(tmp_path):
     data = TrainingData(copying_batches(), None, lambda model: ({"bleu": 12.5}, "hello"))
@@ -132,10 +240,30 @@ def test_sample_translations_are_written(tmp_path):
     assert result["validation_bleu"] == 12.5
 
 
-def test_loss_that_is_no_number_stops_with_one_line(tmp_path):
+def test_pictures_are_written(tmp_path):
+    picture = np.arange(2 * 3 * 3, dtype="uint8").reshape(2, 3, 3)
+    data = TrainingData(copying_batches(), draw_sample=lambda model: {"heads": picture})
+    train(MODEL, TRAINING, data, tmp_path, Limits(train_steps=2), tf.distribute.get_strategy())
+    events = (
+        event
+        for file in tmp_path.glob("tensorboard/*")
+        for event in tf.compat.v1.train.summary_iterator(str(file))
+    )
+    values = [(event.step, value) for event in events for value in event.summary.value]
+    ((step, tensor),) = [(step, v.tensor) for step, v in values if v.tag == "attention/heads"]
+    assert step == 2
+    _, _, encoded = tf.make_ndarray(tensor)  # width, height, PNG
+    np.testing.assert_array_equal(tf.io.decode_png(encoded), picture)
+
+
+def test_gradients_that_stay_infinite_stop_with_the_last_good_checkpoint(tmp_path):
     training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
-    with pytest.raises(InputError, match=r"loss must be a number.*learning_rate_scale"):
-        run(tmp_path, 50, training=training)
+    with pytest.raises(
+        InputError,
+        match=r"must be finite.*learning_rate_scale.* Received: \d+ steps in a row.*step-00000001$",
+    ):
+        run(tmp_path, 50, training=training, max_skipped_steps=5, checkpoint_steps=1)
+    assert all(np.isfinite(weight).all() for weight in weights(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -145,6 +273,12 @@ def test_loss_that_is_no_number_stops_with_one_line(tmp_path):
         ({"train_minutes": -1.0}, "--train_minutes must be positive. Received: -1.0"),
         ({"checkpoint_minutes": 0.0}, "--checkpoint_minutes must be positive. Received: 0.0"),
         ({"keep_checkpoints": 0}, "--keep_checkpoints must be at least 1. Received: 0"),
+        ({"checkpoint_steps": 0}, "--checkpoint_steps must be at least 1. Received: 0"),
+        ({"max_skipped_steps": 0}, "--max_skipped_steps must be at least 1. Received: 0"),
+        ({"patience": 0}, "--patience must be at least 1. Received: 0"),
+        ({"best_metric": "ter"}, "--best_metric must be one of loss, bleu, f1. Received: ter"),
+        ({"profile_steps": (3, 2)}, r"--profile_steps must be FIRST,LAST .*Received: \(3, 2\)"),
+        ({"profile_steps": (3,)}, r"--profile_steps must be FIRST,LAST"),
     ],
 )
 def test_impossible_limits(limits, message):
@@ -164,6 +298,17 @@ def test_damaged_checkpoint_is_named(tmp_path):
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(InputError, match="step-00000005 must be whole"):
         run(tmp_path, 6)
+
+
+def test_damaged_checkpoint_gives_way_to_the_one_before(tmp_path):
+    run(tmp_path / "whole", 24)
+    run(tmp_path / "damaged", 14, checkpoint_steps=7)
+    newest = tmp_path / "damaged" / "checkpoints" / "step-00000014.data-00000-of-00001"
+    newest.write_bytes(newest.read_bytes()[:100])
+    run(tmp_path / "damaged", 24)
+    (resumed,) = log(tmp_path / "damaged", "resumed")
+    assert resumed == {"event": "resumed", "step": 7, "checkpoint": "step-00000007"}
+    assert_same(tmp_path / "whole", tmp_path / "damaged")
 
 
 def test_index_is_readable(tmp_path):

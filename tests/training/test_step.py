@@ -1,4 +1,7 @@
+import dataclasses
+
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
@@ -61,7 +64,7 @@ def test_one_trace_serves_all_shapes():
     batches = [(np.full((b, s), 4, "int32"), np.full((b, t), 5, "int32")) for b, s, t in shapes]
     step.run(iterator_of(*batches), tf.constant(1))
     step.run(iterator_of(*batches), tf.constant(4))
-    assert step.run.experimental_get_tracing_count() == 1
+    assert step._steps.experimental_get_tracing_count() == 1
 
 
 def test_batch_of_padding_changes_no_weight_by_much_and_none_to_nan():
@@ -70,4 +73,80 @@ def test_batch_of_padding_changes_no_weight_by_much_and_none_to_nan():
     padding = (np.zeros((2, 3), "int32"), np.zeros((2, 4), "int32"))
     sums = step.run(iterator_of(empty, padding), tf.constant(2)).numpy()
     np.testing.assert_array_equal(sums[:4], 0)
+    assert sums[SUMS.index("skipped")] == 0
     assert all(np.isfinite(v.numpy()).all() for v in step.model.trainable_variables)
+
+
+def values(variables):
+    return [variable.numpy().copy() for variable in variables]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+def test_steps_without_finite_gradients_are_skipped_and_counted(precision):
+    config = dataclasses.replace(CONFIG, tie_embeddings=False)
+    step = TrainingStep(config, TrainingConfig(precision=precision), tf.distribute.get_strategy())
+    matrix = step.model.get_layer("embedding").matrix
+    spoiled = matrix.numpy()
+    spoiled[8] = np.nan
+    matrix.assign(spoiled)
+    bad = (np.array([[8, 4, 2]], "int32"), np.array([[7, 8, 2]], "int32"))
+    optimizer = step.optimizer
+    before = values([*step.model.trainable_variables, *optimizer._momentums])
+    sums = step.run(iterator_of(bad), 1).numpy()
+    np.testing.assert_array_equal(sums, [0] * (len(SUMS) - 2) + [1, 1])
+    after = values([*step.model.trainable_variables, *optimizer._momentums])
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(new, old)
+    assert int(optimizer.iterations) == 0
+
+    sums = dict(zip(SUMS, step.run(iterator_of(bad, BATCH, bad), 3, sums).numpy(), strict=True))
+    assert (sums["skipped"], sums["skipped_in_row"]) == (3, 1)
+    assert (sums["target_tokens"], sums["source_tokens"]) == (6, 5)
+    assert np.isfinite(sums["smoothed_loss"]) and sums["gradient_norm"] > 0
+    assert int(optimizer.iterations) == 1
+    assert any((moment.numpy() != 0).any() for moment in optimizer._momentums)
+    if precision == "float16":
+        assert float(optimizer.loss_scale) == 2**15 / 2**3
+
+
+def test_sums_do_not_depend_on_how_steps_are_parted():
+    batches = [BATCH, BATCH[::-1]] * 3
+    whole = make_step().run(iterator_of(*batches), 6).numpy()
+    tf.keras.utils.set_random_seed(20170612)
+    step, iterator = make_step(), iterator_of(*batches)
+    sums = step.run(iterator, 1)
+    sums = step.run(iterator, 3, sums.numpy())
+    sums = step.run(iterator, 2, sums.numpy())
+    assert whole.dtype == "float64"
+    np.testing.assert_array_equal(sums, whole)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_rematerialized_layers_train_the_same(norm):
+    config = dataclasses.replace(
+        CONFIG, dropout=0.3, attention_dropout=0.2, activation_dropout=0.2, norm=norm
+    )
+    results = []
+    for rematerialize in (False, True):
+        tf.keras.utils.set_random_seed(3)
+        training = TrainingConfig(rematerialize=rematerialize)
+        step = TrainingStep(config, training, tf.distribute.get_strategy())
+        sums = step.run(iterator_of(BATCH, BATCH[::-1], BATCH), 3)
+        results.append([sums, *values(step.model.variables)])
+    for plain, again in zip(*results, strict=True):
+        np.testing.assert_allclose(again, plain, rtol=1e-5, atol=1e-7)
+
+
+def test_rematerialized_step_keeps_less():
+    """Of a layer, the backward pass reads nothing that the forward pass has computed."""
+    config = dataclasses.replace(CONFIG, num_layers=2)
+    layers = []
+    for rematerialize in (False, True):
+        step = TrainingStep(
+            config, TrainingConfig(rematerialize=rematerialize), tf.distribute.get_strategy()
+        )
+        ids = tf.constant(BATCH[0])
+        graph = tf.function(step._gradients).get_concrete_function(ids, ids, tf.constant(5.0)).graph
+        softmaxes = [op for op in graph.get_operations() if op.type == "Softmax"]
+        layers.append(len(softmaxes))
+    assert layers == [6, 12]  # two in the encoder, four in the decoder; and once more of each

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.training.strategy import make_strategy
+from keras_transformer.training.strategy import compiles, make_strategy
 
 PROGRAM = """
 import json, sys
@@ -23,13 +23,16 @@ replicas = int(sys.argv[1])
 strategy = make_strategy("mirrored", replicas) if replicas > 1 else make_strategy("one_device")
 make_repeatable(3, deterministic=True)
 config = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0)
-training = TrainingConfig(warmup_steps=20, accumulate_steps=int(sys.argv[2]), precision=sys.argv[3])
+# Gradients are longer than that in most steps.
+training = TrainingConfig(
+    warmup_steps=20, accumulate_steps=int(sys.argv[2]), precision=sys.argv[3], clip_norm=0.5,
+    rematerialize=sys.argv[4] == "True")
 step = TrainingStep(config, training, strategy)
 ids = np.random.default_rng(0).integers(4, 12, size=(20, 5, 6)).astype("int32")
 ids[:, :, 5] = 2
 ids[:, 1, 2:] = [2, 0, 0, 0]  # replicas have different numbers of tokens
 iterator = iter(tf.data.Dataset.from_tensor_slices((ids, ids)))
-sums = step.run(iterator, tf.constant(20)).numpy().tolist()
+sums = step.run(iterator, 20).numpy().tolist()
 with strategy.scope():
     dropout = Dropout(0.5)
 masks = strategy.experimental_local_results(
@@ -42,8 +45,9 @@ print(json.dumps({
 """
 
 
-def run_replicas(replicas, parts=1, precision="float32"):
-    command = [sys.executable, "-c", PROGRAM, str(replicas), str(parts), precision]
+def run_replicas(replicas, parts=1, precision="float32", rematerialize=False):
+    words = (replicas, parts, precision, rematerialize)
+    command = [sys.executable, "-c", PROGRAM, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -53,9 +57,9 @@ def one_replica():
     return run_replicas(1)
 
 
-@pytest.mark.parametrize(("replicas", "parts"), [(2, 1), (3, 2)])
-def test_replicas_equal_one(one_replica, replicas, parts):
-    several = run_replicas(replicas, parts)
+@pytest.mark.parametrize(("replicas", "parts", "rematerialize"), [(2, 1, False), (3, 2, True)])
+def test_replicas_equal_one(one_replica, replicas, parts, rematerialize):
+    several = run_replicas(replicas, parts, rematerialize=rematerialize)
     np.testing.assert_allclose(several["sums"], one_replica["sums"], rtol=1e-4)
     for one, more in zip(one_replica["weights"], several["weights"], strict=True):
         np.testing.assert_allclose(more, one, atol=2e-5)
@@ -67,6 +71,15 @@ def test_replicas_equal_one(one_replica, replicas, parts):
 def test_float16_trains_on_two_replicas(one_replica):
     several = run_replicas(2, precision="float16")
     np.testing.assert_allclose(several["sums"][0], one_replica["sums"][0], rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("xla", "gpus", "expected"),
+    [("on", 0, True), ("off", 1, False), ("auto", 0, False), ("auto", 1, True)],
+)
+def test_xla_compiles_on_request_and_where_a_gpu_is(monkeypatch, xla, gpus, expected):
+    monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda kind: [kind] * gpus)
+    assert compiles(xla) is expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,268 @@
+"""Time of training steps on an accelerator: forward, backward and Adam, and how much of it is used.
+
+    python benchmarks/gpu_step.py                        (--help; --quick for a look, on any CPU)
+    KERAS_BACKEND=jax python benchmarks/gpu_step.py      (with the extra "jax")
+
+Under JAX the step is Keras's stateless API in one jit with donated state; under TensorFlow it is
+the library's own training step, compiled by XLA. Full sentences of one length, 25,000 tokens a
+side, bfloat16 with float32 variables, label smoothing and dropout as in the presets. Model FLOP are
+those of the matrix products (analysis/complexity.py); the peak is the best large bfloat16 product
+of the same device, measured first. Prints a table on stderr and one JSON line on stdout.
+"""
+
+import argparse
+import functools
+import json
+import os
+import platform
+import resource
+import statistics
+import time
+
+import numpy as np
+from timing import InputError, log, run
+
+WARM_UP = 3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--presets", nargs="+", default=["base", "big"])
+    parser.add_argument("--tokens", type=int, default=25_000, help="a side, of one step")
+    parser.add_argument("--length", type=int, default=32, help="tokens of every sentence")
+    parser.add_argument("--vocab_size", type=int, default=37_000)
+    parser.add_argument("--steps", type=int, default=20, help="timed steps")
+    parser.add_argument("--precision", default="bfloat16", choices=["float32", "bfloat16"])
+    parser.add_argument("--matmul_size", type=int, default=8192, help="of the peak's product")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see it run")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.presets, arguments.vocab_size, arguments.matmul_size = ["tiny"], 500, 256
+        arguments.tokens, arguments.length, arguments.steps = 128, 8, 2
+    for name in ("tokens", "length", "steps", "matmul_size"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
+    if arguments.tokens < arguments.length:
+        raise InputError(f"--tokens must be at least --length. Received: {arguments.tokens}")
+    import keras
+
+    engine = {"jax": Jax, "tensorflow": TensorFlow}.get(keras.backend.backend())
+    if engine is None:
+        raise InputError(f"KERAS_BACKEND must be jax or tensorflow. Received: {engine}")
+    peak = matmul_peak(engine, arguments.matmul_size, arguments.precision)
+    log(f"{engine.__name__} on {engine.device()}: matrix products at {peak / 1e12:.4g} TFLOP/s")
+    rows = {preset: measure(engine, preset, arguments, peak) for preset in arguments.presets}
+    facts = {"backend": keras.backend.backend(), "device": engine.device()}
+    settings = {name: getattr(arguments, name) for name in ("tokens", "length", "precision")}
+    print(json.dumps({**facts, **settings, "matmul_peak_flops_per_second": peak, **rows}))
+
+
+def measure(engine, name, arguments, peak):
+    """Median time of a step of preset `name`, and what follows from it."""
+    from keras_transformer.analysis.complexity import forward_flops
+    from keras_transformer.presets import preset
+
+    config, training = preset(name, arguments.vocab_size)
+    sentences = arguments.tokens // arguments.length
+    shape = (sentences, arguments.length)
+    ids = np.random.default_rng(0).integers(4, arguments.vocab_size, (2, *shape)).astype("int32")
+    begun = time.perf_counter()
+    step = engine.step(config, training, arguments.precision, *ids)
+    step(1)
+    compiled = time.perf_counter() - begun
+    step(WARM_UP)
+    # In groups: waiting for every single step would leave the device idle in between.
+    group = max(1, arguments.steps // 5)
+    seconds = []
+    for _ in range(-(-arguments.steps // group)):
+        begun = time.perf_counter()
+        step(group)
+        seconds.append((time.perf_counter() - begun) / group)
+    median = statistics.median(seconds)
+    flops = 3 * forward_flops(config, sentences, *shape[1:], *shape[1:]) / median
+    found = {
+        "target_tokens_per_second": round(sentences * arguments.length / median, 1),
+        "milliseconds": round(1000 * median, 2),
+        "milliseconds_range": [round(1000 * bound, 2) for bound in (min(seconds), max(seconds))],
+        "model_flops_per_second": flops,
+        "share_of_peak": round(flops / peak, 4),
+        "peak_memory_bytes": engine.peak_memory(),
+        "seconds_to_first_step": round(compiled, 1),
+    }
+    log(
+        f"{name}: {found['target_tokens_per_second']:,.0f} target tokens/s, {flops / 1e12:.4g} "
+        f"TFLOP/s, {found['share_of_peak']:.1%} of the peak, "
+        f"{found['peak_memory_bytes'] / 2**30:.2f} GiB"
+    )
+    return found
+
+
+def matmul_peak(engine, size, precision, repeats=8) -> float:
+    """The best of several products of size x size matrices, in FLOP/s."""
+    multiply = engine.multiplier(size, precision)
+    multiply()
+    best = float("inf")
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        multiply()
+        best = min(best, time.perf_counter() - begun)
+    return CHAIN * 2 * size**3 / best
+
+
+CHAIN = 10  # products between two waits
+
+
+def processor() -> str:
+    """This machine's processor by its model name."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if "model name" in line]
+        return names[0]
+    except (OSError, IndexError):
+        return platform.processor() or "CPU"
+
+
+def process_memory() -> int:
+    """The most memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+class Jax:
+    """Keras's stateless API, in one function that JAX compiles, its state donated."""
+
+    @staticmethod
+    def device():
+        import jax
+
+        (device, *_) = jax.devices()
+        return processor() if device.platform == "cpu" else device.device_kind
+
+    @staticmethod
+    def peak_memory():
+        import jax
+
+        return (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", process_memory())
+
+    @staticmethod
+    def multiplier(size, precision):
+        import jax
+        import jax.numpy as jnp
+
+        matrix = jax.random.normal(jax.random.key(0), (size, size)).astype(precision) / size**0.5
+
+        @jax.jit
+        def chain(product):
+            for _ in range(CHAIN):
+                product = jnp.matmul(product, matrix)
+            return product
+
+        return lambda: chain(matrix).block_until_ready()
+
+    @staticmethod
+    def step(config, training, precision, source, target):
+        import jax
+        import keras
+
+        from keras_transformer.model.transformer import (
+            build_transformer,
+            shift_right,
+            states_model,
+        )
+        from keras_transformer.training.losses import projected_cross_entropy
+        from keras_transformer.training.schedule import WarmupInverseSquareRoot
+
+        model = states_model(build_transformer(config, precision))
+        place = [v.path for v in model.trainable_variables].index("embedding/matrix")
+        optimizer = keras.optimizers.Adam(
+            WarmupInverseSquareRoot.of(config.d_model, training),
+            beta_1=training.adam_beta_1,
+            beta_2=training.adam_beta_2,
+            epsilon=training.adam_epsilon,
+        )
+        optimizer.build(model.trainable_variables)
+
+        def loss(weights, others, source, target):
+            inputs = {"source": source, "target": shift_right(target)}
+            states, others = model.stateless_call(weights, others, inputs, training=True)
+            states = states.reshape(-1, config.d_model)  # [B T, D]
+            matrix = weights[place].astype(states.dtype)
+            smoothed, _ = projected_cross_entropy(
+                states, matrix, target.reshape(-1), training.label_smoothing
+            )
+            return smoothed / target.size, others
+
+        @functools.partial(jax.jit, donate_argnums=0)
+        def update(state, source, target):
+            weights, others, moments = state
+            gradient = jax.value_and_grad(loss, has_aux=True)
+            (value, others), gradients = gradient(weights, others, source, target)
+            weights, moments = optimizer.stateless_apply(moments, gradients, weights)
+            return (weights, others, moments), value
+
+        groups = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
+        # Copies, as donated buffers are gone, and the first ones are still the model's.
+        state = tuple([jax.numpy.array(v.value, copy=True) for v in group] for group in groups)
+        source, target = jax.device_put((source, target))
+
+        def steps(count):
+            nonlocal state
+            for _ in range(count):
+                state, value = update(state, source, target)
+            return float(value)
+
+        return steps
+
+
+class TensorFlow:
+    """The training step of this library, compiled by XLA."""
+
+    @staticmethod
+    def device():
+        import tensorflow as tf
+
+        for device in tf.config.list_physical_devices("GPU"):
+            return tf.config.experimental.get_device_details(device).get("device_name", "GPU")
+        return processor()
+
+    @staticmethod
+    def peak_memory():
+        import tensorflow as tf
+
+        if tf.config.list_physical_devices("GPU"):
+            return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        return process_memory()
+
+    @staticmethod
+    def multiplier(size, precision):
+        import tensorflow as tf
+
+        matrix = tf.cast(tf.random.stateless_normal([size, size], [0, 0]) / size**0.5, precision)
+
+        @tf.function(jit_compile=True)
+        def chain(product):
+            for _ in range(CHAIN):
+                product = tf.matmul(product, matrix)
+            return tf.reduce_sum(product)
+
+        return lambda: chain(matrix).numpy()
+
+    @staticmethod
+    def step(config, training, precision, source, target):
+        import dataclasses
+
+        import tensorflow as tf
+
+        from keras_transformer.training.buckets import Buckets
+        from keras_transformer.training.step import TrainingStep
+
+        training = dataclasses.replace(training, precision=precision)
+        buckets = Buckets([source.shape[1]], source.size)
+        step = TrainingStep(config, training, tf.distribute.get_strategy(), buckets)
+        batches = iter(tf.data.Dataset.from_tensors((source, target)).repeat())
+        return lambda count: step.run(batches, count).numpy()
+
+
+if __name__ == "__main__":
+    if "KERAS_BACKEND" not in os.environ:
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+    run(main)

@@ -1,0 +1,41 @@
+import json
+import math
+
+from keras_transformer.training.curves import Curves, without_infinities
+
+
+def lines(directory):
+    return [
+        json.loads(line) for line in (directory / "training_log.jsonl").read_text().splitlines()
+    ]
+
+
+def test_log_of_a_resumed_run_has_no_step_twice(tmp_path):
+    curves = Curves(tmp_path, 0)
+    for step in (1, 2, 3):
+        curves.event("training", step, loss=float(step))
+    curves.close()
+    with open(tmp_path / "training_log.jsonl", "a") as file:
+        file.write('{"event": "training", "st')  # killed in the middle of a line
+    curves = Curves(tmp_path, 2)  # from the checkpoint of step 2
+    curves.event("resumed", 2)
+    curves.close()
+    assert [(line["event"], line["step"]) for line in lines(tmp_path)] == [
+        ("training", 1),
+        ("training", 2),
+        ("resumed", 2),
+    ]
+
+
+def test_lines_are_json_even_without_a_number(tmp_path):
+    curves = Curves(tmp_path, 0)
+    curves.scalars("training", 5, {"loss": math.nan, "perplexity": math.inf, "skipped": 5.0})
+    curves.close()
+    assert lines(tmp_path) == [
+        {"event": "training", "step": 5, "loss": None, "perplexity": None, "skipped": 5.0}
+    ]
+    assert without_infinities({"a": -math.inf, "b": 1, "c": "nan"}) == {
+        "a": None,
+        "b": 1,
+        "c": "nan",
+    }
