@@ -29,8 +29,14 @@ flags.DEFINE_float(
     "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
 )
 flags.DEFINE_integer("batch_tokens", 4096, "Padded source tokens at once.", lower_bound=1)
+flags.DEFINE_bool("sample", False, "Draw --beam_size translations at random, not the best.")
+flags.DEFINE_float("temperature", 1.0, "--sample: logits are divided by it.")
+flags.DEFINE_integer("top_k", 0, "--sample: draw among the k most probable subwords; 0 for all.")
+flags.DEFINE_float("top_p", 1.0, "--sample: draw among the most probable that make up so much.")
+flags.DEFINE_integer("seed", 1, "--sample: the same seed, input and batches draw the same.")
 
-FIXED_IN_EXPORT = ("checkpoint", "beam_size", "alpha", "batch_tokens")
+OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+FIXED_IN_EXPORT = ("checkpoint", "beam_size", "alpha", "batch_tokens", "sample", *OF_SAMPLING)
 
 
 def main():
@@ -54,6 +60,17 @@ def main():
         return result
     print(json.dumps(result, ensure_ascii=False), file=sys.stderr)
     return None
+
+
+def sampling_config():
+    """Returns how to draw, or None for the best."""
+    from keras_transformer.decoding.candidates import SamplingConfig
+    from keras_transformer.errors import InputError
+
+    for name in OF_SAMPLING:
+        if FLAGS[name].present and not FLAGS.sample:
+            raise InputError(f"--{name} needs --sample. Received: {FLAGS[name].value}")
+    return SamplingConfig(*[FLAGS[name].value for name in OF_SAMPLING]) if FLAGS.sample else None
 
 
 def make_translator():
@@ -91,7 +108,8 @@ def make_translator():
         FLAGS.beam_size,
         FLAGS.alpha,
         FLAGS.batch_tokens,
-        FLAGS.n_best,
+        None if FLAGS.sample else FLAGS.n_best,
+        sampling_config(),
     )
     if description.task == "parsing":
         translator = Parser(translator, Linearisation(**description.task_options))

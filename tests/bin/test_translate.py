@@ -68,6 +68,7 @@ def test_invalid_line_of_a_stream(run_program, untrained):
             "Received: model_dir and saved_model",
         ),
         (["--saved_model=b", "--alpha=1"], "--alpha is fixed in an export"),
+        (["--saved_model=b", "--sample"], "--sample is fixed in an export"),
         (["--model_dir=absent"], "--model_dir must be a directory that bin/train.py made"),
         (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
         (["--model_dir=a", "--input=absent"], "--input must be a file that can be read"),
@@ -86,3 +87,16 @@ def test_no_more_translations_than_beams(run_program, untrained):
     assert done.code == 1 and done.output == ""
     last = done.errors.splitlines()[-1]
     assert last == "error: --n_best must not exceed the 4 beams. Received: 5"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--top_k=3"], "--top_k needs --sample. Received: 3"),
+        (["--sample", "--temperature=0"], "--temperature must be a positive number. Received: 0.0"),
+    ],
+)
+def test_bad_sampling(run_program, untrained, arguments, message):
+    done = run_program("translate", f"--model_dir={untrained}", *arguments)
+    assert done.code == 1
+    assert message in done.errors.splitlines()[-1]

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
+from keras_transformer.decoding.candidates import SamplingConfig
 from keras_transformer.decoding.inference import DecodingConfig, search_ids, target_log_probs
 from keras_transformer.decoding.translator import Translator, length_batches, translations
 from keras_transformer.errors import InputError
@@ -58,6 +59,40 @@ def test_results_are_in_input_order_whatever_the_batches(translator_of, model):
     for alone, together in zip(one.translate(lines), all_together.translate(lines), strict=True):
         assert_same_answer(alone, together)
     assert one.translate([]) == []
+
+
+def test_translations_begin_with_their_prefix(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    lines, prefixes = ["abc", "abc", "de"], ["xy", "", "z"]
+    answers = translator.translate(lines, target_prefixes=prefixes)
+    free = translator.translate(lines)
+    assert_same_answer(answers[1], free[1])
+    for answer, prefix in zip(answers, prefixes, strict=True):
+        assert all(text.startswith(prefix) for text, _ in answer)
+    # The prefix counts in the score.
+    (forced,) = translator.score([lines[0]], [answers[0][0].text])
+    penalty = ((5 + forced.tokens) / 6) ** 0.6
+    assert forced.log_prob / penalty == pytest.approx(answers[0][0].score, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "message"),
+    [
+        (["a"], "there must be a target prefix for every sentence. Received: 1 for 2"),
+        (["a", "bcdefg"], "target prefix 2 must have at most 5 subwords. Received: 6"),
+    ],
+)
+def test_prefixes_are_checked(translator_of, model, prefixes, message):
+    with pytest.raises(InputError, match=message):
+        translator_of(model).translate(["ab", "cd"], target_prefixes=prefixes)
+
+
+def test_samples_are_drawn_by_their_seed(translator_of, model):
+    def drawn(seed):
+        translator = translator_of(model, beam_size=3, sampling=SamplingConfig(seed=seed))
+        return [[text for text, _ in answer] for answer in translator.translate(["abc", "de"])]
+
+    assert drawn(1) == drawn(1) != drawn(2)
 
 
 def test_batches_of_any_shape_take_one_trace(translator_of, model):
