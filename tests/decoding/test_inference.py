@@ -144,6 +144,21 @@ def test_score_of_a_translation_is_the_search_score(model):
     np.testing.assert_allclose(forced.sum(axis=1), best.log_probs[0], rtol=1e-4)
 
 
+def test_prefix_is_kept_and_counts_in_the_score(model):
+    source = tf.constant([[60, 61, 62, EOS_ID], [70, 71, EOS_ID, PAD_ID]])
+    prefix = tf.constant([[80, 81], [90, PAD_ID]])
+    best = search_ids(model, source, DecodingConfig(3, extra_length=3), prefix)
+    assert best.ids[0, :, :2].numpy().tolist() == [[80, 81]] * 3
+    assert best.ids[1, :, 0].numpy().tolist() == [90] * 3
+    forced = target_log_probs(model, tf.repeat(source, 3, axis=0), tf.reshape(best.ids, [6, -1]))
+    np.testing.assert_allclose(
+        tf.reshape(tf.reduce_sum(forced, axis=1), [2, 3]), best.log_probs, rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        tf.reshape(forced, best.token_log_probs.shape), best.token_log_probs, atol=1e-4
+    )
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
