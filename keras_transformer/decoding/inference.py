@@ -16,13 +16,9 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.decoding import in_place
-from keras_transformer.decoding.beam_search import (
-    BeamSearchConfig,
-    Cache,
-    Hypotheses,
-    beam_search,
-)
+from keras_transformer.decoding.beam_search import beam_search
 from keras_transformer.decoding.candidates import SamplingConfig, log_sum_exp
+from keras_transformer.decoding.search_state import BeamSearchConfig, Cache, Hypotheses
 from keras_transformer.errors import InputError
 from keras_transformer.model import transformer
 from keras_transformer.model.decoder_cache import DecoderCache

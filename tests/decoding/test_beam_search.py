@@ -6,16 +6,9 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding import beam_search as beam_search_module
-from keras_transformer.decoding.beam_search import (
-    Alive,
-    BeamSearchConfig,
-    Cache,
-    Hypotheses,
-    beam_search,
-    can_improve,
-    reorder,
-)
+from keras_transformer.decoding.beam_search import beam_search, can_improve, reorder
 from keras_transformer.decoding.candidates import SamplingConfig
+from keras_transformer.decoding.search_state import Alive, BeamSearchConfig, Cache, Hypotheses
 from keras_transformer.errors import InputError
 
 PAD, BOS, EOS = 0, 1, 2
