@@ -17,9 +17,9 @@ from keras_transformer.decoding.inference import (
     Tokenizer,
     encode_text,
     output_limit,
-    search_ids,
     source_limit,
     target_log_probs,
+    translate_ids,
 )
 from keras_transformer.model.masks import padding_mask
 
@@ -39,11 +39,9 @@ def n_best(
     ids, truncated = encode_text(tokenizer, texts, source_limit(model, config))
 
     def translate_batch(source):
-        best = search_ids(model, source, config)
-        shape = tf.shape(best.ids)  # [b, K, T]
-        found = tokenizer.decode_tensor(tf.reshape(best.ids, [shape[0] * shape[1], shape[2]]))
+        found, best = translate_ids(model, tokenizer, source, config)
         return {
-            "translation": tf.reshape(found, [-1, config.beam_size]),
+            "translation": found,
             "score": best.scores,
             "log_prob": best.log_probs,
             "length": best.lengths,

@@ -161,7 +161,7 @@ def translate_ids(
     source: tf.Tensor,
     config: DecodingConfig,
     target_prefix: tf.Tensor | None = None,
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tuple[tf.Tensor, Hypotheses]:
     """Translates a batch to text, best translations first.
 
     Args:
@@ -169,12 +169,12 @@ def translate_ids(
         target_prefix: int32 [B, P], as of search_ids.
 
     Returns:
-        string [B, K], and their scores float32 [B, K]: -inf where a sentence has fewer than K.
+        string [B, K], and what they are the texts of: score -inf where a sentence has fewer than K.
     """
     best = search_ids(model, source, config, target_prefix)
     shape = tf.shape(best.ids)  # [B, K, T]
     texts = tokenizer.decode_tensor(tf.reshape(best.ids, [shape[0] * shape[1], shape[2]]))
-    return tf.reshape(texts, shape[:2]), best.scores
+    return tf.reshape(texts, [-1, config.beam_size]), best
 
 
 def target_log_probs(model: keras.Model, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:

@@ -12,6 +12,7 @@ from absl import logging
 from tqdm import tqdm
 
 from keras_transformer.config import PAD_ID
+from keras_transformer.decoding.batched import MIN_ROW_TOKENS
 from keras_transformer.decoding.candidates import SamplingConfig
 from keras_transformer.decoding.inference import (
     DecodingConfig,
@@ -30,8 +31,6 @@ from keras_transformer.model.transformer import inference_model
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 
-# A sentence counts as this many tokens of a batch at least: however short, its beams take room.
-MIN_SENTENCE_TOKENS = 32
 # Sentences of fewer tokens than this are not divided among streams.
 MIN_BATCH_TOKENS = 512
 # Sentences encoded by one op.
@@ -77,11 +76,13 @@ class Translator:
 
         @tf.function(input_signature=[ids], autograph=False)
         def translate_batch(source):
-            return translate_ids(model, tokenizer, source, config)
+            texts, best = translate_ids(model, tokenizer, source, config)
+            return texts, best.scores
 
         @tf.function(input_signature=[ids, ids], autograph=False)
         def continue_batch(source, prefix):
-            return translate_ids(model, tokenizer, source, config, prefix)
+            texts, best = translate_ids(model, tokenizer, source, config, prefix)
+            return texts, best.scores
 
         @tf.function(input_signature=[ids, ids], autograph=False)
         def score_batch(source, target):
@@ -265,11 +266,11 @@ def length_batches(
     Yields:
         Indices into `lengths`.
     """
-    share = sum(max(length, MIN_SENTENCE_TOKENS) for length in lengths) // parts
+    share = sum(max(length, MIN_ROW_TOKENS) for length in lengths) // parts
     batch_tokens = min(batch_tokens, max(share, MIN_BATCH_TOKENS))
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        longest = max(lengths[batch[0] if batch else index], MIN_SENTENCE_TOKENS)
+        longest = max(lengths[batch[0] if batch else index], MIN_ROW_TOKENS)
         if batch and longest * (len(batch) + 1) > batch_tokens:
             yield batch
             batch = []
