@@ -26,6 +26,7 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_string("output", None, "Also write the translations, or trees, here, one a line.")
 flags.DEFINE_enum("tokenize", "13a", ["13a", "none", "intl", "char", "zh"], "sacreBLEU's words.")
+flags.DEFINE_bool("skip_bad_records", False, "Leave damaged records out of the perplexity.")
 flags.DEFINE_bool("lowercase", False, "Score without regard to case.")
 
 OF_BLEU = ("tokenize", "lowercase")
@@ -38,7 +39,7 @@ def main():
     from pipelines.records import read_metadata
 
     start = time.monotonic()
-    metadata = read_metadata(FLAGS.data_dir)
+    metadata = read_metadata(FLAGS.data_dir, check_files=not FLAGS.skip_bad_records)
     description = read_description(FLAGS.model_dir)
     if metadata.fingerprint != description.vocabulary_fingerprint:
         rule = f"--data_dir must have the vocabulary of --model_dir={FLAGS.model_dir}"
@@ -61,12 +62,16 @@ def main():
     from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.parsing.parser import Parser
     from pipelines.parsing import gold_trees
+    from pipelines.salvage import damage_named, records_lost, without_bad_records
     from pipelines.subwords import Subwords
     from pipelines.translation import evaluation_batches, split_text
 
     share_cores()
-    sources, references = (side[: FLAGS.limit] for side in split_text(FLAGS.data_dir, FLAGS.split))
-    batches = evaluation_batches(FLAGS.data_dir, FLAGS.split, FLAGS.batch_tokens)
+    data_dir = FLAGS.data_dir
+    if FLAGS.skip_bad_records:
+        data_dir = without_bad_records(data_dir)
+    sources, references = (side[: FLAGS.limit] for side in split_text(data_dir, FLAGS.split))
+    batches = evaluation_batches(data_dir, FLAGS.split, FLAGS.batch_tokens)
     translator, facts = restore_translator(
         FLAGS.model_dir,
         Subwords.load(FLAGS.model_dir),
@@ -77,7 +82,7 @@ def main():
         n_best=1,
     )
     if parsing:
-        gold = gold_trees(FLAGS.data_dir, FLAGS.split)[: FLAGS.limit]
+        gold = gold_trees(data_dir, FLAGS.split)[: FLAGS.limit]
         translator = Parser(translator, Linearisation(**description.task_options))
     found = [best[0] for best in translator.translate(sources, progress=True)]
     translations = [best.text for best in found]
@@ -90,9 +95,12 @@ def main():
             **translation_scores(translations, references, FLAGS.tokenize, FLAGS.lowercase),
             **paper_bleu(translations, references, metadata.languages[1] or "de"),
         }
+    with damage_named(data_dir):
+        of_records = perplexity(translator.model, batches, progress=True)
     results = {
         **scores,
-        **perplexity(translator.model, batches, progress=True),
+        **of_records,
+        "records_lost": records_lost(data_dir, FLAGS.split),
         "split": FLAGS.split,
         "sentences": len(sources),
         "truncated": translator.truncated,

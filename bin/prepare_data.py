@@ -8,7 +8,7 @@
     python bin/prepare_data.py --dataset=treebank --train_trees=02-21.mrg --vocab_size=16000 \\
         --data_dir=data/wsj
 
-Run again with the same flags and input, it finds its work done.
+Run again with the same flags and input, it finds its work done; interrupted, it goes on.
 """
 
 from command import run  # isort: skip (fixes the path of what follows)

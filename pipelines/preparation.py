@@ -1,12 +1,21 @@
-"""Prepares a data directory: source -> vocabulary -> record shards -> metadata."""
+"""Prepares a data directory: source -> vocabulary -> record shards -> metadata.
+
+Interrupted and started again, it goes on: with the vocabulary if that was learned, and with the
+blocks and shards that are there (see `sharding`). Text is encoded by a thread for each core, in one
+process: the encoders are C++ and let Python go on meanwhile.
+"""
 
 import dataclasses
+import errno
 import fcntl
 import itertools
+import json
 import os
+import shutil
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 from tqdm import tqdm
 
-from keras_transformer.config import EOS_ID
-from keras_transformer.errors import InputError
-from pipelines import records
-from pipelines.records import EncodedPair, Metadata, SplitInfo, read_metadata
+from keras_transformer.errors import InputError, reason
+from pipelines import records, sharding
+from pipelines.encoding import Encode, encoded, encoder
+from pipelines.records import Metadata, SplitInfo, read_metadata
+from pipelines.sharding import Sharding
 from pipelines.sources import Pair, Source
 
 if TYPE_CHECKING:
@@ -25,7 +35,10 @@ if TYPE_CHECKING:
 
 # There from the first to the last moment of a preparation, and after one that was interrupted.
 _LOCK_FILE = "prepare.lock"
-_ENCODED_AT_ONCE = 4096
+_STATE_FILE = "preparation.json"
+# More wait for one another: a seventh of the work is Python's own. Each holds a block in memory.
+_MAX_THREADS = 8
+_BAR = {"unit": " pairs", "mininterval": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +84,11 @@ def prepare(
     if up_to_date:
         _check_settings(data_dir, read_metadata(data_dir).settings, settings)
         logging.info("%s is up to date", data_dir)
-    else:
+    if not up_to_date or (data_dir / _LOCK_FILE).exists():  # that is, not cleared up
         with _claimed(data_dir):
-            _write(source, data_dir, config, settings)
+            if not up_to_date:
+                with _full_disk_named(data_dir):
+                    _write(source, data_dir, config, settings)
     return _result(data_dir, up_to_date, time.monotonic() - begin)
 
 
@@ -94,7 +109,7 @@ def _check_settings(data_dir: Path, there: dict[str, Any], settings: dict[str, A
 
 @contextmanager
 def _claimed(data_dir: Path) -> Iterator[None]:
-    """Makes `data_dir`, clears what an interrupted preparation left, and keeps others out."""
+    """Makes `data_dir`, keeps others out, and clears up when all is done."""
     lock = data_dir / _LOCK_FILE
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -115,23 +130,33 @@ def _claimed(data_dir: Path) -> Iterator[None]:
             raise InputError(
                 f"--data_dir must not be in use by another prepare_data. Received: {data_dir}"
             ) from None
-        records.remove_leftovers(data_dir)
         yield
+        shutil.rmtree(data_dir / records.WORK_FOLDER, ignore_errors=True)
         lock.unlink()
+
+
+@contextmanager
+def _full_disk_named(data_dir: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(
+            "--data_dir must have room, about twice that of the data set: run the same command "
+            f"again to go on. Received: {data_dir} ({reason(error)})"
+        ) from None
 
 
 def _write(
     source: Source, data_dir: Path, config: PreparationConfig, settings: dict[str, Any]
 ) -> None:
-    # Brings TensorFlow, which a look at metadata need not wait for.
-    from pipelines.vocabulary import learn_subwords
+    from pipelines.subwords import Subwords  # brings TensorFlow, not needed to look at metadata
 
-    counts = source.counts()
-    logging.info("learning %s on %d pairs", config.tokenizer, counts["train"])
-    text = itertools.chain.from_iterable(_watched(source, "train", counts, "reading"))
-    vocabulary = learn_subwords(
-        text, config.tokenizer, config.vocab_size, data_dir, config.seed, source.symbols()
-    )
+    counts = _counts_of_before(data_dir, settings)
+    if counts is None:
+        counts = _begin(source, data_dir, config, settings)
+    vocabulary = Subwords.load(data_dir)
     splits = {
         split: _write_split(source, data_dir, split, counts, vocabulary, config) for split in counts
     }
@@ -150,11 +175,39 @@ def _write(
     records.write_metadata(data_dir, metadata)
 
 
-def _watched(source: Source, split: str, counts: dict[str, int], doing: str) -> Iterable[Pair]:
-    """The pairs of a split under a progress bar on stderr."""
-    return tqdm(
-        source.pairs(split), f"{doing} {split}", counts[split], unit=" pairs", mininterval=1
+def _counts_of_before(data_dir: Path, settings: dict[str, Any]) -> dict[str, int] | None:
+    """The source's counts, of an interrupted preparation that can be gone on with."""
+    try:
+        state = json.loads((data_dir / records.WORK_FOLDER / _STATE_FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    if state["settings"] != settings or state["block_pairs"] != sharding.BLOCK_PAIRS:
+        logging.info("%s: starting over, as settings are others", data_dir)
+        return None
+    logging.info("%s: going on where preparation was interrupted", data_dir)
+    return state["counts"]
+
+
+def _begin(
+    source: Source, data_dir: Path, config: PreparationConfig, settings: dict[str, Any]
+) -> dict[str, int]:
+    """Learns the vocabulary; from then on a preparation can be gone on with."""
+    from pipelines.vocabulary import learn_subwords
+
+    records.remove_leftovers(data_dir)
+    counts = source.counts()
+    logging.info("learning %s on %d pairs", config.tokenizer, counts["train"])
+    pairs = tqdm(source.pairs("train"), "reading train", counts["train"], **_BAR)
+    text = itertools.chain.from_iterable(pairs)
+    learn_subwords(
+        text, config.tokenizer, config.vocab_size, data_dir, config.seed, source.symbols()
     )
+    state = {"settings": settings, "block_pairs": sharding.BLOCK_PAIRS, "counts": counts}
+    (data_dir / records.WORK_FOLDER).mkdir()
+    records.write_whole(
+        data_dir / records.WORK_FOLDER / _STATE_FILE, json.dumps(state).encode("utf-8")
+    )
+    return counts
 
 
 def _write_split(
@@ -165,35 +218,46 @@ def _write_split(
     vocabulary: "Subwords",
     config: PreparationConfig,
 ) -> SplitInfo:
-    pairs = _watched(source, split, counts, "encoding")
-    if split != "train":
-        pairs = records.keep_text(data_dir, split, pairs)
-        source.keep(data_dir, split)
-    dropped = Counter(blank=0, too_long=0)
-    encoded = _encoded(pairs, vocabulary, config.max_length, dropped)
-    info = records.write_split(data_dir, split, encoded, counts[split], config.seed)
+    shards = Sharding(data_dir, split, counts[split], config.seed)
+    info = shards.finished()
+    if info is None:
+        pairs = source.pairs(split)
+        if split != "train":
+            pairs = records.keep_text(data_dir, split, pairs)
+            source.keep(data_dir, split)
+        with tqdm(desc=f"encoding {split}", total=counts[split], **_BAR) as bar:
+            blocks = _write_blocks(shards, pairs, encoder(vocabulary), config.max_length, bar)
+        info = shards.finish(blocks)
     if split == "train" and not info.pairs:
         raise InputError(
             f"--max_length must leave at least one training pair. Received: {config.max_length}, "
-            f"with {dropped['too_long']} pairs too long and {dropped['blank']} blank"
+            f"with {info.dropped['too_long']} pairs too long and {info.dropped['blank']} blank"
         )
-    return dataclasses.replace(info, dropped=dict(dropped))
+    return info
 
 
-def _encoded(
-    pairs: Iterable[Pair], vocabulary: "Subwords", max_length: int, dropped: Counter
-) -> Iterator[EncodedPair]:
-    """Encodes pairs, EOS appended; leaves out and counts those with a blank or over-long side."""
-    pairs = iter(pairs)
-    while batch := list(itertools.islice(pairs, _ENCODED_AT_ONCE)):
-        usable = [pair for pair in batch if pair[0].strip() and pair[1].strip()]
-        dropped["blank"] += len(batch) - len(usable)
-        sides = [vocabulary.encode([pair[side] for pair in usable]) for side in (0, 1)]
-        for source, target in zip(*sides, strict=True):
-            if max(len(source), len(target)) < max_length:
-                yield [*source, EOS_ID], [*target, EOS_ID]
-            else:
-                dropped["too_long"] += 1
+def _write_blocks(
+    shards: Sharding, pairs: Iterable[Pair], encode: Encode, max_length: int, bar: tqdm
+) -> int:
+    """Writes all blocks that are not there, each in a thread; returns how many there are."""
+
+    def write(number: int, block: list[Pair]) -> int:
+        if not shards.has_block(number):
+            dropped = Counter(blank=0, too_long=0)
+            shards.write_block(number, encoded(block, encode, max_length, dropped), dropped)
+        return len(block)
+
+    pairs, threads = iter(pairs), min(_MAX_THREADS, os.cpu_count() or 1)
+    blocks = iter(lambda: list(itertools.islice(pairs, sharding.BLOCK_PAIRS)), [])
+    with ThreadPoolExecutor(threads) as pool:
+        number, writing = 0, deque()
+        for number, block in enumerate(blocks, start=1):
+            writing.append(pool.submit(write, number - 1, block))
+            if len(writing) > threads:  # no more text in memory than is needed
+                bar.update(writing.popleft().result())
+        for written in writing:
+            bar.update(written.result())
+    return number
 
 
 def _result(data_dir: Path, up_to_date: bool, seconds: float) -> dict[str, Any]:

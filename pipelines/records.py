@@ -2,39 +2,39 @@
 
 A record is a tf.train.Example with two int64 lists, "source" and "target": subword ids, each ending
 in EOS, without BOS. metadata.json is written last and in one piece, so that a directory without it
-is not a data set, and one with it is a whole one.
+is not a data set, and one with it is a whole one. It knows every shard's size and what it begins
+with: a shard that was cut off, or that came from another data set, is noticed without reading on.
 """
 
 import dataclasses
+import hashlib
 import json
 import os
-import random
 import re
+import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from keras_transformer.errors import InputError
-
-# TensorFlow is imported where records are read and written: looking at metadata need not wait.
+from pipelines.tfrecords import read_through
 
 METADATA_FILE = "metadata.json"
 FORMAT_VERSION = 1
 
-# Shards are permuted in memory, one at a time.
-_PAIRS_PER_SHARD = 100_000
-_READ_BATCH = 4096
+# What an unfinished preparation goes on from.
+WORK_FOLDER = "unfinished"
+# How much of a shard its digest is of.
+_BEGINNING_BYTES = 1 << 16
 # Width of the bars of the length histogram, in ids.
 _HISTOGRAM_STEP = 8
 _OWN_FILES = re.compile(
-    r"metadata\.json\.tmp|vocabulary\.(model|txt)"
-    r"|\w+-\d{5}-of-\d{5}\.tfrecord(\.part)?|\w+\.(source|target|trees)\.txt"
+    rf"{WORK_FOLDER}|(metadata\.json|\w+-\d{{5}}-of-\d{{5}}\.tfrecord)\.part"
+    r"|\w+-\d{5}-of-\d{5}\.tfrecord|vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
 )
-
-EncodedPair = tuple[list[int], list[int]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +48,55 @@ class SplitInfo:
     longest_source: int
     longest_target: int
     length_histogram: dict[str, int]  # "16": pairs whose longer side has 9 to 16 ids
-    shards: dict[str, int]  # file name -> bytes
+    shards: dict[str, int] = dataclasses.field(default_factory=dict)  # file name -> bytes
+    beginnings: dict[str, str] = dataclasses.field(default_factory=dict)  # file name -> digest
 
     @property
     def longest(self) -> int:
         return max(self.longest_source, self.longest_target)
+
+    @staticmethod
+    def of(lengths: Sequence[tuple[int, int]], dropped: dict[str, int]) -> "SplitInfo":
+        """Describes pairs by their (source, target) lengths; leaves shards out."""
+        sides = np.array(lengths, np.int64).reshape(-1, 2)
+        source, target = sides.sum(axis=0).tolist()
+        longest_source, longest_target = sides.max(axis=0, initial=0).tolist()
+        bounds = -(-sides.max(axis=1) // _HISTOGRAM_STEP) * _HISTOGRAM_STEP
+        histogram = {str(bound): n for bound, n in sorted(Counter(bounds.tolist()).items())}
+        return SplitInfo(
+            pairs=len(sides),
+            dropped=dict(dropped),
+            source_tokens=source,
+            target_tokens=target,
+            longest_source=longest_source,
+            longest_target=longest_target,
+            length_histogram=histogram,
+        )
+
+    @staticmethod
+    def total(parts: Sequence["SplitInfo"], shards: Iterable[Path]) -> "SplitInfo":
+        """Describes the parts of a split together, and the shards that hold them."""
+        dropped, histogram = Counter(), Counter()
+        for part in parts:
+            dropped.update(part.dropped)
+            histogram.update(part.length_histogram)
+        return SplitInfo(
+            pairs=sum(part.pairs for part in parts),
+            dropped=dict(dropped),
+            source_tokens=sum(part.source_tokens for part in parts),
+            target_tokens=sum(part.target_tokens for part in parts),
+            longest_source=max((part.longest_source for part in parts), default=0),
+            longest_target=max((part.longest_target for part in parts), default=0),
+            length_histogram={bound: histogram[bound] for bound in sorted(histogram, key=int)},
+        ).with_shards(shards)
+
+    def with_shards(self, shards: Iterable[Path]) -> "SplitInfo":
+        shards = list(shards)
+        return dataclasses.replace(
+            self,
+            shards={shard.name: shard.stat().st_size for shard in shards},
+            beginnings={shard.name: beginning(shard) for shard in shards},
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,21 +118,36 @@ class Metadata:
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
     """Completes a data directory: after this call, and only then, it is one."""
-    path = Path(data_dir) / METADATA_FILE
-    temporary = path.with_name(METADATA_FILE + ".tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(dataclasses.asdict(metadata), file, ensure_ascii=False, indent=2)
-        file.write("\n")
+    text = json.dumps(dataclasses.asdict(metadata), ensure_ascii=False, indent=2)
+    write_whole(Path(data_dir) / METADATA_FILE, f"{text}\n".encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file that is whole wherever it exists, killed processes and power cuts or not."""
+    part = path.with_name(path.name + ".part")
+    with open(part, "wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(temporary, path)
+    os.replace(part, path)
 
 
-def read_metadata(data_dir: str | os.PathLike) -> Metadata:
+def beginning(shard: Path) -> str:
+    """A digest of the first records of a shard, by which it is told from any other."""
+    with open(shard, "rb") as file:
+        return hashlib.sha256(file.read(_BEGINNING_BYTES)).hexdigest()[:16]
+
+
+def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Metadata:
     """Reads what a complete data directory holds.
 
+    Args:
+        data_dir: the folder.
+        check_files: make sure that they are there, of the right size, and the right ones.
+
     Raises:
-        InputError: if it is none, was left half-written, lacks a file, or is of another version.
+        InputError: if it is none, was left half-written, is of another version, or has files that
+            are missing, cut off or of another data set.
     """
     path = Path(data_dir) / METADATA_FILE
     try:
@@ -111,7 +170,8 @@ def read_metadata(data_dir: str | os.PathLike) -> Metadata:
         metadata = Metadata(**{**fields, "splits": splits})
     except (TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path} must be written by prepare_data.py. Received: {error}") from None
-    _check_files(Path(data_dir), metadata)
+    if check_files:
+        _check_files(Path(data_dir), metadata)
     return metadata
 
 
@@ -122,14 +182,35 @@ def _check_files(data_dir: Path, metadata: Metadata) -> None:
         if not path.is_file() or size not in (None, path.stat().st_size):
             found = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
             wanted = "be there" if size is None else f"have {size} bytes"
-            raise InputError(
-                f"{path} must {wanted}: prepare the data again in an empty folder. "
-                f"Received: {found}"
-            )
+            raise _bad_file(path, wanted, found)
+    for info in metadata.splits.values():
+        for name, digest in info.beginnings.items():
+            shard = data_dir / name
+            if beginning(shard) != digest:
+                _, byte = read_through(shard)
+                raise another_shard(shard) if byte is None else bad_record(shard, byte)
+
+
+def another_shard(shard: Path) -> InputError:
+    return _bad_file(shard, "be the shard that was prepared", "that of another data set")
+
+
+def _bad_file(path: Path, rule: str, received: str) -> InputError:
+    return InputError(
+        f"{path} must {rule}: prepare the data again in an empty folder. Received: {received}"
+    )
+
+
+def bad_record(shard: Path, byte: int) -> InputError:
+    return InputError(
+        f"{shard} must hold sound records: prepare the data again in an empty folder, or leave bad "
+        f"ones out with --skip_bad_records. Received: damage at byte {byte}"
+    )
 
 
 def remove_leftovers(data_dir: Path) -> None:
     """Deletes what an interrupted preparation left: files of this module's names, no others."""
+    shutil.rmtree(data_dir / WORK_FOLDER, ignore_errors=True)
     for path in data_dir.iterdir():
         if path.is_file() and _OWN_FILES.fullmatch(path.name):
             path.unlink()
@@ -138,93 +219,6 @@ def remove_leftovers(data_dir: Path) -> None:
 def has_leftovers(data_dir: Path) -> bool:
     """Tells whether files of this module's names are there."""
     return any(_OWN_FILES.fullmatch(path.name) for path in data_dir.iterdir())
-
-
-def write_split(
-    data_dir: Path, split: str, pairs: Iterable[EncodedPair], expected: int, seed: int
-) -> SplitInfo:
-    """Writes the records of one split, in random order, over as many shards as `expected` needs.
-
-    Every order is equally likely: each pair goes to a random shard, whose pairs are then permuted.
-    So any run of records is a fair sample of the split, however the corpus was sorted.
-
-    Args:
-        data_dir: where to.
-        split: first part of the shards' names.
-        pairs: (source ids, target ids), each ending in EOS.
-        expected: about how many there are.
-        seed: decides the order.
-
-    Returns:
-        What was written, with `dropped` left empty.
-    """
-    import tensorflow as tf
-
-    count = max(1, round(expected / _PAIRS_PER_SHARD))
-    shards = [data_dir / f"{split}-{i:05d}-of-{count:05d}.tfrecord" for i in range(count)]
-    parts = [shard.with_name(shard.name + ".part") for shard in shards]
-    statistics = _Statistics()
-    choice = random.Random(f"{seed} {split}")
-    writers = [tf.io.TFRecordWriter(str(part)) for part in parts]
-    for source, target in pairs:
-        statistics.add(len(source), len(target))
-        writers[choice.randrange(count)].write(_example(source, target))
-    for writer in writers:
-        writer.close()
-    for part, shard in zip(parts, shards, strict=True):
-        _permute(part, shard, choice.getrandbits(64))
-        part.unlink()
-    return statistics.info({shard.name: shard.stat().st_size for shard in shards})
-
-
-def _example(source: list[int], target: list[int]) -> bytes:
-    import tensorflow as tf
-
-    features = {
-        name: tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
-        for name, ids in (("source", source), ("target", target))
-    }
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-
-
-def _permute(part: Path, shard: Path, seed: int) -> None:
-    """Copies the records of one file into another in random order."""
-    import tensorflow as tf
-
-    batches = tf.data.TFRecordDataset(str(part)).batch(_READ_BATCH).as_numpy_iterator()
-    records = [record for batch in batches for record in batch]
-    with tf.io.TFRecordWriter(str(shard)) as writer:
-        for index in np.random.default_rng(seed).permutation(len(records)):
-            writer.write(records[index])
-
-
-class _Statistics:
-    """Running totals over the pairs of a split."""
-
-    def __init__(self):
-        self._pairs = self._source = self._target = 0
-        self._longest_source = self._longest_target = 0
-        self._histogram: Counter[int] = Counter()
-
-    def add(self, source: int, target: int) -> None:
-        self._pairs += 1
-        self._source += source
-        self._target += target
-        self._longest_source = max(self._longest_source, source)
-        self._longest_target = max(self._longest_target, target)
-        self._histogram[-(-max(source, target) // _HISTOGRAM_STEP) * _HISTOGRAM_STEP] += 1
-
-    def info(self, shards: dict[str, int]) -> SplitInfo:
-        return SplitInfo(
-            pairs=self._pairs,
-            dropped={},
-            source_tokens=self._source,
-            target_tokens=self._target,
-            longest_source=self._longest_source,
-            longest_target=self._longest_target,
-            length_histogram={str(bound): n for bound, n in sorted(self._histogram.items())},
-            shards=shards,
-        )
 
 
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:

@@ -24,8 +24,10 @@ from pipelines.subwords import (
     split_words,
 )
 
-# Learning holds its sentences in memory; more of them hardly change a vocabulary.
-_MAX_SENTENCES = 2_000_000
+# Learning takes some twelve times its text in memory; more hardly changes a vocabulary.
+_MAX_CHARACTERS = 64_000_000
+# The model file says how many there were: of equal text, it is to be equal on any machine.
+_THREADS = 16
 # Characters outside this share of the text are spelled in bytes rather than given a row.
 _CHARACTER_COVERAGE = 0.9999
 # WordPiece learning takes time in proportion to the distinct words: only the commonest count.
@@ -45,7 +47,7 @@ def learn_subwords(
     """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
 
     Args:
-        sentences: text of both languages. Of more than two million, a sample is learned from.
+        sentences: text of both languages; of more than 64 million characters, a sample is used.
         kind: "bpe" or "wordpiece".
         vocab_size: number of ids, the four special ones included.
         directory: an existing folder.
@@ -58,7 +60,7 @@ def learn_subwords(
     """
     if symbols and kind != "bpe":
         raise InputError(f"--tokenizer must be bpe for this data set. Received: {kind}")
-    sample = _sample((text for text in sentences if text.strip()), _MAX_SENTENCES, seed)
+    sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
     if not sample:
         raise InputError("the training text must hold at least one sentence. Received: none")
     file = Path(directory) / VOCABULARY_FILES[kind]
@@ -70,14 +72,18 @@ def learn_subwords(
 
 
 def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
-    """Returns `limit` sentences, each with equal chance (reservoir sampling), or all there are."""
+    """Returns sentences of up to `limit` characters, each with equal chance, or all there are."""
     generator = random.Random(seed)
-    sentences = iter(sentences)
-    sample = list(itertools.islice(sentences, limit))
-    for count, sentence in enumerate(sentences, start=limit + 1):
-        place = int(generator.random() * count)
-        if place < limit:
-            sample[place] = sentence
+    sample: list[str] = []
+    size, share = 0, 1.0
+    for sentence in sentences:
+        if share < 1 and generator.random() >= share:
+            continue
+        sample.append(sentence)
+        size += len(sentence)
+        while size > limit:  # a fifth goes, and as many again of those to come
+            sample = [kept for kept in sample if generator.random() < 0.8]
+            size, share = sum(map(len, sample)), share * 0.8
     return sample
 
 
@@ -102,7 +108,7 @@ def _learn_bpe(sentences: list[str], vocab_size: int, symbols: Sequence[str] = (
             unk_id=UNK_ID,
             user_defined_symbols=[SPACE + symbol for symbol in symbols],
             max_sentence_length=MAX_SENTENCE_BYTES,
-            num_threads=os.cpu_count(),
+            num_threads=_THREADS,
             minloglevel=2,
         )
     except RuntimeError as error:

@@ -1,4 +1,6 @@
+import itertools
 import os
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -43,7 +45,7 @@ def chunked(monkeypatch):
 @pytest.fixture
 def files(tmp_path):
     pairs = corpus(400)
-    return [write(tmp_path / f"{i}", pairs[i::3]) for i in range(3)]
+    return [write(tmp_path / f"{i}", pairs[i::6]) for i in range(6)]
 
 
 def rows(batches):
@@ -160,20 +162,53 @@ def test_pad_rounds_up_to_the_lattice():
     np.testing.assert_array_equal(short, [[5, 0]])
 
 
+@pytest.mark.parametrize("replicas", [2, 5])
+def test_the_rows_of_all_workers_are_an_epoch(files, chunked, replicas):
+    """Every worker reads all batches; of each, row n is for replica n mod R."""
+    shares = []
+    for replica in range(replicas):
+        iterator = iter(batching.epochs(files, 400, LONGEST, BUDGET, seed=3))
+        batches = epoch_of(iterator, 400)
+        shares.append(rows([[side[replica::replicas] for side in batch] for batch in batches]))
+    assert all(shares)
+    assert Counter(itertools.chain(*shares)) == Counter(
+        (tuple(s), tuple(t)) for s, t in corpus(400)
+    )
+
+
 @pytest.mark.parametrize("taken", [5, 60])  # in the first epoch and in the second
 def test_a_restored_iterator_continues_exactly(files, chunked, tmp_path, taken):
-    def pipeline():
+    def pipeline(files):
         dataset = batching.epochs(files, 400, LONGEST, 400, seed=5)
         return iter(dataset.apply(batching.prefetch()))
 
-    iterator = pipeline()
+    iterator = pipeline(files)
     for _ in range(taken):
         next(iterator)
     path = tf.train.Checkpoint(iterator=iterator).save(os.fspath(tmp_path / "saved"))
     expected = [next(iterator) for _ in range(100)]
 
-    fresh = pipeline()
+    (tmp_path / "moved").mkdir()
+    fresh = pipeline([os.fspath(shutil.move(file, tmp_path / "moved")) for file in files])
     tf.train.Checkpoint(iterator=fresh).restore(path)
     for pair in expected:
         for wanted, got in zip(pair, next(fresh), strict=True):
             np.testing.assert_array_equal(wanted, got)
+
+
+def test_a_saved_iterator_holds_the_batches_made_ahead_and_no_more(tmp_path):
+    """What a checkpoint takes does not grow with the data."""
+
+    def saved(pairs):
+        folder = tmp_path / str(pairs)
+        folder.mkdir()
+        file = write(folder / "shard", corpus(pairs))
+        dataset = batching.epochs([file], pairs, LONGEST, 200, seed=5)
+        iterator = iter(dataset.apply(batching.prefetch()))
+        next(iterator)
+        path = tf.train.Checkpoint(iterator=iterator).save(os.fspath(folder / "saved"))
+        return os.path.getsize(path + ".data-00000-of-00001"), os.path.getsize(file)
+
+    (small, few), (large, many) = saved(300), saved(3000)
+    assert many - few > 200_000
+    assert abs(large - small) < 8 * 2 * 200 * 4  # batches, sides, positions, bytes

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from keras_transformer import InputError
-from pipelines import preparation, records
+from pipelines import preparation, records, sharding, vocabulary
+from pipelines.encoding import encoder
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
+from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
+from pipelines.subwords import Subwords
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = [("the dog sees the cat", "der Hund sieht die Katze"), ("a cat", "eine Katze")] * 20
@@ -120,48 +124,166 @@ def test_a_data_set_of_other_settings_is_left_alone(files, data_dir):
     assert snapshot(data_dir) == before
 
 
-def test_what_an_error_left_is_cleared_and_done_again(files, data_dir, tmp_path, monkeypatch):
-    def fail(*_):
-        raise OSError("disk full")
+@pytest.fixture
+def many(tmp_path, monkeypatch):
+    """A source of 5 blocks and 4 shards, all of whose pairs differ, and a test split."""
+    monkeypatch.setattr(sharding, "BLOCK_PAIRS", 60)
+    monkeypatch.setattr(sharding, "_PAIRS_PER_SHARD", 75)
+    pairs = [(f"a cat {n}", f"eine Katze {n}") for n in range(290)]
+    return FileSource(
+        {
+            split: tuple(
+                write(tmp_path / f"many.{split}.{side}", [pair[side] for pair in of_split])
+                for side in (0, 1)
+            )
+            for split, of_split in {"train": pairs, "test": pairs[:7]}.items()
+        }
+    )
 
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def interrupt(monkeypatch, target, name, call):
+    """Lets a method fail at its n-th call; returns the arguments of those before."""
+    method, calls = getattr(target, name), []
+
+    def interrupted(*arguments, **options):
+        if len(calls) == call:
+            raise OSError("disk full")
+        calls.append(arguments)
+        return method(*arguments, **options)
+
+    monkeypatch.setattr(target, name, interrupted)
+    return calls
+
+
+@pytest.mark.parametrize(("tokenizer", "vocab_size"), [("bpe", 290), ("wordpiece", 45)])
+def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, tokenizer, vocab_size):
+    config = PreparationConfig(tokenizer, vocab_size, max_length=40)
+    for name, cores in (("one", 1), ("more", 3)):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        prepare(many, tmp_path / name, config)
+    assert contents(tmp_path / "one") == contents(tmp_path / "more")
+    assert read_metadata(tmp_path / "one").splits["train"].pairs == 290
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "call", "blocks"),
+    [
+        (vocabulary, "learn_subwords", 0, 5),
+        (Sharding, "write_block", 3, 2),
+        (Sharding, "_write_shard", 2, 0),
+        (Sharding, "_remove_blocks", 0, 0),
+        (records, "write_metadata", 0, 0),
+    ],
+)
+def test_an_interrupted_run_is_gone_on_with(
+    many, tmp_path, monkeypatch, target, name, call, blocks
+):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    prepare(many, whole, CONFIG)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     with monkeypatch.context() as patch:
-        patch.setattr(records, "_permute", fail)
+        interrupt(patch, target, name, call)
         with pytest.raises(OSError, match="disk full"):
-            prepare(FileSource(files), data_dir, CONFIG)
-    assert (data_dir / "vocabulary.model").exists()
+            prepare(many, parts, CONFIG)
     with pytest.raises(InputError, match=r"must be a folder completed by prepare_data"):
-        read_metadata(data_dir)
+        read_metadata(parts)
+    learned = interrupt(monkeypatch, vocabulary, "learn_subwords", 9)
+    written = interrupt(monkeypatch, Sharding, "write_block", 9)
+    assert not prepare(many, parts, CONFIG)["up_to_date"]
+    assert contents(parts) == contents(whole)
+    assert len(learned) == (target is vocabulary)
+    # Blocks of the training split; of the test split there is one, made after them.
+    assert sum(arguments[0]._seed.endswith("train") for arguments in written) == blocks
 
-    assert not prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
-    prepare(FileSource(files), tmp_path / "clean", CONFIG)
-    names = [
-        sorted(path.name for path in folder.iterdir()) for folder in (data_dir, tmp_path / "clean")
-    ]
-    assert names[0] == names[1]
+
+def test_an_interrupted_run_of_other_settings_is_done_anew(many, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt(patch, Sharding, "_write_shard", 2)
+        with pytest.raises(OSError, match="disk full"):
+            prepare(many, tmp_path / "a", CONFIG)
+    other = PreparationConfig(vocab_size=291, max_length=40)
+    for name in ("a", "b"):
+        assert prepare(many, tmp_path / name, other)["vocab_size"] == 291
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
+def test_a_run_interrupted_as_it_cleared_up_is_done(many, data_dir, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt(patch, shutil, "rmtree", 1)  # the first clears the way for the vocabulary
+        with pytest.raises(OSError, match="disk full"):
+            prepare(many, data_dir, CONFIG)
+    assert (data_dir / "unfinished").exists() and read_metadata(data_dir)
+    assert prepare(many, data_dir, CONFIG)["up_to_date"]
+    assert not (data_dir / "unfinished").exists() and not (data_dir / "prepare.lock").exists()
+
+
+def test_a_full_disk_is_named(many, data_dir, monkeypatch):
+    (data_dir / "unfinished").mkdir(parents=True)
+    monkeypatch.setattr(Sharding, "_data", lambda *_: Path("/dev/full"))
+    (data_dir / "prepare.lock").write_text("")  # as if interrupted
+    with pytest.raises(
+        InputError, match=r"--data_dir must have room, .* Received: .*data \(.*No space left"
+    ):
+        prepare(many, data_dir, CONFIG)
+
+
+# Runs a program, and kills it at the n-th call of a method of Sharding.
 KILLED = """
-import os, signal, sys
-sys.path.insert(0, {root!r})
-from pipelines import preparation, records
-from pipelines.preparation import PreparationConfig, prepare
-from pipelines.sources import FileSource
-records._permute = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-prepare(FileSource({files!r}), {data_dir!r}, PreparationConfig(vocab_size=290, max_length=40))
+import os, runpy, signal, sys
+name, last, calls = sys.argv[1], int(sys.argv[2]), []
+del sys.argv[:3]
+sys.path[:0] = [os.path.dirname(sys.argv[0]), {root!r}]
+from pipelines import sharding
+sharding.BLOCK_PAIRS, sharding._PAIRS_PER_SHARD = 60, 75
+method = getattr(sharding.Sharding, name)
+
+def dying(*arguments):
+    calls.append(arguments)
+    if len(calls) == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return method(*arguments)
+
+setattr(sharding.Sharding, name, dying)
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def test_a_killed_run_leaves_no_data_set_and_is_done_again(files, data_dir):
-    program = KILLED.format(root=str(ROOT), files=files, data_dir=str(data_dir))
-    killed = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert list(data_dir.glob("*.part")) and not (data_dir / "metadata.json").exists()
-    with pytest.raises(InputError, match=r"must be a folder completed by prepare_data"):
-        read_metadata(data_dir)
-    # Other settings may take the folder over: nothing of worth is there.
-    other = PreparationConfig(vocab_size=291, max_length=40)
-    assert prepare(FileSource(files), data_dir, other)["vocab_size"] == 291
-    assert not list(data_dir.glob("*.part")) and not (data_dir / "prepare.lock").exists()
+def test_a_killed_process_ends_like_one_left_alone(many, tmp_path, monkeypatch):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    expected = prepare(many, whole, CONFIG)
+    program = [sys.executable, "-c", KILLED.format(root=str(ROOT))]
+    arguments = ["--dataset=files", f"--data_dir={parts}", "--vocab_size=290", "--max_length=40"]
+    for split in ("train", "test"):
+        for side, name in enumerate(("source", "target")):
+            arguments.append(f"--{split}_{name}={tmp_path / f'many.{split}.{side}'}")
+    for place in (("write_block", "4"), ("_write_shard", "3")):
+        command = [*program, *place, str(ROOT / "bin" / "prepare_data.py"), *arguments]
+        killed = subprocess.run(command, capture_output=True, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert not (parts / "metadata.json").exists()
+    assert len(list(parts.glob("train-*.tfrecord"))) == 2
+    written = interrupt(monkeypatch, Sharding, "write_block", 9)
+    result = prepare(many, parts, CONFIG)
+    assert contents(parts) == contents(whole)
+    assert result["pairs"] == expected["pairs"] and not result["up_to_date"]
+    assert len(written) == 1  # of the test split
+
+
+def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
+    """Preparation encodes with one, everything else with the other."""
+    prepare(FileSource(files), tmp_path / "data", CONFIG)
+    subwords = Subwords.load(tmp_path / "data")
+    texts = [
+        *("", " ", "  the  dog ", "a\u2581cat", "▁▁", "<s> </s> <unk> <pad> <0x41>", "tab\tand\r"),
+        *("漢字 日本", "e\u0301 \u00e9", "\U0001f431 \u200d\ufeff", "\x01\x7f\x80", "(S (NP x))"),
+        *(text for pair in PAIRS[:2] for text in pair),
+    ]
+    assert encoder(subwords)(texts) == subwords.encode(texts)
+    assert encoder(subwords)([]) == []
 
 
 def test_foreign_files_are_not_overwritten(files, data_dir):

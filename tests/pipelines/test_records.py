@@ -1,37 +1,29 @@
 import dataclasses
-import itertools
 import json
-from collections import Counter
 
 import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
 from pipelines import records
-from pipelines.records import Metadata, SplitInfo, read_metadata, write_metadata, write_split
+from pipelines.records import Metadata, SplitInfo, read_metadata, write_metadata
+from pipelines.tfrecords import example
+
+SHARD = "train-00000-of-00001.tfrecord"
 
 
-def stored(path):
-    """The pairs of a shard, in order."""
-    examples = [
-        tf.train.Example.FromString(record.numpy()) for record in tf.data.TFRecordDataset(path)
-    ]
-    return [
-        tuple(
-            tuple(example.features.feature[side].int64_list.value) for side in ("source", "target")
-        )
-        for example in examples
-    ]
-
-
-def numbered(count):
-    return [([number + 4, 2], [number + 5, 9, 2]) for number in range(count)]
+def write(path, first=4):
+    """Three records of equal size."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for number in range(first, first + 3):
+            writer.write(example([number, 2], [number, 9, 2]))
+    return path
 
 
 @pytest.fixture
 def metadata(tmp_path):
     (tmp_path / "vocabulary.model").write_bytes(b"any")
-    info = write_split(tmp_path, "train", numbered(3), 3, seed=1)
+    info = SplitInfo.of([(2, 3)] * 3, {}).with_shards([write(tmp_path / SHARD)])
     return Metadata(
         task="translation",
         tokenizer="bpe",
@@ -45,54 +37,25 @@ def metadata(tmp_path):
     )
 
 
-def test_statistics_by_hand(tmp_path):
-    pairs = [([5, 2], [5, 2]), ([5, 6, 7, 2], [5] * 16 + [2]), ([5] * 8 + [2], [2])]
-    info = write_split(tmp_path, "train", iter(pairs), 3, seed=1)
-    assert info == SplitInfo(
+def test_statistics_by_hand():
+    parts = [SplitInfo.of([(2, 2), (4, 17)], {"blank": 1}), SplitInfo.of([(9, 1)], {"blank": 2})]
+    assert SplitInfo.total(parts, []) == SplitInfo(
         pairs=3,
-        dropped={},
+        dropped={"blank": 3},
         source_tokens=15,
         target_tokens=20,
         longest_source=9,
         longest_target=17,
         length_histogram={"8": 1, "16": 1, "24": 1},
-        shards={"train-00000-of-00001.tfrecord": info.shards["train-00000-of-00001.tfrecord"]},
     )
-    assert info.longest == 17
-    assert sorted(stored(str(tmp_path / "train-00000-of-00001.tfrecord"))) == sorted(
-        (tuple(source), tuple(target)) for source, target in pairs
-    )
-
-
-def test_pairs_are_shuffled_over_shards_and_within(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_PAIRS_PER_SHARD", 100)
-    info = write_split(tmp_path, "train", numbered(300), 300, seed=1)
-    assert list(info.shards) == [f"train-0000{i}-of-00003.tfrecord" for i in range(3)]
-    shards = [stored(str(tmp_path / name)) for name in info.shards]
-    assert Counter(itertools.chain.from_iterable(shards)) == Counter(
-        (tuple(s), tuple(t)) for s, t in numbered(300)
-    )
-    for name, shard in zip(info.shards, shards, strict=True):
-        assert (tmp_path / name).stat().st_size == info.shards[name]
-        assert 70 < len(shard) < 130
-        numbers = [source[0] for source, _ in shard]
-        # Of a random order, one place in two rises (standard deviation 3 of 100 places).
-        assert 0.35 < sum(a < b for a, b in itertools.pairwise(numbers)) / len(numbers) < 0.65
-    assert not list(tmp_path.glob("*.part"))
-
-
-def test_the_seed_decides_the_order(tmp_path):
-    def order(seed):
-        write_split(tmp_path, "train", numbered(50), 50, seed)
-        return stored(str(tmp_path / "train-00000-of-00001.tfrecord"))
-
-    assert order(1) == order(1) != order(2)
+    assert SplitInfo.total(parts, []).longest == 17
+    assert SplitInfo.total([SplitInfo.of([], {})], []).longest == 0
 
 
 def test_metadata_come_back(metadata, tmp_path):
     write_metadata(tmp_path, metadata)
     assert read_metadata(tmp_path) == metadata
-    assert not (tmp_path / "metadata.json.tmp").exists()
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_no_metadata_no_data_set(metadata, tmp_path):
@@ -129,7 +92,7 @@ def test_broken_metadata_are_named(tmp_path, content):
 
 def test_lost_and_shortened_files_are_named(metadata, tmp_path):
     write_metadata(tmp_path, metadata)
-    shard = tmp_path / "train-00000-of-00001.tfrecord"
+    shard = tmp_path / SHARD
     content = shard.read_bytes()
     shard.write_bytes(content[:-1])
     with pytest.raises(InputError, match=rf"tfrecord must have {len(content)} bytes"):
@@ -143,11 +106,44 @@ def test_lost_and_shortened_files_are_named(metadata, tmp_path):
         read_metadata(tmp_path)
 
 
+def test_a_shard_of_another_data_set_is_named(metadata, tmp_path):
+    write_metadata(tmp_path, metadata)
+    write(tmp_path / SHARD, first=50)  # of the same size
+    with pytest.raises(
+        InputError,
+        match=rf"{SHARD} must be the shard that was prepared: .* that of another data set",
+    ):
+        read_metadata(tmp_path)
+    assert read_metadata(tmp_path, check_files=False) == metadata
+
+
+def test_a_damaged_beginning_is_named(metadata, tmp_path):
+    write_metadata(tmp_path, metadata)
+    shard = tmp_path / SHARD
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 3 + 20] ^= 1
+    shard.write_bytes(content)
+    with pytest.raises(
+        InputError, match=rf"{SHARD} must hold sound .* at byte {len(content) // 3}"
+    ):
+        read_metadata(tmp_path)
+
+
+def test_data_prepared_before_beginnings_were_written_down(metadata, tmp_path):
+    fields = dataclasses.asdict(metadata)
+    del fields["splits"]["train"]["beginnings"]
+    (tmp_path / "metadata.json").write_text(json.dumps(fields))
+    assert read_metadata(tmp_path).splits["train"].pairs == 3
+
+
 def test_only_own_leftovers_are_removed(tmp_path):
     own = ["vocabulary.txt", "test.source.txt", "train-00000-of-00002.tfrecord.part"]
+    own += ["train-00000-of-00002.tfrecord", "metadata.json.part"]
     foreign = ["notes.txt", "my.tfrecord", "vocabulary.txt.bak", "metadata.json"]
     for name in own + foreign:
         (tmp_path / name).write_text("x")
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "train-block-00000.json").write_text("x")
     assert records.has_leftovers(tmp_path)
     records.remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(foreign)

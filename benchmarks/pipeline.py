@@ -1,0 +1,241 @@
+"""Millions of pairs through the pipeline: prepared, read in batches, saved and restored.
+
+    python benchmarks/pipeline.py --work_dir=runs/pipeline     (--pairs=50000 for a look; --help)
+
+The text is made up, the same on every machine, with what makes WMT's hard: 500,000 words a side,
+the r-th of which comes up in proportion to 1 / (r + 2.7) and is spelled in the more syllables the
+rarer it is; source lengths lognormal around 25 words (median 20, sigma 0.65), and target lengths
+about those of their sources (sigma 0.2). bin/prepare_data.py prepares it, and its resident memory
+is summed over its processes ten times a second. Then epochs of batches are read in this process,
+and an iterator is saved and restored near the beginning and in the middle of an epoch. On two cores
+4.5 million pairs take less than ten minutes, and 3 GB of disk.
+
+What is there already is not made again, so the program can be interrupted; times and memory of a
+preparation then are those of all its starts. Prints a table on stderr, and one JSON line on stdout.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from timing import InputError, log, run
+from tqdm import tqdm
+
+PREPARE = Path(__file__).resolve().parent.parent / "bin" / "prepare_data.py"
+WORDS = 500_000
+ONSETS = {
+    "source": ["b", "c", "d", "f", "g", "h", "l", "m", "n", "p", "r", "s", "t", "w"],
+    "target": ["b", "d", "f", "g", "h", "k", "l", "m", "r", "sch", "t", "v", "w", "z"],
+}
+VOWELS = {"source": ["a", "e", "i", "o", "ea"], "target": ["a", "e", "u", "ö", "ei"]}
+BLOCK = 50_000  # pairs that are made at once
+COUNTED_AT_ONCE = 50  # batches
+EARLY, MIDDLE = 10, 5_000  # batches after which iterators are saved
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work_dir", type=Path, required=True, help="text and data; kept")
+    parser.add_argument("--pairs", type=int, default=4_500_000)
+    parser.add_argument("--vocab_size", type=int, default=37_000)
+    parser.add_argument("--tokens_per_batch", type=int, default=25_000)
+    parser.add_argument("--epochs", type=int, default=3, help="that are read")
+    arguments = parser.parse_args()
+    for name in ("pairs", "epochs"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
+    folder = arguments.work_dir / f"{arguments.pairs}-pairs"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder, arguments.pairs)
+    data_dir = folder / f"data-{arguments.vocab_size}"
+    result = {"threads": os.cpu_count(), "pairs": arguments.pairs}
+    result["preparation"] = prepare(folder, data_dir, arguments.vocab_size)
+    result["reading"] = read(folder, data_dir, arguments.tokens_per_batch, arguments.epochs)
+    print_table(result)
+    print(json.dumps(result))
+
+
+def write_text(folder, pairs):
+    """Writes text.source and text.target, unless they are there."""
+    import numpy as np
+
+    sides = ("source", "target")
+    paths = [folder / f"text.{side}" for side in sides]
+    if all(path.exists() for path in paths):
+        return
+    lexicons = [lexicon(ONSETS[side], VOWELS[side]) for side in sides]
+    parts = [path.with_suffix(path.suffix + ".part") for path in paths]
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(open(part, "w", encoding="utf-8")) for part in parts]
+        for start in tqdm(range(0, pairs, BLOCK), "making text", unit=f" x {BLOCK:,} pairs"):
+            rng = np.random.default_rng(start)
+            count = min(BLOCK, pairs - start)
+            lengths = rng.lognormal(np.log(20), 0.65, count)
+            for file, words in zip(files, lexicons, strict=True):
+                file.writelines(sentences(words, lengths, rng))
+                lengths = lengths * rng.lognormal(0, 0.2, count)
+    for part, path in zip(parts, paths, strict=True):
+        part.rename(path)
+
+
+def lexicon(onsets, vowels):
+    """Words by rank: the numbers from 1 on, written with syllables for digits."""
+    import numpy as np
+
+    syllables = [onset + vowel for vowel in vowels for onset in onsets]
+
+    def spelled(rank):
+        word = ""
+        while rank:
+            rank, syllable = divmod(rank - 1, len(syllables))
+            word += syllables[syllable]
+        return word
+
+    return np.array([spelled(rank) for rank in range(1, WORDS + 1)], object)
+
+
+def sentences(words, lengths, rng):
+    """Lines of words, of about the lengths given."""
+    import numpy as np
+
+    ends = np.cumsum(np.clip(np.rint(lengths), 1, 240).astype(int))
+    # The inverse of the distribution function of 1 / (r + 2.7), r being a real number.
+    ranks = 2.7 * (WORDS / 2.7 + 1) ** rng.random(ends[-1]) - 2.7
+    text = words[ranks.astype(int)].tolist()
+    for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+        yield " ".join(text[begin:end]) + "\n"
+
+
+def prepare(folder, data_dir, vocab_size):
+    """Seconds of bin/prepare_data.py, and its largest resident memory, over all its starts."""
+    measured = folder / f"{data_dir.name}.json"
+    before = json.loads(measured.read_text()) if measured.exists() else {"starts": 0}
+    if (data_dir / "metadata.json").exists():
+        return before
+    command = [sys.executable, str(PREPARE), "--dataset=files", f"--data_dir={data_dir}"]
+    command += [f"--train_{side}={folder / 'text'}.{side}" for side in ("source", "target")]
+    process = subprocess.Popen([*command, f"--vocab_size={vocab_size}"], stdout=subprocess.DEVNULL)
+    peak, begun = 0, time.monotonic()
+    try:
+        while process.poll() is None:
+            peak = max(peak, resident_bytes(process.pid))
+            time.sleep(0.1)
+    finally:
+        process.kill()
+        found = {
+            "starts": before["starts"] + 1,
+            "seconds": round(before.get("seconds", 0) + time.monotonic() - begun, 1),
+            "peak_resident_mb": max(before.get("peak_resident_mb", 0), round(peak / 1e6)),
+        }
+        measured.write_text(json.dumps(found))
+    if process.returncode:
+        raise InputError(f"bin/prepare_data.py must end well. Received: code {process.returncode}")
+    return found
+
+
+def resident_bytes(process):
+    """Resident memory of a process and its children, and theirs."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        children = [
+            int(child)
+            for task in Path(f"/proc/{process}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+    except (OSError, IndexError):  # it has just ended
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(map(resident_bytes, children))
+
+
+def read(folder, data_dir, tokens_per_batch, epochs):
+    """Tokens a second, padding and memory of each epoch; what saving and restoring costs."""
+    import numpy as np
+    import tensorflow as tf
+
+    from pipelines.records import read_metadata
+    from pipelines.translation import training_batches
+
+    info = read_metadata(data_dir).splits["train"]
+    dataset = training_batches(data_dir, tokens_per_batch, seed=1)
+
+    @tf.function
+    def count(iterator, batches):
+        """Tokens of source and target, and positions of both, of some batches."""
+        total = tf.zeros([4], tf.int64)
+        for _ in tf.range(batches):
+            sides = next(iterator)
+            total += [*map(tf.math.count_nonzero, sides), *(tf.size(s, tf.int64) for s in sides)]
+        return total
+
+    def epoch(iterator):
+        """Reads as many target tokens as an epoch has."""
+        begun, batches, total = time.perf_counter(), 0, np.zeros(4, int)
+        while total[1] < info.target_tokens:
+            total += count(iterator, tf.constant(COUNTED_AT_ONCE)).numpy()
+            batches += COUNTED_AT_ONCE
+        seconds = time.perf_counter() - begun
+        return {
+            "batches": batches,
+            "target_tokens_per_second": round(int(total[1]) / seconds),
+            "padding": round(1 - total[:2].sum() / total[2:].sum(), 4),
+            "resident_mb": round(resident_bytes(os.getpid()) / 1e6),
+        }
+
+    def saved_and_restored(batches):
+        iterator, path = iter(dataset), str(folder / "iterator")
+        count(iterator, tf.constant(batches)).numpy()
+        begun = time.perf_counter()
+        tf.train.Checkpoint(iterator=iterator).write(path)
+        save = time.perf_counter() - begun
+        fresh = iter(dataset)
+        begun = time.perf_counter()
+        tf.train.Checkpoint(iterator=fresh).read(path)
+        next(fresh)
+        restore = time.perf_counter() - begun
+        size = sum(file.stat().st_size for file in folder.glob("iterator.*"))
+        return {
+            "batches": batches,
+            "save_seconds": round(save, 3),
+            "restore_seconds": round(restore, 2),  # to the next batch
+            "megabytes": round(size / 1e6, 2),
+        }
+
+    iterator = iter(dataset)
+    begun = time.perf_counter()
+    count(iterator, tf.constant(1)).numpy()  # traces
+    first = time.perf_counter() - begun
+    found = [epoch(iterator) for _ in tqdm(range(epochs), "reading", unit=" epochs")]
+    middle = min(MIDDLE, found[0]["batches"] // 2)
+    return {
+        "seconds_to_first_batch": round(first, 2),
+        "epochs": found,
+        "iterators": [saved_and_restored(batches) for batches in (EARLY, middle)],
+    }
+
+
+def print_table(result):
+    preparation, reading = result["preparation"], result["reading"]
+    if "seconds" in preparation:
+        rate = result["pairs"] / preparation["seconds"]
+        log(
+            f"prepared {result['pairs']:,} pairs in {preparation['seconds'] / 60:.1f} minutes, "
+            f"{rate:,.0f} a second, {preparation['peak_resident_mb']:,} MB at most, "
+            f"{preparation['starts']} starts"
+        )
+    log("epoch  target tokens/s  padding  resident MB")
+    for number, row in enumerate(reading["epochs"], start=1):
+        rate, padding = row["target_tokens_per_second"], row["padding"]
+        log(f"{number:5}  {rate:15,}  {padding:7.1%}  {row['resident_mb']:11,}")
+    log("iterator after   saved in   restored in   size")
+    for row in reading["iterators"]:
+        seconds = f"{row['save_seconds']:7.2f} s  {row['restore_seconds']:10.2f} s"
+        log(f"{row['batches']:6,} batches  {seconds}  {row['megabytes']:6.2f} MB")
+
+
+if __name__ == "__main__":
+    run(main)

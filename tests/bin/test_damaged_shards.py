@@ -1,0 +1,58 @@
+"""bin/train.py and bin/evaluate.py on data of which a bit is no longer what it was."""
+
+import shutil
+
+import pytest
+
+from keras_transformer import InputError
+from pipelines.records import read_metadata
+from pipelines.tfrecords import frames
+
+TINY = ["num_layers=1", "d_model=16", "d_ff=16", "num_heads=2"]
+
+
+@pytest.fixture
+def damage(prepared, tmp_path):
+    """Makes a copy of the data; turns a bit of a split's last record, and says where it begins."""
+    data_dir = tmp_path / "data"
+    shutil.copytree(prepared, data_dir)
+
+    def damage(split):
+        (shard,) = (data_dir / name for name in read_metadata(data_dir).splits[split].shards)
+        content = bytearray(shard.read_bytes())
+        begin, end = frames(content)[-1]
+        content[end - 6] ^= 1
+        shard.write_bytes(content)
+        return data_dir, begin
+
+    return damage
+
+
+def train_flags(data_dir, model_dir):
+    settings = [f"--config={setting}" for setting in TINY]
+    limits = ["--tokens_per_batch=200", "--train_steps=2", "--preset=tiny"]
+    return [f"--data_dir={data_dir}", f"--model_dir={model_dir}", *settings, *limits]
+
+
+def test_training_names_shard_and_byte_in_one_line(run_program, damage, tmp_path):
+    data_dir, byte = damage("train")
+    done = run_program("train", *train_flags(data_dir, tmp_path / "model"))
+    assert done.code == 1 and not done.output
+    (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
+    assert f"{data_dir}/train-00000-of-00001.tfrecord must hold sound records" in line
+    assert line.endswith(f"Received: damage at byte {byte}")
+
+
+def test_training_goes_on_without_bad_records(load_program, damage, tmp_path):
+    flags = train_flags(damage("train")[0], tmp_path / "model")
+    result = load_program("train", *flags, "--skip_bad_records").main()
+    assert result["step"] == 2 and result["records_lost"] == 1
+
+
+def test_evaluation_names_shard_and_byte_or_goes_on(load_program, damage, untrained):
+    data_dir, byte = damage("test")
+    flags = [f"--data_dir={data_dir}", f"--model_dir={untrained}", "--beam_size=1", "--limit=1"]
+    with pytest.raises(InputError, match=rf"test-00000.* at byte {byte}$"):
+        load_program("evaluate", *flags).main()
+    result = load_program("evaluate", *flags, "--skip_bad_records").main()
+    assert result["records_lost"] == 1 and result["perplexity"] > 1

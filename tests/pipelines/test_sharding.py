@@ -1,0 +1,101 @@
+import itertools
+import json
+from collections import Counter
+
+import pytest
+import tensorflow as tf
+
+from pipelines import sharding
+from pipelines.sharding import Sharding
+
+
+def numbered(begin, end):
+    return [([number + 4, 2], [number + 5, 9, 2]) for number in range(begin, end)]
+
+
+def stored(path):
+    """The pairs of a shard, in order."""
+    examples = [
+        tf.train.Example.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(path))
+    ]
+    sides = ("source", "target")
+    return [
+        tuple(list(example.features.feature[side].int64_list.value) for side in sides)
+        for example in examples
+    ]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Shards small enough for a small corpus to have several."""
+    monkeypatch.setattr(sharding, "_PAIRS_PER_SHARD", 100)
+
+
+def write(folder, blocks, seed=1):
+    """Writes 300 pairs in blocks of 60, in the order given."""
+    (folder / "unfinished").mkdir(parents=True, exist_ok=True)
+    split = Sharding(folder, "train", 300, seed)
+    for number in blocks:
+        split.write_block(number, iter(numbered(60 * number, 60 * number + 60)), {"blank": number})
+    return split
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("train-*")}
+
+
+def test_pairs_are_shuffled_over_shards_and_within(tmp_path, small):
+    info = write(tmp_path, range(5)).finish(5)
+    assert info.pairs == 300 and info.dropped == {"blank": 0 + 1 + 2 + 3 + 4}
+    assert (info.source_tokens, info.target_tokens, info.longest) == (600, 900, 3)
+    assert list(info.shards) == [f"train-0000{i}-of-00003.tfrecord" for i in range(3)]
+    shards = [stored(tmp_path / name) for name in info.shards]
+    assert sorted(itertools.chain(*shards)) == sorted(numbered(0, 300))
+    for name, shard in zip(info.shards, shards, strict=True):
+        assert (tmp_path / name).stat().st_size == info.shards[name]
+        assert 70 < len(shard) < 130
+        numbers = [source[0] - 4 for source, _ in shard]
+        # Of a random order, one place in two rises (standard deviation 3 of 100 places), and of
+        # each block comes about a third.
+        assert 0.35 < sum(a < b for a, b in itertools.pairwise(numbers)) / len(numbers) < 0.65
+        assert all(8 < count < 34 for count in Counter(n // 60 for n in numbers).values())
+    assert {path.name for path in (tmp_path / "unfinished").iterdir()} == {"train.json"}
+
+
+def test_shards_depend_on_the_seed_and_not_on_which_block_came_first(tmp_path, small):
+    orders = {"a": range(5), "b": [3, 0, 4, 1, 2]}
+    for name, order in orders.items():
+        write(tmp_path / name, order).finish(5)
+    write(tmp_path / "c", range(5), seed=2).finish(5)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b") != contents(tmp_path / "c")
+
+
+def test_what_is_there_is_not_made_again(tmp_path, small):
+    split = write(tmp_path, [0, 1, 2, 4])
+    assert [split.has_block(number) for number in range(6)] == [1, 1, 1, 0, 1, 0]
+    # Data without an index are of a process that was killed while it wrote them.
+    (tmp_path / "unfinished" / "train-block-00003.tfrecord").write_bytes(b"half")
+    assert not split.has_block(3)
+    write(tmp_path, [3])
+    one = tmp_path / "train-00001-of-00003.tfrecord"
+    one.write_bytes(b"whole, as it is there")
+    info = split.finish(5)
+    assert one.read_bytes() == b"whole, as it is there"
+    assert Sharding(tmp_path, "train", 300, 1).finished() == info
+    assert Sharding(tmp_path, "test", 300, 1).finished() is None
+
+
+def test_blocks_that_outlived_the_shards_go(tmp_path, small):
+    split = write(tmp_path, range(5))
+    kept = {path: path.read_bytes() for path in (tmp_path / "unfinished").iterdir()}
+    info = split.finish(5)
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert split.finished() == info
+    assert {path.name for path in (tmp_path / "unfinished").iterdir()} == {"train.json"}
+    assert json.loads((tmp_path / "unfinished" / "train.json").read_text())["pairs"] == 300
+
+
+def test_an_empty_split_has_an_empty_shard(tmp_path):
+    info = write(tmp_path, []).finish(0)
+    assert info.pairs == 0 and list(info.shards.values()) == [0] * len(info.shards)
