@@ -10,7 +10,7 @@ from keras_transformer.decoding.tasks import TASKS
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.sample import SHOWN, SampleTranslation
-from keras_transformer.parsing.linearisation import Linearisation
+from keras_transformer.parsing.linearisation import NO_TAG, Linearisation
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.parseval import percent, score_trees, with_gold_tags
 from keras_transformer.parsing.trees import Tree
@@ -23,8 +23,9 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
     tagging accuracy, and no sentence its place among the scored ones.
 
     Returns:
-        ParsevalScores.to_dict(), with the accuracy of all tags, punctuation included, and
-        {"well_formed"}: the share of trees over exactly the gold tree's words, in percent.
+        ParsevalScores.to_dict(), but for tags: {"tagging_accuracy"} is of all, punctuation
+        included, and None where none were predicted. And {"well_formed"}: the share of trees over
+        exactly the gold tree's words, in percent.
 
     Raises:
         InputError: for no trees, or unequal numbers of them.
@@ -38,10 +39,13 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
         for tree, other in zip(trees, gold, strict=True)
         for (ours, _), (theirs, _) in zip(tree.leaves(), other.leaves(), strict=False)
     ]
+    predicted = any(tag != NO_TAG for tree in trees for tag, _ in tree.leaves())
     same_words = sum(a.words() == b.words() for a, b in zip(trees, gold, strict=True))
+    scores = score_trees(gold, tagged).to_dict()
+    del scores["up_to_40_words"]["tagging_accuracy"]  # of the gold tags
     return {
-        **score_trees(gold, tagged).to_dict(),
-        "tagging_accuracy": percent(sum(tags), len(tags)),
+        **scores,
+        "tagging_accuracy": percent(sum(tags), len(tags)) if predicted else None,
         "well_formed": percent(same_words, len(gold)),
     }
 

@@ -19,7 +19,7 @@ def test_scores_of_trees_without_tags():
     # S, NP and NP of S, NP, VP and NP: the period is no word to score, whatever its tag.
     assert (scores["precision"], scores["recall"], scores["f1"]) == (100.0, 75.0, 85.71)
     assert scores["complete_match"] == 50.0 and scores["errors"] == 0
-    assert scores["well_formed"] == 100.0 and scores["tagging_accuracy"] == 0.0
+    assert scores["well_formed"] == 100.0 and scores["tagging_accuracy"] is None
 
 
 def test_wrong_tags_cost_tagging_accuracy_only():
