@@ -1,14 +1,31 @@
 # make quickstart   a Transformer trained, scored, exported and used, in about ten minutes
 # make test         the test suite
 # make lint         ruff: rules and format
-# make benchmark    training steps beside PyTorch's (installs it first)
+# make benchmark    training steps beside PyTorch's (installs it first), and beside OpenNMT-tf's
+#                   where OPENNMT_PYTHON names a Python that has it
+# make soak         a training run killed 30 times (SOAK_KILLS), which must end like one left alone
 # Each makes .venv and installs what it needs. PYTHON chooses the interpreter (3.11 to 3.13).
 
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: quickstart test lint benchmark install clean
+OPENNMT_PYTHON ?=
+SOAK_KILLS ?= 30
+SOAK_STEPS ?= 600
+# Multi30k where it is at hand, else the embedded grammar.
+MULTI30K ?= ../shared/data/multi30k/raw
+ifneq ($(wildcard $(MULTI30K)/train.en.gz),)
+SOAK_DATA := runs/soak-data/multi30k
+SOAK_SOURCE := --dataset=files --vocab_size=8000 \
+	--train_source=$(MULTI30K)/train.en.gz --train_target=$(MULTI30K)/train.de.gz \
+	--validation_source=$(MULTI30K)/val.en.gz --validation_target=$(MULTI30K)/val.de.gz
+else
+SOAK_DATA := runs/soak-data/grammar
+SOAK_SOURCE := --dataset=grammar --vocab_size=2000
+endif
+
+.PHONY: quickstart test lint benchmark soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -21,7 +38,13 @@ lint: install
 	$(RUN) -m ruff format --check .
 
 benchmark: $(VENV)/.bench
-	$(RUN) benchmarks/training.py
+	$(RUN) benchmarks/training.py $(addprefix --opennmt_python=,$(OPENNMT_PYTHON))
+
+soak: install
+	$(RUN) bin/prepare_data.py $(SOAK_SOURCE) --data_dir=$(SOAK_DATA)
+	$(RUN) benchmarks/soak.py --data_dir=$(SOAK_DATA) --work_dir=runs/soak --kills=$(SOAK_KILLS) \
+		-- --preset=tiny --tokens_per_batch=3000 --train_steps=$(SOAK_STEPS) \
+		--checkpoint_steps=10 --log_steps=10 --sample_sentences=0 --keep_checkpoints=3
 
 install: $(VENV)/.installed
 

@@ -44,15 +44,18 @@ def main():
             raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
     if arguments.tokens < arguments.length:
         raise InputError(f"--tokens must be at least --length. Received: {arguments.tokens}")
-    import keras
+    from keras_transformer.presets import preset
 
-    engine = {"jax": Jax, "tensorflow": TensorFlow}.get(keras.backend.backend())
+    for name in arguments.presets:
+        preset(name, arguments.vocab_size)  # raises for an unknown one, before anything is measured
+    backend = os.environ["KERAS_BACKEND"]
+    engine = {"jax": Jax, "tensorflow": TensorFlow}.get(backend)
     if engine is None:
-        raise InputError(f"KERAS_BACKEND must be jax or tensorflow. Received: {engine}")
+        raise InputError(f"KERAS_BACKEND must be jax or tensorflow. Received: {backend}")
     peak = matmul_peak(engine, arguments.matmul_size, arguments.precision)
     log(f"{engine.__name__} on {engine.device()}: matrix products at {peak / 1e12:.4g} TFLOP/s")
     rows = {preset: measure(engine, preset, arguments, peak) for preset in arguments.presets}
-    facts = {"backend": keras.backend.backend(), "device": engine.device()}
+    facts = {"backend": backend, "device": engine.device()}
     settings = {name: getattr(arguments, name) for name in ("tokens", "length", "precision")}
     print(json.dumps({**facts, **settings, "matmul_peak_flops_per_second": peak, **rows}))
 
@@ -263,6 +266,5 @@ class TensorFlow:
 
 
 if __name__ == "__main__":
-    if "KERAS_BACKEND" not in os.environ:
-        os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     run(main)

@@ -1,15 +1,19 @@
 """Kills a training run again and again, and compares it with one that was left alone.
 
-    python benchmarks/soak.py --data_dir=runs/multi30k/data --work_dir=runs/soak --kills=30 \\
-        -- --preset=tiny --tokens_per_batch=3000 --train_steps=600 --checkpoint_steps=10
+    make soak          (or: python benchmarks/soak.py --data_dir=runs/multi30k/data \\
+        --work_dir=runs/soak --kills=30 \\
+        -- --preset=tiny --tokens_per_batch=3000 --train_steps=600 --checkpoint_steps=10)
 
 What follows `--` goes to bin/train.py, with --deterministic. Both runs must end with the same
 weights and the same curves, bit for bit. Three kills of four are SIGKILL, at a random moment after
-a random step; the others are SIGTERM, which must end with exit code 0. Prints one JSON line.
+a random step, or of the start where the run was killed after that step before; the others are
+SIGTERM, which must end with exit code 0. Broken off itself, the same command goes on with the
+kills that are left. Prints one JSON line.
 """
 
 import argparse
 import json
+import os
 import random
 import shutil
 import signal
@@ -17,98 +21,209 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from timing import InputError, log, run
+from timing import InputError, run
+from tqdm import tqdm
 
 TRAIN = Path(__file__).resolve().parent.parent / "bin" / "train.py"
 EXACT = ("loss", "perplexity", "gradient_norm", "padding", "learning_rate", "skipped")
+OURS = ("data_dir", "model_dir", "train_minutes")  # not to be given after `--`
+LAST = 0.95  # of the run, after which none is killed: it might come to its end before
+STEP_SECONDS = 1.0  # after a step within which a run is killed
+START_SECONDS = 15.0  # after a start: about what it takes to import, restore, trace, and step
+POLL_SECONDS = 0.05
+
+
+class Kill(NamedTuple):
+    """When a run is ended, and by what."""
+
+    part: float  # of the steps, that are to have been taken
+    delay: float  # after that, of STEP_SECONDS or START_SECONDS
+    number: signal.Signals
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data_dir", required=True)
-    parser.add_argument("--work_dir", required=True, type=Path, help="both runs; made anew")
+    parser.add_argument("--work_dir", required=True, type=Path, help="for both runs, and soak.json")
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
-    parser.add_argument("train", nargs="*", help="flags of bin/train.py")
+    parser.add_argument("train", nargs="*", help="flags of bin/train.py, after --")
     arguments = parser.parse_args()
-    if arguments.kills < 1:
-        raise InputError(f"--kills must be at least 1. Received: {arguments.kills}")
-    whole, parts = (arguments.work_dir / name for name in ("whole", "killed"))
-    for folder in (whole, parts):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+    check(arguments)
     words = [f"--data_dir={arguments.data_dir}", "--deterministic", *arguments.train]
-    result = finish(start(whole, words), whole)
-    log(f"left alone: {result['step']} steps, loss {result['loss']}")
-    rng = random.Random(arguments.seed)
-    steps = sorted(rng.randrange(1, result["step"]) for _ in range(arguments.kills))
-    kills = [end_at(start(parts, words), parts, step, rng) for step in steps]
-    finish(start(parts, words), parts)
-    answer = {"steps": result["step"], "kills": kills.count(-signal.SIGKILL)}
-    answer |= {"terminations": kills.count(0), "equal": equal(whole, parts)}
-    print(json.dumps(answer))
-    if not answer["equal"]:
+    state = begin(arguments.work_dir, {"words": words, "seed": arguments.seed})
+    whole, parts = (arguments.work_dir / name for name in ("whole", "killed"))
+    with tqdm(total=arguments.kills + 2, desc="soak", unit="run") as bar:
+        if state["left_alone"] is None:
+            shutil.rmtree(whole, ignore_errors=True)
+            state["left_alone"] = finish(whole, words, bar)
+            write(arguments.work_dir, state)
+        bar.update()
+        steps = state["left_alone"]["step"]
+        bar.update(len(state["ends"]))
+        for kill in moments(arguments.kills, arguments.seed)[len(state["ends"]) :]:
+            state["ends"].append(end_at(parts, words, kill, max(1, int(steps * kill.part)), bar))
+            write(arguments.work_dir, state)
+            bar.update()
+        finish(parts, words, bar)
+        bar.update()
+    ends = {name: state["ends"].count(name) for name in ("SIGKILL", "SIGTERM", "finished")}
+    weights, curves = same_weights(whole, parts), same_curves(whole, parts)
+    print(json.dumps({"steps": steps, **ends, "equal_weights": weights, "equal_curves": curves}))
+    (arguments.work_dir / "soak.json").unlink()  # the next one begins anew
+    if not (weights and curves):
         raise InputError("a killed run must end like one left alone. Received: another end")
 
 
-def start(model_dir, words):
-    """A training process, whose messages go to a file beside its model."""
-    command = [sys.executable, str(TRAIN), f"--model_dir={model_dir}", *words]
-    with open(model_dir / "stderr", "ab") as errors:
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+def check(arguments) -> None:
+    from pipelines.records import read_metadata
+
+    if arguments.kills < 1:
+        raise InputError(f"--kills must be at least 1. Received: {arguments.kills}")
+    for word in arguments.train:
+        if word.partition("=")[0].lstrip("-") in OURS:
+            rule = f"flags after -- must not be --{', --'.join(OURS)}"
+            raise InputError(f"{rule}. Received: {word}")
+    read_metadata(arguments.data_dir)
 
 
-def finish(process, model_dir):
-    output, _ = process.communicate()
-    if process.returncode != 0:
-        last = (model_dir / "stderr").read_text(errors="replace").strip().splitlines()[-1]
-        raise InputError(f"bin/train.py must end well. Received: {last}")
-    return json.loads(output.splitlines()[-1])
+def moments(kills: int, seed: int) -> list[Kill]:
+    """When and how, in the order of the steps."""
+    rng = random.Random(seed)
+    parts = sorted(LAST * rng.random() for _ in range(kills))
+    numbers = [signal.SIGKILL] * 3 + [signal.SIGTERM]
+    return [Kill(part, rng.random(), rng.choice(numbers)) for part in parts]
 
 
-def end_at(process, model_dir, step, rng) -> int:
-    """Ends a run after `step`, up to a second later; returns its exit code.
+def begin(work_dir: Path, settings: dict) -> dict:
+    """What has been done in `work_dir`: all of it, if the same was begun there and not ended."""
+    path = work_dir / "soak.json"
+    if path.exists():
+        state = json.loads(path.read_text())
+        if state["settings"] == settings:
+            return state
+    for name in ("whole", "killed"):
+        shutil.rmtree(work_dir / name, ignore_errors=True)
+    try:
+        work_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        rule = "--work_dir must be a folder that can be written to"
+        raise InputError(f"{rule}. Received: {work_dir} ({error.strerror})") from None
+    return {"settings": settings, "left_alone": None, "ends": []}
 
-    Where the run before had come as far, this one may not even have begun to train.
-    """
-    while process.poll() is None and steps_of(model_dir)[-1] < step:
-        time.sleep(0.01)
-    time.sleep(rng.random())
-    number = rng.choice([signal.SIGKILL] * 3 + [signal.SIGTERM])
-    process.send_signal(number)
-    process.communicate()
-    log(f"{signal.Signals(number).name} at step {steps_of(model_dir)[-1]}: {process.returncode}")
-    return process.returncode
+
+def write(work_dir: Path, state: dict) -> None:
+    temporary = work_dir / "soak.json.tmp"
+    temporary.write_text(json.dumps(state))
+    os.replace(temporary, work_dir / "soak.json")
 
 
-def events(model_dir):
+class Training:
+    """A training process, which ends with the context."""
+
+    def __init__(self, model_dir: Path, words: list[str]):
+        self.log, self.errors = model_dir / "training_log.jsonl", model_dir / "stderr"
+        self.log_before = self._identity()
+        model_dir.mkdir(exist_ok=True)
+        command = [sys.executable, str(TRAIN), f"--model_dir={model_dir}", *words]
+        with open(self.errors, "ab") as errors:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def _identity(self):
+        return self.log.stat().st_ino if self.log.exists() else None
+
+    def begun(self) -> bool:
+        """Whether this process trains by now, and hears of signals: it has made its log anew."""
+        return self._identity() != self.log_before
+
+    def step(self) -> int:
+        return max((line["step"] for line in events(self.log.parent)), default=0)
+
+    def wait(self, bar, until=lambda: False) -> bool:
+        """Waits until `until()` or the end; whether the process still runs."""
+        shown = None
+        while self.process.poll() is None and not until():
+            if (step := self.step()) != shown:
+                shown = step
+                bar.set_postfix_str(f"step {step}")
+            time.sleep(POLL_SECONDS)
+        return self.process.poll() is None
+
+    def result(self) -> dict:
+        """What a process has printed that ended well."""
+        output, _ = self.process.communicate()
+        if self.process.returncode != 0:
+            lines = self.errors.read_text(errors="replace").strip().splitlines()
+            code, last = self.process.returncode, lines[-1] if lines else "nothing said"
+            raise InputError(
+                f"bin/train.py must end well. Received: exit code {code}, {last} ({self.errors})"
+            )
+        return json.loads(output.splitlines()[-1])
+
+
+def finish(model_dir: Path, words: list[str], bar) -> dict:
+    """Trains to the end; returns what is printed then."""
+    with Training(model_dir, words) as training:
+        training.wait(bar)
+        return training.result()
+
+
+def end_at(model_dir: Path, words: list[str], kill: Kill, step: int, bar) -> str:
+    """Ends a run after `step`; returns what ended it, "finished" where the signal came too late."""
+    with Training(model_dir, words) as training:
+        there = training.step() >= step
+        # SIGTERM has no meaning for a process that has not begun to train.
+        started = training.begun if kill.number == signal.SIGTERM else lambda: True
+        runs = training.wait(bar, lambda: training.step() >= step and started())
+        if runs:
+            in_start = there and kill.number == signal.SIGKILL
+            time.sleep(kill.delay * (START_SECONDS if in_start else STEP_SECONDS))
+            training.process.send_signal(kill.number)
+        training.process.wait()
+        if training.process.returncode == -signal.SIGKILL:
+            end = "SIGKILL"
+        else:
+            end = "SIGTERM" if training.result()["stopped"] == "SIGTERM" else "finished"
+        tqdm.write(f"{end} at step {training.step()}", file=sys.stderr)
+        return end
+
+
+def events(model_dir: Path) -> list[dict]:
     """The complete lines of a run's log."""
     path = model_dir / "training_log.jsonl"
     lines = path.read_text().split("\n")[:-1] if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
-def steps_of(model_dir):
-    return [0, *(line["step"] for line in events(model_dir))]
-
-
-def equal(whole, parts) -> bool:
-    """Whether weights and curves are the same to the last bit."""
+def same_weights(whole: Path, parts: Path) -> bool:
     from keras_transformer.training.checkpoints import read_weights
 
-    weights = [read_weights(folder, "latest")[0] for folder in (whole, parts)]
-    curves = [
-        {line["step"]: [line[name] for name in EXACT] for line in events(folder) if is_curve(line)}
-        for folder in (whole, parts)
-    ]
-    same = all(np.array_equal(one, other) for one, other in zip(*weights, strict=True))
-    return same and curves[0] == curves[1]
+    kept = [read_weights(folder, "latest")[0] for folder in (whole, parts)]
+    pairs = zip(*kept, strict=True)
+    return all(np.array_equal(one, other, equal_nan=True) for one, other in pairs)
 
 
-def is_curve(line):
-    return line["event"] == "training"
+def same_curves(whole: Path, parts: Path) -> bool:
+    return curves(whole) == curves(parts)
+
+
+def curves(model_dir: Path) -> dict[int, list]:
+    """{step: what does not depend on the clock} of every point of the training curves."""
+    lines = (line for line in events(model_dir) if line["event"] == "training")
+    return {line["step"]: [line[name] for name in EXACT] for line in lines}
 
 
 if __name__ == "__main__":

@@ -1,137 +1,165 @@
-"""Training steps of this library and of PyTorch, in turn, on the same shapes and work.
+"""Training steps of this library, PyTorch and OpenNMT-tf in turn, on the same shapes and work.
 
-    make benchmark                 (or: python benchmarks/training.py --help)
+    make benchmark                 (or: python benchmarks/training.py --help; --quick for a look)
+    python benchmarks/training.py --opennmt_python=opennmt/bin/python \\
+        --data_dir=runs/multi30k/data --growth --chart=docs/growth.svg
 
 The work: nn.Transformer's shapes, a softmax tied to the embeddings, label smoothing 0.1, dropout
-0.1 on sublayers and embeddings, Adam; random full-length batches, float32. Each engine runs in a
-process of its own, ours first, then PyTorch (eager, fused Adam), several times in turn, so that a
-drift of the machine hits both. Prints a table on stderr and one JSON line on stdout.
+0.1 on sublayers and embeddings, Adam; random full-length batches, float32, as many threads as each
+engine takes by itself. A step is timed from a batch in memory to its loss in Python. Each engine
+runs in a process of its own, several times in turn, so that a drift of the machine hits all; an
+engine that is not installed is left out (opennmt_peer.py says how OpenNMT-tf is).
+
+Figures are medians over the rounds: target tokens a second; matrix-product operations of the model
+a second, and their share of the best 2048x2048 product that any engine makes on this machine;
+the most memory its process had; seconds from the start of the process to the end of the first step.
+With --data_dir, how much of the batches of its training split is padding, ours and OpenNMT-tf's.
+With --growth, how time and memory of our step grow (growth.py). Prints tables on stderr and one
+JSON line on stdout.
 """
 
 import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
-import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from growth import QUICK, growth_chart, growth_table, measure_growth
+from padding import padding_shares
+from step_clock import Work
+from timing import InputError, log, run
+from workers import has_module, run_worker, step_gigaflops
 
-# name -> preset, sentences, tokens a side, vocabulary
-SHAPES = {"tiny": ("tiny", 160, 24, 8000), "base": ("base", 64, 24, 32000)}
-WARM_UP = 3
+OURS = "keras_transformer"
+PROGRAMS = {OURS: "our_step.py", "pytorch": "pytorch_peer.py"}
+PROGRAMS["opennmt_tf"] = "opennmt_training_peer.py"
+SHAPES = {
+    "tiny": Work(128, 256, 4, 4, vocab_size=8000, sentences=160, length=24),
+    "base": Work(512, 2048, 6, 8, vocab_size=32000, sentences=64, length=24),
+}
+COLUMNS = {
+    "tokens_per_second": "target tokens/s",
+    "gigaflops": "GFLOP/s",
+    "share_of_peak": "share of peak",
+    "peak_megabytes": "peak MB",
+    "first_step_seconds": "first step, s",
+}
 
 
 def main():
+    arguments = parse()
+    check(arguments)
+    pythons = engines(arguments)
+    works = {name: SHAPES[name] for name in arguments.shapes}
+    if arguments.quick and works:
+        works = {"quick": QUICK}
+    result: dict = {"threads": os.cpu_count(), "rounds": arguments.rounds}
+    for name, work in works.items():
+        runs = measure(name, work, pythons, arguments.rounds)
+        result[name] = {"work": work._asdict(), **summed_up(work, runs)}
+        log(table(name, result[name]["engines"]))
+    if arguments.data_dir:
+        theirs = pythons.get("opennmt_tf")
+        shares = padding_shares(arguments.data_dir, arguments.tokens_per_batch, theirs)
+        result["padding"] = shares
+        log(f"padding: {shares}")
+    if arguments.growth:
+        result["growth"] = measure_growth(arguments.quick)
+        log(growth_table(result["growth"]))
+    if arguments.chart:
+        chart = growth_chart(result["growth"], arguments.quick)
+        arguments.chart.write_text(chart, encoding="utf-8")
+    print(json.dumps(result))
+
+
+def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
-    parser.add_argument("--steps", type=int, default=8, help="timed steps of a run")
     parser.add_argument("--torch_python", default=sys.executable, help="a Python that has torch")
-    parser.add_argument("--worker", choices=SHAPES, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.worker:
-        print(json.dumps(measure_ours(arguments.worker, arguments.steps)))
-        return
-    result = {shape: compare(shape, arguments) for shape in arguments.shapes}
-    print(json.dumps({"threads": os.cpu_count(), **result}))
+    parser.add_argument("--opennmt_python", help="a Python that has OpenNMT-tf")
+    parser.add_argument("--data_dir", help="prepared data, whose batches' padding is counted")
+    parser.add_argument("--tokens_per_batch", type=int, default=25_000, help="for --data_dir")
+    parser.add_argument("--growth", action="store_true", help="measure how the cost grows, too")
+    parser.add_argument("--chart", type=Path, help="an SVG file to draw what --growth found in")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see it run")
+    return parser.parse_args()
 
 
-def compare(shape, arguments):
-    """Runs both engines in turn and sums up: medians over all rounds."""
-    here = Path(__file__).resolve()
-    steps = ["--steps", str(arguments.steps)]
-    ours = [sys.executable, str(here), "--worker", shape, *steps]
-    numbers = [str(number) for number in peer_numbers(shape)]
-    theirs = [arguments.torch_python, str(here.with_name("pytorch_peer.py")), *numbers, *steps]
-    rounds = {"keras_transformer": [], "pytorch": []}
-    for _ in range(arguments.rounds):
-        for engine, command in zip(rounds, (ours, theirs), strict=True):
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            rounds[engine].append(json.loads(done.stdout.splitlines()[-1]))
-            print(f"{shape} {engine} {rounds[engine][-1]}", file=sys.stderr)
-    ratios = [
-        a["tokens_per_second"] / b["tokens_per_second"]
-        for a, b in zip(*rounds.values(), strict=True)
+def check(arguments) -> None:
+    """Rejects what cannot work before anything is measured."""
+    for name in ("rounds", "tokens_per_batch"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
+    if arguments.chart and not arguments.growth:
+        raise InputError(f"--chart must go with --growth. Received: {arguments.chart}")
+    if arguments.chart and not arguments.chart.parent.is_dir():
+        raise InputError(f"--chart must be in a folder. Received: {arguments.chart}")
+    if arguments.data_dir:
+        from pipelines.records import read_metadata
+
+        read_metadata(arguments.data_dir)
+
+
+def engines(arguments) -> dict[str, str]:
+    """The Python of each engine that is there."""
+    found = {OURS: sys.executable}
+    for engine, flag, module in (
+        ("pytorch", "torch_python", "torch"),
+        ("opennmt_tf", "opennmt_python", "opennmt"),
+    ):
+        python = getattr(arguments, flag)
+        if python is None:
+            log(f"{engine}: left out, as there is no --{flag}")
+        elif has_module(python, module):
+            found[engine] = python
+        else:
+            log(f"{engine}: left out, as {python} has no {module} (--{flag})")
+    return found
+
+
+def measure(name: str, work: Work, pythons: dict[str, str], rounds: int) -> dict[str, list[dict]]:
+    """What each engine's process found, round by round."""
+    runs: dict[str, list[dict]] = {engine: [] for engine in pythons}
+    for _ in range(rounds):
+        for engine, python in pythons.items():
+            runs[engine].append(run_worker(PROGRAMS[engine], work.as_json(), python=python))
+            log(f"{name} {engine} {runs[engine][-1]}")
+    return runs
+
+
+def summed_up(work: Work, runs: dict[str, list[dict]]) -> dict:
+    """Medians of each engine, and by how many times ours is the faster, round by round."""
+    peak = max(statistics.median(run["matmul_gigaflops"] for run in of) for of in runs.values())
+    found = {}
+    for engine, of in runs.items():
+        medians = {name: statistics.median(run[name] for run in of) for name in of[0]}
+        gigaflops = step_gigaflops(work) / medians["seconds"]
+        shares = {"gigaflops": round(gigaflops, 1), "share_of_peak": round(gigaflops / peak, 3)}
+        found[engine] = {**medians, **shares}
+    ratios = {
+        engine: [
+            round(their["seconds"] / our["seconds"], 3)
+            for our, their in zip(runs[OURS], of, strict=True)
+        ]
+        for engine, of in runs.items()
+        if engine != OURS
+    }
+    medians = {engine: statistics.median(of) for engine, of in ratios.items()}
+    return {"engines": found, "times_as_fast_as": medians, "rounds_times_as_fast_as": ratios}
+
+
+def table(name: str, found: dict[str, dict]) -> str:
+    from keras_transformer.analysis.text_table import text_table
+
+    ours = found[OURS]["seconds"]
+    rows = [
+        [engine, *(of[column] for column in COLUMNS), round(of["seconds"] / ours, 2)]
+        for engine, of in found.items()
     ]
-    medians = {
-        engine: {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-        for engine, runs in rounds.items()
-    }
-    print(f"{shape}: {statistics.median(ratios):.2f} times PyTorch", file=sys.stderr)
-    return {**medians, "ratio": statistics.median(ratios), "ratios": ratios}
-
-
-def peer_numbers(shape):
-    """What the PyTorch program is told: widths, layers, heads, vocabulary, sentences, tokens."""
-    from keras_transformer.presets import preset
-
-    name, sentences, tokens, vocab_size = SHAPES[shape]
-    config, _ = preset(name, vocab_size)
-    widths = (config.d_model, config.d_ff, config.num_layers, config.num_heads)
-    return (*widths, vocab_size, sentences, tokens)
-
-
-def measure_ours(shape, steps):
-    """Target tokens a second of a training step, and its share of the matrix-product peak."""
-    started = process_start()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import numpy as np
-    import tensorflow as tf
-
-    from keras_transformer.analysis.complexity import forward_flops
-    from keras_transformer.presets import preset
-    from keras_transformer.training.step import TrainingStep
-
-    name, sentences, tokens, vocab_size = SHAPES[shape]
-    config, training = preset(name, vocab_size)
-    ids = np.random.default_rng(0).integers(4, vocab_size, size=(2, sentences, tokens))
-    batch = tf.data.Dataset.from_tensors(tuple(ids.astype("int32"))).repeat()
-    step, iterator = TrainingStep(config, training, tf.distribute.get_strategy()), iter(batch)
-    step.run(iterator, tf.constant(1)).numpy()
-    first_step = time.time() - started
-    step.run(iterator, tf.constant(WARM_UP)).numpy()
-    seconds = []
-    for _ in range(steps):
-        begun = time.perf_counter()
-        step.run(iterator, tf.constant(1)).numpy()
-        seconds.append(time.perf_counter() - begun)
-    median = statistics.median(seconds)
-    gigaflops = 3 * forward_flops(config, sentences, tokens, tokens) / median / 1e9
-    peak = matmul_peak(tf)
-    return {
-        "tokens_per_second": round(sentences * tokens / median, 1),
-        "gigaflops": round(gigaflops, 1),
-        "matmul_peak_gigaflops": round(peak, 1),
-        "share_of_peak": round(gigaflops / peak, 3),
-        "seconds_to_first_step": round(first_step, 1),
-    }
-
-
-def process_start() -> float:
-    """When this process was started, in seconds since the epoch; now, where that is not told."""
-    try:
-        ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
-        uptime = float(Path("/proc/uptime").read_text().split()[0])
-        return time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):
-        return time.time()
-
-
-def matmul_peak(tf, size=2048, repeats=8) -> float:
-    """float32 matrix products of `size`, the best of several, in GFLOP/s."""
-    matrix = tf.random.normal([size, size])
-    product = tf.function(lambda: tf.reduce_sum(tf.matmul(matrix, matrix)))
-    product()
-    best = float("inf")
-    for _ in range(repeats):
-        begun = time.perf_counter()
-        product().numpy()
-        best = min(best, time.perf_counter() - begun)
-    return 2 * size**3 / best / 1e9
+    return text_table((name, *COLUMNS.values(), "time, ours = 1"), rows)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,3 +1,7 @@
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -94,3 +98,53 @@ def test_a_step_holds_no_second_copy_of_all_logits():
         if output.shape.rank == 2 and output.shape[1] == vocab_size
     ]
     assert max(heights) == rows // losses.NUM_BLOCKS
+
+
+# Prints by how many buffers of float32 [rows, V] the process grows at most while it computes the
+# loss and its gradient, projected and by the plain definition. All blocks may run at the same time,
+# as on a machine of many cores.
+MEMORY = """
+import json
+from pathlib import Path
+import tensorflow as tf
+from keras_transformer.training import losses
+
+tf.config.threading.set_inter_op_parallelism_threads(losses.NUM_BLOCKS)
+rows, vocab_size = 2048, 16384
+matrix = tf.random.stateless_normal([vocab_size, 16], [1, 2])
+
+def plain(states, labels):
+    return losses.cross_entropy(tf.matmul(states, matrix, transpose_b=True), labels, 0.1)
+
+def projected(states, labels):
+    return losses.projected_cross_entropy(states, matrix, labels, 0.1)
+
+def megabytes(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+def buffers(loss):
+    @tf.function
+    def gradients(count):
+        with tf.GradientTape() as tape:
+            tape.watch(matrix)
+            smoothed, _ = loss(tf.ones([count, 16]), tf.ones([count], tf.int32))
+        return tape.gradient(smoothed, matrix)
+
+    gradients(tf.constant(8)).numpy()
+    before = megabytes("VmRSS")
+    gradients(tf.constant(rows)).numpy()
+    return (megabytes("VmHWM") - before) / (4 * rows * vocab_size / 2**20)
+
+print(json.dumps([buffers(projected), buffers(plain)]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_loss_and_gradients_fit_in_one_buffer_beside_the_logits():
+    command = [sys.executable, "-c", MEMORY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    projected, plain = json.loads(done.stdout.splitlines()[-1])
+    assert projected < 1.75  # the logits are one, and there is some noise
+    assert plain > 3  # so that the test can fail

@@ -1,0 +1,35 @@
+"""This library's training step: run by benchmarks/training.py and growth.py.
+
+What is timed is TrainingStep.run: a batch out of tf.data, forward and backward pass, Adam, and the
+sums that the curves are made of. With `replicas`, on so many logical CPU devices.
+"""
+
+from workers import model_config  # isort: skip  (first: it makes the checkout importable)
+
+import numpy as np
+import step_clock
+import tensorflow as tf
+
+from keras_transformer.config import TrainingConfig
+from keras_transformer.training.step import TrainingStep
+from keras_transformer.training.strategy import make_strategy
+
+
+def build(work):
+    several = ("mirrored", work.replicas) if work.replicas > 1 else ("one_device",)
+    strategy = make_strategy(*several)  # first, as it makes the devices
+    shape = (2, work.sentences, work.length)
+    ids = np.random.default_rng(0).integers(4, work.vocab_size, size=shape).astype("int32")
+    batches = iter(tf.data.Dataset.from_tensors(tuple(ids)).repeat())
+    step = TrainingStep(model_config(work), TrainingConfig(), strategy)
+    return lambda: step.run(batches, 1).numpy()
+
+
+def multiply():
+    matrix = tf.random.normal([step_clock.MATRIX] * 2)
+    product = tf.function(lambda: tf.reduce_sum(tf.matmul(matrix, matrix)))
+    return lambda: product().numpy()
+
+
+if __name__ == "__main__":
+    step_clock.main(build, multiply)

@@ -1,0 +1,45 @@
+"""Shares of padding in training batches: ours, and OpenNMT-tf's of pairs of the same lengths."""
+
+import tempfile
+from pathlib import Path
+
+from workers import run_worker
+
+PAIRS = 200_000  # that are looked at, or the whole training split where it is smaller
+
+
+def padding_shares(data_dir: str, tokens_per_batch: int, opennmt_python: str | None) -> dict:
+    """{engine: {"source", "target" (shares), "batches"}} of the training split of `data_dir`."""
+    import numpy as np
+
+    ours, lengths = our_padding(data_dir, tokens_per_batch)
+    found = {"tokens_per_batch": tokens_per_batch, "pairs": len(lengths), "keras_transformer": ours}
+    if opennmt_python is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "lengths.npy"
+            np.save(path, np.random.default_rng(0).permutation(lengths))
+            words = ("padding", str(path), str(tokens_per_batch))
+            found["opennmt_tf"] = run_worker(
+                "opennmt_training_peer.py", *words, python=opennmt_python
+            )
+    return found
+
+
+def our_padding(data_dir: str, tokens_per_batch: int, seed: int = 1):
+    """The shares in the batches of an epoch, and the lengths of its pairs, int64 [pairs, 2]."""
+    import numpy as np
+
+    from pipelines.records import read_metadata
+    from pipelines.translation import training_batches
+
+    pairs = min(PAIRS, read_metadata(data_dir).splits["train"].pairs)
+    lengths, positions, batches, seen = [], np.zeros(2), 0, 0
+    for sides in training_batches(data_dir, tokens_per_batch, seed).as_numpy_iterator():
+        lengths.append(np.stack([(side != 0).sum(axis=1) for side in sides], axis=1))
+        positions += [side.size for side in sides]
+        batches, seen = batches + 1, seen + len(sides[0])
+        if seen >= pairs:
+            break
+    lengths = np.concatenate(lengths)
+    shares = [round(float(share), 4) for share in 1 - lengths.sum(axis=0) / positions]
+    return {"source": shares[0], "target": shares[1], "batches": batches}, lengths

@@ -1,0 +1,114 @@
+"""What is measured of a training step, in every engine alike: time, memory, the machine's peak.
+
+The programs that benchmarks/training.py starts share this; it needs Python alone. Memory and the
+start of the process are read from /proc, so that they are right however the process was started.
+"""
+
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+WARM_UP = 3  # steps, the first of which traces
+MATRIX = 2048  # of the product that the peak is measured with
+IMPORTED = time.monotonic()
+
+
+class Work(NamedTuple):
+    """A model, the batch of a step, and how much to measure. All sentences have `length` tokens."""
+
+    d_model: int
+    d_ff: int
+    num_layers: int
+    num_heads: int
+    vocab_size: int
+    sentences: int
+    length: int
+    replicas: int = 1  # devices that share the batch
+    steps: int = 8  # timed, or fewer, but 3,
+    seconds: float = 15.0  # where they take longer than that
+
+    def as_json(self) -> str:
+        return json.dumps(self._asdict())
+
+
+def main(build: Callable, multiply: Callable) -> None:
+    """A worker's program: takes a Work in JSON, prints what `measure` found."""
+    work = Work(**json.loads(sys.argv[1]))
+    print(json.dumps(measure(build, multiply, work)))
+
+
+def measure(build: Callable, multiply: Callable, work: Work) -> dict[str, float]:
+    """Takes steps and looks at clock and memory.
+
+    Args:
+        build: makes of `work` a function that takes a step, and returns when it is done.
+        multiply: makes a function that multiplies two float32 MATRIX x MATRIX matrices.
+        work: what to do.
+
+    Returns:
+        {"seconds" (the median step), "tokens_per_second" (of the target), "first_step_seconds"
+        (from the start of the process to the end of its first step), "imported_megabytes"
+        (resident before the model is built), "peak_megabytes" (resident at most, up to the last
+        step), "matmul_gigaflops" (the best of several products)}.
+    """
+    imported = megabytes("VmRSS")
+    step = build(work)
+    step()
+    first = since_start()
+    for _ in range(WARM_UP - 1):
+        step()
+    seconds: list[float] = []
+    while len(seconds) < min(3, work.steps) or (
+        len(seconds) < work.steps and sum(seconds) < work.seconds
+    ):
+        seconds.append(timed(step))
+    median, peak = statistics.median(seconds), megabytes("VmHWM")
+    return {
+        "seconds": round(median, 5),
+        "tokens_per_second": round(work.sentences * work.length / median, 1),
+        "first_step_seconds": round(first, 1),
+        "imported_megabytes": round(imported, 1),
+        "peak_megabytes": round(peak, 1),
+        "matmul_gigaflops": round(matmul_gigaflops(multiply()), 1),
+    }
+
+
+def timed(call: Callable) -> float:
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
+
+
+def matmul_gigaflops(product: Callable, repeats: int = 8) -> float:
+    product()
+    return 2 * MATRIX**3 / min(timed(product) for _ in range(repeats)) / 1e9
+
+
+def megabytes(name: str) -> float:
+    """VmRSS, resident memory, or VmHWM, the most there has been, of this process.
+
+    Not ru_maxrss, where it can be helped: of a process that another has started, that may be the
+    other's.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
+    except (OSError, StopIteration):
+        unit = 2**20 if sys.platform == "darwin" else 2**10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def since_start() -> float:
+    """Seconds since this process was started; or since this module was imported, lacking that."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+        return uptime - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return time.monotonic() - IMPORTED

@@ -1,0 +1,47 @@
+"""Programs that measure training steps, each in a process of its own, from the caller's side."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from step_clock import Work
+from timing import InputError, log
+
+from keras_transformer.analysis.complexity import forward_flops
+from keras_transformer.config import TransformerConfig
+
+HERE = Path(__file__).resolve().parent
+
+
+def run_worker(program: str, *words: str, python: str = sys.executable) -> dict:
+    """What a program of this folder prints last, as JSON; its messages only where it fails."""
+    done = subprocess.run([python, str(HERE / program), *words], capture_output=True, text=True)
+    if done.returncode:
+        log(done.stderr)
+        raise InputError(f"{program} must end well. Received: exit code {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def has_module(python: str, module: str) -> bool:
+    """Whether a Python has a module.
+
+    Raises:
+        InputError: where there is no such Python.
+    """
+    found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
+    try:
+        return subprocess.run([python, "-c", found], capture_output=True).returncode == 0
+    except OSError as error:
+        raise InputError(f"a Python must be one that runs. Received: {python} ({error})") from None
+
+
+def model_config(work: Work) -> TransformerConfig:
+    names = ("vocab_size", "num_layers", "d_model", "d_ff", "num_heads")
+    return TransformerConfig(**{name: getattr(work, name) for name in names})
+
+
+def step_gigaflops(work: Work) -> float:
+    """Billions of operations of a step's matrix products: backward is twice forward."""
+    lengths = (work.length, work.length)
+    return 3 * forward_flops(model_config(work), work.sentences, *lengths) / 1e9

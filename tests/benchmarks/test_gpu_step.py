@@ -1,0 +1,47 @@
+import json
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def gpu_step(monkeypatch, request):
+    monkeypatch.syspath_prepend(request.config.rootpath / "benchmarks")
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    import gpu_step
+
+    def run(*flags):
+        monkeypatch.setattr(sys, "argv", ["gpu_step.py", *flags])
+        gpu_step.main()
+
+    run.module = gpu_step
+    return run
+
+
+def test_a_step_is_timed_and_its_share_of_the_peak_taken(gpu_step, capsys):
+    gpu_step("--quick", "--precision=float32")
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    row = result["tiny"]
+    seconds = row["milliseconds"] / 1000
+    assert row["target_tokens_per_second"] * seconds == pytest.approx(128, rel=0.01)
+    shares = row["model_flops_per_second"] / result["matmul_peak_flops_per_second"]
+    assert row["share_of_peak"] == pytest.approx(shares, abs=1e-4)
+    assert row["milliseconds_range"][0] <= row["milliseconds"] <= row["milliseconds_range"][1]
+
+
+@pytest.mark.parametrize(
+    ("backend", "flags", "message"),
+    [
+        ("tensorflow", ["--presets", "base", "huge"], "must be one of base, .* Received: 'huge'"),
+        ("torch", ["--quick"], "KERAS_BACKEND must be jax or tensorflow. Received: torch"),
+        ("tensorflow", ["--steps=0"], "--steps must be at least 1. Received: 0"),
+        ("tensorflow", ["--tokens=8", "--length=9"], "--tokens must be at least --length"),
+    ],
+)
+def test_impossible_flags_before_anything_is_measured(
+    gpu_step, monkeypatch, backend, flags, message
+):
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    monkeypatch.setattr(gpu_step.module, "matmul_peak", None)
+    with pytest.raises(gpu_step.module.InputError, match=message):
+        gpu_step(*flags)

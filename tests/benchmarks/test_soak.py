@@ -1,0 +1,140 @@
+"""The soak over a stand-in for bin/train.py, which counts steps in a file and has no model."""
+
+import json
+import re
+import signal
+import sys
+
+import pytest
+
+# Steps of a hundredth of a second; saves where it is, and makes its log anew at each start.
+TRAINER = """
+import json, os, signal, sys, time
+from pathlib import Path
+
+flags = dict(word.lstrip("-").partition("=")[::2] for word in sys.argv[1:])
+folder, steps = Path(flags["model_dir"]), int(flags["steps"])
+log, saved = folder / "training_log.jsonl", folder / "saved"
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+step = int(saved.read_text()) if saved.exists() else 0
+lines = log.read_text().splitlines(keepends=True)[:step] if log.exists() else []
+(folder / "new").write_text("".join(lines))
+os.replace(folder / "new", log)
+(folder / "starts").open("a").write(f"{step} ")
+if step >= int(flags.get("fail_at", "1000000")):
+    sys.exit("error: out of luck")
+drift = float(flags.get("drift", "0")) * (step > 0)  # of a run that was resumed
+while step < steps and not asked:
+    time.sleep(0.01)
+    step += 1
+    names = ("loss", "perplexity", "gradient_norm", "padding", "learning_rate", "skipped")
+    line = {"event": "training", "step": step, **dict.fromkeys(names, 1 / step + drift)}
+    log.open("a").write(json.dumps(line) + "\\n")
+    (folder / "new").write_text(str(step))
+    os.replace(folder / "new", saved)
+print(json.dumps({"step": step, "stopped": "SIGTERM" if step < steps else "train_steps"}))
+"""
+
+
+@pytest.fixture
+def soak(monkeypatch, request, tmp_path, prepared):
+    """Runs the program: soak(words after --, kills) gives what it does."""
+    monkeypatch.syspath_prepend(request.config.rootpath / "benchmarks")
+    import soak
+
+    trainer = tmp_path / "train.py"
+    trainer.write_text(TRAINER)
+    monkeypatch.setattr(soak, "TRAIN", trainer)
+    monkeypatch.setattr(soak, "STEP_SECONDS", 0.02)
+    monkeypatch.setattr(soak, "START_SECONDS", 0.2)
+    monkeypatch.setattr(soak, "POLL_SECONDS", 0.005)
+    monkeypatch.setattr(soak, "same_weights", lambda whole, parts: True)
+
+    def run(*words, kills=6):
+        flags = [f"--data_dir={prepared}", f"--work_dir={tmp_path / 'work'}", f"--kills={kills}"]
+        monkeypatch.setattr(sys, "argv", ["soak.py", *flags, "--", *words])
+        soak.main()
+
+    run.module, run.work = soak, tmp_path / "work"
+    return run
+
+
+def test_a_killed_run_goes_on_to_the_same_end(soak, capsys):
+    soak("--steps=300")
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result.pop("SIGKILL") + result.pop("SIGTERM") == 6
+    assert result == {"steps": 300, "finished": 0, "equal_weights": True, "equal_curves": True}
+    starts = [int(step) for step in (soak.work / "killed" / "starts").read_text().split()]
+    assert len(starts) == 7 and starts == sorted(starts) and starts[-1] > 0
+    assert (soak.work / "whole" / "starts").read_text() == "0 "
+    assert not (soak.work / "soak.json").exists()
+
+
+def test_another_end_is_told(soak, capsys):
+    with pytest.raises(soak.module.InputError, match="must end like one left alone"):
+        soak("--steps=100", "--drift=1e-9", kills=2)
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["equal_curves"] is False
+
+
+def test_broken_off_it_goes_on_with_the_kills_that_are_left(soak, monkeypatch, capsys):
+    end_at, calls = soak.module.end_at, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return end_at(*arguments)
+
+    monkeypatch.setattr(soak.module, "end_at", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        soak("--steps=60", kills=4)
+    soak("--steps=60", kills=4)
+    assert len(calls) == 5  # the third once more
+    assert calls[2][2:4] == calls[3][2:4]
+    assert (soak.work / "whole" / "starts").read_text() == "0 "
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["equal_curves"] is True
+
+
+def test_a_run_that_fails_is_told_by_its_last_words(soak):
+    rule = "bin/train.py must end well. Received: exit code 1, error: out of luck"
+    with pytest.raises(soak.module.InputError, match=rule):
+        soak("--steps=60", "--fail_at=1", kills=2)
+
+
+def test_moments_are_the_same_for_a_seed_and_of_both_kinds(soak):
+    kills = soak.module.moments(200, seed=3)
+    assert kills == soak.module.moments(200, seed=3) != soak.module.moments(200, seed=4)
+    assert [kill.part for kill in kills] == sorted(kill.part for kill in kills)
+    assert 0 <= kills[0].part < 0.05 and 0.9 < kills[-1].part <= 0.95
+    terminated = [kill.number for kill in kills].count(signal.SIGTERM)
+    assert 25 <= terminated <= 75
+
+
+@pytest.mark.parametrize(
+    ("words", "kills", "message"),
+    [
+        (["--steps=5"], 0, "--kills must be at least 1. Received: 0"),
+        (["--model_dir=x"], 1, "--train_minutes. Received: --model_dir=x"),
+        (["-train_minutes", "3"], 1, "--train_minutes. Received: -train_minutes"),
+    ],
+)
+def test_impossible_flags(soak, words, kills, message):
+    with pytest.raises(soak.module.InputError, match=re.escape(message)):
+        soak(*words, kills=kills)
+    assert not soak.work.exists()
+
+
+def test_weights_are_compared_to_the_last_bit(monkeypatch, request, tmp_path):
+    import numpy as np
+    import tensorflow as tf
+
+    from keras_transformer.training.checkpoints import CheckpointStore
+
+    monkeypatch.syspath_prepend(request.config.rootpath / "benchmarks")
+    from soak import same_weights
+
+    for name, value in (("one", 1.0), ("same", 1.0), ("other", np.nextafter(np.float32(1), 2))):
+        CheckpointStore(tmp_path / name).save({"model": {"0": tf.Variable([value, 2.0])}}, step=1)
+    assert same_weights(tmp_path / "one", tmp_path / "same")
+    assert not same_weights(tmp_path / "one", tmp_path / "other")

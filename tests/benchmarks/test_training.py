@@ -1,0 +1,190 @@
+import json
+import sys
+import types
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def benchmarks(monkeypatch, request):
+    monkeypatch.syspath_prepend(request.config.rootpath / "benchmarks")
+    import growth
+    import our_step
+    import padding
+    import step_clock
+    import training
+
+    modules = (growth, our_step, padding, step_clock, training)
+    return types.SimpleNamespace(**{module.__name__: module for module in modules})
+
+
+@pytest.fixture
+def clock(monkeypatch, benchmarks):
+    """A clock that only `clock.seconds = ...` moves."""
+    clock = types.SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(benchmarks.step_clock.time, "perf_counter", lambda: clock.seconds)
+    monkeypatch.setattr(benchmarks.step_clock, "since_start", lambda: clock.seconds)
+    return clock
+
+
+def measure_steps(benchmarks, clock, durations, **work):
+    """What is measured of steps that take so long, one after the other, and how many are taken."""
+    taken = []
+
+    def step():
+        clock.seconds += durations[len(taken)]
+        taken.append(step)
+
+    def product():
+        clock.seconds += 2.0
+
+    work = benchmarks.growth.QUICK._replace(sentences=6, length=10, **work)
+    found = benchmarks.step_clock.measure(lambda work: step, lambda: product, work)
+    return found, len(taken)
+
+
+def test_the_median_step_after_the_warm_up_counts(benchmarks, clock):
+    durations = [9.0, 5.0, 5.0, 1.0, 2.0, 4.0, 3.0, 2.0]
+    found, taken = measure_steps(benchmarks, clock, durations, steps=5, seconds=100.0)
+    assert taken == 8
+    assert (found["seconds"], found["tokens_per_second"]) == (2.0, 30.0)
+    assert found["first_step_seconds"] == 9.0
+    assert found["matmul_gigaflops"] == round(2048**3 / 1e9, 1)
+    assert 50 < found["imported_megabytes"] <= found["peak_megabytes"]
+
+
+def test_slow_steps_are_fewer(benchmarks, clock):
+    _, taken = measure_steps(benchmarks, clock, [1.0] * 3 + [4.0] * 9, steps=9, seconds=15.0)
+    assert taken == 3 + 4  # 16 s
+    _, taken = measure_steps(benchmarks, clock, [1.0] * 3 + [40.0] * 9, steps=9, seconds=15.0)
+    assert taken == 3 + 3
+
+
+def test_our_step_trains_on_the_whole_batch(benchmarks):
+    from keras_transformer.training.step import SUMS
+
+    work = benchmarks.growth.QUICK
+    step = benchmarks.our_step.build(work)
+    first, second = (dict(zip(SUMS, step(), strict=True)) for _ in range(2))
+    assert first["target_tokens"] == first["source_positions"] == work.sentences * work.length
+    assert first["skipped"] == 0 and second["loss"] != first["loss"]
+
+
+def test_medians_shares_and_ratios(benchmarks):
+    def run(seconds, peak):
+        return {"seconds": seconds, "matmul_gigaflops": peak, "peak_megabytes": 100 * seconds}
+
+    ours, theirs = [run(1.0, 300), run(2.0, 100), run(4.0, 200)], [run(n, 250) for n in (4, 6, 8)]
+    work = benchmarks.training.SHAPES["tiny"]
+    found = benchmarks.training.summed_up(work, {"keras_transformer": ours, "pytorch": theirs})
+    assert found["times_as_fast_as"] == {"pytorch": 3}
+    assert found["rounds_times_as_fast_as"] == {"pytorch": [4, 3, 2]}
+    first, second = found["engines"]["keras_transformer"], found["engines"]["pytorch"]
+    assert (first["seconds"], first["peak_megabytes"]) == (2.0, 200)
+    assert first["gigaflops"] == pytest.approx(3 * second["gigaflops"], rel=0.01)
+    # Forward: the softmax alone has 2 x 160 x 24 x 128 x 8000, and a step three times as many.
+    assert 3 * 2 * 160 * 24 * 128 * 8000 / 1e9 / 2 < first["gigaflops"] < 50
+    # Of the faster library's products: the median of 250, not 200.
+    assert first["share_of_peak"] == pytest.approx(first["gigaflops"] / 250, abs=1e-3)
+
+
+def test_engines_that_are_not_there_are_left_out_with_a_word(benchmarks, capsys):
+    arguments = types.SimpleNamespace(torch_python=sys.executable, opennmt_python=None)
+    assert not benchmarks.training.has_module(sys.executable, "no_such_module_at_all")
+    assert benchmarks.training.has_module(sys.executable, "json")
+    assert "opennmt_tf" not in benchmarks.training.engines(arguments)
+    assert "opennmt_tf: left out, as there is no --opennmt_python" in capsys.readouterr().err
+    arguments.opennmt_python = "/no/such/python"
+    with pytest.raises(benchmarks.training.InputError, match="Received: /no/such/python"):
+        benchmarks.training.engines(arguments)
+    arguments.opennmt_python = sys.executable
+    assert "opennmt_tf" not in benchmarks.training.engines(arguments)
+    assert f"as {sys.executable} has no opennmt (--opennmt_python)" in capsys.readouterr().err
+
+
+def test_growth_measures_each_point_once_and_fits_the_larger_half(benchmarks, monkeypatch):
+    measured = []
+
+    def measure_point(work):
+        measured.append(work)
+        tokens = work.sentences * work.length
+        return {
+            "seconds": 1e-3 * tokens * (1e-4 * work.length) ** 2 * work.replicas,
+            "gigaflops": 1.0,
+            "megabytes": 700.0 if tokens < 4096 else 900.0,
+            "own_megabytes": work.vocab_size**0.5,
+            "first_step_seconds": 10.0,
+        }
+
+    monkeypatch.setattr(benchmarks.growth, "measure_point", measure_point)
+    found = benchmarks.growth.measure_growth(quick=False)
+    assert len(measured) == len(set(measured)) == 7 + 6 + 7 + 4 - 3
+    assert all(work.sentences * work.length == 4096 for work in measured if work.length != 32)
+    assert found["length"]["sizes"] == [16, 32, 64, 128, 256, 512, 1024]
+    assert found["replicas"]["sizes"] == [1, 2, 4, 8]
+    exponents = {name: sweep["exponents"]["seconds"] for name, sweep in found.items()}
+    assert exponents == {"length": 2.0, "batch": 1.0, "vocabulary": 0.0, "replicas": 1.0}
+    assert found["vocabulary"]["exponents"]["own_megabytes"] == 0.5
+    assert "| replicas   | 1 to 8 " in benchmarks.growth.growth_table(found)
+    chart = ElementTree.fromstring(benchmarks.growth.growth_chart(found, quick=False))
+    titles = [
+        text.text
+        for text in chart.iter("{http://www.w3.org/2000/svg}text")
+        if text.get("class") == "title"
+    ]
+    assert len(titles) == 8 and titles[:2] == ["Length: time of a step", "Length: memory"]
+
+
+def test_padding_by_hand(benchmarks, monkeypatch, prepared):
+    import tensorflow as tf
+
+    source = np.array([[4, 2, 0, 0], [4, 4, 4, 2]], "int32")  # 2 of 8
+    target = np.array([[5, 5, 2], [5, 2, 0]], "int32")  # 1 of 6
+    batches = tf.data.Dataset.from_tensors((source, target)).repeat()
+    monkeypatch.setattr("pipelines.translation.training_batches", lambda *_: batches)
+    monkeypatch.setattr(benchmarks.padding, "PAIRS", 3)
+    found, lengths = benchmarks.padding.our_padding(prepared, 100)
+    assert found == {"source": 0.25, "target": round(1 / 6, 4), "batches": 2}
+    np.testing.assert_array_equal(lengths, [[2, 3], [4, 2]] * 2)
+
+
+def test_padding_of_an_epoch(benchmarks, prepared):
+    from pipelines.records import read_metadata
+
+    train = read_metadata(prepared).splits["train"]
+    found = benchmarks.padding.padding_shares(prepared, 100, None)
+    _, lengths = benchmarks.padding.our_padding(prepared, 100)
+    assert found["pairs"] == len(lengths) == train.pairs
+    assert lengths.sum(axis=0).tolist() == [train.source_tokens, train.target_tokens]
+    assert 0 <= found["keras_transformer"]["source"] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--rounds=0"], "--rounds must be at least 1. Received: 0"),
+        (["--tokens_per_batch=0"], "--tokens_per_batch must be at least 1"),
+        (["--chart=growth.svg"], "--chart must go with --growth. Received: growth.svg"),
+        (["--growth", "--chart=/no/such/x.svg"], "--chart must be in a folder"),
+        (["--data_dir=/no/such"], "--data_dir must be a folder completed by prepare_data"),
+    ],
+)
+def test_impossible_flags(benchmarks, monkeypatch, flags, message):
+    monkeypatch.setattr(sys, "argv", ["training.py", *flags])
+    with pytest.raises(benchmarks.training.InputError, match=message):
+        benchmarks.training.main()
+
+
+def test_the_program_measures_and_prints(benchmarks, monkeypatch, capsys):
+    flags = ["--quick", "--rounds=1", "--torch_python=" + sys.executable]
+    monkeypatch.setattr(sys, "argv", ["training.py", *flags])
+    monkeypatch.setattr(benchmarks.training, "has_module", lambda *_: False)
+    benchmarks.training.main()
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])["quick"]
+    assert list(result["engines"]) == ["keras_transformer"]
+    ours = result["engines"]["keras_transformer"]
+    assert ours["tokens_per_second"] * ours["seconds"] == pytest.approx(64, rel=0.01)
+    assert ours["peak_megabytes"] > ours["imported_megabytes"] > 100
+    assert ours["first_step_seconds"] > ours["seconds"]

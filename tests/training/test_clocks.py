@@ -1,0 +1,67 @@
+"""The wall clock may be set while a run is under way: nothing but dates may depend on it."""
+
+import itertools
+import json
+import time
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.training import checkpoints
+from keras_transformer.training.limits import Limits
+from keras_transformer.training.loop import TrainingData, train
+
+MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
+HOUR = 3600.0
+CLOCK = ("tokens_per_second", "tokens_per_second_per_replica", "seconds")  # what is measured by it
+
+
+@pytest.fixture
+def jumping_clock(monkeypatch):
+    """Sets the wall clock hours ahead and back, in turns, each time somebody looks at it."""
+    now, jumps = time.time(), itertools.cycle([0, 5 * HOUR, -7 * HOUR, 48 * HOUR, -1e6 * HOUR])
+    monkeypatch.setattr(time, "time", lambda: now + next(jumps))
+
+
+def run(directory, steps, **limits):
+    keras.utils.set_random_seed(7)
+    ids = np.random.default_rng(0).integers(4, 12, size=(20, 6, 5)).astype("int32")
+    dataset = tf.data.Dataset.from_tensor_slices((ids, ids))
+    data = TrainingData(dataset.shuffle(20, seed=1).repeat(), dataset.take(2))
+    limits = Limits(train_steps=steps, log_steps=5, **limits)
+    training = TrainingConfig(warmup_steps=20)
+    return train(MODEL, training, data, directory, limits, tf.distribute.get_strategy())
+
+
+def log(directory):
+    """All lines of the log but what they say of speed."""
+    lines = map(json.loads, (directory / "training_log.jsonl").read_text().splitlines())
+    return [{name: line[name] for name in line if name not in CLOCK} for line in lines]
+
+
+def test_a_jump_changes_nothing(tmp_path, request):
+    for name in ("steady", "jumping"):
+        if name == "jumping":
+            request.getfixturevalue("jumping_clock")
+        run(tmp_path / name, 7)
+        result = run(tmp_path / name, 20)  # the clock has been set while nothing ran, too
+        assert 0 < result["minutes"] < 10
+    assert log(tmp_path / "jumping") == log(tmp_path / "steady")
+    kept = [
+        checkpoints.read_weights(tmp_path / name, "latest")[0] for name in ("steady", "jumping")
+    ]
+    for one, same in zip(*kept, strict=True):
+        np.testing.assert_array_equal(same, one)
+
+
+def test_minutes_are_those_that_have_passed(tmp_path, jumping_clock):
+    begun = time.monotonic()
+    result = run(tmp_path, 10**6, train_minutes=0.05, checkpoint_minutes=0.02)
+    passed = time.monotonic() - begun
+    assert result["stopped"] == "train_minutes"
+    assert 3 <= result["minutes"] * 60 <= passed + 0.3  # of a minute, two digits are given
+    saved = [line for line in log(tmp_path) if line["event"] == "checkpoint"]
+    assert 1 <= len(saved) <= passed / 1.2 + 1

@@ -1,0 +1,68 @@
+import signal
+import threading
+
+import pytest
+
+from keras_transformer.training.interruption import listening
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_heard_and_nothing_is_broken_off(number):
+    done = []
+    with listening() as interruption:
+        assert not interruption and interruption.signal is None
+        signal.raise_signal(number)
+        done.append("step")
+        assert interruption and interruption.signal == number
+    assert done == ["step"]
+
+
+def test_handlers_are_those_of_before_afterwards():
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with listening():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)  # a second one does not wait
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_an_evaluation_is_broken_off_where_it_is():
+    done = []
+
+    def evaluate():
+        done.append("begun")
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except Exception:
+            done.append("handled")  # as a library would that expects errors
+        done.append("ended")
+
+    with listening() as interruption:
+        assert interruption.unless_heard(lambda: done.append("whole"))
+        assert not interruption.unless_heard(evaluate)
+        assert not interruption.unless_heard(lambda: done.append("too late"))
+        signal.raise_signal(signal.SIGTERM)  # between evaluations, again: only noted
+    assert done == ["whole", "begun"]
+
+
+def test_errors_of_an_evaluation_are_not_swallowed():
+    def fail():
+        raise ValueError("broken")
+
+    with listening() as interruption:
+        with pytest.raises(ValueError, match="broken"):
+            interruption.unless_heard(fail)
+        assert interruption.unless_heard(lambda: None)
+
+
+def test_another_thread_hears_nothing_and_changes_nothing():
+    before, heard = signal.getsignal(signal.SIGTERM), []
+
+    def listen():
+        with listening() as interruption:
+            heard.append((bool(interruption), signal.getsignal(signal.SIGTERM) is before))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    assert heard == [(False, True)]
