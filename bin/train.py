@@ -2,10 +2,16 @@
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
 
+import contextlib
 import dataclasses
+import hashlib
+import json
+import os
+import sys
 from pathlib import Path
+from typing import Any
 
-from absl import flags
+from absl import flags, logging
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
@@ -18,13 +24,20 @@ flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens a side of one opt
 flags.DEFINE_integer("accumulate_steps", 1, "Parts that a step's gradients are computed in.")
 flags.DEFINE_integer("train_steps", 100_000, "Optimizer steps, over all starts of the run.")
 flags.DEFINE_float("train_minutes", None, "Minutes, over all starts of the run, if they end first.")
-flags.DEFINE_enum("strategy", "one_device", ["one_device", "mirrored"], "Where to train.")
-flags.DEFINE_integer("replicas", None, "For mirrored: so many CPU devices instead of all GPUs.")
+flags.DEFINE_enum(
+    "strategy",
+    "one_device",
+    ["one_device", "mirrored", "multi_worker"],
+    "Where to train; multi_worker: the workers that TF_CONFIG or Slurm names.",
+)
+flags.DEFINE_integer("replicas", None, "So many CPU devices (of a worker) instead of all GPUs.")
+flags.DEFINE_float("connect_seconds", 300, "For multi_worker: for all workers to be there.")
 flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16", "float16"], "Of activations.")
 flags.DEFINE_enum("xla", "auto", ["auto", "on", "off"], "Compile steps; auto: where a GPU is.")
 flags.DEFINE_float("checkpoint_minutes", 10, "Minutes between validations and checkpoints.")
 flags.DEFINE_integer("checkpoint_steps", None, "Steps between them, where these end first.")
 flags.DEFINE_integer("keep_checkpoints", 20, "How many of the last checkpoints to keep.")
+flags.DEFINE_bool("skip_bad_records", False, "Leave damaged records out, and count them.")
 flags.DEFINE_integer("log_steps", 50, "Steps between points of the curves.")
 flags.DEFINE_integer(
     "max_skipped_steps", 100, "Steps in a row without finite gradients to stop at."
@@ -43,9 +56,12 @@ EVALUATION_TOKENS = 4096  # padded tokens a side of a validation batch
 def main():
     from keras_transformer.config import with_settings
     from keras_transformer.presets import preset
+    from keras_transformer.training.addresses import addresses_from
+    from keras_transformer.training.cluster import Cluster
+    from keras_transformer.training.limits import Limits
     from pipelines.records import read_metadata
 
-    metadata = read_metadata(FLAGS.data_dir)
+    metadata = read_metadata(FLAGS.data_dir, check_files=not FLAGS.skip_bad_records)
     check_best_metric(metadata)
     model, training = preset(FLAGS.preset, metadata.vocab_size)
     training = dataclasses.replace(
@@ -56,22 +72,6 @@ def main():
         seed=FLAGS.seed,
     )
     model, training = with_settings(model, training, FLAGS.config)
-
-    from keras_transformer.analysis.attention_images import AttentionImages
-    from keras_transformer.evaluation.parsing import SampleParses
-    from keras_transformer.evaluation.sample import SampleTranslation
-    from keras_transformer.parsing.linearisation import Linearisation
-    from keras_transformer.training.buckets import Buckets
-    from keras_transformer.training.directory_lock import locked
-    from keras_transformer.training.limits import Limits
-    from keras_transformer.training.loop import TrainingData, train
-    from keras_transformer.training.model_directory import ModelDescription, create_or_check
-    from keras_transformer.training.strategy import compiles, make_repeatable, make_strategy
-    from pipelines.batching import length_lattice
-    from pipelines.parsing import gold_trees
-    from pipelines.subwords import Subwords
-    from pipelines.translation import evaluation_batches, split_text, training_batches
-
     limits = Limits(
         train_steps=FLAGS.train_steps,
         train_minutes=FLAGS.train_minutes,
@@ -85,22 +85,58 @@ def main():
         histograms=FLAGS.histograms,
         profile_steps=profile_steps(),
     )
-    strategy = make_strategy(FLAGS.strategy, FLAGS.replicas)
+    cluster = Cluster()
+    if FLAGS.strategy == "multi_worker":
+        addresses = addresses_from(os.environ)
+        cluster = Cluster.connected(addresses, shared_settings(metadata), FLAGS.connect_seconds)
+    with cluster:
+        return train_in(cluster, metadata, model, training, limits)
+
+
+def train_in(cluster, metadata, model, training, limits):
+    """What every worker of a cluster does once they are all there; most often one alone."""
+    from keras_transformer.analysis.attention_images import AttentionImages
+    from keras_transformer.evaluation.parsing import SampleParses
+    from keras_transformer.evaluation.sample import SampleTranslation
+    from keras_transformer.parsing.linearisation import Linearisation
+    from keras_transformer.training.buckets import Buckets
+    from keras_transformer.training.data import TrainingData
+    from keras_transformer.training.directory_lock import locked
+    from keras_transformer.training.loop import train
+    from keras_transformer.training.model_directory import ModelDescription, create_or_check
+    from keras_transformer.training.strategy import compiles, make_repeatable, make_strategy
+    from pipelines.batching import length_lattice
+    from pipelines.parsing import gold_trees
+    from pipelines.salvage import damage_named, records_lost, without_bad_records
+    from pipelines.subwords import Subwords
+    from pipelines.translation import evaluation_batches, split_text, training_batches
+
+    strategy = make_strategy(FLAGS.strategy, FLAGS.replicas, cluster.addresses)
+    cluster.require_same("replicas of all workers", strategy.num_replicas_in_sync)
     make_repeatable(training.seed, FLAGS.deterministic)
-    batches = training_batches(FLAGS.data_dir, training.tokens_per_batch, training.seed)
+    rows = training.tokens_per_batch // max(1, metadata.splits["train"].longest)
+    parts = strategy.num_replicas_in_sync * training.accumulate_steps
+    if rows < parts:
+        rule = "fewer rows (%d) than replicas x accumulate_steps (%d): some have nothing to do"
+        logging.warning("batches of the longest sentences have " + rule, rows, parts)
+    data_dir = FLAGS.data_dir
+    if FLAGS.skip_bad_records:
+        data_dir = without_bad_records(data_dir)
+        cluster.require_same("lost records", records_lost(data_dir))
+    batches = training_batches(data_dir, training.tokens_per_batch, training.seed)
     buckets = None
     if compiles(FLAGS.xla):
         lengths = length_lattice(metadata.splits["train"].longest)
         buckets = Buckets(lengths, training.tokens_per_batch)
     validation = sample = pictures = None
     if "validation" in metadata.splits:
-        validation = evaluation_batches(FLAGS.data_dir, "validation", EVALUATION_TOKENS)
+        validation = evaluation_batches(data_dir, "validation", EVALUATION_TOKENS)
         if FLAGS.sample_sentences > 0:
-            tokenizer = Subwords.load(FLAGS.data_dir)
-            sides = split_text(FLAGS.data_dir, "validation")
+            tokenizer = Subwords.load(data_dir)
+            sides = split_text(data_dir, "validation")
             size = (FLAGS.sample_sentences, metadata.max_length)
             if metadata.task == "parsing":
-                trees = gold_trees(FLAGS.data_dir, "validation")
+                trees = gold_trees(data_dir, "validation")
                 linearisation = Linearisation(**metadata.task_options)
                 sample = SampleParses(tokenizer, trees, *size, linearisation)
             else:
@@ -116,11 +152,25 @@ def main():
         task=metadata.task,
         task_options=metadata.task_options,
     )
-    vocabulary = Path(FLAGS.data_dir) / metadata.vocabulary
+    vocabulary = Path(data_dir) / metadata.vocabulary
     data = TrainingData(batches, validation, sample, pictures, buckets)
-    with locked(FLAGS.model_dir):
-        create_or_check(FLAGS.model_dir, description, vocabulary)
-        return train(model, training, data, FLAGS.model_dir, limits, strategy)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(damage_named(data_dir))
+        if cluster.is_chief:
+            stack.enter_context(locked(FLAGS.model_dir))
+            create_or_check(FLAGS.model_dir, description, vocabulary)
+        result = train(model, training, data, FLAGS.model_dir, limits, strategy, cluster)
+    return {**result, "records_lost": records_lost(data_dir)}
+
+
+def shared_settings(metadata) -> dict[str, Any]:
+    """What all workers of a cluster must have been given alike: the flags but paths, and data."""
+    of_this_program = FLAGS.get_flags_for_module(sys.modules[__name__])
+    settings = {flag.name: flag.value for flag in of_this_program}
+    own = ("data_dir", "model_dir", "connect_seconds")
+    settings = {name: value for name, value in settings.items() if name not in own}
+    described = json.dumps(dataclasses.asdict(metadata), sort_keys=True, default=str)
+    return {**settings, "data_dir": hashlib.sha256(described.encode()).hexdigest()[:16]}
 
 
 def check_best_metric(metadata) -> None:

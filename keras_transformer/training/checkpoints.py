@@ -87,6 +87,20 @@ class CheckpointStore:
             raise InputError(f"--model_dir: {damaged[0]}; nor is any before it")
         return None
 
+    def restore_only(self, name: str | None, trackables: dict[str, Any]) -> dict[str, Any] | None:
+        """Reads the checkpoint that another process has restored here; None where it had none.
+
+        Raises:
+            InputError: where it is not here, or not whole.
+        """
+        if name is None:
+            return None
+        self.entries = [entry for entry in self.entries if entry["name"] == name]
+        if not self.entries:
+            rule = "--model_dir must be the same directory on every worker"
+            raise InputError(f"{rule}. Received: {self.directory}, which has no {name}")
+        return self.restore(trackables)
+
     def remove_unfinished(self) -> None:
         """Removes what a process left that was killed while it wrote or removed a checkpoint.
 

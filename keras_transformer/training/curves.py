@@ -31,6 +31,7 @@ class Curves:
 
     def __init__(self, model_dir: str | Path, step: int):
         self.directory = str(Path(model_dir) / "tensorboard")
+        _number(Path(self.directory))
         self._writer = tf.summary.create_file_writer(self.directory)
         path = Path(model_dir) / "training_log.jsonl"
         _cut(path, step)
@@ -89,10 +90,32 @@ class Curves:
         self._writer.flush()
 
 
+class NoCurves(Curves):
+    """The same that writes nothing: for workers that are not the chief."""
+
+    def __init__(self):
+        self._writer, self._profiling = tf.summary.create_noop_writer(), False
+        self._log = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (closed in `close`)
+
+    def profile(self, wanted: bool) -> None:
+        pass
+
+
 def without_infinities(values: dict[str, Any]) -> dict[str, Any]:
     """The same with None for floats that JSON has no word for."""
     bad = {key for key, v in values.items() if isinstance(v, float) and not math.isfinite(v)}
     return {key: None if key in bad else value for key, value in values.items()}
+
+
+def _number(directory: Path) -> None:
+    """Names event files by numbers instead of times, so that the one to come sorts after them.
+
+    TensorBoard reads them in the order of their names. Where the clock has been set back between
+    two starts, it would show none of the steps of the later one.
+    """
+    for number, path in enumerate(sorted(directory.glob("events.out.tfevents.*"))):
+        parts = path.name.split(".")
+        path.rename(directory / ".".join([*parts[:3], f"{number:010d}", *parts[4:]]))
 
 
 def _cut(path: Path, step: int) -> None:

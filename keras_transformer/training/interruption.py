@@ -15,10 +15,14 @@ class Interruption:
 
     A step or a checkpoint under way is finished first. An evaluation is not: it changes nothing
     that is saved, and may take longer than a scheduler waits.
+
+    Args:
+        tell: called with the number of every signal that is heard.
     """
 
-    def __init__(self):
+    def __init__(self, tell: Callable[[int], None]):
         self.signal: signal.Signals | None = None
+        self._tell = tell
         self._evaluating = False
 
     def __bool__(self) -> bool:
@@ -40,15 +44,16 @@ class Interruption:
         self.signal = signal.Signals(number)
         if self.signal == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._tell(number)
         if self._evaluating:
             self._evaluating = False
             raise _Interrupted
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Interruption]:
+def listening(tell: Callable[[int], None] = lambda number: None) -> Iterator[Interruption]:
     """Gives an Interruption that SIGINT and SIGTERM report to until the context ends."""
-    interruption = Interruption()
+    interruption = Interruption(tell)
     if threading.current_thread() is not threading.main_thread():
         yield interruption  # only the main thread hears of signals
         return

@@ -1,7 +1,6 @@
 """The training loop: steps, curves, validation and checkpoints until a limit is reached."""
 
 import contextlib
-import dataclasses
 import math
 import signal
 import time
@@ -9,41 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
-from tqdm import tqdm
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.training.buckets import Buckets
 from keras_transformer.training.checkpoints import CheckpointStore, is_better, named_variables
-from keras_transformer.training.curves import Curves, without_infinities
+from keras_transformer.training.cluster import Cluster
+from keras_transformer.training.curves import Curves, NoCurves, without_infinities
+from keras_transformer.training.data import TrainingData
 from keras_transformer.training.interruption import listening
 from keras_transformer.training.limits import Limits
-from keras_transformer.training.metrics import CrossEntropy, perplexity_of, summarize
+from keras_transformer.training.metrics import summarize
+from keras_transformer.training.progress import Progress
 from keras_transformer.training.step import SUMS, TrainingStep
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainingData:
-    """What the loop reads.
-
-    Fields:
-        batches: an endless tf.data.Dataset of (source int32 [B, S], target int32 [B, T]).
-        validation: a finite one, or None.
-        translate_sample: called with the model at each validation; returns scalars (such as
-            {"bleu": 31.2}) and a text to show, or is None.
-        draw_sample: called likewise; returns pictures uint8 [Y, X, 3] by name, or is None.
-        buckets: the shapes that XLA compiles training steps for; None leaves XLA out.
-    """
-
-    batches: tf.data.Dataset
-    validation: tf.data.Dataset | None = None
-    translate_sample: Callable[[keras.Model], tuple[dict[str, float], str]] | None = None
-    draw_sample: Callable[[keras.Model], dict[str, np.ndarray]] | None = None
-    buckets: Buckets | None = None
+from keras_transformer.training.validation import Validation
 
 
 def train(
@@ -53,58 +33,65 @@ def train(
     model_dir: str | Path,
     limits: Limits,
     strategy: tf.distribute.Strategy,
+    cluster: Cluster | None = None,
 ) -> dict[str, Any]:
     """Trains until a limit, from the last checkpoint of `model_dir` where there is one.
 
-    On SIGTERM or Ctrl-C the steps under way are finished and saved first.
+    On SIGTERM or Ctrl-C the steps under way are finished and saved first. With a `cluster`, all its
+    workers call this; the chief alone validates and writes, and on a signal to any they all stop.
 
     Returns:
         {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
         "loss", "perplexity", "tokens_per_second", "parameters", "checkpoint", "best", ...}: where
-        the run stands.
+        the run stands. Workers that are not the chief: {"worker", "step", "minutes", "stopped"}.
 
     Raises:
-        InputError: where a checkpoint cannot be read or written, or too many steps in a row had
-            gradients that are not finite.
+        InputError: where a checkpoint cannot be read or written, too many steps in a row had
+            gradients that are not finite, or another worker died.
         KeyboardInterrupt: on Ctrl-C.
     """
-    with listening() as interruption:
-        run = _Run(model_config, training_config, data, model_dir, limits, strategy, interruption)
+    cluster = cluster or Cluster()
+    configs = (model_config, training_config)
+    with listening(cluster.pass_on) as interruption:
+        run = _Run(configs, data, model_dir, limits, strategy, interruption, cluster)
         with run.progress, contextlib.closing(run.curves):
             run.until_limit()
-    if interruption:
-        name = interruption.signal.name
-        logging.info("%s at step %d: run the same command again to go on", name, run.step)
+    if run.signal:
+        logging.info("%s at step %d: run the same command again to go on", run.signal, run.step)
     if interruption.signal == signal.SIGINT:
         raise KeyboardInterrupt
     return run.result()
 
 
+# What depends on the chief's clock or disk, or on a signal: `_Run._agree` makes it one for all.
+AGREED = ("seconds", "spell", "checkpoint_due", "checkpoint", "since_best", "signal")
+
+
 class _Run:
     """The state of one call of `train`."""
 
-    def __init__(
-        self, model_config, training_config, data, model_dir, limits, strategy, interruption
-    ):
-        self.limits, self.data, self.interruption = limits, data, interruption
-        self.training_step = TrainingStep(model_config, training_config, strategy, data.buckets)
+    def __init__(self, configs, data, model_dir, limits, strategy, interruption, cluster):
+        self.limits, self.data = limits, data
+        self.interruption, self.cluster = interruption, cluster
+        self.training_step = TrainingStep(*configs, strategy, data.buckets)
         self.model = self.training_step.model
         self.store = CheckpointStore(model_dir, limits.keep_checkpoints, limits.best_metric)
         self.iterator = iter(data.batches)
         self.step, self.seconds = 0, 0.0
+        self.spell, self.checkpoint_due, self.signal = 1, False, None
         # Since the last point of the curves; saved, for the next to be what it would have been.
         self.sums, self.summed, self.sum_seconds = np.zeros(len(SUMS)), 0, 0.0
         self.best_value, self.since_best = None, 0
-        self.cross_entropy = CrossEntropy(self.model)
         self.metrics: dict[str, float] = {}
         self.last_validation: dict[str, float] = {}
         entry = self._restore()
         self.saved_step = self.step
-        self.curves = Curves(model_dir, self.step)
-        self.curves.settings(model_config, training_config)
+        self.curves = Curves(model_dir, self.step) if cluster.is_chief else NoCurves()
+        self.curves.settings(*configs)
         if entry is not None:
             self.curves.event("resumed", self.step, checkpoint=entry["name"])
-        self.progress = _progress_bar(limits, self.step, self.seconds)
+        self.validation = Validation(self.model, data, self.curves, limits.histograms)
+        self.progress = Progress(limits, self.step, self.seconds, shown=cluster.is_chief)
 
     def trackables(self) -> dict[str, Any]:
         return {
@@ -114,8 +101,14 @@ class _Run:
         }
 
     def _restore(self) -> dict[str, Any] | None:
-        self.store.remove_unfinished()
-        entry = self.store.restore(self.trackables())
+        """Goes to the newest whole checkpoint, if there is one; all workers to the chief's."""
+        if self.cluster.is_chief:
+            self.store.remove_unfinished()
+            entry = self.store.restore(self.trackables())
+            self.checkpoint = self.cluster.agreed(entry and entry["name"])
+        else:
+            self.checkpoint = self.cluster.agreed(None)
+            entry = self.store.restore_only(self.checkpoint, self.trackables())
         if entry is None:
             return None
         self.step, self.seconds = entry["step"], entry["seconds"]
@@ -130,26 +123,41 @@ class _Run:
         if self.data.buckets is not None:
             logging.info("XLA: %s", self.data.buckets.described(self.training_step.parts))
         self.clock = self.last_save = time.monotonic()
-        self.spell = 1
+        self._agree()
         while not self.stopped():
             first, last = self.limits.profile_steps or (0, 0)
             self.curves.profile(first <= self.step + 1 <= last)
             self._take_steps()
+            self._agree()
             ended = bool(self.stopped())
-            if self.step % self.limits.log_steps == 0 or (ended and not self.interruption):
+            if self.step % self.limits.log_steps == 0 or (ended and not self.signal):
                 self._log()
-            if not ended and self._checkpoint_due():
-                self.validate_and_save()
-        if self.step != self.saved_step:
-            self.validate_and_save()
-        if self.step != self.saved_step:
-            self.save()
+            if self.checkpoint_due and not ended:
+                self._by_chief(self.validate_and_save)
+        self._by_chief(self._save_what_is_left)
+
+    def _agree(self) -> None:
+        """Makes one for all workers what each of them would see differently."""
+        if self.interruption:
+            self.signal = self.interruption.signal.name
+            self.cluster.pass_on(self.interruption.signal)
+        self.checkpoint_due = self._is_checkpoint_due()
+        mine = {name: getattr(self, name) for name in AGREED}
+        for name, value in self.cluster.agreed(mine).items():
+            setattr(self, name, value)
+        self.cluster.checkpoint = self.checkpoint
+
+    def _by_chief(self, act: Callable[[], None]) -> None:
+        """The chief does it; the others wait, and learn what it has come to."""
+        if self.cluster.is_chief:
+            act()
+        self._agree()
 
     def stopped(self) -> str | None:
         """What has ended the run, if anything has."""
         limits = self.limits
-        if self.interruption:
-            return self.interruption.signal.name
+        if self.signal:
+            return self.signal
         if limits.patience is not None and self.since_best >= limits.patience:
             return "patience"
         if limits.train_minutes is not None and self.seconds >= limits.train_minutes * 60:
@@ -170,7 +178,7 @@ class _Run:
         self.metrics = summarize(self.sums, self.summed, self.sum_seconds)
         self._report_compilations(compiled)
         self._check_skipped()
-        self._show()
+        self.progress.show(self.step, self.seconds, self.metrics)
 
     def _report_compilations(self, before: int) -> None:
         compiled = list(self.training_step.compiled_shapes.items())
@@ -184,7 +192,7 @@ class _Run:
         self.seconds += now - self.clock
         self.clock = now
 
-    def _checkpoint_due(self) -> bool:
+    def _is_checkpoint_due(self) -> bool:
         if self._skipped_in_row():
             return False  # the last good checkpoint is to stay the last
         every = self.limits.checkpoint_steps
@@ -196,22 +204,15 @@ class _Run:
         return int(self.sums[SUMS.index("skipped_in_row")])
 
     def _check_skipped(self) -> None:
-        skipped, last = self._skipped_in_row(), self.store.latest
+        skipped = self._skipped_in_row()
         if skipped >= self.limits.max_skipped_steps:
+            last = self.checkpoint and self.store.directory / self.checkpoint
             raise InputError(
                 "gradients must be finite; try a lower --config learning_rate_scale, or "
                 f"--precision=float32. Received: {skipped} steps in a row skipped up to step "
                 f"{self.step} (--max_skipped_steps={self.limits.max_skipped_steps}); last good "
-                f"checkpoint: {self.store.path(last) if last else 'none'}"
+                f"checkpoint: {last or 'none'}"
             )
-
-    def _show(self) -> None:
-        loss, rate = self.metrics["loss"], self.metrics["tokens_per_second"]
-        self.progress.set_postfix_str(
-            f"step {self.step} loss {loss:.3f} {rate:,.0f} tokens/s", refresh=False
-        )
-        done = self.seconds if self.limits.train_minutes is not None else self.step
-        self.progress.update(max(0, min(done, self.progress.total) - self.progress.n))
 
     def _log(self) -> None:
         """Writes a point of the curves: of `log_steps` steps, or of fewer at the run's end."""
@@ -229,7 +230,7 @@ class _Run:
     def validate_and_save(self) -> None:
         """Evaluates, and writes a checkpoint; unless a signal comes while it evaluates."""
         scalars: dict[str, float] = {}
-        if not self.interruption.unless_heard(lambda: self._evaluate(scalars)):
+        if not self.interruption.unless_heard(lambda: self.validation.run(self.step, scalars)):
             return
         self.last_validation = scalars
         self._compare_with_best(scalars)
@@ -241,21 +242,11 @@ class _Run:
         logging.info("step %d: validation %s", self.step, shown or "none; checkpoint written")
         self.last_save = time.monotonic()
 
-    def _evaluate(self, scalars: dict[str, float]) -> None:
-        """Measures the validation loss, translates the sample, and draws pictures."""
-        data = self.data
-        if data.validation is not None:
-            loss, _ = self.cross_entropy(data.validation)
-            scalars |= {"loss": loss, "perplexity": perplexity_of(loss)}
-        if data.translate_sample is not None:
-            scores, text = data.translate_sample(self.model)
-            scalars |= scores
-            self.curves.text("validation/translations", self.step, text)
-        if data.draw_sample is not None:
-            for name, picture in data.draw_sample(self.model).items():
-                self.curves.picture(f"attention/{name}", self.step, picture)
-        if self.limits.histograms:
-            self.curves.histograms(self.step, self.model)
+    def _save_what_is_left(self) -> None:
+        if self.step != self.saved_step:
+            self.validate_and_save()
+        if self.step != self.saved_step:
+            self.save()
 
     def _compare_with_best(self, scalars: dict[str, float]) -> None:
         metric = self.limits.best_metric
@@ -288,30 +279,26 @@ class _Run:
             **without_infinities({f"validation_{n}": v for n, v in (validation or {}).items()}),
         )
         self.curves.event("checkpoint", self.step, checkpoint=entry["name"])
-        self.saved_step = self.step
+        self.saved_step, self.checkpoint = self.step, entry["name"]
 
     def result(self) -> dict[str, Any]:
+        stands = {
+            "step": self.step,
+            "minutes": round(self.seconds / 60, 2),
+            "stopped": self.stopped(),
+        }
+        if not self.cluster.is_chief:
+            return {"worker": self.cluster.index, **stands}
         best, latest = self.store.best, self.store.latest
         scalars = {
             **self.metrics,
             **{f"validation_{n}": v for n, v in self.last_validation.items()},
         }
         return {
-            "step": self.step,
-            "minutes": round(self.seconds / 60, 2),
-            "stopped": self.stopped(),
+            **stands,
             **without_infinities({name: round(value, 4) for name, value in scalars.items()}),
             "parameters": self.model.count_params(),
             "checkpoints": len(self.store.entries),
             "checkpoint": self.store.path(latest) if latest else None,
             "best": self.store.path(best) if best else None,
         }
-
-
-def _progress_bar(limits: Limits, step: int, seconds: float) -> tqdm:
-    """A bar over minutes where they are the limit, else over steps."""
-    if limits.train_minutes is not None:
-        form = "{percentage:3.0f}%|{bar}| {elapsed} of {remaining} more {postfix}"
-        total = limits.train_minutes * 60
-        return tqdm(total=total, initial=min(seconds, total), bar_format=form, desc="training")
-    return tqdm(total=limits.train_steps, initial=step, unit="step", desc="training")

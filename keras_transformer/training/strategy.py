@@ -4,38 +4,48 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.errors import InputError
+from keras_transformer.training.addresses import Addresses
+from keras_transformer.training.multi_worker import multi_worker_strategy
 
 
-def make_strategy(name: str, replicas: int | None = None) -> tf.distribute.Strategy:
+def make_strategy(
+    name: str, replicas: int | None = None, addresses: Addresses | None = None
+) -> tf.distribute.Strategy:
     """Makes the strategy that variables and steps live in.
 
-    Must be called before TensorFlow touches a device where `replicas` is given.
+    Must be called before TensorFlow touches a device where `replicas` or `addresses` are given.
 
     Args:
-        name: "one_device", the first GPU or the CPU; or "mirrored", all GPUs of this machine.
-        replicas: for "mirrored", so many logical CPU devices instead, so that it can be tried
-            on any machine.
+        name: "one_device", the first GPU or the CPU; "mirrored", all GPUs of this machine; or
+            "multi_worker", those of all workers, or their CPUs.
+        replicas: so many logical CPU devices instead, of each worker, so that it can be tried on
+            any machine.
+        addresses: the workers, for "multi_worker". All must call this at the same time.
 
     Raises:
-        InputError: for replicas without mirrored, or fewer than 1; for mirrored without a GPU.
+        InputError: for replicas with one_device, or fewer than 1; for mirrored without a GPU; where
+            TensorFlow cannot start a server at this worker's address.
     """
-    if replicas is not None and name != "mirrored":
-        raise InputError(f"--replicas must go with --strategy=mirrored. Received: {name}")
+    if replicas is not None and name == "one_device":
+        rule = "--replicas must go with --strategy=mirrored or multi_worker"
+        raise InputError(f"{rule}. Received: {name}")
+    if replicas is not None and replicas < 1:
+        raise InputError(f"--replicas must be at least 1. Received: {replicas}")
     if name == "one_device":
         return tf.distribute.get_strategy()
-    if replicas is None:
-        if not tf.config.list_physical_devices("GPU"):
-            raise InputError(
-                "--strategy=mirrored must find a GPU, or be given --replicas=N to run N replicas "
-                "on the CPU. Received: no GPU"
-            )
-        return tf.distribute.MirroredStrategy()
-    if replicas < 1:
-        raise InputError(f"--replicas must be at least 1. Received: {replicas}")
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]
-    tf.config.set_logical_device_configuration(cpu, devices)
-    return tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(replicas)])
+    if name == "mirrored" and replicas is None and not tf.config.list_physical_devices("GPU"):
+        raise InputError(
+            "--strategy=mirrored must find a GPU, or be given --replicas=N to run N replicas "
+            "on the CPU. Received: no GPU"
+        )
+    if replicas is not None:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]
+        tf.config.set_logical_device_configuration(cpu, devices)
+    if name == "multi_worker":
+        return multi_worker_strategy(addresses, replicas)
+    devices = None if replicas is None else [f"CPU:{n}" for n in range(replicas)]
+    return tf.distribute.MirroredStrategy(devices)
 
 
 def compiles(xla: str) -> bool:

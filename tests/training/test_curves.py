@@ -39,3 +39,16 @@ def test_lines_are_json_even_without_a_number(tmp_path):
         "b": 1,
         "c": "nan",
     }
+
+
+def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(tmp_path):
+    folder = tmp_path / "tensorboard"
+    for start in range(4):
+        curves = Curves(tmp_path, start)
+        curves.scalars("training", start, {"loss": 1.0})
+        curves.close()
+        (newest,) = (path for path in folder.iterdir() if not path.name.endswith("written"))
+        parts = newest.name.split(".")
+        parts[3] = str(int(parts[3]) - 1000 * start)
+        newest.rename(folder / ".".join([*parts, f"start-{start}.written"]))
+    assert [path.name[-9] for path in sorted(folder.iterdir())] == ["0", "1", "2", "3"]

@@ -13,9 +13,12 @@ import tensorflow as tf
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.training import checkpoints
+from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.buckets import Buckets
+from keras_transformer.training.cluster import Cluster
+from keras_transformer.training.data import TrainingData
 from keras_transformer.training.limits import Limits
-from keras_transformer.training.loop import TrainingData, train
+from keras_transformer.training.loop import train
 
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
 TRAINING = TrainingConfig(warmup_steps=20, learning_rate_scale=0.5)
@@ -317,3 +320,42 @@ def test_index_is_readable(tmp_path):
     (entry,) = index["checkpoints"]
     assert entry["step"] == 5
     assert entry["validation_loss"] > 0
+
+
+class Told(Cluster):
+    """The second of two workers, to which the chief has said what it will say."""
+
+    def __init__(self, *words):
+        super().__init__(Addresses(("one:1", "two:1"), 1, "TF_CONFIG"))
+        self.words = iter(words)
+
+    def agreed(self, decision):
+        return next(self.words)
+
+
+def told(**decision):
+    usual = {"seconds": 60.0, "spell": 3, "checkpoint_due": False, "checkpoint": None}
+    return {**usual, "since_best": 0, "signal": None, **decision}
+
+
+def follow(directory, *words, **limits):
+    keras.utils.set_random_seed(7)
+    data = TrainingData(copying_batches(), None, lambda model: pytest.fail("not the chief"))
+    strategy = tf.distribute.get_strategy()
+    return train(MODEL, TRAINING, data, directory, Limits(**limits), strategy, Told(*words))
+
+
+def test_a_worker_does_what_it_is_told_and_writes_nothing(tmp_path):
+    due, end = told(checkpoint_due=True), told(signal="SIGTERM", seconds=90.0)
+    result = follow(tmp_path, None, told(), due, told(), end, end)
+    assert result == {"worker": 1, "step": 6, "minutes": 1.5, "stopped": "SIGTERM"}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_worker_goes_on_from_the_chiefs_checkpoint(tmp_path):
+    run(tmp_path, 10, checkpoint_steps=5)
+    words = (told(checkpoint="step-00000005"),) * 3
+    assert follow(tmp_path, "step-00000005", *words, train_steps=8)["step"] == 8
+    assert checkpoints.CheckpointStore(tmp_path).latest["step"] == 10
+    with pytest.raises(InputError, match=r"--model_dir must be the same .* has no step-00000007"):
+        follow(tmp_path, "step-00000007")

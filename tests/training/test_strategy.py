@@ -1,6 +1,10 @@
-"""Replicas, in a process of its own, as logical devices must be made before TensorFlow starts."""
+"""Replicas and workers, in processes of their own: devices must be made before TensorFlow starts.
+
+Whatever they are, 20 steps over the same batches end with the same parameters.
+"""
 
 import json
+import socket
 import subprocess
 import sys
 
@@ -10,23 +14,25 @@ import pytest
 from keras_transformer.errors import InputError
 from keras_transformer.training.strategy import compiles, make_strategy
 
+PATIENCE = 300  # seconds, on a machine under load
+
 PROGRAM = """
 import json, sys
 import numpy as np
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.model.dropout import Dropout
+from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.step import TrainingStep
 from keras_transformer.training.strategy import make_repeatable, make_strategy
 import tensorflow as tf
 
-replicas = int(sys.argv[1])
-strategy = make_strategy("mirrored", replicas) if replicas > 1 else make_strategy("one_device")
+name, replicas, parts, rematerialize, index, *workers = json.loads(sys.argv[1])
+strategy = make_strategy(name, replicas, Addresses(tuple(workers), index, "TF_CONFIG"))
 make_repeatable(3, deterministic=True)
 config = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0)
 # Gradients are longer than that in most steps.
 training = TrainingConfig(
-    warmup_steps=20, accumulate_steps=int(sys.argv[2]), precision=sys.argv[3], clip_norm=0.5,
-    rematerialize=sys.argv[4] == "True")
+    warmup_steps=20, accumulate_steps=parts, clip_norm=0.5, rematerialize=rematerialize)
 step = TrainingStep(config, training, strategy)
 ids = np.random.default_rng(0).integers(4, 12, size=(20, 5, 6)).astype("int32")
 ids[:, :, 5] = 2
@@ -35,8 +41,8 @@ iterator = iter(tf.data.Dataset.from_tensor_slices((ids, ids)))
 sums = step.run(iterator, 20).numpy().tolist()
 with strategy.scope():
     dropout = Dropout(0.5)
-masks = strategy.experimental_local_results(
-    strategy.run(lambda: dropout(tf.ones([40]), training=True)))
+draw = tf.function(lambda: dropout(tf.ones([40]), training=True))
+masks = strategy.experimental_local_results(strategy.run(draw))
 print(json.dumps({
     "sums": sums,
     "weights": [v.numpy().ravel().tolist() for v in step.model.trainable_variables],
@@ -45,32 +51,59 @@ print(json.dumps({
 """
 
 
-def run_replicas(replicas, parts=1, precision="float32", rematerialize=False):
-    words = (replicas, parts, precision, rematerialize)
-    command = [sys.executable, "-c", PROGRAM, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+def start(name, replicas, parts=1, rematerialize=False, workers=("localhost:1",)):
+    """Starts the processes of a run."""
+    words = (name, replicas, parts, rematerialize)
+    return [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, json.dumps([*words, index, *workers])],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(len(workers))
+    ]
+
+
+def finish(processes):
+    """What each of the processes of a run has found."""
+    found = []
+    for process in processes:
+        output, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+        found.append(json.loads(output.splitlines()[-1]))
+    return found
+
+
+def two_workers():
+    """Addresses of this machine that nobody has."""
+    with socket.create_server(("", 0)) as one, socket.create_server(("", 0)) as other:
+        return [f"localhost:{listener.getsockname()[1]}" for listener in (one, other)]
 
 
 @pytest.fixture(scope="module")
 def one_replica():
-    return run_replicas(1)
+    return finish(start("one_device", None))[0]
 
 
-@pytest.mark.parametrize(("replicas", "parts", "rematerialize"), [(2, 1, False), (3, 2, True)])
-def test_replicas_equal_one(one_replica, replicas, parts, rematerialize):
-    several = run_replicas(replicas, parts, rematerialize=rematerialize)
-    np.testing.assert_allclose(several["sums"], one_replica["sums"], rtol=1e-4)
-    for one, more in zip(one_replica["weights"], several["weights"], strict=True):
-        np.testing.assert_allclose(more, one, atol=2e-5)
-    masks = np.array(several["masks"])
-    assert len(masks) == replicas
-    assert all((masks[0] != mask).any() for mask in masks[1:])
-
-
-def test_float16_trains_on_two_replicas(one_replica):
-    several = run_replicas(2, precision="float16")
-    np.testing.assert_allclose(several["sums"][0], one_replica["sums"][0], rtol=0.02)
+@pytest.mark.parametrize(
+    ("name", "workers", "replicas", "parts", "rematerialize"),
+    [
+        ("mirrored", 1, 2, 4, True),
+        ("mirrored", 1, 8, 1, False),  # of 5 rows: three replicas have nothing to do
+        ("multi_worker", 2, 2, 2, False),
+    ],
+)
+def test_many_equal_one(one_replica, name, workers, replicas, parts, rematerialize):
+    addresses = two_workers() if workers == 2 else ["localhost:1"]
+    several = finish(start(name, replicas, parts, rematerialize, addresses))
+    for of_worker in several:
+        np.testing.assert_allclose(of_worker["sums"], one_replica["sums"], rtol=1e-4)
+        for one, more in zip(one_replica["weights"], of_worker["weights"], strict=True):
+            np.testing.assert_allclose(more, one, atol=2e-5)
+        assert of_worker["weights"] == several[0]["weights"]
+    masks = [mask for of_worker in several for mask in of_worker["masks"]]
+    assert len({tuple(mask) for mask in masks}) == workers * replicas
 
 
 @pytest.mark.parametrize(
@@ -85,8 +118,9 @@ def test_xla_compiles_on_request_and_where_a_gpu_is(monkeypatch, xla, gpus, expe
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("one_device", 2), "--replicas must go with --strategy=mirrored. Received: one_device"),
+        (("one_device", 2), "--replicas must go with --strategy=mirrored or multi_worker"),
         (("mirrored", 0), "--replicas must be at least 1. Received: 0"),
+        (("multi_worker", 0), "--replicas must be at least 1. Received: 0"),
         (("mirrored", None), "--strategy=mirrored must find a GPU"),
     ],
 )

@@ -1,0 +1,164 @@
+"""bin/train.py as two workers over loopback: one dies, one is told to end, and all go on."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_transformer.training.checkpoints import CheckpointStore, read_weights
+
+TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
+STEPS, EVERY = 1000, 7  # of the run, and between checkpoints
+PATIENCE = 300  # seconds, on a machine under load
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    from pipelines.preparation import PreparationConfig, prepare
+    from pipelines.sources import FileSource
+
+    folder = tmp_path_factory.mktemp("letters")
+    rng = np.random.default_rng(0)
+    files = {}
+    for split, count in (("train", 60), ("validation", 5)):
+        words = ["".join(rng.choice(list("abcde"), size=3)) for _ in range(4 * count)]
+        lines = [" ".join(words[n : n + 1 + n % 7]) + "\n" for n in range(0, len(words), 4)]
+        paths = [folder / f"{split}.{side}" for side in ("source", "target")]
+        for path in paths:
+            path.write_text("".join(lines), encoding="utf-8")
+        files[split] = ([str(paths[0])], [str(paths[1])])
+    config = PreparationConfig(vocab_size=280, max_length=32, seed=1)
+    prepare(FileSource(files), folder / "data", config)
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def start(data):
+    """Starts training in `folder`/model; what a process says is in `folder`/errors."""
+    settings = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2", "warmup_steps=50")
+    processes = []
+
+    def start(folder, *more, name="errors", **environment):
+        arguments = [
+            *(f"--data_dir={data}", f"--model_dir={folder / 'model'}", "--preset=tiny"),
+            *(f"--config={setting}" for setting in settings),
+            *(f"--train_steps={STEPS}", f"--checkpoint_steps={EVERY}", "--log_steps=5"),
+            *("--tokens_per_batch=32", "--sample_sentences=0", "--deterministic"),
+        ]
+        command = [sys.executable, str(TRAIN), *arguments, *more]
+        environment = {**os.environ, **environment}
+        folder.mkdir(exist_ok=True)
+        with open(folder / name, "wb") as errors:
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, env=environment
+            )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def start_workers(start, tmp_path):
+    """Starts two workers; what they say is in errors0 and errors1."""
+
+    def start_workers(*more):
+        with contextlib.ExitStack() as stack:
+            made = [stack.enter_context(socket.create_server(("", 0))) for _ in range(2)]
+            workers = [f"localhost:{listener.getsockname()[1]}" for listener in made]
+        flags = ("--strategy=multi_worker", f"--connect_seconds={PATIENCE}", *more)
+        for index in range(2):
+            task = {"type": "worker", "index": index}
+            environment = {"TF_CONFIG": json.dumps({"cluster": {"worker": workers}, "task": task})}
+            yield start(tmp_path, *flags, name=f"errors{index}", **environment)
+
+    return lambda *more: list(start_workers(*more))
+
+
+def wait_for_step(process, model_dir, step):
+    """Returns when the log has come to a step."""
+    path = model_dir / "training_log.jsonl"
+    for _ in range(PATIENCE * 50):
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        if any(json.loads(line)["step"] >= step for line in lines):
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            raise AssertionError(f"ended before step {step}, with {process.wait(0.02)}")
+    raise AssertionError(f"no step {step} in time")
+
+
+def end(process, errors):
+    """The exit code of a process, its result, and what it said."""
+    output, _ = process.communicate(timeout=PATIENCE)
+    said = errors.read_text()
+    assert "Traceback" not in said, said
+    lines = output.decode().splitlines()
+    return process.returncode, json.loads(lines[-1]) if lines else None, said
+
+
+def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
+    start, start_workers, tmp_path
+):
+    model_dir, errors = tmp_path / "model", [tmp_path / f"errors{index}" for index in range(2)]
+
+    # A worker dies: the other one ends, and says so.
+    chief, worker = start_workers()
+    wait_for_step(chief, model_dir, 2 * EVERY)
+    worker.kill()
+    code, result, said = end(chief, errors[0])
+    assert (code, result) == (1, None)
+    killed = CheckpointStore(model_dir).latest
+    last = said.splitlines()[-1]
+    assert "error: --strategy=multi_worker: worker 1 (localhost:" in last
+    assert last.endswith(
+        f"stopped answering. Start all workers again: they go on from checkpoint {killed['name']}"
+    )
+
+    # They go on; one is told to end, as by a scheduler, and both end well.
+    chief, worker = start_workers()
+    wait_for_step(chief, model_dir, killed["step"] + EVERY)
+    worker.send_signal(signal.SIGTERM)
+    code, result, said = end(chief, errors[0])
+    assert code == 0, said
+    assert f"going on from step {killed['step']}" in said
+    code, short, said = end(worker, errors[1])
+    assert code == 0, said
+    step = CheckpointStore(model_dir).latest["step"]
+    assert killed["step"] < step < STEPS
+    assert f"SIGTERM at step {step}: run the same command again to go on" in said
+    assert short["worker"] == 1
+    for name, value in (("step", step), ("stopped", "SIGTERM")):
+        assert result[name] == short[name] == value
+
+    # One process that nothing happens to comes to the same.
+    replicas = ("--strategy=mirrored", "--replicas=2", f"--train_steps={step}")
+    alone = start(tmp_path / "alone", *replicas)
+    code, expected, said = end(alone, tmp_path / "alone" / "errors")
+    assert code == 0, said
+    assert "fewer rows (1) than replicas x accumulate_steps (2)" in said
+    assert result["loss"] == expected["loss"]
+    assert result["gradient_norm"] == expected["gradient_norm"]
+    for weight, same in zip(
+        read_weights(tmp_path / "alone" / "model", "latest")[0],
+        read_weights(model_dir, "latest")[0],
+        strict=True,
+    ):
+        np.testing.assert_array_equal(same, weight)
+
+
+def test_workers_that_are_told_nothing(run_program, data, tmp_path, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    flags = (f"--data_dir={data}", f"--model_dir={tmp_path}", "--strategy=multi_worker")
+    done = run_program("train", *flags)
+    assert done.code == 1
+    assert "error: --strategy=multi_worker must be told who the workers are" in done.errors
