@@ -4,7 +4,8 @@
     python bin/paper_tables.py --table=3 --model_dirs=runs/sweep,runs/multi30k/model
 
 Without trained models it shows the paper's figures, counts of parameters and operations, and what
---measured holds; the rest says "not run here". Under each table stand the commands behind it.
+--measured holds, by default docs/measured.json; the rest says "not run here". Under each table
+stand the commands behind it.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -18,11 +19,13 @@ from absl import flags
 FLAGS = flags.FLAGS
 flags.DEFINE_list("table", "1,2,3,4", "The tables to print: 1, 2, 3, 4.")
 flags.DEFINE_list("model_dirs", [], "Trained models (bin/train.py), or folders of them.")
-flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py, for Table 1.")
+flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py, instead of docs/layers.json.")
 flags.DEFINE_string("measured", None, "A table.json of bin/sweep.py, or of --write_measured.")
 flags.DEFINE_string("write_measured", None, "Keep what --measured and --model_dirs hold here.")
 
-DEFAULT_MEASURED = Path(__file__).resolve().parent.parent / "docs" / "measured.json"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+DEFAULT_MEASURED = DOCS / "measured.json"
+DEFAULT_LAYERS = DOCS / "layers.json"
 
 
 def main():
@@ -42,7 +45,8 @@ def main():
     if measured:
         found = {row["model_dir"] for row in trained}
         trained += [row for row in read_measured(measured) if row["model_dir"] not in found]
-    layers = paper_tables.read_layers(FLAGS.layers) if FLAGS.layers else None
+    layers_file = FLAGS.layers or (DEFAULT_LAYERS if DEFAULT_LAYERS.exists() else None)
+    layers = paper_tables.read_layers(layers_file) if layers_file else None
     if FLAGS.write_measured:
         write_measured(trained)
     makers = {
