@@ -22,6 +22,7 @@ flags.DEFINE_multi_string(
 )
 flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens a side of one optimizer step.")
 flags.DEFINE_integer("accumulate_steps", 1, "Parts that a step's gradients are computed in.")
+flags.DEFINE_float("clip_norm", 0.0, "The largest norm of all gradients together; 0 for any.")
 flags.DEFINE_integer("train_steps", 100_000, "Optimizer steps, over all starts of the run.")
 flags.DEFINE_float("train_minutes", None, "Minutes, over all starts of the run, if they end first.")
 flags.DEFINE_enum(
@@ -68,6 +69,7 @@ def main():
         training,
         tokens_per_batch=FLAGS.tokens_per_batch,
         accumulate_steps=FLAGS.accumulate_steps,
+        clip_norm=FLAGS.clip_norm,
         precision=FLAGS.precision,
         seed=FLAGS.seed,
     )
