@@ -97,10 +97,6 @@ def main():
 
 def train_in(cluster, metadata, model, training, limits):
     """What every worker of a cluster does once they are all there; most often one alone."""
-    from keras_transformer.analysis.attention_images import AttentionImages
-    from keras_transformer.evaluation.parsing import SampleParses
-    from keras_transformer.evaluation.sample import SampleTranslation
-    from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.training.buckets import Buckets
     from keras_transformer.training.data import TrainingData
     from keras_transformer.training.directory_lock import locked
@@ -108,10 +104,8 @@ def train_in(cluster, metadata, model, training, limits):
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
     from keras_transformer.training.strategy import compiles, make_repeatable, make_strategy
     from pipelines.batching import length_lattice
-    from pipelines.parsing import gold_trees
     from pipelines.salvage import damage_named, records_lost, without_bad_records
-    from pipelines.subwords import Subwords
-    from pipelines.translation import evaluation_batches, split_text, training_batches
+    from pipelines.translation import training_batches
 
     strategy = make_strategy(FLAGS.strategy, FLAGS.replicas, cluster.addresses)
     cluster.require_same("replicas of all workers", strategy.num_replicas_in_sync)
@@ -130,20 +124,6 @@ def train_in(cluster, metadata, model, training, limits):
     if compiles(FLAGS.xla):
         lengths = length_lattice(metadata.splits["train"].longest)
         buckets = Buckets(lengths, training.tokens_per_batch)
-    validation = sample = pictures = None
-    if "validation" in metadata.splits:
-        validation = evaluation_batches(data_dir, "validation", EVALUATION_TOKENS)
-        if FLAGS.sample_sentences > 0:
-            tokenizer = Subwords.load(data_dir)
-            sides = split_text(data_dir, "validation")
-            size = (FLAGS.sample_sentences, metadata.max_length)
-            if metadata.task == "parsing":
-                trees = gold_trees(data_dir, "validation")
-                linearisation = Linearisation(**metadata.task_options)
-                sample = SampleParses(tokenizer, trees, *size, linearisation)
-            else:
-                sample = SampleTranslation(tokenizer, *sides, *size)
-            pictures = AttentionImages(tokenizer, *sides, metadata.max_length)
     description = ModelDescription(
         preset=FLAGS.preset,
         model=model,
@@ -155,7 +135,7 @@ def train_in(cluster, metadata, model, training, limits):
         task_options=metadata.task_options,
     )
     vocabulary = Path(data_dir) / metadata.vocabulary
-    data = TrainingData(batches, validation, sample, pictures, buckets)
+    data = TrainingData(batches, **validation_data(data_dir, metadata), buckets=buckets)
     with contextlib.ExitStack() as stack:
         stack.enter_context(damage_named(data_dir))
         if cluster.is_chief:
@@ -163,6 +143,33 @@ def train_in(cluster, metadata, model, training, limits):
             create_or_check(FLAGS.model_dir, description, vocabulary)
         result = train(model, training, data, FLAGS.model_dir, limits, strategy, cluster)
     return {**result, "records_lost": records_lost(data_dir)}
+
+
+def validation_data(data_dir, metadata) -> dict[str, Any]:
+    """What TrainingData has of the validation split, if there is one."""
+    from keras_transformer.analysis.attention_images import AttentionImages
+    from keras_transformer.evaluation.parsing import SampleParses
+    from keras_transformer.evaluation.sample import SampleTranslation
+    from keras_transformer.parsing.linearisation import Linearisation
+    from pipelines.parsing import gold_trees
+    from pipelines.subwords import Subwords
+    from pipelines.translation import evaluation_batches, split_text
+
+    if "validation" not in metadata.splits:
+        return {}
+    validation = evaluation_batches(data_dir, "validation", EVALUATION_TOKENS)
+    if FLAGS.sample_sentences <= 0:
+        return {"validation": validation}
+    tokenizer = Subwords.load(data_dir)
+    sides = split_text(data_dir, "validation")
+    size = (FLAGS.sample_sentences, metadata.max_length)
+    if metadata.task == "parsing":
+        trees = gold_trees(data_dir, "validation")
+        sample = SampleParses(tokenizer, trees, *size, Linearisation(**metadata.task_options))
+    else:
+        sample = SampleTranslation(tokenizer, *sides, *size)
+    pictures = AttentionImages(tokenizer, *sides, metadata.max_length)
+    return {"validation": validation, "translate_sample": sample, "draw_sample": pictures}
 
 
 def shared_settings(metadata) -> dict[str, Any]:
