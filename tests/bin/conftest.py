@@ -1,6 +1,7 @@
 """Programs of bin/ inside the test's own process, where TensorFlow is imported once for all."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +9,22 @@ import pytest
 from absl import flags
 
 BIN = Path(__file__).resolve().parents[2] / "bin"
+
+
+@pytest.fixture(scope="module")
+def start_process():
+    """Starts processes that are killed, if need be, when the module's tests are over."""
+    processes = []
+
+    def start(command, errors, environment=None):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture

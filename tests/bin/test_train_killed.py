@@ -52,10 +52,9 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def start(data):
+def start(data, start_process):
     """Starts a training process; the words before its own say what runs it."""
     settings = ("num_layers=1", "d_model=16", "d_ff=16", "num_heads=2", "warmup_steps=50")
-    processes = []
 
     def start(model_dir, *runner):
         arguments = [
@@ -68,14 +67,9 @@ def start(data):
         command = [sys.executable, *runner, str(TRAIN), *arguments]
         model_dir.mkdir(exist_ok=True)
         with open(model_dir / "stderr", "ab") as errors:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
-        processes.append(process)
-        return process
+            return start_process(command, errors)
 
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
+    return start
 
 
 def log(model_dir):

@@ -40,10 +40,9 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def start(data):
+def start(data, start_process):
     """Starts training in `folder`/model; what a process says is in `folder`/errors."""
     settings = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2", "warmup_steps=50")
-    processes = []
 
     def start(folder, *more, name="errors", **environment):
         arguments = [
@@ -56,16 +55,9 @@ def start(data):
         environment = {**os.environ, **environment}
         folder.mkdir(exist_ok=True)
         with open(folder / name, "wb") as errors:
-            process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, env=environment
-            )
-        processes.append(process)
-        return process
+            return start_process(command, errors, environment)
 
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
+    return start
 
 
 @pytest.fixture
