@@ -7,6 +7,7 @@ of model and optimizer is saved under its place in `model.variables`, the random
 among them, and the position in the shuffled data beside them.
 """
 
+import contextlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -160,6 +161,17 @@ class CheckpointStore:
             for file in folder.iterdir():
                 file.unlink(missing_ok=True)
             folder.rmdir()
+
+
+def newest_checkpoint(model_dir: str | Path) -> str | None:
+    """The name of the newest complete checkpoint of a directory, as its index has it now.
+
+    None where there is none, or where the index cannot be read.
+    """
+    with contextlib.suppress(InputError):
+        entry = CheckpointStore(model_dir).latest
+        return entry and entry["name"]
+    return None
 
 
 def is_better(metric: str, value: float, other: float) -> bool:

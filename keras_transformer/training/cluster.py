@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from keras_transformer.errors import InputError, reason
@@ -36,14 +36,16 @@ class Cluster:
         links: to the other workers, as `meet` gives them.
 
     Attributes:
-        checkpoint: the name of what all would go on from if they were started again.
+        newest_checkpoint: gives the name of the newest complete checkpoint, None where there is
+            none. It is called when this worker ends because another one has died, not before:
+            until then the chief may complete another checkpoint.
     """
 
     def __init__(self, addresses: Addresses | None = None, links: Mapping[int, Link] | None = None):
         self.addresses, self._links = addresses, dict(links or {})
-        self.checkpoint: str | None = None
+        self.newest_checkpoint: Callable[[], str | None] = lambda: None
         self._decisions: queue.SimpleQueue = queue.SimpleQueue()
-        self._failure: str | None = None
+        self._failure: dict[str, Any] | None = None  # as it is told to the other workers
         self._failed, self._over = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._listeners: list[threading.Thread] = []
@@ -72,13 +74,13 @@ class Cluster:
             InputError: where a worker has died or failed.
         """
         if self._failed.is_set():
-            raise InputError(self._failure)
+            raise InputError(self._failure_message())
         if self.is_chief:
             self._tell({"decision": decision})
             return decision
         word = self._decisions.get()
         if word is None:
-            raise InputError(self._failure)
+            raise InputError(self._failure_message())
         return word["decision"]
 
     def require_same(self, what: str, value: Any) -> None:
@@ -120,7 +122,7 @@ class Cluster:
         elif self._failure is None:
             self._tell({"failed": self._about(self.index, f"failed: {reason(error)}")})
         elif isinstance(error, Exception):
-            raise InputError(self._failure) from None
+            raise InputError(self._failure_message()) from None
 
     def _tell(self, word: dict[str, Any]) -> None:
         for link in self._links.values():
@@ -134,31 +136,36 @@ class Cluster:
         while (word := link.read()) is not None:
             if "done" in word:
                 return
-            if "failed" in word:
-                self._fail(word["failed"])
+            if "failed" in word or "died" in word:
+                self._fail(word)
                 return
             if "decision" in word:
                 self._decisions.put(word)
             if "signal" in word:
                 _signal_to_main_thread()
-        last = f"checkpoint {self.checkpoint}"
-        if self.checkpoint is None:  # or this worker has not heard of it yet
-            last = "the last checkpoint, if there is one"
-        advice = f"Start all workers again: they go on from {last}"
-        self._fail(self._about(worker, f"stopped answering. {advice}"))
+        self._fail({"died": worker})
 
-    def _fail(self, message: str) -> None:
-        """Ends this process for a reason that lies in another one."""
+    def _failure_message(self) -> str:
+        """Why this worker ends, and from where all can continue if another worker has died."""
+        if "failed" in self._failure:
+            return self._failure["failed"]
+        name = self.newest_checkpoint()
+        last = f"checkpoint {name}" if name else "the last checkpoint, if there is one"
+        advice = f"Start all workers again: they go on from {last}"
+        return self._about(self._failure["died"], f"stopped answering. {advice}")
+
+    def _fail(self, failure: dict[str, Any]) -> None:
+        """Ends this process for a reason that lies in another one: {"failed": why} or {"died"}."""
         with self._lock:
             if self._over.is_set() or self._failure is not None:
                 return
-            self._failure = message
-        self._tell({"failed": message})
+            self._failure = failure
+        self._tell(failure)
         self._failed.set()
         self._decisions.put(None)
         _signal_to_main_thread()
         if not self._over.wait(_ENDING_SECONDS):
-            print(f"error: {message}", file=sys.stderr, flush=True)
+            print(f"error: {self._failure_message()}", file=sys.stderr, flush=True)
             os._exit(1)
 
 

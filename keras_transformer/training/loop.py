@@ -14,7 +14,12 @@ from absl import logging
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.training.checkpoints import CheckpointStore, is_better, named_variables
+from keras_transformer.training.checkpoints import (
+    CheckpointStore,
+    is_better,
+    named_variables,
+    newest_checkpoint,
+)
 from keras_transformer.training.cluster import Cluster
 from keras_transformer.training.curves import Curves, NoCurves, without_infinities
 from keras_transformer.training.data import TrainingData
@@ -76,6 +81,7 @@ class _Run:
         self.training_step = TrainingStep(*configs, strategy, data.buckets)
         self.model = self.training_step.model
         self.store = CheckpointStore(model_dir, limits.keep_checkpoints, limits.best_metric)
+        cluster.newest_checkpoint = lambda: newest_checkpoint(model_dir)
         self.iterator = iter(data.batches)
         self.step, self.seconds = 0, 0.0
         self.spell, self.checkpoint_due, self.signal = 1, False, None
@@ -145,7 +151,6 @@ class _Run:
         mine = {name: getattr(self, name) for name in AGREED}
         for name, value in self.cluster.agreed(mine).items():
             setattr(self, name, value)
-        self.cluster.checkpoint = self.checkpoint
 
     def _by_chief(self, act: Callable[[], None]) -> None:
         """The chief does it; the others wait, and learn what it has come to."""

@@ -115,13 +115,13 @@ def _gather(addresses, listener, settings, seconds) -> dict[int, Link]:
         if names != said:
             logging.info("waiting for %s", names)
         said = names
-        if select.select([listener], [], [], _RETRY_SECONDS)[0]:
-            _admit(listener.accept()[0], links, addresses, settings)
-        elif time.monotonic() > deadline:
+        if time.monotonic() > deadline:
             message = _too_late(seconds, names)
             for link in links.values():
                 link.send({"failed": message})
             raise InputError(message)
+        if select.select([listener], [], [], _RETRY_SECONDS)[0]:
+            _admit(listener.accept()[0], links, addresses, settings)
         links = {worker: link for worker, link in links.items() if not link.gone()}
     for link in links.values():
         link.send({"begin": True})

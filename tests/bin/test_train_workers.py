@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.training.checkpoints import CheckpointStore, read_weights
+from tests.free_ports import free_addresses
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
 STEPS, EVERY = 1000, 7  # of the run, and between checkpoints
@@ -65,9 +65,7 @@ def start_workers(start, tmp_path):
     """Starts two workers; what they say is in errors0 and errors1."""
 
     def start_workers(*more):
-        with contextlib.ExitStack() as stack:
-            made = [stack.enter_context(socket.create_server(("", 0))) for _ in range(2)]
-            workers = [f"localhost:{listener.getsockname()[1]}" for listener in made]
+        workers = free_addresses(2)
         flags = ("--strategy=multi_worker", f"--connect_seconds={PATIENCE}", *more)
         for index in range(2):
             task = {"type": "worker", "index": index}
@@ -111,7 +109,7 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     assert (code, result) == (1, None)
     killed = CheckpointStore(model_dir).latest
     last = said.splitlines()[-1]
-    assert "error: --strategy=multi_worker: worker 1 (localhost:" in last
+    assert "error: --strategy=multi_worker: worker 1 (127.0.0.1:" in last
     assert last.endswith(
         f"stopped answering. Start all workers again: they go on from checkpoint {killed['name']}"
     )
@@ -148,9 +146,10 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
         np.testing.assert_array_equal(same, weight)
 
 
-def test_workers_that_are_told_nothing(run_program, data, tmp_path, monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
+def test_workers_that_are_told_nothing(call_program, data, tmp_path, monkeypatch):
+    for name in ("TF_CONFIG", "SLURM_PROCID"):
+        monkeypatch.delenv(name, raising=False)
     flags = (f"--data_dir={data}", f"--model_dir={tmp_path}", "--strategy=multi_worker")
-    done = run_program("train", *flags)
+    done = call_program("train", *flags)
     assert done.code == 1
     assert "error: --strategy=multi_worker must be told who the workers are" in done.errors

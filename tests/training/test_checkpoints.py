@@ -1,6 +1,7 @@
 import json
 import re
 import resource
+import shutil
 
 import numpy as np
 import pytest
@@ -24,9 +25,9 @@ def save(store, step, value, validation_loss=None):
     return store.save({"model": variables}, step=step, validation_loss=validation_loss)
 
 
-@pytest.fixture
-def model_dir(tmp_path):
-    """A model directory with three checkpoints whose weights are all 1, 2 and 6."""
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("made_once")
     (tmp_path / "vocabulary").write_text("words")
     description = ModelDescription(
         preset="tiny",
@@ -45,6 +46,12 @@ def model_dir(tmp_path):
         trackables = {"model": checkpoints.named_variables(model.variables)}
         store.save(trackables, step=step, validation_loss=loss)
     return tmp_path / "model"
+
+
+@pytest.fixture
+def model_dir(made_once, tmp_path):
+    """A model directory with three checkpoints whose weights are all 1, 2 and 6."""
+    return shutil.copytree(made_once, tmp_path / "model")
 
 
 @pytest.mark.parametrize(
@@ -161,6 +168,16 @@ def test_index_that_is_none(tmp_path, content):
     (tmp_path / "checkpoints" / "index.json").write_text(content)
     with pytest.raises(InputError, match=r"index.json must list checkpoints"):
         store_of(tmp_path)
+
+
+def test_newest_checkpoint_is_that_of_the_index_as_it_is_now(tmp_path):
+    assert checkpoints.newest_checkpoint(tmp_path / "none") is None
+    store = store_of(tmp_path)
+    for step in (7, 14):
+        save(store, step, 1.0)
+        assert checkpoints.newest_checkpoint(tmp_path) == f"step-{step:08d}"
+    (tmp_path / "checkpoints" / "index.json").write_text("{")
+    assert checkpoints.newest_checkpoint(tmp_path) is None
 
 
 def truncate(path):

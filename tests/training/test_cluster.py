@@ -8,22 +8,46 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
 from keras_transformer.errors import InputError
+from keras_transformer.training import cluster, rendezvous
 from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.cluster import Cluster
 from keras_transformer.training.interruption import listening
+from tests.free_ports import free_addresses as free
 
-PATIENCE = 60  # seconds, on a machine under load
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 300  # seconds, on a machine under load
 
 
-def free(count):
-    """Addresses of this machine that nobody has."""
-    with contextlib.ExitStack() as stack:
-        made = [stack.enter_context(socket.create_server(("", 0))) for _ in range(count)]
-        return tuple(f"localhost:{listener.getsockname()[1]}" for listener in made)
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Nobody who is slow is taken for one that is gone; nor does anything end this process."""
+    monkeypatch.setattr(rendezvous, "_HELLO_SECONDS", PATIENCE)
+    monkeypatch.setattr(cluster, "_SETTLING_SECONDS", PATIENCE)
+    monkeypatch.setattr(cluster, "_ENDING_SECONDS", 2 * PATIENCE)
+
+
+class Clock:
+    """Stands still until a test sets it on."""
+
+    now = 0.0
+    sleep = staticmethod(time.sleep)
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """What workers that wait for each other take for the time."""
+    made = Clock()
+    monkeypatch.setattr(rendezvous, "time", made)
+    return made
 
 
 def connect(workers, index, seconds=PATIENCE, **settings):
@@ -48,11 +72,13 @@ def error_of(future):
 def call(workers, hello):
     """Calls at the chief's address as a worker does; gives the connection."""
     host, port = workers[0].split(":")
-    for _ in range(100 * PATIENCE):
-        with contextlib.suppress(ConnectionRefusedError):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
             connection = socket.create_connection((host, int(port)), timeout=PATIENCE)
             connection.sendall(hello)
             return connection
+        time.sleep(0.01)
     raise AssertionError(f"nobody listens at {workers[0]}")
 
 
@@ -104,18 +130,26 @@ def test_what_must_be_the_same_is_compared_with_the_chiefs():
         assert chief.exception(PATIENCE) is None or message in error_of(chief)
 
 
-def test_workers_that_do_not_come_are_named():
+def test_workers_that_do_not_come_are_named(clock, caplog):
     workers = free(3)
-    with threads(lambda: connect(workers, 0, 2), lambda: connect(workers, 1, 2)) as futures:
+    with (
+        caplog.at_level("INFO", logger="absl"),
+        threads(lambda: connect(workers, 0), lambda: connect(workers, 1)) as futures,
+    ):
+        deadline = time.monotonic() + PATIENCE
+        while "waiting for worker 2" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+        clock.now = PATIENCE + 1
         for future in futures:
             assert error_of(future) == (
-                "every worker must be there within --connect_seconds=2. Received: no word from "
-                f"worker 2 ({workers[2]})"
+                f"every worker must be there within --connect_seconds={PATIENCE}. Received: no "
+                f"word from worker 2 ({workers[2]})"
             )
 
 
-def test_a_chief_that_does_not_come_is_named():
+def test_a_chief_that_does_not_come_is_named(clock):
     workers = free(2)
+    clock.sleep = lambda _: setattr(clock, "now", 1.0)
     with threads(lambda: connect(workers, 1, 0.5)) as (future,):
         message = error_of(future)
     assert message.startswith("every worker must be there within --connect_seconds=0.5. Received: ")
@@ -126,7 +160,7 @@ def test_a_chief_that_does_not_come_is_named():
 @pytest.mark.parametrize("index", [0, 1])
 def test_an_address_in_use(index):
     with socket.create_server(("", 0)) as listener:
-        taken = f"localhost:{listener.getsockname()[1]}"
+        taken = f"127.0.0.1:{listener.getsockname()[1]}"
         workers = [*free(1), taken] if index else [taken, *free(1)]
         with pytest.raises(InputError, match=rf"TF_CONFIG: the address .* {taken} \(Address"):
             connect(tuple(workers), index)
@@ -149,7 +183,7 @@ def test_other_settings_are_refused_and_the_right_ones_taken():
 
 def test_a_worker_that_is_there_already_is_refused():
     workers = free(3)
-    with threads(lambda: connect(workers, 0, 2)) as (chief,):
+    with threads(lambda: connect(workers, 0)) as (chief,):
         with call(workers, hello(workers, 1)), call(workers, hello(workers, 1)) as second:
             answer = json.loads(second.makefile().readline())
             assert answer["failed"] == (
@@ -157,29 +191,49 @@ def test_a_worker_that_is_there_already_is_refused():
                 "another process is"
             )
         # It has gone, and may come again.
-        with call(workers, hello(workers, 1)) as third:
-            assert "worker 2" in json.loads(third.makefile().readline())["failed"]
-        assert "worker 2" in error_of(chief)
+        with call(workers, hello(workers, 1)) as third, join(workers, 2):
+            assert "begin" in json.loads(third.makefile().readline())
+        assert chief.result(PATIENCE).is_chief
 
 
 def test_another_cluster_is_refused():
     workers = free(2)
     others = (workers[0], "elsewhere:1")
-    with threads(lambda: connect(workers, 0, 1)) as (chief,):
+    with threads(lambda: connect(workers, 0)) as (chief,):
         with call(workers, hello(others, 1)) as connection:
             answer = json.loads(connection.makefile().readline())
         assert answer["failed"].startswith("TF_CONFIG: cluster must be the same on every worker.")
         assert "elsewhere:1" in answer["failed"]
-        assert workers[1] in error_of(chief)
+        join(workers, 1).close()
+        assert chief.result(PATIENCE).is_chief
 
 
 @pytest.mark.parametrize("words", [b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b'{"worker": 9}\n'])
 def test_strangers_are_turned_away(words):
     workers = free(2)
-    with threads(lambda: connect(workers, 0, 1)) as (chief,):
+    with threads(lambda: connect(workers, 0)) as (chief,):
         with call(workers, words) as connection:
             assert connection.recv(1) == b""
+        join(workers, 1).close()
+        assert chief.result(PATIENCE).is_chief
+
+
+def test_strangers_do_not_put_off_the_end(clock, monkeypatch):
+    """As the checks of whoever watches over a port might."""
+    workers, admit, callers = free(2), rendezvous._admit, []
+
+    def admit_and_call_again(*arguments):
+        admit(*arguments)
+        assert len(callers) < 5
+        callers.append(call(workers, b"[]\n"))
+        clock.now += PATIENCE
+
+    monkeypatch.setattr(rendezvous, "_admit", admit_and_call_again)
+    with threads(lambda: connect(workers, 0)) as (chief,):
+        callers.append(call(workers, b"[]\n"))
         assert workers[1] in error_of(chief)
+    for caller in callers:
+        caller.close()
 
 
 def test_a_worker_that_dies_ends_the_others():
@@ -187,7 +241,7 @@ def test_a_worker_that_dies_ends_the_others():
 
     def work(index):
         with connect(workers, index) as cluster:
-            cluster.checkpoint = "step-00000007"
+            cluster.newest_checkpoint = lambda: "step-00000007"
             ready.wait(PATIENCE)
             while True:
                 cluster.agreed(None)
@@ -201,6 +255,18 @@ def test_a_worker_that_dies_ends_the_others():
                 f"--strategy=multi_worker: worker 2 ({workers[2]}) stopped answering. Start all "
                 "workers again: they go on from checkpoint step-00000007"
             )
+
+
+def test_a_checkpoint_that_is_completed_after_a_death_is_named():
+    workers = free(2)
+    with threads(lambda: connect(workers, 0)) as (chief,):
+        dying = join(workers, 1)
+        with chief.result(PATIENCE) as cluster:
+            dying.close()
+            assert cluster._failed.wait(PATIENCE)
+            cluster.newest_checkpoint = lambda: "step-14"
+            with pytest.raises(InputError, match=r"they go on from checkpoint step-14$"):
+                cluster.agreed(None)
 
 
 @pytest.mark.parametrize("failing", [0, 1])
@@ -263,15 +329,18 @@ from keras_transformer.training import cluster
 from keras_transformer.training.addresses import Addresses
 cluster._ENDING_SECONDS = 0.5
 addresses = Addresses(tuple(sys.argv[1:]), 0, "TF_CONFIG")
-with cluster.Cluster.connected(addresses, {}, 60):
+with cluster.Cluster.connected(addresses, {}, 300):
     threading.Event().wait()
 """
     workers = free(2)
     process = subprocess.Popen(
-        [sys.executable, "-c", program, *workers], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, *workers], stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
-    join(workers, 1).close()
-    _, errors = process.communicate(timeout=PATIENCE)
+    try:
+        join(workers, 1).close()
+        _, errors = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
     assert process.returncode == 1
     assert errors.splitlines()[-1] == (
         f"error: --strategy=multi_worker: worker 1 ({workers[1]}) stopped answering. Start all "
