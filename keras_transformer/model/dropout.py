@@ -58,9 +58,9 @@ def _keep_mask_tensorflow(shape, rate: float, seed):
 
     replica = tf.distribute.get_replica_context()
     if replica is not None and replica.num_replicas_in_sync > 1:
-        seed = seed + tf.stack(
-            [tf.constant(0, seed.dtype), tf.cast(replica.replica_id_in_sync_group, seed.dtype)]
-        )
+        # To the word that stays: the other counts draws, so a replica would repeat another's.
+        number = tf.cast(replica.replica_id_in_sync_group, seed.dtype)
+        seed = seed + tf.stack([number, tf.zeros_like(number)])
     elements = tf.reduce_prod(shape)
     words = tf.random.stateless_uniform(
         [(elements + 1) // 2], tf.cast(seed, tf.int32), None, None, tf.int32, alg="philox"

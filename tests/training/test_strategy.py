@@ -4,19 +4,24 @@ Whatever they are, 20 steps over the same batches end with the same parameters.
 """
 
 import json
-import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keras_transformer.errors import InputError
 from keras_transformer.training.strategy import compiles, make_strategy
+from tests.free_ports import free_addresses
 
-PATIENCE = 300  # seconds, on a machine under load
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 600  # seconds, on a machine under load
+DRAWS = 4
 
-PROGRAM = """
+PROGRAM = (
+    f"DRAWS = {DRAWS}"
+    + """
 import json, sys
 import numpy as np
 from keras_transformer.config import TrainingConfig, TransformerConfig
@@ -32,7 +37,8 @@ make_repeatable(3, deterministic=True)
 config = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0)
 # Gradients are longer than that in most steps.
 training = TrainingConfig(
-    warmup_steps=20, accumulate_steps=parts, clip_norm=0.5, rematerialize=rematerialize)
+    warmup_steps=20, learning_rate_scale=0.1, accumulate_steps=parts, clip_norm=0.5,
+    rematerialize=rematerialize)
 step = TrainingStep(config, training, strategy)
 ids = np.random.default_rng(0).integers(4, 12, size=(20, 5, 6)).astype("int32")
 ids[:, :, 5] = 2
@@ -42,13 +48,18 @@ sums = step.run(iterator, 20).numpy().tolist()
 with strategy.scope():
     dropout = Dropout(0.5)
 draw = tf.function(lambda: dropout(tf.ones([40]), training=True))
-masks = strategy.experimental_local_results(strategy.run(draw))
+masks = [
+    mask.numpy().tolist()
+    for _ in range(DRAWS)
+    for mask in strategy.experimental_local_results(strategy.run(draw))
+]
 print(json.dumps({
     "sums": sums,
     "weights": [v.numpy().ravel().tolist() for v in step.model.trainable_variables],
-    "masks": [mask.numpy().tolist() for mask in masks],
+    "masks": masks,
 }))
 """
+)
 
 
 def start(name, replicas, parts=1, rematerialize=False, workers=("localhost:1",)):
@@ -60,6 +71,7 @@ def start(name, replicas, parts=1, rematerialize=False, workers=("localhost:1",)
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            cwd=ROOT,
         )
         for index in range(len(workers))
     ]
@@ -68,17 +80,15 @@ def start(name, replicas, parts=1, rematerialize=False, workers=("localhost:1",)
 def finish(processes):
     """What each of the processes of a run has found."""
     found = []
-    for process in processes:
-        output, errors = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, errors
-        found.append(json.loads(output.splitlines()[-1]))
+    try:
+        for process in processes:
+            output, errors = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 0, errors
+            found.append(json.loads(output.splitlines()[-1]))
+    finally:
+        for process in processes:
+            process.kill()
     return found
-
-
-def two_workers():
-    """Addresses of this machine that nobody has."""
-    with socket.create_server(("", 0)) as one, socket.create_server(("", 0)) as other:
-        return [f"localhost:{listener.getsockname()[1]}" for listener in (one, other)]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +105,7 @@ def one_replica():
     ],
 )
 def test_many_equal_one(one_replica, name, workers, replicas, parts, rematerialize):
-    addresses = two_workers() if workers == 2 else ["localhost:1"]
+    addresses = free_addresses(workers)
     several = finish(start(name, replicas, parts, rematerialize, addresses))
     for of_worker in several:
         np.testing.assert_allclose(of_worker["sums"], one_replica["sums"], rtol=1e-4)
@@ -103,7 +113,7 @@ def test_many_equal_one(one_replica, name, workers, replicas, parts, remateriali
             np.testing.assert_allclose(more, one, atol=2e-5)
         assert of_worker["weights"] == several[0]["weights"]
     masks = [mask for of_worker in several for mask in of_worker["masks"]]
-    assert len({tuple(mask) for mask in masks}) == workers * replicas
+    assert len({tuple(mask) for mask in masks}) == DRAWS * workers * replicas
 
 
 @pytest.mark.parametrize(
