@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from absl import logging
 from tqdm import tqdm
@@ -80,15 +80,15 @@ def prepare(
     begin = time.monotonic()
     data_dir = Path(data_dir)
     settings = {**source.settings(), **_flags(config)}
-    up_to_date = (data_dir / records.METADATA_FILE).exists()
-    if up_to_date:
-        _check_settings(data_dir, read_metadata(data_dir).settings, settings)
-        logging.info("%s is up to date", data_dir)
+    up_to_date = _is_there(data_dir, settings)
     if not up_to_date or (data_dir / _LOCK_FILE).exists():  # that is, not cleared up
         with _claimed(data_dir):
+            up_to_date = _is_there(data_dir, settings)  # another may just have made it
             if not up_to_date:
                 with _full_disk_named(data_dir):
                     _write(source, data_dir, config, settings)
+    if up_to_date:
+        logging.info("%s is up to date", data_dir)
     return _result(data_dir, up_to_date, time.monotonic() - begin)
 
 
@@ -96,8 +96,11 @@ def _flags(config: PreparationConfig) -> dict[str, Any]:
     return {f"--{name}": value for name, value in dataclasses.asdict(config).items()}
 
 
-def _check_settings(data_dir: Path, there: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Refuses to touch a data set that was made otherwise."""
+def _is_there(data_dir: Path, settings: dict[str, Any]) -> bool:
+    """Whether `data_dir` is this data set; refuses to touch one that was made otherwise."""
+    if not (data_dir / records.METADATA_FILE).exists():
+        return False
+    there = read_metadata(data_dir).settings
     for name in {**settings, **there}:
         if there.get(name) != settings.get(name):
             raise InputError(
@@ -105,34 +108,47 @@ def _check_settings(data_dir: Path, there: dict[str, Any], settings: dict[str, A
                 f"folder or delete this one. Received: {settings.get(name)}, there: "
                 f"{there.get(name)}"
             )
+    return True
 
 
 @contextmanager
 def _claimed(data_dir: Path) -> Iterator[None]:
     """Makes `data_dir`, keeps others out, and clears up when all is done."""
-    lock = data_dir / _LOCK_FILE
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        if not lock.exists() and records.has_leftovers(data_dir):
-            raise InputError(
-                f"--data_dir must be empty, new, or a data set. Received: {data_dir}, which holds "
-                "files of other origin that would be overwritten"
-            )
-        file = open(lock, "w")  # noqa: SIM115 (held open as long as the lock)
-    except OSError as error:
-        raise InputError(
-            f"--data_dir must be a writable folder. Received: {data_dir} ({error.strerror})"
-        ) from None
-    with file:
+    lock, metadata = data_dir / _LOCK_FILE, data_dir / records.METADATA_FILE
+    while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            data_dir.mkdir(parents=True, exist_ok=True)
+            # In this order, as another that is at work unlinks its lock after it wrote metadata.
+            if records.has_leftovers(data_dir) and not lock.exists() and not metadata.exists():
+                raise InputError(
+                    f"--data_dir must be empty, new, or a data set. Received: {data_dir}, which "
+                    "holds files of other origin that would be overwritten"
+                )
+            file = open(lock, "w")  # noqa: SIM115 (held open as long as the lock)
+        except OSError as error:
             raise InputError(
-                f"--data_dir must not be in use by another prepare_data. Received: {data_dir}"
+                f"--data_dir must be a writable folder. Received: {data_dir} ({error.strerror})"
             ) from None
-        yield
-        shutil.rmtree(data_dir / records.WORK_FOLDER, ignore_errors=True)
-        lock.unlink()
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(
+                    f"--data_dir must not be in use by another prepare_data. Received: {data_dir}"
+                ) from None
+            if not _is_at(file, lock):  # another has unlinked it in between: a lock on nothing
+                continue
+            yield
+            shutil.rmtree(data_dir / records.WORK_FOLDER, ignore_errors=True)
+            lock.unlink()
+            return
+
+
+def _is_at(file: IO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

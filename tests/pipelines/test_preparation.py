@@ -124,21 +124,38 @@ def test_a_data_set_of_other_settings_is_left_alone(files, data_dir):
     assert snapshot(data_dir) == before
 
 
-@pytest.fixture
-def many(tmp_path, monkeypatch):
-    """A source of 5 blocks and 4 shards, all of whose pairs differ, and a test split."""
-    monkeypatch.setattr(sharding, "BLOCK_PAIRS", 60)
-    monkeypatch.setattr(sharding, "_PAIRS_PER_SHARD", 75)
+def small_blocks(patch):
+    patch.setattr(sharding, "BLOCK_PAIRS", 60)
+    patch.setattr(sharding, "_PAIRS_PER_SHARD", 75)
+
+
+@pytest.fixture(scope="module")
+def many_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("many")
     pairs = [(f"a cat {n}", f"eine Katze {n}") for n in range(290)]
-    return FileSource(
-        {
-            split: tuple(
-                write(tmp_path / f"many.{split}.{side}", [pair[side] for pair in of_split])
-                for side in (0, 1)
-            )
-            for split, of_split in {"train": pairs, "test": pairs[:7]}.items()
-        }
-    )
+    return {
+        split: tuple(
+            write(folder / f"{split}.{side}", [pair[side] for pair in of_split]) for side in (0, 1)
+        )
+        for split, of_split in {"train": pairs, "test": pairs[:7]}.items()
+    }
+
+
+@pytest.fixture
+def many(many_files, monkeypatch):
+    """A source of 5 blocks and 4 shards, all of whose pairs differ, and a test split."""
+    small_blocks(monkeypatch)
+    return FileSource(many_files)
+
+
+@pytest.fixture(scope="module")
+def whole(many_files, tmp_path_factory):
+    """What a preparation makes of `many` that nothing interrupts."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        small_blocks(patch)
+        prepare(FileSource(many_files), folder, CONFIG)
+    return folder
 
 
 def contents(folder):
@@ -180,21 +197,19 @@ def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, toke
     ],
 )
 def test_an_interrupted_run_is_gone_on_with(
-    many, tmp_path, monkeypatch, target, name, call, blocks
+    many, whole, data_dir, monkeypatch, target, name, call, blocks
 ):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    prepare(many, whole, CONFIG)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     with monkeypatch.context() as patch:
         interrupt(patch, target, name, call)
         with pytest.raises(OSError, match="disk full"):
-            prepare(many, parts, CONFIG)
+            prepare(many, data_dir, CONFIG)
     with pytest.raises(InputError, match=r"must be a folder completed by prepare_data"):
-        read_metadata(parts)
+        read_metadata(data_dir)
     learned = interrupt(monkeypatch, vocabulary, "learn_subwords", 9)
     written = interrupt(monkeypatch, Sharding, "write_block", 9)
-    assert not prepare(many, parts, CONFIG)["up_to_date"]
-    assert contents(parts) == contents(whole)
+    assert not prepare(many, data_dir, CONFIG)["up_to_date"]
+    assert contents(data_dir) == contents(whole)
     assert len(learned) == (target is vocabulary)
     # Blocks of the training split; of the test split there is one, made after them.
     assert sum(arguments[0]._seed.endswith("train") for arguments in written) == blocks
@@ -243,7 +258,7 @@ method = getattr(sharding.Sharding, name)
 
 def dying(*arguments):
     calls.append(arguments)
-    if len(calls) == last:
+    if len(calls) >= last:
         os.kill(os.getpid(), signal.SIGKILL)
     return method(*arguments)
 
@@ -252,24 +267,25 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def test_a_killed_process_ends_like_one_left_alone(many, tmp_path, monkeypatch):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    expected = prepare(many, whole, CONFIG)
+def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data_dir, monkeypatch):
     program = [sys.executable, "-c", KILLED.format(root=str(ROOT))]
-    arguments = ["--dataset=files", f"--data_dir={parts}", "--vocab_size=290", "--max_length=40"]
-    for split in ("train", "test"):
-        for side, name in enumerate(("source", "target")):
-            arguments.append(f"--{split}_{name}={tmp_path / f'many.{split}.{side}'}")
-    for place in (("write_block", "4"), ("_write_shard", "3")):
-        command = [*program, *place, str(ROOT / "bin" / "prepare_data.py"), *arguments]
-        killed = subprocess.run(command, capture_output=True, check=False)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-        assert not (parts / "metadata.json").exists()
-    assert len(list(parts.glob("train-*.tfrecord"))) == 2
+    arguments = ["--dataset=files", f"--data_dir={data_dir}", "--vocab_size=290", "--max_length=40"]
+    for split, paths in many_files.items():
+        for name, (path,) in zip(("source", "target"), paths, strict=True):
+            arguments.append(f"--{split}_{name}={path}")
+    command = [*program, "write_block", "4", str(ROOT / "bin" / "prepare_data.py"), *arguments]
+    killed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (data_dir / "metadata.json").exists()
+    with monkeypatch.context() as patch:
+        interrupt(patch, Sharding, "_write_shard", 2)
+        with pytest.raises(OSError, match="disk full"):
+            prepare(many, data_dir, CONFIG)
+    assert len(list(data_dir.glob("train-*.tfrecord"))) == 2
     written = interrupt(monkeypatch, Sharding, "write_block", 9)
-    result = prepare(many, parts, CONFIG)
-    assert contents(parts) == contents(whole)
-    assert result["pairs"] == expected["pairs"] and not result["up_to_date"]
+    result = prepare(many, data_dir, CONFIG)
+    assert contents(data_dir) == contents(whole)
+    assert result["pairs"] == {"train": 290, "test": 7} and not result["up_to_date"]
     assert len(written) == 1  # of the test split
 
 
@@ -300,6 +316,35 @@ def test_two_runs_cannot_share_a_folder(files, data_dir):
         pytest.raises(InputError, match=r"must not be in use by another prepare_data"),
     ):
         prepare(FileSource(files), data_dir, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [(records, "has_leftovers"), (preparation.fcntl, "flock")]
+)
+def test_another_run_that_ends_as_this_one_begins_has_done_its_work(
+    files, data_dir, monkeypatch, target, name
+):
+    call, found = getattr(target, name), []
+
+    def overtaken(*arguments):
+        if not found:
+            found.append(None)
+            prepare(FileSource(files), data_dir, config)
+            found.append(snapshot(data_dir))
+        return call(*arguments)
+
+    monkeypatch.setattr(target, name, overtaken)
+    config = CONFIG
+    assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
+    assert found == [None, snapshot(data_dir)]
+    assert "prepare.lock" not in found[1]
+    found.clear()
+    shutil.rmtree(data_dir)
+    config = PreparationConfig(vocab_size=291, max_length=40)
+    with pytest.raises(InputError, match=r"whose --vocab_size is another"):
+        prepare(FileSource(files), data_dir, CONFIG)
+    (data_dir / "prepare.lock").unlink()  # as of any that failed; the next to end would
+    assert found == [None, snapshot(data_dir)]
 
 
 def test_a_folder_must_be_writable(files, tmp_path):
