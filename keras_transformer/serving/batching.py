@@ -99,13 +99,12 @@ class Batcher:
             answers = await asyncio.get_running_loop().run_in_executor(
                 thread, self._function, items
             )
-        except Exception as error:
+            start = 0
             for job in jobs:
                 if not job.answers.done():  # given up by its request
+                    job.answers.set_result(list(answers[start : start + len(job.items)]))
+                start += len(job.items)
+        except Exception as error:
+            for job in jobs:
+                if not job.answers.done():
                     job.answers.set_exception(error)
-            return
-        start = 0
-        for job in jobs:
-            if not job.answers.done():
-                job.answers.set_result(list(answers[start : start + len(job.items)]))
-            start += len(job.items)

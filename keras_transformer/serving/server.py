@@ -1,11 +1,13 @@
 """Runs the web application on a socket until it is told to stop."""
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from aiohttp import web
@@ -94,8 +96,9 @@ async def _serve(service: Service, bound: socket.socket, host: str) -> dict[str,
     try:
         await web.SockSite(runner, bound).start()
         shown_host = f"[{host}]" if ":" in host else host
-        LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
-        await stop_signal()
+        with stop_signals() as stopped:  # before the line that whoever stops it may wait for
+            LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
+            await stopped.wait()
     except OSError as error:
         raise address_error(host, port, error) from None
     finally:
@@ -109,13 +112,14 @@ async def _serve(service: Service, bound: socket.socket, host: str) -> dict[str,
     }
 
 
-async def stop_signal() -> None:
-    """Waits for SIGINT or SIGTERM; a second one does what it does elsewhere."""
+@contextlib.contextmanager
+def stop_signals() -> Iterator[asyncio.Event]:
+    """Gives an event that SIGINT or SIGTERM sets; afterwards they do what they do elsewhere."""
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     try:
-        await stopped.wait()
+        yield stopped
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)

@@ -6,6 +6,7 @@ import logging
 import re
 import threading
 import tomllib
+import types
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ def served(translator, scenario, limits=None, names=NAMES):
     async def run():
         service = Service(translator, limits or Limits(), names)
         async with TestClient(TestServer(service.application())) as client:
-            return await asyncio.wait_for(scenario(client, service), timeout=20)
+            return await asyncio.wait_for(scenario(client, service), timeout=120)
 
     return asyncio.run(run())
 
@@ -52,7 +53,7 @@ def held(translator):
 
     def wait():
         begun.set()
-        assert go_on.wait(timeout=10)
+        assert go_on.wait(timeout=60)
 
     translator.before_call = wait
     try:
@@ -222,7 +223,7 @@ def test_concurrent_requests_are_translated_together(translator):
     async def scenario(client, service):
         with held(translator) as (begun, go_on):
             first = asyncio.create_task(client.post("/translate", json={"text": "first"}))
-            assert await asyncio.to_thread(begun.wait, 10)
+            assert await asyncio.to_thread(begun.wait, 60)
             assert (await client.get("/healthz")).status == 200, "the model does not hold it up"
             posts = [client.post("/translate", json={"text": f"{i}"}) for i in range(8)]
             others = [asyncio.create_task(post) for post in posts]
@@ -238,26 +239,45 @@ def test_concurrent_requests_are_translated_together(translator):
     served(translator, scenario)
 
 
-def test_slow_model_and_full_queue(translator):
+@pytest.fixture
+def timeouts(monkeypatch):
+    """The timeouts that the application has set, as none of them is to pass by itself."""
+    made = []
+
+    def timeout(seconds):
+        made.append(asyncio.timeout(seconds))
+        return made[-1]
+
+    patched = types.SimpleNamespace(**vars(asyncio) | {"timeout": timeout})
+    monkeypatch.setattr(application, "asyncio", patched)
+    return made
+
+
+def test_slow_model_and_full_queue(translator, timeouts):
     async def scenario(client, service):
+        now = asyncio.get_running_loop().time
         with held(translator) as (begun, go_on):
-            slow = await client.post("/translate", json={"text": "slow"})
-            assert begun.is_set()
+            first = asyncio.create_task(client.post("/translate", json={"text": "slow"}))
+            assert await asyncio.to_thread(begun.wait, 60)
+            timeouts[-1].reschedule(now())
+            slow = await first
             assert slow.status == 504
-            assert await slow.json() == {"error": "the model took more than 0.2 seconds"}
+            assert await slow.json() == {"error": "the model took more than 60 seconds"}
             waiting = asyncio.create_task(client.post("/translate", json={"text": "waiting"}))
             while not service.translations._jobs:
                 await asyncio.sleep(0)
+            patience = timeouts[-1]
             refused = await client.post("/translate", json={"text": "refused"})
             assert refused.status == 503
             assert refused.headers["Retry-After"] == "1"
             assert await refused.json() == {"error": "1 requests wait already: try again"}
+            patience.reschedule(now())
             assert (await waiting).status == 504
         go_on.set()
         assert (await client.post("/translate", json={"text": "after"})).status == 200
         assert translator.calls == [["slow"], ["after"]], "who gave up is not translated"
 
-    served(translator, scenario, Limits(timeout=0.2, waiting=1))
+    served(translator, scenario, Limits(timeout=60, waiting=1))
 
 
 def test_slow_body(translator):

@@ -16,6 +16,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 expect = playwright.expect
+expect.set_options(timeout=60_000)
 
 
 @contextlib.contextmanager
@@ -37,24 +38,25 @@ def serving(translator):
     thread = threading.Thread(target=loop.run_until_complete, args=[run()])
     thread.start()
     try:
-        assert ready.wait(timeout=10)
+        assert ready.wait(timeout=60)
         yield urls[0]
     finally:
         loop.call_soon_threadsafe(stopped.set)
-        thread.join(timeout=10)
+        thread.join()
         loop.close()
 
 
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(executable_path=CHROMIUM)
+        yield driver.chromium.launch(executable_path=CHROMIUM, timeout=120_000)
 
 
 @pytest.fixture
 def page(browser, translator):
     """The page as it opens; that nothing failed or came from elsewhere is checked at the end."""
     with serving(translator) as url, browser.new_page() as page:
+        page.set_default_timeout(60_000)
         faults, asked = [], []
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
@@ -100,15 +102,19 @@ def test_n_best_with_scores(page):
 
 def test_slow_model(page, translator):
     go_on = threading.Event()
-    translator.before_call = lambda: go_on.wait(timeout=10)
+    translator.before_call = lambda: go_on.wait(timeout=60)
     page.get_by_label("Text to translate").fill("the cat sleeps.")
     button = page.get_by_role("button", name="Translate")
-    button.click()
-    expect(page.locator("#form .status")).to_have_text("Translating…")
-    expect(button).to_have_attribute("aria-disabled", "true")
-    expect(button).to_be_focused()
-    page.keyboard.press("Enter")  # is not sent twice
-    go_on.set()
+    try:
+        button.click()
+        # After a second it tells the time, too.
+        status = re.compile(r"^Translating…( \d+ s)?$")
+        expect(page.locator("#form .status")).to_have_text(status)
+        expect(button).to_have_attribute("aria-disabled", "true")
+        expect(button).to_be_focused()
+        page.keyboard.press("Enter")  # is not sent twice
+    finally:
+        go_on.set()
     expect(page.locator("figure:not(.stale)")).to_be_visible()
     expect(page.locator("#form .status")).to_have_text("")
     expect(button).to_have_attribute("aria-disabled", "false")
@@ -242,6 +248,7 @@ def test_errors_are_told_in_one_line(page, translator):
 
 def test_server_that_is_gone(browser, translator):
     with browser.new_page() as page:
+        page.set_default_timeout(60_000)
         with serving(translator) as url:
             page.goto(url)
         page.get_by_label("Text to translate").fill("the cat sleeps.")

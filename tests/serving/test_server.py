@@ -7,18 +7,21 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 
 from keras_transformer.errors import InputError
+from keras_transformer.serving import server
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import allowed_names, bound_socket, one_line_logger, serve
 
 # Serves a translator that tells when it is called, and answers when a line of stdin lets it.
 PROGRAM = """
 import json, logging, sys, types
+from keras_transformer.serving import server
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import bound_socket, serve
 
@@ -44,8 +47,35 @@ def read_until(stream, pattern):
 
 def post(url, value):
     request = urllib.request.Request(f"{url}/translate", json.dumps(value).encode())
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=60) as answer:
         return json.load(answer)["translations"][0][0]["text"]
+
+
+def refuses_connections(port):
+    """Waits for a port to take no more connections; False if it still does after a minute."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            socket.create_connection(("localhost", port), timeout=60).close()
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_directly_after_the_line_stops_the_server(translator, monkeypatch, number):
+    def unheeded(*_):
+        raise AssertionError("the signal came before its handler")
+
+    before = signal.signal(number, unheeded)
+    try:
+        monkeypatch.setattr(server.LOG, "info", lambda *_: signal.raise_signal(number))
+        result = serve(translator, bound_socket("127.0.0.1", 0), "127.0.0.1", Limits())
+    finally:
+        signal.signal(number, before)
+    assert (result["requests"], result["errors"]) == (0, 0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -58,28 +88,27 @@ def test_signal_lets_running_requests_finish(number):
         stderr=subprocess.PIPE,
         text=True,
     )
+
+    async def interrupted(url):
+        answer = asyncio.create_task(asyncio.to_thread(post, url, {"text": "slow"}))
+        called = asyncio.to_thread(read_until, process.stderr, "called")
+        await asyncio.wait_for(called, timeout=60)
+        os.kill(process.pid, number)
+        assert await asyncio.to_thread(refuses_connections, int(url.rsplit(":", 1)[1]))
+        process.stdin.write("\n")
+        process.stdin.flush()
+        return await answer
+
     with process:
-        url = read_until(process.stderr, r"serving at (http://localhost:\d+) until").group(1)
-        assert post(url, {"text": "quick"}) == "QUICK"
-
-        async def interrupted():
-            answer = asyncio.create_task(asyncio.to_thread(post, url, {"text": "slow"}))
-            await asyncio.to_thread(read_until, process.stderr, "called")
-            os.kill(process.pid, number)
-            port = int(url.rsplit(":", 1)[1])
-            while True:  # until it takes no more connections
-                try:
-                    socket.create_connection(("localhost", port), timeout=10).close()
-                except OSError:
-                    break
-            process.stdin.write("\n")
-            process.stdin.flush()
-            return await answer
-
-        assert asyncio.run(interrupted()) == "SLOW"
-        assert process.wait(timeout=20) == 0
-        result = json.loads(process.stdout.read())
-        errors = process.stderr.read()
+        try:
+            url = read_until(process.stderr, r"serving at (http://localhost:\d+) until").group(1)
+            assert post(url, {"text": "quick"}) == "QUICK"
+            assert asyncio.run(interrupted(url)) == "SLOW"
+            assert process.wait(timeout=60) == 0
+            result = json.loads(process.stdout.read())
+            errors = process.stderr.read()
+        finally:
+            process.kill()
     assert result["requests"] >= 2
     assert result["errors"] == 0
     assert result["sentences"] >= result["batches"] >= 2
@@ -105,7 +134,12 @@ def test_port_taken_while_the_model_was_loaded(translator):
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "300.1.1.1", "ho st", "a" * 300])
-def test_no_such_host(host):
+def test_no_such_host(monkeypatch, host):
+    def without_network(*address, flags=0, **settings):
+        return getaddrinfo(*address, flags=flags | socket.AI_NUMERICHOST, **settings)
+
+    getaddrinfo = socket.getaddrinfo
+    monkeypatch.setattr(server.socket, "getaddrinfo", without_network)
     with pytest.raises(InputError, match=r"--host must be a name or an address of this machine"):
         bound_socket(host, 0)
 
