@@ -147,19 +147,22 @@ def train_in(cluster, metadata, model, training, limits):
 
 def validation_data(data_dir, metadata) -> dict[str, Any]:
     """What TrainingData has of the validation split, if there is one."""
-    from keras_transformer.analysis.attention_images import AttentionImages
-    from keras_transformer.evaluation.parsing import SampleParses
-    from keras_transformer.evaluation.sample import SampleTranslation
-    from keras_transformer.parsing.linearisation import Linearisation
-    from pipelines.parsing import gold_trees
-    from pipelines.subwords import Subwords
-    from pipelines.translation import evaluation_batches, split_text
+    from pipelines.translation import evaluation_batches
 
     if "validation" not in metadata.splits:
         return {}
     validation = evaluation_batches(data_dir, "validation", EVALUATION_TOKENS)
     if FLAGS.sample_sentences <= 0:
         return {"validation": validation}
+
+    from keras_transformer.analysis.attention_images import AttentionImages
+    from keras_transformer.evaluation.parsing import SampleParses
+    from keras_transformer.evaluation.sample import SampleTranslation
+    from keras_transformer.parsing.linearisation import Linearisation
+    from pipelines.parsing import gold_trees
+    from pipelines.subwords import Subwords
+    from pipelines.translation import split_text
+
     tokenizer = Subwords.load(data_dir)
     sides = split_text(data_dir, "validation")
     size = (FLAGS.sample_sentences, metadata.max_length)

@@ -54,6 +54,8 @@ def epochs(
         Dataset of (source int32 [rows, S], target int32 [rows, T]), 0-padded.
     """
 
+    # There is nothing for AutoGraph to convert, and looking takes it a second.
+    @tf.autograph.experimental.do_not_convert
     def epoch(number: tf.Tensor) -> tf.data.Dataset:
         key = _fold([seed, 0], number)
         return _epoch(files, pairs, longest, tokens_per_batch, key)
@@ -77,6 +79,7 @@ def _epoch(
     chunks = min(len(files), -(-pairs // _CHUNK_PAIRS))
     bounds = tf.constant([len(files) * chunk // max(1, chunks) for chunk in range(chunks + 1)])
 
+    @tf.autograph.experimental.do_not_convert
     def batches(chunk: tf.Tensor) -> tf.data.Dataset:
         some = shuffled[bounds[chunk] : bounds[chunk + 1]]
         serialized = tf.data.TFRecordDataset(some).batch(pairs).get_single_element()

@@ -69,7 +69,7 @@ class CrossEntropy:
             tokens += int(np.count_nonzero(np.asarray(target) != PAD_ID))
         return loss / max(tokens, 1), tokens
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2, autograph=False)
     def _sum(self, source, target):
         inputs = {"source": source, "target": shift_right(target)}
         return cross_entropy(self.model(inputs, training=False), target, 0.0)[1]

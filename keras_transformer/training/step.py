@@ -60,7 +60,9 @@ class TrainingStep:
         self.compiled_shapes: dict[Shape, float] = {}
         self._gradients_of_part = self._gradients
         if buckets is not None:
-            self._gradients_of_part = tf.function(self._gradients, jit_compile=True)
+            self._gradients_of_part = tf.function(
+                self._gradients, autograph=False, jit_compile=True
+            )
         with strategy.scope():
             self.model = build_transformer(
                 model_config, training_config.precision, training_config.rematerialize
@@ -106,14 +108,17 @@ class TrainingStep:
                 self.compiled_shapes[shape] = time.monotonic() - begun
         return sums
 
-    @tf.function(reduce_retracing=True)
+    # There is nothing for AutoGraph to convert, and looking takes it as long as all the tracing.
+    @tf.function(autograph=False, reduce_retracing=True)
     def _steps(self, iterator, steps, sums):
-        for _ in tf.range(steps):
-            source, target = next(iterator)
-            sums = self._add_step(source, target, sums)
-        return sums
+        def step(number, sums):
+            return number + 1, self._add_step(*iterator.get_next(), sums)
 
-    @tf.function(input_signature=[*[tf.TensorSpec([None, None], tf.int32)] * 2, SUMS_SPEC])
+        return tf.while_loop(lambda number, _: number < steps, step, (tf.constant(0), sums))[1]
+
+    @tf.function(
+        input_signature=[*[tf.TensorSpec([None, None], tf.int32)] * 2, SUMS_SPEC], autograph=False
+    )
     def _step(self, source, target, sums):
         return self._add_step(source, target, sums)
 
