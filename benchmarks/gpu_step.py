@@ -84,11 +84,11 @@ def measure(engine, name, arguments, peak):
     median = statistics.median(seconds)
     flops = 3 * forward_flops(config, sentences, *shape[1:], *shape[1:]) / median
     found = {
-        "target_tokens_per_second": round(sentences * arguments.length / median, 1),
-        "milliseconds": round(1000 * median, 2),
-        "milliseconds_range": [round(1000 * bound, 2) for bound in (min(seconds), max(seconds))],
+        "target_tokens_per_second": rounded(sentences * arguments.length / median),
+        "milliseconds": rounded(1000 * median),
+        "milliseconds_range": [rounded(1000 * bound) for bound in (min(seconds), max(seconds))],
         "model_flops_per_second": flops,
-        "share_of_peak": round(flops / peak, 4),
+        "share_of_peak": rounded(flops / peak),
         "peak_memory_bytes": engine.peak_memory(),
         "seconds_to_first_step": round(compiled, 1),
     }
@@ -98,6 +98,11 @@ def measure(engine, name, arguments, peak):
         f"{found['peak_memory_bytes'] / 2**30:.2f} GiB"
     )
     return found
+
+
+def rounded(number: float) -> float:
+    """To four significant digits."""
+    return float(f"{number:.4g}")
 
 
 def matmul_peak(engine, size, precision, repeats=8) -> float:

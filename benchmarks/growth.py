@@ -16,7 +16,7 @@ from timing import log
 from workers import run_worker, step_gigaflops
 
 BASE = Work(128, 256, 4, 4, vocab_size=8000, sentences=128, length=32, steps=5, seconds=8.0)
-QUICK = Work(16, 16, 1, 2, vocab_size=200, sentences=8, length=8, steps=2)
+QUICK = Work(16, 16, 1, 2, vocab_size=200, sentences=8, length=8, steps=2, matrix=256)
 
 
 @dataclasses.dataclass(frozen=True)

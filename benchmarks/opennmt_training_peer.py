@@ -70,8 +70,8 @@ def make_model(work):
     return model
 
 
-def multiply():
-    matrix = tf.random.normal([step_clock.MATRIX] * 2)
+def multiply(size):
+    matrix = tf.random.normal([size, size])
     product = tf.function(lambda: tf.reduce_sum(tf.matmul(matrix, matrix)))
     return lambda: product().numpy()
 

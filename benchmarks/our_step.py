@@ -25,8 +25,8 @@ def build(work):
     return lambda: step.run(batches, 1).numpy()
 
 
-def multiply():
-    matrix = tf.random.normal([step_clock.MATRIX] * 2)
+def multiply(size):
+    matrix = tf.random.normal([size, size])
     product = tf.function(lambda: tf.reduce_sum(tf.matmul(matrix, matrix)))
     return lambda: product().numpy()
 

@@ -60,8 +60,8 @@ def build(work):
     return step
 
 
-def multiply():
-    matrix = torch.randn(step_clock.MATRIX, step_clock.MATRIX)
+def multiply(size):
+    matrix = torch.randn(size, size)
     return lambda: (matrix @ matrix).sum().item()
 
 

@@ -126,7 +126,7 @@ class Training:
 
     def __init__(self, model_dir: Path, words: list[str]):
         self.log, self.errors = model_dir / "training_log.jsonl", model_dir / "stderr"
-        self.log_before = self._identity()
+        self.log_before, self.step_before = self._identity(), self.step()
         model_dir.mkdir(exist_ok=True)
         command = [sys.executable, str(TRAIN), f"--model_dir={model_dir}", *words]
         with open(self.errors, "ab") as errors:
@@ -165,13 +165,16 @@ class Training:
     def result(self) -> dict:
         """What a process has printed that ended well."""
         output, _ = self.process.communicate()
-        if self.process.returncode != 0:
+        code, said = self.process.returncode, "".join(output.splitlines()[-1:])
+        # SIGTERM may come when all is done and said, and nothing left but to exit.
+        too_late = code == -signal.SIGTERM and '"stopped": "train_steps"' in said
+        if code != 0 and not too_late:
             lines = self.errors.read_text(errors="replace").strip().splitlines()
-            code, last = self.process.returncode, lines[-1] if lines else "nothing said"
+            last = lines[-1] if lines else "nothing said"
             raise InputError(
                 f"bin/train.py must end well. Received: exit code {code}, {last} ({self.errors})"
             )
-        return json.loads(output.splitlines()[-1])
+        return json.loads(said)
 
 
 def finish(model_dir: Path, words: list[str], bar) -> dict:
@@ -184,7 +187,7 @@ def finish(model_dir: Path, words: list[str], bar) -> dict:
 def end_at(model_dir: Path, words: list[str], kill: Kill, step: int, bar) -> str:
     """Ends a run after `step`; returns what ended it, "finished" where the signal came too late."""
     with Training(model_dir, words) as training:
-        there = training.step() >= step
+        there = training.step_before >= step
         # SIGTERM has no meaning for a process that has not begun to train.
         started = training.begun if kill.number == signal.SIGTERM else lambda: True
         runs = training.wait(bar, lambda: training.step() >= step and started())

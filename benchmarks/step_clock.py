@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 WARM_UP = 3  # steps, the first of which traces
-MATRIX = 2048  # of the product that the peak is measured with
 IMPORTED = time.monotonic()
 
 
@@ -32,6 +31,7 @@ class Work(NamedTuple):
     replicas: int = 1  # devices that share the batch
     steps: int = 8  # timed, or fewer, but 3,
     seconds: float = 15.0  # where they take longer than that
+    matrix: int = 2048  # size of those whose product the peak is measured with
 
     def as_json(self) -> str:
         return json.dumps(self._asdict())
@@ -48,7 +48,7 @@ def measure(build: Callable, multiply: Callable, work: Work) -> dict[str, float]
 
     Args:
         build: makes of `work` a function that takes a step, and returns when it is done.
-        multiply: makes a function that multiplies two float32 MATRIX x MATRIX matrices.
+        multiply: makes a function that multiplies two float32 matrices of a size.
         work: what to do.
 
     Returns:
@@ -70,12 +70,12 @@ def measure(build: Callable, multiply: Callable, work: Work) -> dict[str, float]
         seconds.append(timed(step))
     median, peak = statistics.median(seconds), megabytes("VmHWM")
     return {
-        "seconds": round(median, 5),
-        "tokens_per_second": round(work.sentences * work.length / median, 1),
+        "seconds": float(f"{median:.4g}"),
+        "tokens_per_second": float(f"{work.sentences * work.length / median:.4g}"),
         "first_step_seconds": round(first, 1),
         "imported_megabytes": round(imported, 1),
         "peak_megabytes": round(peak, 1),
-        "matmul_gigaflops": round(matmul_gigaflops(multiply()), 1),
+        "matmul_gigaflops": round(matmul_gigaflops(multiply(work.matrix), work.matrix), 1),
     }
 
 
@@ -85,9 +85,9 @@ def timed(call: Callable) -> float:
     return time.perf_counter() - begun
 
 
-def matmul_gigaflops(product: Callable, repeats: int = 8) -> float:
+def matmul_gigaflops(product: Callable, size: int, repeats: int = 8) -> float:
     product()
-    return 2 * MATRIX**3 / min(timed(product) for _ in range(repeats)) / 1e9
+    return 2 * size**3 / min(timed(product) for _ in range(repeats)) / 1e9
 
 
 def megabytes(name: str) -> float:
@@ -108,7 +108,8 @@ def since_start() -> float:
     """Seconds since this process was started; or since this module was imported, lacking that."""
     try:
         ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
-        uptime = float(Path("/proc/uptime").read_text().split()[0])
-        return uptime - ticks / os.sysconf("SC_CLK_TCK")
+        # Not /proc/uptime, which may be a container's own while the ticks are the machine's.
+        seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
-        return time.monotonic() - IMPORTED
+        seconds = -1.0
+    return seconds if seconds >= 0 else time.monotonic() - IMPORTED

@@ -3,6 +3,8 @@ import sys
 
 import pytest
 
+from keras_transformer import presets
+
 
 @pytest.fixture
 def gpu_step(monkeypatch, request):
@@ -18,14 +20,16 @@ def gpu_step(monkeypatch, request):
     return run
 
 
-def test_a_step_is_timed_and_its_share_of_the_peak_taken(gpu_step, capsys):
+def test_a_step_is_timed_and_its_share_of_the_peak_taken(gpu_step, monkeypatch, capsys):
+    small = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    monkeypatch.setitem(presets.PRESETS, "tiny", small)  # XLA compiles 4 layers slowly
     gpu_step("--quick", "--precision=float32")
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     row = result["tiny"]
     seconds = row["milliseconds"] / 1000
-    assert row["target_tokens_per_second"] * seconds == pytest.approx(128, rel=0.01)
+    assert row["target_tokens_per_second"] * seconds == pytest.approx(128, rel=2e-3)
     shares = row["model_flops_per_second"] / result["matmul_peak_flops_per_second"]
-    assert row["share_of_peak"] == pytest.approx(shares, abs=1e-4)
+    assert row["share_of_peak"] == pytest.approx(shares, rel=1e-3)
     assert row["milliseconds_range"][0] <= row["milliseconds"] <= row["milliseconds_range"][1]
 
 

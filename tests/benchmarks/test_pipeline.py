@@ -36,20 +36,27 @@ def test_sentences_are_zipfian_and_of_their_lengths(pipeline, monkeypatch):
 
 
 def test_children_s_memory_counts(pipeline):
-    holding = "x = bytearray(50_000_000); print(1, flush=True); input()"
-    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {holding!r}])"
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        assert process.stdout.readline() == b"1\n"
-        assert 50e6 < pipeline.resident_bytes(process.pid) < 150e6
-    finally:
-        process.communicate(b"\n")
-    assert pipeline.resident_bytes(process.pid) == 0
+    def resident(size):
+        python = [sys.executable, "-I", "-S", "-c"]
+        holding = f"x = bytearray({size}); print(1, flush=True); input()"
+        program = f"import subprocess; subprocess.run({[*python, holding]!r})"
+        process = subprocess.Popen(
+            [*python, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        try:
+            assert process.stdout.readline() == b"1\n"
+            return pipeline.resident_bytes(process.pid)
+        finally:
+            process.communicate(b"\n", timeout=600)
+            assert pipeline.resident_bytes(process.pid) == 0
+
+    alone = resident(0)
+    assert alone > 2e6  # two interpreters
+    assert 45e6 < resident(50_000_000) - alone < 60e6
 
 
 def test_program_goes_on_with_what_is_there(pipeline, monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(pipeline, "WORDS", 5000)
     words = ["pipeline.py", f"--work_dir={tmp_path}", "--pairs=1500", "--vocab_size=500"]
     monkeypatch.setattr(sys, "argv", [*words, "--tokens_per_batch=3000", "--epochs=1"])
     results = []

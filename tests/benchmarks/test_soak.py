@@ -4,10 +4,15 @@ import json
 import re
 import signal
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
-# Steps of a hundredth of a second; saves where it is, and makes its log anew at each start.
+BAR = SimpleNamespace(set_postfix_str=lambda text: None)
+
+# Steps of a thousandth of a second; saves where it is, and makes its log anew at each start. In
+# the run that is killed it waits for that at the steps of `hold_at`, each the first time it comes.
 TRAINER = """
 import json, os, signal, sys, time
 from pathlib import Path
@@ -18,28 +23,33 @@ log, saved = folder / "training_log.jsonl", folder / "saved"
 asked = []
 signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
 step = int(saved.read_text()) if saved.exists() else 0
-lines = log.read_text().splitlines(keepends=True)[:step] if log.exists() else []
-(folder / "new").write_text("".join(lines))
+lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+held = {int(word) for word in flags["hold_at"].split(",")} if folder.name == "killed" else set()
+held -= set(range(len(lines) + 1))
+(folder / "new").write_text("".join(lines[:step]))
 os.replace(folder / "new", log)
 (folder / "starts").open("a").write(f"{step} ")
 if step >= int(flags.get("fail_at", "1000000")):
     sys.exit("error: out of luck")
 drift = float(flags.get("drift", "0")) * (step > 0)  # of a run that was resumed
 while step < steps and not asked:
-    time.sleep(0.01)
+    time.sleep(0.001)
     step += 1
     names = ("loss", "perplexity", "gradient_norm", "padding", "learning_rate", "skipped")
     line = {"event": "training", "step": step, **dict.fromkeys(names, 1 / step + drift)}
     log.open("a").write(json.dumps(line) + "\\n")
     (folder / "new").write_text(str(step))
     os.replace(folder / "new", saved)
+    begun = time.monotonic()
+    while step in held and not asked and time.monotonic() < begun + 120:
+        time.sleep(0.001)
 print(json.dumps({"step": step, "stopped": "SIGTERM" if step < steps else "train_steps"}))
 """
 
 
 @pytest.fixture
 def soak(monkeypatch, request, tmp_path, prepared):
-    """Runs the program: soak(words after --, kills) gives what it does."""
+    """Runs the program: soak(words after --, steps, kills)."""
     monkeypatch.syspath_prepend(request.config.rootpath / "benchmarks")
     import soak
 
@@ -51,29 +61,41 @@ def soak(monkeypatch, request, tmp_path, prepared):
     monkeypatch.setattr(soak, "POLL_SECONDS", 0.005)
     monkeypatch.setattr(soak, "same_weights", lambda whole, parts: True)
 
-    def run(*words, kills=6):
+    def run(*words, steps, kills=6):
+        held = ",".join(str(step) for step, _ in run.kills(steps, kills))
+        words = (f"--steps={steps}", f"--hold_at={held}", *words)
         flags = [f"--data_dir={prepared}", f"--work_dir={tmp_path / 'work'}", f"--kills={kills}"]
         monkeypatch.setattr(sys, "argv", ["soak.py", *flags, "--", *words])
         soak.main()
 
-    run.module, run.work = soak, tmp_path / "work"
+    def kills(steps, count):
+        """(step, signal) of each kill."""
+        return [(max(1, int(steps * kill.part)), kill.number) for kill in soak.moments(count, 1)]
+
+    run.module, run.work, run.kills = soak, tmp_path / "work", kills
     return run
 
 
 def test_a_killed_run_goes_on_to_the_same_end(soak, capsys):
-    soak("--steps=300")
+    steps, numbers = zip(*soak.kills(300, 6), strict=True)
+    assert len(set(steps)) == 6 and set(numbers) == {signal.SIGKILL, signal.SIGTERM}
+    soak(steps=300)
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert result.pop("SIGKILL") + result.pop("SIGTERM") == 6
+    assert result.pop("SIGKILL") == numbers.count(signal.SIGKILL)
+    assert result.pop("SIGTERM") == numbers.count(signal.SIGTERM)
     assert result == {"steps": 300, "finished": 0, "equal_weights": True, "equal_curves": True}
-    starts = [int(step) for step in (soak.work / "killed" / "starts").read_text().split()]
-    assert len(starts) == 7 and starts == sorted(starts) and starts[-1] > 0
+    first, *starts = [int(step) for step in (soak.work / "killed" / "starts").read_text().split()]
+    assert first == 0
+    # What was in the log need not have been saved.
+    for start, step, number in zip(starts, steps, numbers, strict=True):
+        assert step - (number == signal.SIGKILL) <= start <= step
     assert (soak.work / "whole" / "starts").read_text() == "0 "
     assert not (soak.work / "soak.json").exists()
 
 
 def test_another_end_is_told(soak, capsys):
     with pytest.raises(soak.module.InputError, match="must end like one left alone"):
-        soak("--steps=100", "--drift=1e-9", kills=2)
+        soak("--drift=1e-9", steps=100, kills=2)
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["equal_curves"] is False
 
 
@@ -88,8 +110,8 @@ def test_broken_off_it_goes_on_with_the_kills_that_are_left(soak, monkeypatch, c
 
     monkeypatch.setattr(soak.module, "end_at", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        soak("--steps=60", kills=4)
-    soak("--steps=60", kills=4)
+        soak(steps=60, kills=4)
+    soak(steps=60, kills=4)
     assert len(calls) == 5  # the third once more
     assert calls[2][2:4] == calls[3][2:4]
     assert (soak.work / "whole" / "starts").read_text() == "0 "
@@ -99,7 +121,51 @@ def test_broken_off_it_goes_on_with_the_kills_that_are_left(soak, monkeypatch, c
 def test_a_run_that_fails_is_told_by_its_last_words(soak):
     rule = "bin/train.py must end well. Received: exit code 1, error: out of luck"
     with pytest.raises(soak.module.InputError, match=rule):
-        soak("--steps=60", "--fail_at=1", kills=2)
+        soak("--fail_at=1", steps=60, kills=2)
+
+
+def test_a_process_quicker_than_its_parent_began_where_it_did(soak, monkeypatch):
+    """So what is waited before the kill is part of a step, not of a start."""
+    popen, sleep, slept = soak.module.subprocess.Popen, time.sleep, []
+
+    def slow(*arguments, **options):
+        process = popen(*arguments, **options)
+        while len(soak.module.events(folder)) < 5 and process.poll() is None:
+            sleep(0.001)
+        return process
+
+    folder = soak.work / "killed"
+    soak.work.mkdir()
+    clock = SimpleNamespace(sleep=lambda seconds: slept.append(seconds) or sleep(0.001))
+    monkeypatch.setattr(soak.module, "subprocess", SimpleNamespace(Popen=slow, PIPE=-1))
+    monkeypatch.setattr(soak.module, "time", clock)
+    kill = soak.module.Kill(0.5, 1.0, signal.SIGKILL)
+    words = ["--steps=9", "--hold_at=5"]
+    assert soak.module.end_at(folder, words, kill, 5, BAR) == "SIGKILL"
+    assert slept == [soak.module.STEP_SECONDS]
+
+
+# Has said its result when the log comes to the last step, and then takes its time to exit.
+FINISHED = """
+import os, sys, time
+from pathlib import Path
+
+folder = Path(sys.argv[1].partition("=")[2])
+print('{"step": 5, "stopped": "STOPPED"}', flush=True)
+(folder / "new").write_text('{"event": "training", "step": 5}\\n')
+os.replace(folder / "new", folder / "training_log.jsonl")
+time.sleep(120)
+"""
+
+
+def test_a_signal_after_the_last_word_came_too_late(soak, tmp_path):
+    kill = soak.module.Kill(1.0, 0.0, signal.SIGTERM)
+    soak.work.mkdir()
+    (tmp_path / "train.py").write_text(FINISHED.replace("STOPPED", "train_steps"))
+    assert soak.module.end_at(soak.work / "one", [], kill, 5, BAR) == "finished"
+    (tmp_path / "train.py").write_text(FINISHED.replace("STOPPED", "SIGTERM"))
+    with pytest.raises(soak.module.InputError, match="exit code -15, nothing said"):
+        soak.module.end_at(soak.work / "other", [], kill, 5, BAR)
 
 
 def test_moments_are_the_same_for_a_seed_and_of_both_kinds(soak):
@@ -114,14 +180,14 @@ def test_moments_are_the_same_for_a_seed_and_of_both_kinds(soak):
 @pytest.mark.parametrize(
     ("words", "kills", "message"),
     [
-        (["--steps=5"], 0, "--kills must be at least 1. Received: 0"),
+        ([], 0, "--kills must be at least 1. Received: 0"),
         (["--model_dir=x"], 1, "--train_minutes. Received: --model_dir=x"),
         (["-train_minutes", "3"], 1, "--train_minutes. Received: -train_minutes"),
     ],
 )
 def test_impossible_flags(soak, words, kills, message):
     with pytest.raises(soak.module.InputError, match=re.escape(message)):
-        soak(*words, kills=kills)
+        soak(*words, steps=5, kills=kills)
     assert not soak.work.exists()
 
 

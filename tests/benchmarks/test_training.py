@@ -1,5 +1,6 @@
 import json
 import sys
+import time
 import types
 import xml.etree.ElementTree as ElementTree
 
@@ -24,7 +25,8 @@ def benchmarks(monkeypatch, request):
 def clock(monkeypatch, benchmarks):
     """A clock that only `clock.seconds = ...` moves."""
     clock = types.SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(benchmarks.step_clock.time, "perf_counter", lambda: clock.seconds)
+    time = types.SimpleNamespace(perf_counter=lambda: clock.seconds)
+    monkeypatch.setattr(benchmarks.step_clock, "time", time)
     monkeypatch.setattr(benchmarks.step_clock, "since_start", lambda: clock.seconds)
     return clock
 
@@ -40,19 +42,24 @@ def measure_steps(benchmarks, clock, durations, **work):
     def product():
         clock.seconds += 2.0
 
+    def multiply(size):
+        assert size == work.matrix
+        return product
+
     work = benchmarks.growth.QUICK._replace(sentences=6, length=10, **work)
-    found = benchmarks.step_clock.measure(lambda work: step, lambda: product, work)
+    found = benchmarks.step_clock.measure(lambda work: step, multiply, work)
     return found, len(taken)
 
 
 def test_the_median_step_after_the_warm_up_counts(benchmarks, clock):
     durations = [9.0, 5.0, 5.0, 1.0, 2.0, 4.0, 3.0, 2.0]
-    found, taken = measure_steps(benchmarks, clock, durations, steps=5, seconds=100.0)
+    found, taken = measure_steps(benchmarks, clock, durations, steps=5, seconds=100.0, matrix=2048)
     assert taken == 8
     assert (found["seconds"], found["tokens_per_second"]) == (2.0, 30.0)
     assert found["first_step_seconds"] == 9.0
     assert found["matmul_gigaflops"] == round(2048**3 / 1e9, 1)
-    assert 50 < found["imported_megabytes"] <= found["peak_megabytes"]
+    # Within a megabyte, as the kernel does not count to the page.
+    assert 50 < found["imported_megabytes"] <= found["peak_megabytes"] + 1
 
 
 def test_slow_steps_are_fewer(benchmarks, clock):
@@ -60,6 +67,15 @@ def test_slow_steps_are_fewer(benchmarks, clock):
     assert taken == 3 + 4  # 16 s
     _, taken = measure_steps(benchmarks, clock, [1.0] * 3 + [40.0] * 9, steps=9, seconds=15.0)
     assert taken == 3 + 3
+
+
+def test_the_start_of_the_process_is_told_from_the_clock_of_its_ticks(benchmarks, monkeypatch):
+    assert 0 < benchmarks.step_clock.since_start() < time.clock_gettime(time.CLOCK_BOOTTIME)
+    clock = types.SimpleNamespace(CLOCK_BOOTTIME=None, clock_gettime=lambda _: 0.0)
+    clock.monotonic = lambda: benchmarks.step_clock.IMPORTED + 7.0
+    monkeypatch.setattr(benchmarks.step_clock, "time", clock)
+    # Lacking that, or where it runs behind, from the import.
+    assert benchmarks.step_clock.since_start() == pytest.approx(7)
 
 
 def test_our_step_trains_on_the_whole_batch(benchmarks):
@@ -185,6 +201,6 @@ def test_the_program_measures_and_prints(benchmarks, monkeypatch, capsys):
     result = json.loads(capsys.readouterr().out.splitlines()[-1])["quick"]
     assert list(result["engines"]) == ["keras_transformer"]
     ours = result["engines"]["keras_transformer"]
-    assert ours["tokens_per_second"] * ours["seconds"] == pytest.approx(64, rel=0.01)
+    assert ours["tokens_per_second"] * ours["seconds"] == pytest.approx(64, rel=2e-3)
     assert ours["peak_megabytes"] > ours["imported_megabytes"] > 100
     assert ours["first_step_seconds"] > ours["seconds"]
