@@ -1,6 +1,14 @@
-"""A small data directory and a model directory that goes with it, and a way to run programs."""
+"""A small data directory and a model directory that goes with it, and ways to run programs.
 
+`run_program` starts a process, as a user does; `call_program` does the same within the process of
+the tests, where TensorFlow has been imported once for all. `load_program` gives the module.
+"""
+
+import contextlib
+import importlib.util
+import io
 import json
+import logging as standard_logging
 import os
 import subprocess
 import sys
@@ -8,6 +16,7 @@ import types
 from pathlib import Path
 
 import pytest
+from absl import app, flags, logging
 
 BIN = Path(__file__).resolve().parents[1] / "bin"
 PAIRS = [
@@ -17,25 +26,115 @@ PAIRS = [
 ]
 
 
+# Of the random numbers of every test that has no seed of its own.
+SEED = int(os.environ.get("TEST_SEED", "20170612"))
+PATIENCE = 600  # seconds, for a program on a machine under load
+
+
+def ended(code, output, errors):
+    """How a program has ended: its exit code, output, errors, and result (its JSON line)."""
+    lines = output.splitlines()
+    result = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else None
+    assert "Traceback" not in errors, errors
+    return types.SimpleNamespace(code=code, output=output, errors=errors, result=result)
+
+
 @pytest.fixture(scope="session")
 def run_program():
-    """Runs a program of bin/: gives its exit code, output, errors, and result (its JSON line)."""
+    """Runs a program of bin/ as a process; see `ended`."""
 
     def run(name, *arguments, stdin=b"", cwd=None):
         command = [sys.executable, str(BIN / f"{name}.py"), *arguments]
         environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
         process = subprocess.run(
-            command, input=stdin, capture_output=True, cwd=cwd, env=environment, check=False
+            command,
+            input=stdin,
+            capture_output=True,
+            cwd=cwd,
+            env=environment,
+            check=False,
+            timeout=PATIENCE,
         )
-        output, errors = process.stdout.decode("utf-8"), process.stderr.decode("utf-8")
-        lines = output.splitlines()
-        result = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else None
-        assert "Traceback" not in errors, errors
-        return types.SimpleNamespace(
-            code=process.returncode, output=output, errors=errors, result=result
-        )
+        return ended(process.returncode, process.stdout.decode(), process.stderr.decode())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def call_program():
+    """Runs a program of bin/ within this process; see `ended`.
+
+    What TensorFlow itself writes to the file descriptors of this process is not among the errors.
+    """
+
+    def call(name, *arguments, stdin=b"", cwd="."):
+        streams = {name: io.TextIOWrapper(io.BytesIO(), "utf-8") for name in ("stdout", "stderr")}
+        streams["stdin"] = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
+        with contextlib.ExitStack() as stack:
+            patch = stack.enter_context(pytest.MonkeyPatch.context())
+            for stream in streams:
+                patch.setattr(sys, stream, streams[stream])
+            patch.setattr(sys, "argv", [name, *arguments])
+            stack.enter_context(logs_to(streams["stderr"]))
+            stack.enter_context(contextlib.chdir(cwd))
+            program = stack.enter_context(loaded(name))
+            with pytest.raises(SystemExit) as ending:
+                program.run(program.main)
+            for stream in ("stdout", "stderr"):
+                streams[stream].flush()
+        output, errors = (streams[name].buffer.getvalue().decode() for name in ("stdout", "stderr"))
+        return ended(ending.value.code or 0, output, errors)
+
+    return call
+
+
+@pytest.fixture
+def load_program():
+    """Gives the module of bin/NAME.py with its flags parsed, ready for main()."""
+    with contextlib.ExitStack() as stack:
+
+        def load(name, *arguments):
+            stack.close()  # programs share names of flags
+            module = stack.enter_context(loaded(name))
+            flags.FLAGS([name, *arguments])
+            return module
+
+        yield load
+
+
+@contextlib.contextmanager
+def loaded(name):
+    """The module of a program, whose flags are forgotten in the end."""
+    app.define_help_flags()  # as every program does, once in a process
+    others = set(flags.FLAGS)
+    spec = importlib.util.spec_from_file_location(f"loaded_{name}", BIN / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BIN)
+        patch.setitem(sys.modules, spec.name, module)
+        verbosity = logging.get_verbosity()
+        try:
+            spec.loader.exec_module(module)
+            defined = {flag.name for flag in flags.FLAGS.get_flags_for_module(module)}
+            yield module
+        finally:
+            for flag in defined - others:
+                delattr(flags.FLAGS, flag)
+            logging.set_verbosity(verbosity)
+            sys.modules.pop("command", None)
+
+
+@contextlib.contextmanager
+def logs_to(stream):
+    """Has absl's log written to a stream, as app.run has it written to stderr."""
+    handler, root = logging.get_absl_handler(), standard_logging.getLogger()
+    before = handler.python_handler.setStream(stream)
+    logging.use_absl_handler()
+    try:
+        yield
+    finally:
+        handler.python_handler.setStream(before)
+        root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

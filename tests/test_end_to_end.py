@@ -40,9 +40,9 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program):
-    def run(name, *arguments):
-        done = run_program(name, *arguments)
+def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, call_program):
+    def run(name, *arguments, start=run_program):
+        done = start(name, *arguments)
         assert done.code == 0, done.errors
         return done.result
 
@@ -68,9 +68,10 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program):
     second = run(*train, "--train_steps=300")
     assert (second["step"], second["checkpoints"]) == (300, 2)
 
-    averaged = run("average_checkpoints", f"--model_dir={model}", "--last=2")
+    averaged = run("average_checkpoints", f"--model_dir={model}", "--last=2", start=call_program)
     assert averaged["step"] == 300
-    scored = run("evaluate", f"--model_dir={model}", f"--data_dir={data}", "--split=test")
+    evaluate = ["evaluate", f"--model_dir={model}", f"--data_dir={data}", "--split=test"]
+    scored = run(*evaluate, start=call_program)
     assert scored["chrf"] > 95  # BLEU counts four-word sequences, and there are none
     assert scored["perplexity"] < 1.5
 
@@ -101,9 +102,9 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program):
         (["stray"], "every argument must be a flag"),
     ],
 )
-def test_bad_flags_of_train_end_in_one_line(prepared, tmp_path, run_program, arguments, message):
+def test_bad_flags_of_train_end_in_one_line(prepared, tmp_path, call_program, arguments, message):
     model = tmp_path / "model"
-    done = run_program("train", f"--data_dir={prepared}", f"--model_dir={model}", *arguments)
+    done = call_program("train", f"--data_dir={prepared}", f"--model_dir={model}", *arguments)
     assert done.code in (1, 2)
     last = done.errors.strip().splitlines()[-1]
     assert last.startswith("error: ")
@@ -111,16 +112,16 @@ def test_bad_flags_of_train_end_in_one_line(prepared, tmp_path, run_program, arg
     assert not model.exists()
 
 
-def test_model_dir_of_another_model_is_left_alone(prepared, untrained, run_program):
+def test_model_dir_of_another_model_is_left_alone(prepared, untrained, call_program):
     config = (untrained / "config.json").read_bytes()
-    done = run_program("train", f"--data_dir={prepared}", f"--model_dir={untrained}")
+    done = call_program("train", f"--data_dir={prepared}", f"--model_dir={untrained}")
     assert done.code == 1
     assert "--model_dir must be new or hold the model asked for" in done.errors
     assert "num_layers: 6, not 1" in done.errors
     assert (untrained / "config.json").read_bytes() == config
 
 
-def test_data_dir_that_is_none(tmp_path, run_program):
-    done = run_program("train", f"--data_dir={tmp_path}", f"--model_dir={tmp_path / 'model'}")
+def test_data_dir_that_is_none(tmp_path, call_program):
+    done = call_program("train", f"--data_dir={tmp_path}", f"--model_dir={tmp_path / 'model'}")
     assert done.code == 1
     assert str(tmp_path) in done.errors.strip().splitlines()[-1]

@@ -32,12 +32,12 @@ def test_page_picture_and_table(run_program, untrained, tmp_path):
     assert sorted(tmp_path.iterdir()) == [picture, page]
 
 
-def test_the_model_translates(run_program, untrained, tmp_path):
+def test_the_model_translates(call_program, untrained, tmp_path):
     from keras_transformer.decoding.translator import restore_translator
     from pipelines.subwords import Subwords
 
     arguments = [f"--model_dir={untrained}", "--source=a dog ran", "--beam_size=1"]
-    done = run_program("attention", *arguments, f"--output={tmp_path / 'page.html'}")
+    done = call_program("attention", *arguments, f"--output={tmp_path / 'page.html'}")
     assert done.code == 0, done.errors
     translator, _ = restore_translator(untrained, Subwords.load(untrained), "latest", 1, 0.6)
     assert done.result["translation"] == translator.translate(["a dog ran"])[0][0].text
@@ -61,9 +61,9 @@ def test_the_model_translates(run_program, untrained, tmp_path):
         (["--svg=a.svg", "--word=dog"], "--word must be one of"),
     ],
 )
-def test_bad_flags(run_program, untrained, tmp_path, arguments, message):
+def test_bad_flags(call_program, untrained, tmp_path, arguments, message):
     given = [f"--model_dir={untrained}", "--source=the cat", "--target=die", "--output=page.html"]
-    done = run_program("attention", *given, *arguments, cwd=tmp_path)
+    done = call_program("attention", *given, *arguments, cwd=tmp_path)
     assert done.code == 1
     assert message in done.errors.splitlines()[-1]
     assert done.output == ""

@@ -3,11 +3,11 @@ import shutil
 import numpy as np
 
 
-def test_average_is_a_checkpoint_of_its_own(run_program, untrained, tmp_path):
+def test_average_is_a_checkpoint_of_its_own(call_program, untrained, tmp_path):
     from keras_transformer.training.checkpoints import restore_model
 
     model_dir = shutil.copytree(untrained, tmp_path / "model")
-    done = run_program("average_checkpoints", f"--model_dir={model_dir}", "--last=2")
+    done = call_program("average_checkpoints", f"--model_dir={model_dir}", "--last=2")
     assert done.code == 0
     assert (done.result["averaged"], done.result["step"]) == (2, 20)
     weights = {
@@ -19,10 +19,10 @@ def test_average_is_a_checkpoint_of_its_own(run_program, untrained, tmp_path):
         np.testing.assert_allclose(got, np.mean(parts, axis=0), atol=1e-6)
 
 
-def test_wrong_input(run_program, untrained, tmp_path):
-    done = run_program("average_checkpoints", f"--model_dir={tmp_path}")
+def test_wrong_input(call_program, untrained, tmp_path):
+    done = call_program("average_checkpoints", f"--model_dir={tmp_path}")
     assert done.code == 1
     assert "--model_dir must be a directory that bin/train.py made" in done.errors
-    done = run_program("average_checkpoints", f"--model_dir={untrained}", "--last=0")
+    done = call_program("average_checkpoints", f"--model_dir={untrained}", "--last=0")
     assert done.code == 1
     assert "--last must be at least 1. Received: 0" in done.errors

@@ -34,9 +34,9 @@ def train_flags(data_dir, model_dir):
     return [f"--data_dir={data_dir}", f"--model_dir={model_dir}", *settings, *limits]
 
 
-def test_training_names_shard_and_byte_in_one_line(run_program, damage, tmp_path):
+def test_training_names_shard_and_byte_in_one_line(call_program, damage, tmp_path):
     data_dir, byte = damage("train")
-    done = run_program("train", *train_flags(data_dir, tmp_path / "model"))
+    done = call_program("train", *train_flags(data_dir, tmp_path / "model"))
     assert done.code == 1 and not done.output
     (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
     assert f"{data_dir}/train-00000-of-00001.tfrecord must hold sound records" in line

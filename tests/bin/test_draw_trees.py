@@ -26,37 +26,37 @@ def test_text(files, run_program):
     assert '{"output": "-"}' in done.errors
 
 
-def test_text_beside_gold(files, run_program):
+def test_text_beside_gold(files, call_program):
     arguments = ("--trees", str(files / "trees.ptb"), "--gold", str(files / "gold.ptb"))
-    lines = run_program("draw_trees", *arguments, "--count=1").output.splitlines()
+    lines = call_program("draw_trees", *arguments, "--count=1").output.splitlines()
     assert lines[0] == "tree 1"
     assert "X*" in lines[3]
     assert lines[7] == "gold"
     assert "VP*" in lines[10]
-    raw = run_program("draw_trees", *arguments, "--count=1", "--noclean").output
+    raw = call_program("draw_trees", *arguments, "--count=1", "--noclean").output
     assert "NP-SBJ" in raw
     assert "-NONE-" in raw
 
 
-def test_svg_and_page(files, run_program):
+def test_svg_and_page(files, call_program):
     arguments = ("--trees", str(files / "trees.ptb"), "--gold", str(files / "gold.ptb"))
     svg, page = files / "tree.svg", files / "trees.html"
-    result = run_program("draw_trees", *arguments, "--output", str(svg)).result
+    result = call_program("draw_trees", *arguments, "--output", str(svg)).result
     # G = P = 3, M = 2 in each.
     assert result["output"] == str(svg)
     assert (result["f1"], result["sentences"]) == (66.67, 3)
     assert svg.read_text(encoding="utf-8").count('<g class="wrong">') == 1
-    run_program("draw_trees", *arguments, "--output", str(page), "--first=2")
+    call_program("draw_trees", *arguments, "--output", str(page), "--first=2")
     text = page.read_text(encoding="utf-8")
     assert text.count("<svg") == 4
     assert "Trees compared: 3. F1 66.67" in text
 
 
-def test_bad_input(files, run_program):
+def test_bad_input(files, call_program):
     trees, gold = str(files / "trees.ptb"), str(files / "gold.ptb")
 
     def error(*arguments):
-        done = run_program("draw_trees", *arguments)
+        done = call_program("draw_trees", *arguments)
         assert done.code == 1
         assert done.errors.count("\n") == 1
         return done.errors

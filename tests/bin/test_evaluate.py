@@ -1,11 +1,15 @@
+import shutil
+
 import pytest
 
 
 @pytest.fixture(scope="module")
-def evaluated(run_program, prepared, untrained, tmp_path_factory):
-    output = tmp_path_factory.mktemp("output") / "translations.txt"
-    arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", f"--output={output}"]
-    return run_program("evaluate", *arguments, "--beam_size=2"), output
+def evaluated(call_program, prepared, untrained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluated")
+    output = folder / "translations.txt"
+    model_dir = shutil.copytree(untrained, folder / "model")  # scores are written to it
+    arguments = [f"--model_dir={model_dir}", f"--data_dir={prepared}", f"--output={output}"]
+    return call_program("evaluate", *arguments, "--beam_size=2"), output
 
 
 def test_result(evaluated, prepared):
@@ -43,29 +47,28 @@ def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
     assert done.result["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-4)
 
 
-def test_data_of_another_vocabulary(run_program, prepared, untrained, tmp_path):
+def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path):
     import json
-    import shutil
 
     other = shutil.copytree(prepared, tmp_path / "other")
     metadata = json.loads((other / "metadata.json").read_text())
     (other / "metadata.json").write_text(json.dumps({**metadata, "fingerprint": "0" * 64}))
-    done = run_program("evaluate", f"--model_dir={untrained}", f"--data_dir={other}")
+    done = call_program("evaluate", f"--model_dir={untrained}", f"--data_dir={other}")
     assert done.code == 1
     assert "--data_dir must have the vocabulary of --model_dir" in done.errors
 
 
-def test_unknown_split(run_program, prepared, untrained):
+def test_unknown_split(call_program, prepared, untrained):
     arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", "--split=dev"]
-    done = run_program("evaluate", *arguments)
+    done = call_program("evaluate", *arguments)
     assert done.code == 1
     assert "--split must be one of train, test" in done.errors
     assert "Received: dev" in done.errors
 
 
 @pytest.mark.parametrize("flag", ["--beam_size=0", "--alpha=-1", "--limit=0", "--tokenize=moses"])
-def test_bad_flags(run_program, flag):
-    done = run_program("evaluate", "--model_dir=m", "--data_dir=d", flag)
+def test_bad_flags(call_program, flag):
+    done = call_program("evaluate", "--model_dir=m", "--data_dir=d", flag)
     assert done.code == 1
     name, value = flag.removeprefix("--").split("=")
     assert name in done.errors.splitlines()[-1]

@@ -1,12 +1,13 @@
 import json
+import shutil
 
 import pytest
 
 from keras_transformer.analysis.paper import TABLE_3
 
 
-def test_all_tables(run_program, tmp_path):
-    done = run_program("paper_tables")
+def test_all_tables(call_program, tmp_path):
+    done = call_program("paper_tables")
     assert done.code == 0, done.errors
     assert done.result.keys() == {"table1", "table2", "table3", "table4"}
     rows = {row["row"]: row for row in done.result["table3"]}
@@ -23,14 +24,15 @@ def test_all_tables(run_program, tmp_path):
     assert "not run here" in done.output
 
 
-def test_a_trained_model(run_program, prepared, untrained, tmp_path):
-    arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", "--beam_size=1"]
-    scored = run_program("evaluate", *arguments).result
+def test_a_trained_model(call_program, prepared, untrained, tmp_path):
+    model_dir = shutil.copytree(untrained, tmp_path / "model")  # scores are written to it
+    arguments = [f"--model_dir={model_dir}", f"--data_dir={prepared}", "--beam_size=1"]
+    scored = call_program("evaluate", *arguments).result
     kept = tmp_path / "measured.json"
     nothing = tmp_path / "nothing.json"
     nothing.write_text("[]")
-    trained = [f"--model_dirs={untrained}", f"--measured={nothing}", f"--write_measured={kept}"]
-    done = run_program("paper_tables", "--table=2,3", *trained)
+    trained = [f"--model_dirs={model_dir}", f"--measured={nothing}", f"--write_measured={kept}"]
+    done = call_program("paper_tables", "--table=2,3", *trained)
     assert done.result.keys() == {"table2", "table3"}
     (row,) = done.result["table3"][-1]["measured"]
     assert (row["row"], row["steps"], row["full_size"]) == ("tiny", 20, False)
@@ -38,7 +40,7 @@ def test_a_trained_model(run_program, prepared, untrained, tmp_path):
     (measured,) = done.result["table2"]["measured"]
     assert measured["paper_bleu"] == scored["paper_bleu"]
     assert measured["command"] in done.output
-    again = run_program("paper_tables", "--table=2,3", f"--measured={kept}")
+    again = call_program("paper_tables", "--table=2,3", f"--measured={kept}")
     assert again.result == done.result
     assert len(json.loads(kept.read_text())) == 1
 
@@ -55,7 +57,7 @@ def test_a_trained_model(run_program, prepared, untrained, tmp_path):
         ("--write_measured=/nowhere/x", "--write_measured must be a file that can be written"),
     ],
 )
-def test_bad_flags(run_program, flag, message):
-    done = run_program("paper_tables", flag)
+def test_bad_flags(call_program, flag, message):
+    done = call_program("paper_tables", flag)
     assert done.code == 1
     assert message in done.errors.strip().splitlines()[-1]

@@ -18,14 +18,14 @@ def flags(**values):
     return [f"--{name}={value}" for name, value in values.items()]
 
 
-def test_files_to_a_data_set_and_again(run_program, text, tmp_path):
+def test_files_to_a_data_set_and_again(run_program, call_program, text, tmp_path):
     arguments = flags(dataset="files", vocab_size=280, max_length=40, **text)
     first = run_program("prepare_data", *arguments)
     assert first.code == 0, first.errors
     assert first.output.count("\n") == 1  # all but the result goes to stderr
     assert first.result["pairs"] == {"train": 30} and first.result["vocab_size"] == 280
     assert json.loads((tmp_path / "data" / "metadata.json").read_text())["max_length"] == 40
-    again = run_program("prepare_data", *arguments)
+    again = call_program("prepare_data", *arguments)
     assert again.code == 0 and again.result["up_to_date"] and again.result["pairs"] == {"train": 30}
 
 
@@ -75,16 +75,16 @@ def test_files_to_a_data_set_and_again(run_program, text, tmp_path):
         ([], "--dataset"),
     ],
 )
-def test_wrong_flags_end_in_one_line(run_program, tmp_path, arguments, message):
-    done = run_program("prepare_data", f"--data_dir={tmp_path / 'data'}", *arguments, cwd=tmp_path)
+def test_wrong_flags_end_in_one_line(call_program, tmp_path, arguments, message):
+    done = call_program("prepare_data", f"--data_dir={tmp_path / 'data'}", *arguments, cwd=tmp_path)
     assert done.code == 1 and not done.output
     (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
     assert message in line
     assert not (tmp_path / "data").exists()
 
 
-def test_the_default_vocabulary_size_is_no_exception(run_program, text):
-    done = run_program("prepare_data", *flags(dataset="files", **text))
+def test_the_default_vocabulary_size_is_no_exception(call_program, text):
+    done = call_program("prepare_data", *flags(dataset="files", **text))
     assert done.code == 1
     assert "error: --vocab_size must be at most " in done.errors
     assert "Received: 37000" in done.errors

@@ -13,6 +13,7 @@ import pytest
 
 PROGRAM = Path(__file__).resolve().parents[2] / "bin" / "serve.py"
 SENTENCE = "the cat sat"
+PATIENCE = 300  # seconds, on a machine under load
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def served(exported):
 
 def post(url, value):
     request = urllib.request.Request(url, json.dumps(value).encode())
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)
 
 
@@ -69,10 +70,10 @@ def test_requests_and_end(served, exported):
         assert [sum(row) for row in head] == pytest.approx([1] * rows, abs=0.01)
     assert attention["decoder"][0][0][0] == [1] + [0] * (T - 1), "the first sees BOS alone"
 
-    with urllib.request.urlopen(f"{url}/", timeout=60) as page:
+    with urllib.request.urlopen(f"{url}/", timeout=PATIENCE) as page:
         assert b"<h1>Transformer</h1>" in page.read()
     process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     result = json.loads(output.splitlines()[-1])
     assert (result["requests"], result["errors"]) == (3, 0)
@@ -87,33 +88,32 @@ def test_requests_and_end(served, exported):
         (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
         (["--saved_model={model}", "--port=70000"], "port"),
         (["--saved_model={model}", "--port=http"], "port"),
-        (["--saved_model={model}", "--host=300.1.1.1"], "--host must be a name or an address"),
+        (["--saved_model={model}", "--host=a..b"], "--host must be a name or an address"),
         (["--saved_model={model}", "--timeout=0"], "--timeout must be positive seconds"),
         (["--saved_model={model}", "--max_sentences=0"], "--max_sentences must be at least 1"),
         (["--saved_model={model}", "8501"], "every argument must be a flag"),
     ],
 )
-def test_bad_flags(run_program, exported, tmp_path, arguments, message):
+def test_bad_flags(call_program, exported, tmp_path, arguments, message):
     filled = [argument.format(model=exported[0]) for argument in arguments]
-    done = run_program("serve", *filled, cwd=tmp_path)
+    done = call_program("serve", *filled, cwd=tmp_path)
     assert done.code == 1
     assert message in done.errors.splitlines()[-1]
     assert done.output == ""
-    assert "oneDNN" not in done.errors, "told before TensorFlow is imported"
 
 
-def test_port_in_use(run_program, exported):
+def test_port_in_use(call_program, exported):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        done = run_program("serve", f"--saved_model={exported[0]}", f"--port={port}")
+        done = call_program("serve", f"--saved_model={exported[0]}", f"--port={port}")
     assert done.code == 1
     assert f"must be an address that is free. Received: 127.0.0.1:{port}" in done.errors
 
 
-def test_half_copied_export(run_program, exported, tmp_path):
+def test_half_copied_export(call_program, exported, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(exported[0], copy)
     (copy / "saved_model.pb").write_bytes((copy / "saved_model.pb").read_bytes()[:1000])
-    done = run_program("serve", f"--saved_model={copy}", "--port=0")
+    done = call_program("serve", f"--saved_model={copy}", "--port=0")
     assert done.code == 1
     assert "--saved_model must be whole" in done.errors.splitlines()[-1]

@@ -133,15 +133,15 @@ def test_a_row_for_real(run_program, data, tmp_path):
         (["--train_steps=0"], "train_steps"),
     ],
 )
-def test_bad_flags(run_program, data, tmp_path, arguments, message):
+def test_bad_flags(call_program, data, tmp_path, arguments, message):
     root = tmp_path / "root"
-    done = run_program("sweep", f"--data_dir={data}", f"--model_dir={root}", *arguments)
+    done = call_program("sweep", f"--data_dir={data}", f"--model_dir={root}", *arguments)
     assert done.code == 1
     assert message in done.errors.splitlines()[-1]
     assert not root.exists()
 
 
-def test_data_without_validation(run_program, prepared, tmp_path):
-    done = run_program("sweep", f"--data_dir={prepared}", f"--model_dir={tmp_path}")
+def test_data_without_validation(call_program, prepared, tmp_path):
+    done = call_program("sweep", f"--data_dir={prepared}", f"--model_dir={tmp_path}")
     assert done.code == 1
     assert "--data_dir must have a validation split" in done.errors

@@ -1,7 +1,6 @@
 """bin/train.py killed again and again, in a process of its own: it ends as if nothing had been."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.training.checkpoints import CheckpointStore, read_weights
+from tests.program_fixtures import SEED
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
 STEPS, EVERY = 150, 7  # of the run, and between checkpoints
@@ -122,7 +122,7 @@ def curves(model_dir):
 def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     left_alone = start(whole)
-    rng = random.Random(int(os.environ.get("KILL_SEED", "1")))
+    rng = random.Random(SEED)
 
     # Killed from outside, at some moment of some step.
     code, _ = signal_at(
@@ -162,12 +162,12 @@ def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     assert steps and steps == sorted(steps)
 
 
-def test_model_dir_in_use_is_refused(start, tmp_path, run_program, data):
+def test_model_dir_in_use_is_refused(tmp_path, call_program, data):
     import fcntl
 
     with open(tmp_path / "lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        done = run_program("train", f"--data_dir={data}", f"--model_dir={tmp_path}")
+        done = call_program("train", f"--data_dir={data}", f"--model_dir={tmp_path}")
     assert done.code == 1
     assert "error: --model_dir must not be in use by another process" in done.errors
     assert f"({tmp_path / 'lock'})" in done.errors

@@ -38,9 +38,9 @@ def test_file_to_file(run_program, untrained, lines_file, wanted, tmp_path):
     assert answers == [*(one_line(best[0].text) for best in wanted), ""]
 
 
-def test_stream_n_best_with_scores(run_program, untrained, wanted):
+def test_stream_n_best_with_scores(call_program, untrained, wanted):
     arguments = [f"--model_dir={untrained}", "--beam_size=2", "--n_best=2", "--scores"]
-    done = run_program("translate", *arguments, stdin="\n".join(LINES).encode())
+    done = call_program("translate", *arguments, stdin="\n".join(LINES).encode())
     assert done.code == 0
     rows = [row.split("\t", 2) for row in done.output.removesuffix("\n").split("\n")]
     flat = [(i, answer) for i, best in enumerate(wanted, start=1) for answer in best]
@@ -50,8 +50,8 @@ def test_stream_n_best_with_scores(run_program, untrained, wanted):
     assert (summary["lines"], summary["output"]) == (6, "-")
 
 
-def test_invalid_line_of_a_stream(run_program, untrained):
-    done = run_program("translate", f"--model_dir={untrained}", stdin=b"the cat\n\n\xff\n")
+def test_invalid_line_of_a_stream(call_program, untrained):
+    done = call_program("translate", f"--model_dir={untrained}", stdin=b"the cat\n\n\xff\n")
     assert done.code == 1
     assert done.output.count("\n") == 2
     assert done.errors.splitlines()[-1].startswith(
@@ -75,15 +75,15 @@ def test_invalid_line_of_a_stream(run_program, untrained):
         (["--model_dir=a", "--output=absent/out"], "--output must be a file in a directory"),
     ],
 )
-def test_bad_flags(run_program, tmp_path, arguments, message):
-    done = run_program("translate", *arguments, cwd=tmp_path)
+def test_bad_flags(call_program, tmp_path, arguments, message):
+    done = call_program("translate", *arguments, cwd=tmp_path)
     assert done.code == 1
     assert message in done.errors.splitlines()[-1]
     assert done.output == ""
 
 
-def test_no_more_translations_than_beams(run_program, untrained):
-    done = run_program("translate", f"--model_dir={untrained}", "--n_best=5")
+def test_no_more_translations_than_beams(call_program, untrained):
+    done = call_program("translate", f"--model_dir={untrained}", "--n_best=5")
     assert done.code == 1 and done.output == ""
     last = done.errors.splitlines()[-1]
     assert last == "error: --n_best must not exceed the 4 beams. Received: 5"
@@ -96,7 +96,7 @@ def test_no_more_translations_than_beams(run_program, untrained):
         (["--sample", "--temperature=0"], "--temperature must be a positive number. Received: 0.0"),
     ],
 )
-def test_bad_sampling(run_program, untrained, arguments, message):
-    done = run_program("translate", f"--model_dir={untrained}", *arguments)
+def test_bad_sampling(call_program, untrained, arguments, message):
+    done = call_program("translate", f"--model_dir={untrained}", *arguments)
     assert done.code == 1
     assert message in done.errors.splitlines()[-1]
