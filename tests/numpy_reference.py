@@ -6,6 +6,10 @@ Loops over heads, positions and sentences where the library uses tensors; float6
 import numpy as np
 
 
+def float64(*arrays):
+    return [np.asarray(array, np.float64) for array in arrays]
+
+
 def softmax(scores):
     exponentials = np.exp(scores - scores.max(-1, keepdims=True))
     return exponentials / exponentials.sum(-1, keepdims=True)
@@ -13,12 +17,14 @@ def softmax(scores):
 
 def attention(queries, keys, values, allowed):
     """Equation 1 for one head of one sentence; allowed [Q, P] is True where a query may look."""
+    queries, keys, values = float64(queries, keys, values)
     scores = queries @ keys.T / np.sqrt(queries.shape[-1])
     return softmax(np.where(allowed, scores, -np.inf)) @ values
 
 
 def multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads, allowed):
     """Section 3.2.2 for one sentence: x [Q, D], memory [P, D]."""
+    x, memory, w_q, w_k, w_v, w_o = float64(x, memory, w_q, w_k, w_v, w_o)
     heads = []
     for h in range(num_heads):
         d_k, d_v = w_q.shape[1] // num_heads, w_v.shape[1] // num_heads
@@ -31,10 +37,12 @@ def multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads, allowed):
 
 def feed_forward(x, w_1, b_1, w_2, b_2):
     """Equation 2."""
+    x, w_1, b_1, w_2, b_2 = float64(x, w_1, b_1, w_2, b_2)
     return np.maximum(0, x @ w_1 + b_1) @ w_2 + b_2
 
 
 def layer_norm(x, gain, bias):
+    x, gain, bias = float64(x, gain, bias)
     variance = ((x - x.mean(-1, keepdims=True)) ** 2).mean(-1, keepdims=True)
     return gain * (x - x.mean(-1, keepdims=True)) / np.sqrt(variance + 1e-6) + bias
 

@@ -42,7 +42,7 @@ def browser():
     if program is None:
         pytest.skip("no chromium on the PATH")
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=program)
+        browser = started.chromium.launch(executable_path=program, timeout=120_000)
         yield browser
         browser.close()
 
@@ -57,6 +57,7 @@ def open_page(browser, page_file):
             browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **settings})
         )
         page = contexts[-1].new_page()
+        page.set_default_timeout(60_000)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: complaints.append(request.url))
@@ -215,13 +216,13 @@ def test_rows_are_in_the_address(open_page):
     page = open_page("#kind=decoder&layer=1&heads=1&word=2&rows")
     assert lines(page) == 2
     first, second = (page.locator(word("queries", n)).bounding_box() for n in (1, 2))
-    assert second["x"] - first["x"] == PITCH
+    assert second["x"] - first["x"] == pytest.approx(PITCH, abs=0.01)
     above = page.locator(word("keys", 1)).bounding_box()
     assert above["y"] + above["height"] < first["y"]
     page.click("text=in columns")
     assert lines(page) == 2
     first, second = (page.locator(word("queries", n)).bounding_box() for n in (1, 2))
-    assert second["y"] - first["y"] == PITCH
+    assert second["y"] - first["y"] == pytest.approx(PITCH, abs=0.01)
 
 
 def test_phone_in_the_dark(open_page):

@@ -1,3 +1,4 @@
+import functools
 import itertools
 import math
 
@@ -30,7 +31,17 @@ def code(prefix, vocab):
 
 def table_search(tables, max_lengths, config, prefix=None):
     """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
-    vocab = tables.shape[-1]
+    search = traced_search(tables.shape[-1], config, prefix is not None)
+    prefixes = [] if prefix is None else [prefix]
+    result = search(tf.constant(tables), tf.constant(max_lengths, tf.int32), *prefixes)
+    return Hypotheses(*[part.numpy() for part in result])
+
+
+@functools.lru_cache
+def traced_search(vocab, config, has_prefix):
+    """What `table_search` runs, traced once for tables of any number and size."""
+    signature = [tf.TensorSpec([None, None, vocab]), tf.TensorSpec([None], tf.int32)]
+    signature += [tf.TensorSpec([None, None], tf.int32)] * has_prefix
 
     def step_fn(ids, cache, position):
         tokens = tf.concat([cache.per_beam, ids[:, :, None]], axis=2)  # [B, K, 1 + position]
@@ -40,13 +51,12 @@ def table_search(tables, max_lengths, config, prefix=None):
         logits = tf.gather(tables, prefix_code, batch_dims=1)
         return tf.ensure_shape(logits, [None, None, vocab]), Cache(tokens, (tables,))
 
-    @tf.function
-    def search(tables, max_lengths):
+    @tf.function(input_signature=signature)
+    def search(tables, max_lengths, prefix=None):
         empty = tf.zeros([tf.shape(max_lengths)[0], config.beam_size, 0], tf.int32)
         return beam_search(step_fn, Cache(empty, (tables,)), max_lengths, config, prefix=prefix)
 
-    result = search(tf.constant(tables), tf.constant(max_lengths, tf.int32))
-    return Hypotheses(*[part.numpy() for part in result])
+    return search
 
 
 def log_softmax(logits):
@@ -88,7 +98,14 @@ def listed(result, sentence):
     ]
 
 
+def assert_apart(ranked):
+    """Makes sure that the order is no matter of rounding."""
+    scores = np.array([score for score, _ in ranked], np.float64)
+    assert np.all(scores[:-1] - scores[1:] > 1e-4)
+
+
 def assert_same_list(got, wanted):
+    assert_apart(wanted)
     assert [sequence for _, sequence in got] == [sequence for _, sequence in wanted]
     np.testing.assert_allclose([s for s, _ in got], [s for s, _ in wanted], rtol=2e-5, atol=2e-5)
 
@@ -128,7 +145,9 @@ def reference_search(table, max_length, config):
         alive = [(p, s) for p, s in candidates if s[-1] != config.eos_id][: config.beam_size]
     if not finished:
         finished = [(p / penalty(max_length, config.alpha), s) for p, s in alive]
-    return sorted(finished, reverse=True)[: config.beam_size]
+    finished = sorted(finished, reverse=True)
+    assert_apart(finished[: config.beam_size + 1])
+    return finished[: config.beam_size]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
@@ -349,8 +368,11 @@ def test_n_best_asks_less_and_keeps_the_best():
     for n_best in (1, None):
         config = BeamSearchConfig(4, 0.6, n_best=n_best)
         steps[n_best] = table_search(tables, [6] * 16, config)
+    for table in tables:
+        assert_apart(reference_search(table, 6, config))
     np.testing.assert_array_equal(steps[1].ids[:, 0, :6], steps[None].ids[:, 0, :6])
-    np.testing.assert_array_equal(steps[1].scores[:, 0], steps[None].scores[:, 0])
+    scores = [result.scores[:, 0] for result in steps.values()]
+    np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-6)
     scores = tf.constant([[-1.0, -9.0]])
     ids, zeros = tf.zeros([1, 2, 7], tf.int32), tf.zeros([1, 2, 7])
     finished = Hypotheses(ids, zeros, tf.ones([1, 2], tf.int32), scores, scores)
@@ -372,6 +394,7 @@ def test_prefix_is_forced_and_scored(beam_size):
             for found in every_hypothesis(tables[sentence], 4, 0.6)
             if found[1][: len(start)] == start
         ]
+        assert_apart(wanted[: beam_size + 1])
         if beam_size > 1:
             assert_same_list(listed(result, sentence), wanted[:beam_size])
         else:

@@ -7,7 +7,7 @@ from keras_transformer.decoding import streams
 
 def test_results_come_in_order_and_batches_run_together(monkeypatch):
     monkeypatch.setattr(streams, "streams", lambda: 2)
-    together = threading.Barrier(2, timeout=10)  # breaks unless two batches are under way at once
+    together = threading.Barrier(2, timeout=60)  # breaks unless two batches are under way at once
 
     def function(batch):
         together.wait()
@@ -26,12 +26,15 @@ def test_an_error_comes_to_who_reads_the_results():
 
 
 @pytest.mark.parametrize(
-    ("cores", "environment", "threads"), [(2, None, 1), (7, None, 2), (1, None, 0), (2, "5", 0)]
+    ("cores", "gpus", "environment", "threads"),
+    [(2, 0, None, 1), (7, 0, None, 2), (1, 0, None, 0), (2, 0, "5", 0), (7, 1, None, 0)],
 )
 def test_cores_are_shared_unless_the_environment_says_otherwise(
-    monkeypatch, cores, environment, threads
+    monkeypatch, cores, gpus, environment, threads
 ):
     monkeypatch.setattr(streams, "cores", lambda: cores)
+    found = {"GPU": ["a GPU"] * gpus}
+    monkeypatch.setattr(streams.tf.config, "list_physical_devices", found.__getitem__)
     monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
     if environment is not None:
         monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", environment)

@@ -13,8 +13,8 @@ def test_attention_by_hand():
     keys = np.array([[1, 0, 0, 0], [0, 1, 0, 0]], "float32")
     values = np.array([[8.0], [4.0]], "float32")
     outputs, weights = scaled_dot_product_attention(queries, keys, values)
-    np.testing.assert_allclose(weights, [[0.75, 0.25]], rtol=1e-6)
-    np.testing.assert_allclose(outputs, [[7.0]], rtol=1e-6)
+    np.testing.assert_allclose(weights, [[0.75, 0.25]], rtol=1e-5)
+    np.testing.assert_allclose(outputs, [[7.0]], rtol=1e-5)
 
 
 def test_forbidden_key_gets_no_weight():
@@ -24,14 +24,14 @@ def test_forbidden_key_gets_no_weight():
     outputs, weights = scaled_dot_product_attention(queries, keys, values, mask)
     np.testing.assert_array_equal(ops.convert_to_numpy(weights)[:, [2, 4]], 0)
     expected = numpy_reference.attention(queries, keys, values, np.tile(mask, (5, 1)))
-    np.testing.assert_allclose(outputs, expected, atol=1e-6)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
 
 
 def test_fully_masked_row_is_finite():
     ones = np.ones((2, 3), "float32")
     outputs, weights = scaled_dot_product_attention(ones, ones, ones, np.zeros((2, 2), bool))
-    np.testing.assert_allclose(weights, np.full((2, 2), 0.5))
-    np.testing.assert_allclose(outputs, ones)
+    np.testing.assert_allclose(weights, np.full((2, 2), 0.5), rtol=1e-6)
+    np.testing.assert_allclose(outputs, ones, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("d_k", "d_v"), [(None, None), (3, 5)])

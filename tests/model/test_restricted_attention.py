@@ -108,7 +108,7 @@ def test_one_trace_serves_all_lengths(causal):
     for length in (0, 1, 64, 65, 150):
         parts = heads(2, length)
         np.testing.assert_allclose(
-            traced(*parts), restricted_attention(*parts, 9, causal), atol=1e-6
+            traced(*parts), restricted_attention(*parts, 9, causal), atol=1e-5
         )
 
 
@@ -157,10 +157,10 @@ def test_config_chooses_the_layer():
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
-    ("policy", "tolerance"),
-    [("float32", 1e-5), ("mixed_float16", 4e-3), ("mixed_bfloat16", 3e-2)],
+    ("policy", "mean", "most"),
+    [("float32", 1e-6, 1e-5), ("mixed_float16", 3e-4, 1e-2), ("mixed_bfloat16", 2e-3, 8e-2)],
 )
-def test_layer_equals_masked_multi_head_attention(policy, tolerance, causal):
+def test_layer_equals_masked_multi_head_attention(policy, mean, most, causal):
     length = 150
     layer = RestrictedSelfAttention(CONFIG, causal, dtype=policy)
     plain = MultiHeadAttention(CONFIG, dtype=policy)
@@ -174,7 +174,8 @@ def test_layer_equals_masked_multi_head_attention(policy, tolerance, causal):
     mask = neighbourhood(length, 6, causal) & padding
     expected, weights = plain.attend(x, mask)
     expected = ops.convert_to_numpy(ops.cast(expected, "float32"))[real]
-    np.testing.assert_allclose(found, expected, atol=tolerance)
+    np.testing.assert_allclose(found, expected, atol=most)
+    assert np.abs(found - expected).mean() < mean
     attended, own_weights = layer.attend(x, padding)
     attended = ops.convert_to_numpy(ops.cast(attended, "float32"))[real]
     np.testing.assert_array_equal(attended, expected)

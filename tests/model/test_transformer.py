@@ -50,12 +50,21 @@ def test_future_changes_nothing_and_the_past_does():
     assert np.abs(one[2:] - other[2:]).max() > 1e-3
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+# Any two of the three meet.
 @pytest.mark.parametrize(
-    "settings", [{}, {"tie_embeddings": False}, {"attention_window": 3}, {"layout": "inference"}]
+    ("settings", "norm", "positions"),
+    [
+        ({}, "post", "sinusoidal"),
+        ({}, "pre", "learned"),
+        ({"tie_embeddings": False}, "post", "learned"),
+        ({"tie_embeddings": False}, "pre", "sinusoidal"),
+        ({"attention_window": 3}, "post", "sinusoidal"),
+        ({"attention_window": 3}, "pre", "learned"),
+        ({"layout": "inference"}, "post", "learned"),
+        ({"layout": "inference"}, "pre", "sinusoidal"),
+    ],
 )
-def test_cached_steps_equal_one_pass(norm, positions, settings):
+def test_cached_steps_equal_one_pass(settings, norm, positions):
     config = dataclasses.replace(CONFIG, norm=norm, positions=positions, **settings)
     model = random_model(config)
     source = tf.constant([[4, 9, 2, 0], [5, 6, 7, 2]])
@@ -98,12 +107,14 @@ def test_dropout_acts_in_training_only():
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_narrow_activations_give_float32_logits_near_the_exact_ones(precision):
     exact, narrow = random_model(), random_model(precision=precision)
-    arguments = ([[4, 9, 2]], [[1, 7, 8]])
-    found = logits(narrow, *arguments)
+    arguments = np.random.default_rng(0).integers(3, 13, size=(2, 8, 12))
+    found, expected = logits(narrow, *arguments), logits(exact, *arguments)
     assert found.dtype == np.float32
-    spread = logits(exact, *arguments).std()
-    tolerance = 0.1 if precision == "bfloat16" else 0.02
-    assert np.abs(found - logits(exact, *arguments)).max() < tolerance * spread
+    errors = (found - expected) / expected.std()
+    # Processors differ: of each bound, about a third is what one measures.
+    mean, most = (0.03, 0.3) if precision == "bfloat16" else (0.003, 0.05)
+    assert np.sqrt((errors**2).mean()) < mean
+    assert np.abs(errors).max() < most
 
 
 @pytest.mark.parametrize("tie_embeddings", [True, False])

@@ -1,5 +1,7 @@
 import itertools
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -18,11 +20,16 @@ PAIRS = 120
 TEXT = [("dog " * (1 + n % 8) + f"{n}", "Hund " * (1 + n % 7) + f"{n}") for n in range(PAIRS)]
 
 
-@pytest.fixture
-def data_dir(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
     """Three shards of about 40 pairs, and a validation split."""
-    monkeypatch.setattr(sharding, "_PAIRS_PER_SHARD", 40)
-    return prepared(tmp_path / "data", tmp_path)
+    folder = tmp_path_factory.mktemp("sound")
+    return prepared(folder / "data", folder)
+
+
+@pytest.fixture
+def data_dir(sound, tmp_path):
+    return Path(shutil.copytree(sound, tmp_path / "data"))
 
 
 def prepared(data_dir, folder, vocab_size=300):
@@ -31,7 +38,9 @@ def prepared(data_dir, folder, vocab_size=300):
         path.write_text("".join(f"{line}\n" for line in lines))
     files = tuple([str(path)] for path in paths)
     source = FileSource({"train": files, "validation": files})
-    prepare(source, data_dir, PreparationConfig(vocab_size=vocab_size, max_length=60))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharding, "_PAIRS_PER_SHARD", 40)
+        prepare(source, data_dir, PreparationConfig(vocab_size=vocab_size, max_length=60))
     return data_dir
 
 

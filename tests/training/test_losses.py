@@ -1,6 +1,6 @@
-import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,12 +26,12 @@ def test_by_hand():
     # Uniform logits over 4: every distribution costs ln 4. Logits ln(3), 0, 0, 0: p = 1/2, 1/6.
     uniform = np.zeros((1, 4), "float32")
     smoothed, plain = losses.cross_entropy(uniform, np.array([2]), 0.1)
-    np.testing.assert_allclose([smoothed, plain], np.log(4), rtol=1e-6)
+    np.testing.assert_allclose([smoothed, plain], np.log(4), rtol=5e-6)
     skewed = np.array([[0, np.log(3), 0, 0]], "float32")
     smoothed, plain = losses.cross_entropy(skewed, np.array([1]), 0.2)
-    np.testing.assert_allclose(plain, np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(plain, np.log(2), rtol=5e-6)
     # 0.8 + 0.2 / 4 on the label, 0.05 on each of the others.
-    np.testing.assert_allclose(smoothed, 0.85 * np.log(2) + 0.15 * np.log(6), rtol=1e-6)
+    np.testing.assert_allclose(smoothed, 0.85 * np.log(2) + 0.15 * np.log(6), rtol=5e-6)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
@@ -100,16 +100,17 @@ def test_a_step_holds_no_second_copy_of_all_logits():
     assert max(heights) == rows // losses.NUM_BLOCKS
 
 
-# Prints by how many buffers of float32 [rows, V] the process grows at most while it computes the
-# loss and its gradient, projected and by the plain definition. All blocks may run at the same time,
-# as on a machine of many cores.
+# Prints by how many buffers of float32 [rows, V] the process grows at most while it computes a loss
+# and its gradient, by the function that is named. All blocks may run at the same time, as on a
+# machine of many cores; each of them with two threads, whatever this machine has.
 MEMORY = """
-import json
+import sys
 from pathlib import Path
 import tensorflow as tf
 from keras_transformer.training import losses
 
 tf.config.threading.set_inter_op_parallelism_threads(losses.NUM_BLOCKS)
+tf.config.threading.set_intra_op_parallelism_threads(2)
 rows, vocab_size = 2048, 16384
 matrix = tf.random.stateless_normal([vocab_size, 16], [1, 2])
 
@@ -131,20 +132,28 @@ def buffers(loss):
             smoothed, _ = loss(tf.ones([count, 16]), tf.ones([count], tf.int32))
         return tape.gradient(smoothed, matrix)
 
-    gradients(tf.constant(8)).numpy()
+    for count in (8, rows // 64):
+        gradients(tf.constant(count)).numpy()
     before = megabytes("VmRSS")
     gradients(tf.constant(rows)).numpy()
     return (megabytes("VmHWM") - before) / (4 * rows * vocab_size / 2**20)
 
-print(json.dumps([buffers(projected), buffers(plain)]))
+print(buffers({"projected": projected, "plain": plain}[sys.argv[1]]))
 """
+
+
+def buffers(loss):
+    """In a process of its own: what one loss leaves allocated would hide what another needs."""
+    command = [sys.executable, "-c", MEMORY, loss]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=root, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_loss_and_gradients_fit_in_one_buffer_beside_the_logits():
-    command = [sys.executable, "-c", MEMORY]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    projected, plain = json.loads(done.stdout.splitlines()[-1])
-    assert projected < 1.75  # the logits are one, and there is some noise
-    assert plain > 3  # so that the test can fail
+    assert buffers("projected") < 1.75  # the logits are one, and there is some noise
+    assert buffers("plain") > 3  # so that the test can fail

@@ -111,8 +111,9 @@ def test_steps_without_finite_gradients_are_skipped_and_counted(precision):
 
 def test_sums_do_not_depend_on_how_steps_are_parted():
     batches = [BATCH, BATCH[::-1]] * 3
+    tf.keras.utils.set_random_seed(3)
     whole = make_step().run(iterator_of(*batches), 6).numpy()
-    tf.keras.utils.set_random_seed(20170612)
+    tf.keras.utils.set_random_seed(3)
     step, iterator = make_step(), iterator_of(*batches)
     sums = step.run(iterator, 1)
     sums = step.run(iterator, 3, sums.numpy())
@@ -129,12 +130,13 @@ def test_rematerialized_layers_train_the_same(norm):
     results = []
     for rematerialize in (False, True):
         tf.keras.utils.set_random_seed(3)
-        training = TrainingConfig(rematerialize=rematerialize)
+        # Parameters move by up to 0.01 a step.
+        training = TrainingConfig(rematerialize=rematerialize, warmup_steps=20)
         step = TrainingStep(config, training, tf.distribute.get_strategy())
         sums = step.run(iterator_of(BATCH, BATCH[::-1], BATCH), 3)
         results.append([sums, *values(step.model.variables)])
     for plain, again in zip(*results, strict=True):
-        np.testing.assert_allclose(again, plain, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(again, plain, rtol=1e-5, atol=1e-5)
 
 
 def test_rematerialized_step_keeps_less():
