@@ -1,5 +1,8 @@
 # make quickstart   a Transformer trained, scored, exported and used, in about ten minutes
-# make test         the test suite
+# make test         the test suite, in a process a core
+# make test-hard    the suite three times, each in random order with other random numbers
+#                   (TEST_SEED): beside a load with AVX2's matrix products, on one core with those
+#                   of AVX-512's first processors, and with TensorFlow's own; each is a target
 # make lint         ruff: rules and format
 # make benchmark    training steps beside PyTorch's (installs it first), and beside OpenNMT-tf's
 #                   where OPENNMT_PYTHON names a Python that has it
@@ -25,13 +28,36 @@ SOAK_DATA := runs/soak-data/grammar
 SOAK_SOURCE := --dataset=grammar --vocab_size=2000
 endif
 
-.PHONY: quickstart test lint benchmark soak install clean
+# Idle processes take over tests from busy ones; the tests of a file mostly stay together.
+TEST := $(RUN) -m pytest --numprocesses=auto --dist=worksteal --durations=20
+# In random order, with other random numbers; both are TEST_SEED's.
+TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
+SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
+HARD := test-beside-load test-one-core test-without-onednn
+
+.PHONY: quickstart test test-hard $(HARD) lint benchmark soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
 
 test: install
-	$(RUN) -m pytest
+	$(TEST)
+
+test-hard: $(HARD)
+
+$(HARD): export TEST_SEED := $(TEST_SEED)
+
+# With bfloat16 products held to AVX2 on a processor that has its own for them, TensorFlow 2.21
+# crashes. A processor without has TensorFlow's products for them, as in test-without-onednn.
+test-beside-load: install
+	for n in 1 2 3 4; do yes > /dev/null & busy="$$busy $$!"; done; trap "kill $$busy" EXIT; \
+		ONEDNN_MAX_CPU_ISA=AVX2 $(SHUFFLED) -k "not (bfloat16 or every_line_runs)"
+
+test-one-core: install
+	ONEDNN_MAX_CPU_ISA=AVX512_CORE taskset --cpu-list 0 $(SHUFFLED)
+
+test-without-onednn: install
+	TF_ENABLE_ONEDNN_OPTS=0 $(SHUFFLED)
 
 lint: install
 	$(RUN) -m ruff check .
