@@ -23,3 +23,12 @@ def _seeded():
     from tests.program_fixtures import SEED
 
     keras.utils.set_random_seed(SEED)
+
+
+# Their tests take longest. They start first, so that no process is left with one in the end.
+LONG = ("test_train_killed", "test_end_to_end", "test_strategy", "test_train_workers", "test_xla")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.pluginmanager.has_plugin("randomly"):
+        items.sort(key=lambda item: item.path.stem not in LONG)

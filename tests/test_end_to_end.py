@@ -52,9 +52,8 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
         for split in ("train", "validation", "test")
         for side, language in (("source", "en"), ("target", "de"))
     ]
-    prepared = run(
-        *("prepare_data", "--dataset=files", f"--data_dir={data}", *files, "--vocab_size=320")
-    )
+    prepare = ["prepare_data", "--dataset=files", f"--data_dir={data}", *files, "--vocab_size=320"]
+    prepared = run(*prepare, start=call_program)
     assert prepared["pairs"]["train"] == 692
 
     train = [
@@ -75,7 +74,7 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
     assert scored["chrf"] > 95  # BLEU counts four-word sequences, and there are none
     assert scored["perplexity"] < 1.5
 
-    run("export", f"--model_dir={model}", f"--export_dir={export}")
+    run("export", f"--model_dir={model}", f"--export_dir={export}", start=call_program)
     sentences = ["one red dog", "six white fish"]
     output = tmp_path / "output.txt"
     source = tmp_path / "source.txt"

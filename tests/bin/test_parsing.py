@@ -15,13 +15,13 @@ TREES = [
 
 
 @pytest.fixture(scope="module")
-def trained(run_program, tmp_path_factory):
+def trained(call_program, tmp_path_factory):
     """A data directory and a model that has learned its nine sentences by heart."""
     folder = tmp_path_factory.mktemp("parsing")
     (folder / "train.mrg").write_text("\n".join(TREES * 20))
     (folder / "test.mrg").write_text("\n".join(TREES))
     data, model = folder / "data", folder / "model"
-    done = run_program(
+    done = call_program(
         "prepare_data",
         *("--dataset=treebank", f"--train_trees={folder / 'train.mrg'}", "--tree_words=tags"),
         *(f"--validation_trees={folder / 'test.mrg'}", f"--test_trees={folder / 'test.mrg'}"),
@@ -31,7 +31,7 @@ def trained(run_program, tmp_path_factory):
     settings = ["num_layers=1", "d_model=32", "d_ff=64", "num_heads=2", "dropout=0", "norm=pre"]
     settings += ["warmup_steps=40", "label_smoothing=0", "attention_dropout=0"]
     settings += ["learning_rate_scale=0.3"]  # at 1, some runs diverge again before they end
-    done = run_program(
+    done = call_program(
         "train",
         *(f"--data_dir={data}", f"--model_dir={model}", "--preset=parsing_wsj"),
         *(f"--config={setting}" for setting in settings),

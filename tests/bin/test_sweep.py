@@ -111,10 +111,16 @@ def test_no_row_left_is_an_error(sweep):
         sweep("--rows=E", fail=[("E", "train")])
 
 
-def test_a_row_for_real(run_program, data, tmp_path):
-    done = run_program(
+def test_a_row_for_real(call_program, data, tmp_path):
+    done = call_program(
         *("sweep", f"--data_dir={data}", f"--model_dir={tmp_path}", "--rows=C1"),
-        *("--divide_widths=16", "--train_steps=2", "--tokens_per_batch=256", "--beam_size=1"),
+        *(
+            "--divide_layers=2",
+            "--divide_widths=16",
+            "--train_steps=2",
+            "--tokens_per_batch=256",
+            "--beam_size=1",
+        ),
     )
     assert done.code == 0, done.errors
     (row,) = done.result["rows"]

@@ -14,6 +14,7 @@ from keras_transformer.training import checkpoints
 from keras_transformer.training.limits import Limits
 from keras_transformer.training.loop import TrainingData, train
 
+pytestmark = pytest.mark.usefixtures("steps_traced_once")
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
 HOUR = 3600.0
 CLOCK = ("tokens_per_second", "tokens_per_second_per_replica", "seconds")  # what is measured by it

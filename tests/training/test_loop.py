@@ -21,6 +21,7 @@ from keras_transformer.training.data import TrainingData
 from keras_transformer.training.limits import Limits
 from keras_transformer.training.loop import train
 
+pytestmark = pytest.mark.usefixtures("steps_traced_once")
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
 TRAINING = TrainingConfig(warmup_steps=20, learning_rate_scale=0.5)
 
