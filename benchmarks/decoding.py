@@ -149,7 +149,7 @@ def prepare_random(folder, arguments):
     import numpy as np
 
     from keras_transformer.decoding.inference import DecodingConfig
-    from keras_transformer.model.transformer import build_transformer
+    from keras_transformer.model.transformer import Transformer
     from keras_transformer.presets import preset
     from pipelines.subwords import SPECIAL_WORDPIECES, Subwords
 
@@ -161,14 +161,14 @@ def prepare_random(folder, arguments):
     (folder / "vocabulary.txt").write_text(lines, encoding="utf-8")
     keras.utils.set_random_seed(1)
     config, _ = preset(name, vocab_size)
-    model = build_transformer(config)
+    model = Transformer(config)
     # With a bias of 1 in the last normalisation, every state sums to d_model: these rows' logits
     # are -100.
-    last_norm = model.get_layer("decoder").layers[-1].feed_forward_residual.norm
+    last_norm = model.decoder.layers[-1].feed_forward_residual.norm
     last_norm.bias.assign(np.ones(config.d_model))
-    matrix = np.array(model.get_layer("embedding").matrix)
+    matrix = np.array(model.embedding.matrix)
     matrix[:special] = -100 / config.d_model
-    model.get_layer("embedding").matrix.assign(matrix)
+    model.embedding.matrix.assign(matrix)
     draws = np.random.default_rng(1).choice(words, (sentences, tokens - 1))
     job = {"texts": [" ".join(row) for row in draws], "max_length": tokens}
     decoding = DecodingConfig(BEAMS, ALPHA, extra_length=0)
@@ -201,9 +201,9 @@ def write_job(folder, model, tokenizer, decoding, job):
     """Writes the model as each engine reads it, and the sentences."""
     import numpy as np
 
+    from keras_transformer.decoding.inference_model import inference_model
     from keras_transformer.export.ctranslate2 import array, export_ctranslate2, vocabulary_tokens
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.model.transformer import inference_model
 
     export_saved_model(inference_model(model), tokenizer, decoding, folder / "saved_model", {})
     export_ctranslate2(model, tokenizer.file, folder / "ctranslate2", {})

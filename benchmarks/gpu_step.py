@@ -171,15 +171,13 @@ class Jax:
         import jax
         import keras
 
-        from keras_transformer.model.transformer import (
-            build_transformer,
-            shift_right,
-            states_model,
-        )
+        from keras_transformer.model.transformer import Transformer, shift_right
         from keras_transformer.training.losses import projected_cross_entropy
         from keras_transformer.training.schedule import WarmupInverseSquareRoot
 
-        model = states_model(build_transformer(config, precision))
+        policy = precision if precision == "float32" else f"mixed_{precision}"
+        whole = Transformer(config, dtype=policy)
+        model = keras.Model(whole.input, whole.decoder.output)  # to the states, without logits
         place = [v.path for v in model.trainable_variables].index("embedding/matrix")
         optimizer = keras.optimizers.Adam(
             WarmupInverseSquareRoot.of(config.d_model, training),

@@ -102,7 +102,7 @@ def assign(model, weights, config):
             residual(layer.self_attention, f"{side}/layer_{number}/self_attention")
             residual(layer.ffn, f"{side}/layer_{number}/feed_forward")
             if side == "decoder":
-                residual(layer.attention[0], f"{side}/layer_{number}/memory_attention")
+                residual(layer.attention[0], f"{side}/layer_{number}/cross_attention")
 
 
 def main(case, folder):

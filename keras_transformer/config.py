@@ -36,7 +36,6 @@ class TransformerConfig:
     attention_window: int | None = None  # r of restricted self-attention, section 4; None for all
     norm: str = "post"  # LayerNorm(x + Sublayer(x)), section 3.1; "pre" is not the paper's
     tie_embeddings: bool = True  # one matrix for source, target and softmax, section 3.4
-    layout: str = "training"  # or "inference": the same matrices, stored joined and transposed
 
     def __post_init__(self):
         _check_types(self)
@@ -57,7 +56,6 @@ class TransformerConfig:
             _require(self, name, 0 <= getattr(self, name) < 1, "must be in [0, 1)")
         _require_one_of(self, "positions", ("sinusoidal", "learned"))
         _require_one_of(self, "norm", ("post", "pre"))
-        _require_one_of(self, "layout", ("training", "inference"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +86,11 @@ class TrainingConfig:
         _require(self, "clip_norm", self.clip_norm >= 0, "must be 0, for none, or more")
         _require_one_of(self, "precision", ("float32", "bfloat16", "float16"))
 
+    @property
+    def dtype_policy(self) -> str:
+        """The Keras dtype policy of `precision`: variables stay float32."""
+        return self.precision if self.precision == "float32" else f"mixed_{self.precision}"
+
 
 def with_settings(
     model: TransformerConfig, training: TrainingConfig, settings: list[str]
@@ -105,7 +108,7 @@ def with_settings(
     fields = {
         field.name: (kind, field.type) for kind in changes for field in dataclasses.fields(kind)
     }
-    del fields["vocab_size"], fields["layout"]  # the data's, and transformer.inference_model's
+    del fields["vocab_size"]  # the data's
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:

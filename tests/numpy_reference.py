@@ -102,7 +102,7 @@ def transformer(weights, source, target, num_layers, num_heads):
         at = f"decoder/layer_{n}"
         attended = attend(f"{at}/self_attention", y, y, earlier)
         y = norm(f"{at}/self_attention_residual", y + attended)
-        attended = attend(f"{at}/memory_attention", y, memory, to_memory)
-        y = norm(f"{at}/memory_attention_residual", y + attended)
+        attended = attend(f"{at}/cross_attention", y, memory, to_memory)
+        y = norm(f"{at}/cross_attention_residual", y + attended)
         y = norm(f"{at}/feed_forward_residual", y + transform(f"{at}/feed_forward", y))
     return y @ matrix.T

@@ -162,7 +162,7 @@ def untrained(prepared, tmp_path_factory):
     import keras
 
     from keras_transformer.config import TrainingConfig, TransformerConfig
-    from keras_transformer.model.transformer import build_transformer
+    from keras_transformer.model.transformer import Transformer
     from keras_transformer.training.checkpoints import CheckpointStore, named_variables
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
     from pipelines.records import read_metadata
@@ -184,7 +184,7 @@ def untrained(prepared, tmp_path_factory):
     store = CheckpointStore(model_dir)
     for step in (10, 20):
         keras.utils.set_random_seed(step)
-        model = build_transformer(config)
+        model = Transformer(config)
         store.save(
             {"model": named_variables(model.variables)}, step=step, validation_loss=30 - step
         )

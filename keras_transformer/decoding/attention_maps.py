@@ -1,16 +1,14 @@
 """What every head of every layer attends to, for given sentence pairs (Figures 3 to 5).
 
-Pure graph functions: they walk the layers of the model with attentions that also record their
-weights.
+Pure graph functions: they call each layer of the model for its attention weights, too.
 """
 
 from typing import NamedTuple
 
-import keras
 import tensorflow as tf
 
-from keras_transformer.model import transformer
-from keras_transformer.model.masks import causal_mask, padding_mask
+from keras_transformer.model.masks import padding_mask
+from keras_transformer.model.transformer import Transformer, shift_right
 
 
 class AttentionMaps(NamedTuple):
@@ -26,11 +24,11 @@ class AttentionMaps(NamedTuple):
     memory: tf.Tensor  # float32 [B, N, H, T, S]
 
 
-def attention_maps(model: keras.Model, source: tf.Tensor, target: tf.Tensor) -> AttentionMaps:
+def attention_maps(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> AttentionMaps:
     """Computes what predicting every target token attends to.
 
     Args:
-        model: from build_transformer.
+        model: any Transformer.
         source: int32 [B, S], rows ending in EOS and then padding.
         target: int32 [B, T], the same, without BOS.
     """
@@ -39,41 +37,31 @@ def attention_maps(model: keras.Model, source: tf.Tensor, target: tf.Tensor) -> 
 
 
 def maps_and_logits(
-    model: keras.Model, source: tf.Tensor, target: tf.Tensor
+    model: Transformer, source: tf.Tensor, target: tf.Tensor
 ) -> tuple[AttentionMaps, tf.Tensor]:
     """`attention_maps` with the logits float32 [B, T, V] that the same pass ends in."""
-    tied = model.config.tie_embeddings
-    target_embedding = model.get_layer("embedding" if tied else "target_embedding")
-    encoder, decoder = model.get_layer("encoder"), model.get_layer("decoder")
     encoder_maps, decoder_maps, memory_maps = [], [], []
+    source_mask = padding_mask(source)
+    states = model.source_positions(model.embedding(source))
+    for layer in model.encoder.layers:
+        states, weights = layer(states, mask=source_mask, return_attention_scores=True)
+        encoder_maps.append(tf.cast(weights, tf.float32))  # [B, H, S, S]
+    last_norm = model.encoder.last_norm
+    memory = states if last_norm is None else last_norm(states)
 
-    def recording(attention, maps, mask, memory=None):
-        def attend(states):
-            outputs, weights = attention.attend(states, mask, memory)
-            maps.append(tf.cast(weights, tf.float32))  # [B, H, Q, P]
-            return outputs
-
-        return attend
-
-    source_mask = padding_mask(source)[:, None, None, :]
-    states = model.get_layer("source_positions")(model.get_layer("embedding")(source))
-    for layer in encoder.layers:
-        attend = recording(layer.self_attention, encoder_maps, source_mask)
-        states = layer.sublayers(states, attend, False)
-    memory = states if encoder.last_norm is None else encoder.last_norm(states)
-
-    earlier = causal_mask(tf.shape(target)[1])
-    states = target_embedding(transformer.shift_right(target))
-    states = model.get_layer("target_positions")(states)
-    for layer in decoder.layers:
-        attend_self = recording(layer.self_attention, decoder_maps, earlier)
-        attend_memory = recording(layer.memory_attention, memory_maps, source_mask, memory)
-        states = layer.sublayers(states, attend_self, attend_memory, False)
-    states = states if decoder.last_norm is None else decoder.last_norm(states)
+    states = model.target_positions(model.target_embedding(shift_right(target)))
+    for layer in model.decoder.layers:
+        states, of_self, of_memory = layer(
+            states, memory, memory_mask=source_mask, return_attention_scores=True
+        )
+        decoder_maps.append(tf.cast(of_self, tf.float32))  # [B, H, T, T]
+        memory_maps.append(tf.cast(of_memory, tf.float32))  # [B, H, T, S]
+    last_norm = model.decoder.last_norm
+    states = states if last_norm is None else last_norm(states)
 
     layers = (encoder_maps, decoder_maps, memory_maps)
     maps = AttentionMaps(*[tf.stack(weights, axis=1) for weights in layers])
-    return maps, model.get_layer("logits")(states)
+    return maps, model.logits_embedding(states, reverse=True)
 
 
 def alignment(maps: AttentionMaps, source_mask: tf.Tensor) -> tf.Tensor:
@@ -85,14 +73,14 @@ def alignment(maps: AttentionMaps, source_mask: tf.Tensor) -> tf.Tensor:
 
     Args:
         maps: of the pairs.
-        source_mask: bool [B, S], True at real tokens, EOS included. EOS is aligned to only where
+        source_mask: bool [B, S], False at padding. EOS is aligned to only where
             it is alone.
 
     Returns:
         int32 [B, T].
     """
     weights = tf.reduce_mean(maps.memory[:, -2:], axis=[1, 2])  # [B, T, S]
-    # A real token that another one follows is no EOS.
+    # A token that another one follows is no EOS.
     words = tf.pad(source_mask[:, 1:], [[0, 0], [0, 1]])  # [B, S]
     weights = tf.where(words[:, None, :], weights, -1.0)
     return tf.argmax(weights, axis=-1, output_type=tf.int32)  # of equals, the first: a lone EOS

@@ -11,7 +11,6 @@ with score 0; a line longer than `max_source_length` is cut there.
 import dataclasses
 from typing import Protocol
 
-import keras
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
@@ -20,8 +19,8 @@ from keras_transformer.decoding.beam_search import beam_search
 from keras_transformer.decoding.candidates import SamplingConfig, log_sum_exp
 from keras_transformer.decoding.search_state import BeamSearchConfig, Cache, Hypotheses
 from keras_transformer.errors import InputError
-from keras_transformer.model import transformer
 from keras_transformer.model.decoder_cache import DecoderCache
+from keras_transformer.model.transformer import Transformer, shift_right
 
 # Spaces, line ends and control characters of any script: nothing that could be translated.
 BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
@@ -62,21 +61,21 @@ class DecodingConfig:
                 raise InputError(f"{rule}. Received: {getattr(self, name)}")
 
 
-def check_beam_size(model: keras.Model, config: DecodingConfig) -> None:
+def check_beam_size(model: Transformer, config: DecodingConfig) -> None:
     """Rejects beams that could not all differ after one token."""
     if config.beam_size > model.config.vocab_size:
         rule = f"--beam_size must not exceed the model's vocabulary of {model.config.vocab_size}"
         raise InputError(f"{rule}. Received: {config.beam_size}")
 
 
-def source_limit(model: keras.Model, config: DecodingConfig) -> int:
+def source_limit(model: Transformer, config: DecodingConfig) -> int:
     """The most tokens of a source, EOS included: learned positions end at the last one learned."""
     if model.config.positions == "learned":
         return min(config.max_source_length, model.config.max_positions)
     return config.max_source_length
 
 
-def output_limit(model: keras.Model, config: DecodingConfig) -> int:
+def output_limit(model: Transformer, config: DecodingConfig) -> int:
     """The most tokens of a translation, EOS included."""
     longest = config.max_source_length + config.extra_length
     if model.config.positions == "learned":
@@ -107,7 +106,7 @@ def encode_text(
 
 
 def search_ids(
-    model: keras.Model,
+    model: Transformer,
     source: tf.Tensor,
     config: DecodingConfig,
     target_prefix: tf.Tensor | None = None,
@@ -115,17 +114,17 @@ def search_ids(
     """Searches the best target sequences of a batch.
 
     Args:
-        model: from build_transformer.
+        model: any Transformer; one of `inference_model` is fastest.
         source: int32 [B, S], each row ending in EOS and then padding. A lone EOS stands for an
             empty sentence, whose translation is empty.
         config: beam size, penalty and limits.
         target_prefix: int32 [B, P], padded, P at least 1: what each translation begins with.
     """
-    memory, source_mask = transformer.encode(model, source)
-    projected_memory = transformer.project_memory(model, memory)
+    memory, source_mask = model.encode(source)
+    projected_memory = model.project_memory(memory)
     lengths = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=1)
     longest = tf.minimum(lengths + config.extra_length, output_limit(model, config))
-    empty = transformer.empty_cache(model, tf.shape(source)[0], config.beam_size)
+    empty = model.empty_cache(tf.shape(source)[0], config.beam_size)
     # With room for a position, as tensors without elements have no memory to be their own.
     empty = empty.reserve(1)
     layers = in_place.own(empty.layers)
@@ -133,9 +132,7 @@ def search_ids(
     def step_fn(ids, cache, position):
         layers, *memory = cache.per_sentence
         old = DecoderCache(cache.per_beam, layers)
-        logits, new = transformer.decode_step(
-            model, ids, position, old, *memory, write=in_place.write
-        )
+        logits, new = model.decode_step(ids, position, old, *memory, write=in_place.write)
         return logits, Cache(new.origins, (new.layers, *memory))
 
     def reserve(cache, capacity):
@@ -156,7 +153,7 @@ def search_ids(
 
 
 def translate_ids(
-    model: keras.Model,
+    model: Transformer,
     tokenizer: Tokenizer,
     source: tf.Tensor,
     config: DecodingConfig,
@@ -177,7 +174,7 @@ def translate_ids(
     return tf.reshape(texts, [-1, config.beam_size]), best
 
 
-def target_log_probs(model: keras.Model, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+def target_log_probs(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
     """Computes the log-probability of every target token, given the source and those before it.
 
     Args:
@@ -187,7 +184,7 @@ def target_log_probs(model: keras.Model, source: tf.Tensor, target: tf.Tensor) -
     Returns:
         float32 [B, T], 0 at padding.
     """
-    inputs = {"source": source, "target": transformer.shift_right(target)}
+    inputs = {"source": source, "target": shift_right(target)}
     logits = model(inputs, training=False)  # [B, T, V]
     largest = tf.reduce_max(logits, axis=-1, keepdims=True)
     log_total = log_sum_exp(logits, largest)[:, :, 0]

@@ -24,10 +24,10 @@ from keras_transformer.decoding.inference import (
     target_log_probs,
     translate_ids,
 )
+from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.decoding.tasks import task_decoding
 from keras_transformer.errors import InputError
-from keras_transformer.model.transformer import inference_model
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 
@@ -55,7 +55,7 @@ class Translator:
     """Translates and scores sentences with a model, whatever their number and lengths.
 
     Args:
-        model: from build_transformer.
+        model: any Transformer.
         tokenizer: the vocabulary it was trained with.
         config: how to translate.
 

@@ -20,7 +20,7 @@ def perplexity(
     one vocabulary only.
 
     Args:
-        model: from build_transformer.
+        model: any Transformer.
         batches: of (source int32 [B, S], target int32 [B, T]), targets ending in EOS.
         progress: whether to draw a bar on stderr.
 

@@ -49,7 +49,7 @@ def export_ctranslate2(
     """Writes the directory; `export_dir` appears when it is complete, or not at all.
 
     Args:
-        model: from build_transformer.
+        model: any Transformer.
         tokenizer_file: the vocabulary it was trained with, SentencePiece's `.model` or WordPiece's
             `.txt`; a copy stands beside the weights.
         export_dir: must not exist, or be empty, unless `overwrite`.
@@ -130,7 +130,7 @@ def transformer_spec(specs, model: keras.Model):
 
     Args:
         specs: the module ctranslate2.specs.
-        model: from build_transformer.
+        model: any Transformer.
 
     Returns:
         A ctranslate2.specs.TransformerSpec without vocabularies.
@@ -144,16 +144,12 @@ def transformer_spec(specs, model: keras.Model):
     }
     encoder = specs.TransformerEncoderSpec(**settings)
     decoder = specs.TransformerDecoderSpec(**settings)
-    source = model.get_layer("embedding")
-    target = source if config.tie_embeddings else model.get_layer("target_embedding")
-    encoder.embeddings[0].weight = embedding_matrix(source)
-    decoder.embeddings.weight = embedding_matrix(target)
-    decoder.projection.weight = embedding_matrix(model.get_layer("logits"))
-    for side, spec in (("source", encoder), ("target", decoder)):
-        positions = model.get_layer(f"{side}_positions")
+    encoder.embeddings[0].weight = embedding_matrix(model.embedding)
+    decoder.embeddings.weight = embedding_matrix(model.target_embedding)
+    decoder.projection.weight = embedding_matrix(model.logits_embedding)
+    for positions, spec in ((model.source_positions, encoder), (model.target_positions, decoder)):
         spec.position_encodings.encodings = position_table(config, positions.table)
-    for name, spec in (("encoder", encoder), ("decoder", decoder)):
-        stack = model.get_layer(name)
+    for stack, spec in ((model.encoder, encoder), (model.decoder, decoder)):
         if stack.last_norm is not None:
             set_norm(spec.layer_norm, stack.last_norm)
         for layer, layer_spec in zip(stack.layers, spec.layer, strict=True):
@@ -162,9 +158,8 @@ def transformer_spec(specs, model: keras.Model):
 
 
 def embedding_matrix(layer) -> np.ndarray:
-    """The matrix of an embedding or of the softmax, float32 [V, D]."""
-    matrix = array(layer.matrix)
-    return np.ascontiguousarray(matrix.T) if layer.transposed else matrix
+    """Returns the matrix of an embedding or of the softmax, float32 [V, D]."""
+    return np.ascontiguousarray(array(layer.softmax_kernel()).T)
 
 
 def position_table(config: TransformerConfig, learned) -> np.ndarray:
@@ -176,38 +171,43 @@ def position_table(config: TransformerConfig, learned) -> np.ndarray:
 
 def set_layer(spec, layer) -> None:
     """Sets the weights of an encoder's layer, or of a decoder's."""
-    set_attention(spec.self_attention, layer.self_attention, layer.self_attention_residual)
-    if hasattr(layer, "memory_attention"):
-        set_attention(spec.attention, layer.memory_attention, layer.memory_attention_residual)
+    products = [("query", "key", "value")]
+    residual = layer.self_attention_residual
+    set_attention(spec.self_attention, layer.self_attention, residual, products)
+    if hasattr(layer, "cross_attention"):
+        products = [("query",), ("key", "value")]
+        residual = layer.cross_attention_residual
+        set_attention(spec.attention, layer.cross_attention, residual, products)
     set_norm(spec.ffn.layer_norm, layer.feed_forward_residual.norm)
     set_linear(spec.ffn.linear_0, layer.feed_forward.inner_kernel, layer.feed_forward.inner_bias)
     set_linear(spec.ffn.linear_1, layer.feed_forward.outer_kernel, layer.feed_forward.outer_bias)
 
 
-def set_attention(spec, attention, residual) -> None:
+def set_attention(spec, attention, residual, products) -> None:
     """Sets the weights of an attention sublayer.
 
     CTranslate2's heads are as wide for values as for keys: the narrower are padded with zeros,
     which change no product.
+
+    Args:
+        spec: of the sublayer.
+        attention: the MultiHeadAttention.
+        residual: the Residual around it.
+        products: which of the kernels of queries, keys and values CTranslate2 joins in one.
     """
-    config = attention.config
-    width = max(config.d_k, config.d_v)
+    heads, width = attention.num_heads, max(attention.key_dim, attention.value_dim)
 
     def padded(kernel):  # [D, H d] -> [D, H width]
-        heads = kernel.reshape(config.d_model, config.num_heads, -1)
-        heads = np.pad(heads, ((0, 0), (0, 0), (0, width - heads.shape[2])))
-        return heads.reshape(config.d_model, -1)
+        parts = kernel.reshape(kernel.shape[0], heads, -1)
+        parts = np.pad(parts, ((0, 0), (0, 0), (0, width - parts.shape[2])))
+        return parts.reshape(kernel.shape[0], -1)
 
-    kernels = []  # of queries, keys and values, however the layout joins them
-    for names in attention.stored_kernels():
-        stored = array(getattr(attention, "_".join([*names, "kernel"])))
-        ends = np.cumsum([config.num_heads * attention.widths[name] for name in names])
-        kernels += [padded(kernel) for kernel in np.split(stored, ends[:-1], axis=1)]
-    products = [kernels[:1], kernels[1:]] if attention.to_memory else [kernels]
-    for linear, parts in zip(spec.linear, products, strict=False):  # the last is the output's
-        set_linear(linear, np.concatenate(parts, axis=1))
+    for linear, names in zip(spec.linear, products, strict=False):  # the last is the output's
+        ends = np.cumsum([heads * attention.widths[name] for name in names])
+        kernels = np.split(array(attention.joined_kernel(names)), ends[:-1], axis=1)
+        set_linear(linear, np.concatenate([padded(kernel) for kernel in kernels], axis=1))
     set_linear(spec.linear[-1], padded(array(attention.output_kernel).T).T)
-    spec.queries_scale = np.float32(config.d_k**-0.5)
+    spec.queries_scale = np.float32(attention.key_dim**-0.5)
     set_norm(spec.layer_norm, residual.norm)
 
 

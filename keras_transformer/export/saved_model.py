@@ -37,12 +37,12 @@ import tensorflow as tf
 
 from keras_transformer.decoding import answers
 from keras_transformer.decoding.inference import DecodingConfig, Tokenizer, source_limit
+from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.decoding.translator import TargetScore, length_batches, utf8
 from keras_transformer.errors import InputError, reason
 from keras_transformer.export.model_card import CARD, read_card, write_card
 from keras_transformer.export.stored_weights import stored_weights
-from keras_transformer.model.transformer import inference_model
 
 # Tells how many tokens a text may be without encoding it, only to batch texts of similar length.
 BYTES_PER_TOKEN = 4
@@ -100,7 +100,7 @@ def export_saved_model(
     """Writes the SavedModel; `export_dir` appears when it is complete, or not at all.
 
     Args:
-        model: from build_transformer.
+        model: any Transformer.
         tokenizer: the vocabulary it was trained with, a tf.Module.
         config: how the SavedModel translates.
         export_dir: must not exist, or be empty, unless `overwrite`.
@@ -117,8 +117,7 @@ def export_saved_model(
     """
     export_dir = Path(export_dir)
     check_export_dir(export_dir, overwrite)
-    if model.config.layout != "inference":
-        model = inference_model(model)
+    model = inference_model(model)
     module = TextToText(model, tokenizer, config, weights)
     card = {
         **facts,

@@ -58,7 +58,7 @@ def stored_weights(
     """Prepares a model's weights for an export.
 
     Args:
-        model: from build_transformer.
+        model: any Transformer.
         dtype: how they are stored, one of DTYPES. From bfloat16, half the size, float32 copies are
             made on loading: computing in bfloat16 rounds more, and few CPUs are faster at it.
 

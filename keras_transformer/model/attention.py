@@ -1,15 +1,13 @@
 """Scaled dot-product and multi-head attention (section 3.2)."""
 
 import functools
-import math
 
 import keras
 from keras import ops
 
-from keras_transformer.config import TransformerConfig
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.linear import linear
-from keras_transformer.model.masks import score_bias
+from keras_transformer.model.masks import all_of, causal_mask, score_bias
 
 
 def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None):
@@ -37,65 +35,114 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
     return ops.matmul(dropped, values), weights
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class MultiHeadAttention(keras.layers.Layer):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2, without biases.
 
-    Kernels are W^Q, W^K [D, H d_k], W^V [D, H d_v] and W^O [H d_v, D], Xavier-uniform. In the
-    layout for inference, those that multiply the same inputs stand side by side in one matrix.
+    The kernels are W^Q and W^K [D, H d_k], W^V [D, H d_v] and W^O [H d_v, D], Xavier-uniform.
+    Keys and values are projections of the same sequence, as everywhere in the paper.
 
     Args:
-        config: the model's.
-        to_memory: whether keys and values are another sequence's than the queries.
+        num_heads: H.
+        key_dim: d_k, the width of a head's queries and keys.
+        value_dim: d_v, the width of a head's values; None for d_k.
+        dropout: probability of dropping an attention weight.
 
     Call arguments:
-        queries: [B, Q, D], what attends.
-        attention_mask: bool, broadcast against [B, H, Q, P], True where a query may attend.
-        memory: [B, P, D], what is attended to; None for self-attention.
-        training: whether to drop out attention weights.
+        inputs: [B, Q, D], the sequence that attends.
+        memory: [B, P, D], the sequence that is attended to; None for self-attention.
+        attention_mask: bool [Q, P], [B, Q, P] or broadcast against [B, H, Q, P], True where a query
+            may attend to a key.
+        mask: bool [B, Q], True at tokens of `inputs`, False at padding. Self-attention does not
+            attend to padding.
+        memory_mask: bool [B, P], the same of `memory`.
+        use_causal_mask: whether a query sees no later keys.
+        return_attention_scores: whether to return the weights, too.
+        training: whether to apply dropout.
 
     Returns:
-        [B, Q, D].
+        [B, Q, D]; with `return_attention_scores`, also the attention weights [B, H, Q, P].
+
+    Example:
+        >>> layer = MultiHeadAttention(num_heads=8, key_dim=64)
+        >>> layer(keras.random.normal((2, 10, 512))).shape
+        (2, 10, 512)
     """
 
-    def __init__(self, config: TransformerConfig, to_memory: bool = False, **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
-        self.config = config
-        self.to_memory = to_memory
-        self.widths = {"query": config.d_k, "key": config.d_k, "value": config.d_v}  # of a head
-        self.dropout = Dropout(config.attention_dropout, dtype=self.dtype_policy)
+        self.supports_masking = True
+        self.num_heads, self.key_dim = num_heads, key_dim
+        self.value_dim = key_dim if value_dim is None else value_dim
+        self.widths = {"query": key_dim, "key": key_dim, "value": self.value_dim}  # of a head
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, shape, *others):
-        config = self.config
+        self.add_projections(shape[-1])
+        shape = (self.num_heads * self.value_dim, shape[-1])
+        self.output_kernel = self.add_kernel("output_kernel", shape)
 
-        def kernel(name, rows, columns):
-            return self.add_weight(name=name, shape=(rows, columns), initializer="glorot_uniform")
+    def add_projections(self, d_model):
+        """Adds the kernels of queries, keys and values."""
+        for name, width in self.widths.items():
+            kernel = self.add_kernel(f"{name}_kernel", (d_model, self.num_heads * width))
+            setattr(self, f"{name}_kernel", kernel)
 
-        for names in self.stored_kernels():
-            columns = config.num_heads * sum(self.widths[name] for name in names)
-            name = "_".join([*names, "kernel"])
-            setattr(self, name, kernel(name, config.d_model, columns))
-        values_width = config.num_heads * config.d_v
-        self.output_kernel = kernel("output_kernel", values_width, config.d_model)
+    def add_kernel(self, name, shape):
+        return self.add_weight(name=name, shape=shape, initializer="glorot_uniform")
 
-    def stored_kernels(self):
-        """Returns which of the queries', keys' and values' kernels stand side by side."""
-        if self.config.layout == "training":
-            return [("query",), ("key",), ("value",)]
-        return [("query",), ("key", "value")] if self.to_memory else [("query", "key", "value")]
+    def call(
+        self,
+        inputs,
+        memory=None,
+        attention_mask=None,
+        mask=None,
+        memory_mask=None,
+        use_causal_mask=False,
+        return_attention_scores=False,
+        training=False,
+    ):
+        heads = self.project_heads(inputs, memory)
+        not_padding = mask if memory is None else memory_mask
+        outputs, weights = self.attend(
+            heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
+        )
+        outputs = self.project_outputs(outputs)
+        return (outputs, weights) if return_attention_scores else outputs
 
-    def call(self, queries, attention_mask=None, memory=None, training=False):
-        outputs, _ = self.attend(queries, attention_mask, memory, training)
-        return outputs
-
-    def attend(self, queries, attention_mask=None, memory=None, training=False):
-        """What `call` does, with the attention weights: [B, Q, D], [B, H, Q, P]."""
+    def project_heads(self, inputs, memory=None):
+        """Returns queries [B, H, Q, d_k], keys [B, H, P, d_k] and values [B, H, P, d_v]."""
         if memory is None:
-            heads = self.project_queries_keys_values(queries)
-        else:
-            heads = (self.project_queries(queries), *self.project_keys_values(memory))
+            return self.project_queries_keys_values(inputs)
+        return (self.project_queries(inputs), *self.project_keys_values(memory))
+
+    def attend(
+        self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
+    ):
+        """Applies equation 1 to all heads.
+
+        Args:
+            heads: queries [B, H, Q, d_k], keys [B, H, P, d_k] and values [B, H, P, d_v].
+            not_padding: bool [B, P], or None.
+            attention_mask, use_causal_mask, return_attention_scores, training: as of `call`.
+
+        Returns:
+            [B, H, Q, d_v] and the attention weights [B, H, Q, P].
+        """
+        if attention_mask is not None and len(attention_mask.shape) == 3:
+            attention_mask = attention_mask[:, None]
+        masks = [attention_mask]
+        masks.append(None if not_padding is None else not_padding[:, None, None, :])
+        masks.append(causal_mask(ops.shape(heads[0])[2]) if use_causal_mask else None)
         dropout = functools.partial(self.dropout, training=training)
-        outputs, weights = scaled_dot_product_attention(*heads, attention_mask, dropout)
-        return self.project_outputs(outputs), weights
+        return scaled_dot_product_attention(*heads, all_of(masks), dropout)
 
     def project_queries(self, inputs, shape=None):
         """[B, Q, D] -> [B, H, Q, d_k]."""
@@ -112,14 +159,14 @@ class MultiHeadAttention(keras.layers.Layer):
     def project_outputs(self, heads, shape=None):
         """[B, H, Q, d_v] -> [B, Q, D]; with the shape given, [B Q, D]."""
         batch, length = shape or (ops.shape(heads)[0], ops.shape(heads)[2])
-        heads_shape = (batch, self.config.num_heads, length, heads.shape[3])
+        heads_shape = (batch, self.num_heads, length, heads.shape[3])
         merged = self.transpose(heads, heads_shape, (0, 2, 1))  # [B, Q, H, d_v]
         kernel = ops.cast(self.output_kernel, self.compute_dtype)
         rows = linear(ops.reshape(merged, (-1, kernel.shape[0])), kernel)
         return rows if shape else ops.reshape(rows, (batch, length, kernel.shape[1]))
 
     def project(self, inputs, names, shape=None):
-        """Multiplies by several kernels in one product, which is faster than several.
+        """Multiplies by several kernels in one product, which is faster than several products.
 
         Args:
             inputs: [B, P, D], or [B P, D] with the shape given.
@@ -132,7 +179,7 @@ class MultiHeadAttention(keras.layers.Layer):
         batch, length = shape or ops.shape(inputs)[:2]
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
         projected = linear(rows, self.joined_kernel(names))  # [B P, sum of H d]
-        heads, widths = self.config.num_heads, [self.widths[name] for name in names]
+        heads, widths = self.num_heads, [self.widths[name] for name in names]
         if len(set(widths)) == 1:  # one transposition for all
             shape = (batch, length, len(names), heads, widths[0])
             return ops.unstack(self.transpose(projected, shape, (2, 0, 3, 1)))
@@ -144,23 +191,40 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def joined_kernel(self, names):
         """Returns the kernels of these names side by side, [D, sum of H d]."""
-        # Cast here, as layers cast variables in `call` alone, and decoding has other ways in.
-        if names in self.stored_kernels():
-            return ops.cast(getattr(self, "_".join([*names, "kernel"])), self.compute_dtype)
-        return ops.concatenate([self.joined_kernel((name,)) for name in names], axis=-1)
+        # Cast here: layers cast variables within `call` alone, and decoding calls `project`.
+        kernels = [ops.cast(getattr(self, f"{name}_kernel"), self.compute_dtype) for name in names]
+        return kernels[0] if len(kernels) == 1 else ops.concatenate(kernels, axis=-1)
 
     def transpose(self, tensor, shape, axes):
-        """Gives a tensor a shape, and permutes all axes but the last, which stays the last.
+        """Reshapes a tensor to `shape`, then permutes all axes but the last, which stays last."""
+        return ops.transpose(ops.reshape(tensor, shape), (*axes, len(axes)))
 
-        The small tensors of decoding, on a CPU, are permuted several times faster by gathering the
-        rows of the last axis; but the gradient of that takes long.
-        """
-        if self.config.layout == "training":
-            return ops.transpose(ops.reshape(tensor, shape), (*axes, len(axes)))
-        places = ops.reshape(ops.arange(math.prod(shape[:-1]), dtype="int32"), shape[:-1])
-        order = ops.reshape(ops.transpose(places, axes), (-1,))
-        rows = ops.take(ops.reshape(tensor, (-1, shape[-1])), order, axis=0)
-        return ops.reshape(rows, (*[shape[axis] for axis in axes], shape[-1]))
+    def compute_output_spec(
+        self,
+        inputs,
+        memory=None,
+        attention_mask=None,
+        mask=None,
+        memory_mask=None,
+        use_causal_mask=False,
+        return_attention_scores=False,
+        training=False,
+    ):
+        outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
+        if not return_attention_scores:
+            return outputs
+        keys = (inputs if memory is None else memory).shape[1]
+        shape = (inputs.shape[0], self.num_heads, inputs.shape[1], keys)
+        return outputs, keras.KerasTensor(shape, self.compute_dtype)
 
     def compute_output_shape(self, shape, *others):
         return shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout.rate,
+        }

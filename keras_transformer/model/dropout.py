@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class Dropout(keras.layers.Layer):
     """Sets each element to 0 with probability `rate` and divides the others by 1 - rate.
 
@@ -22,6 +23,7 @@ class Dropout(keras.layers.Layer):
 
     def __init__(self, rate: float, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator() if rate > 0 else None
         self.built = True
@@ -34,6 +36,9 @@ class Dropout(keras.layers.Layer):
 
     def compute_output_shape(self, shape):
         return shape
+
+    def get_config(self):
+        return {**super().get_config(), "rate": self.rate}
 
 
 def keep_mask(shape, rate: float, seed_generator):

@@ -3,87 +3,71 @@
 import keras
 from keras import ops
 
-from keras_transformer.config import TransformerConfig
 from keras_transformer.model.linear import linear
+from keras_transformer.model.masks import padding_mask
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class TokenEmbedding(keras.layers.Layer):
-    """Looks up vectors of d_model numbers and multiplies them by sqrt(d_model).
+    """Looks up a vector of D numbers for each id and multiplies it by sqrt(D).
 
-    The matrix is drawn from N(0, 1/d_model), so that what it gives has unit variance, and so that
-    its product with a normalised state, the logits, starts with unit variance too.
-
-    Call arguments:
-        ids: int [B, T].
-
-    Returns:
-        [B, T, D].
-    """
-
-    def __init__(self, config: TransformerConfig, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
-
-    def build(self, shape):
-        # Not a second copy for the softmax: the layout for inference looks columns up.
-        self.transposed = self.config.layout == "inference" and self.config.tie_embeddings
-        self.matrix = add_matrix(self, self.config, self.transposed)
-
-    def call(self, ids):
-        if self.transposed:
-            numbers = ops.reshape(self.matrix, (-1,))  # [D V]
-            places = ops.arange(self.config.d_model, dtype="int32") * self.config.vocab_size
-            vectors = ops.take(numbers, ids[..., None] + places)  # [B, T, D]
-        else:
-            vectors = ops.take(self.matrix, ids, axis=0)  # [B, T, D]
-        return vectors * ops.cast(self.config.d_model**0.5, vectors.dtype)
-
-    def compute_output_shape(self, shape):
-        return (*shape, self.config.d_model)
-
-
-class Logits(keras.layers.Layer):
-    """The pre-softmax linear transformation: logits = states E^T, in float32.
+    With `reverse=True` it is the pre-softmax linear transformation by the same matrix E [V, D]:
+    logits = states E^T. The matrix is drawn from N(0, 1/D), so that the vectors have unit variance,
+    and the logits of a normalised state start with unit variance, too.
 
     Args:
-        embedding: the TokenEmbedding that lends its matrix, or None for a matrix of its own.
+        vocab_size: V.
+        d_model: D.
+        mask_zero: whether the vectors carry a Keras mask, False where an id is 0 (padding).
 
     Call arguments:
-        states: [..., D].
+        inputs: int [B, T]; with `reverse`, states [..., D].
+        reverse: whether to compute logits.
 
     Returns:
-        float32 [..., V].
+        [B, T, D]; with `reverse`, float32 [..., V].
     """
 
-    def __init__(self, config: TransformerConfig, embedding: TokenEmbedding | None, **kwargs):
+    def __init__(self, vocab_size: int, d_model: int, mask_zero: bool = False, **kwargs):
         super().__init__(**kwargs)
-        self.config = config
-        self.embedding = embedding
+        self.supports_masking = True
+        self.vocab_size, self.d_model, self.mask_zero = vocab_size, d_model, mask_zero
 
-    def build(self, shape):
-        self.transposed = self.config.layout == "inference"
-        if self.embedding is None:
-            self.own_matrix = add_matrix(self, self.config, self.transposed)
+    def build(self, shape=None):
+        self.matrix = self.add_matrix((self.vocab_size, self.d_model))
 
-    @property
-    def matrix(self):
-        """The variable that states are multiplied with: [V, D], or [D, V] for inference."""
-        return self.own_matrix if self.embedding is None else self.embedding.matrix
+    def add_matrix(self, shape):
+        initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
+        return self.add_weight(name="matrix", shape=shape, initializer=initializer)
 
-    def call(self, states):
-        matrix = ops.cast(self.matrix, states.dtype)
-        matrix = matrix if self.transposed else ops.transpose(matrix)
-        return ops.cast(linear(states, matrix), "float32")
+    def call(self, inputs, reverse=False):
+        if reverse:
+            logits = linear(inputs, ops.cast(self.softmax_kernel(), inputs.dtype))
+            return ops.cast(logits, "float32")
+        vectors = self.look_up(inputs)  # [B, T, D]
+        return vectors * ops.cast(self.d_model**0.5, vectors.dtype)
 
-    def compute_output_spec(self, states):
-        return keras.KerasTensor((*states.shape[:-1], self.config.vocab_size), "float32")
+    def look_up(self, ids):
+        """Returns the matrix's rows of some ids: int [...] -> [..., D]."""
+        return ops.take(self.matrix, ids, axis=0)
 
+    def softmax_kernel(self):
+        """Returns the matrix that states are multiplied by, [D, V]."""
+        return ops.transpose(self.matrix)
 
-def add_matrix(layer: keras.layers.Layer, config: TransformerConfig, transposed: bool):
-    """Adds the variable of an embedding: [V, D], or [D, V] if transposed."""
-    shape = (config.vocab_size, config.d_model)
-    return layer.add_weight(
-        name="matrix",
-        shape=shape[::-1] if transposed else shape,
-        initializer=keras.initializers.RandomNormal(stddev=config.d_model**-0.5),
-    )
+    def compute_mask(self, inputs, previous_mask=None):
+        is_ids = "int" in keras.backend.standardize_dtype(inputs.dtype)
+        return padding_mask(inputs) if is_ids and self.mask_zero else previous_mask
+
+    def compute_output_spec(self, inputs, reverse=False):
+        if reverse:
+            return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), "float32")
+        return keras.KerasTensor((*inputs.shape, self.d_model), self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "d_model": self.d_model,
+            "mask_zero": self.mask_zero,
+        }

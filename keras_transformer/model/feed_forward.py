@@ -3,29 +3,34 @@
 import keras
 from keras import ops
 
-from keras_transformer.config import TransformerConfig
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.linear import linear
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class FeedForward(keras.layers.Layer):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2: the same at every position.
 
+    Args:
+        d_ff: width of the inner activations.
+        dropout: probability of dropping an inner activation.
+
     Call arguments:
         inputs: [B, T, D].
-        training: whether to drop out inner activations.
+        training: whether to apply dropout.
 
     Returns:
         [B, T, D].
     """
 
-    def __init__(self, config: TransformerConfig, **kwargs):
+    def __init__(self, d_ff: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
-        self.config = config
-        self.dropout = Dropout(config.activation_dropout, dtype=self.dtype_policy)
+        self.supports_masking = True
+        self.d_ff = d_ff
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, shape):
-        d_model, d_ff = self.config.d_model, self.config.d_ff
+        d_model, d_ff = shape[-1], self.d_ff
         self.inner_kernel = self.add_weight(
             name="inner_kernel", shape=(d_model, d_ff), initializer="glorot_uniform"
         )
@@ -42,3 +47,6 @@ class FeedForward(keras.layers.Layer):
 
     def compute_output_shape(self, shape):
         return shape
+
+    def get_config(self):
+        return {**super().get_config(), "d_ff": self.d_ff, "dropout": self.dropout.rate}

@@ -1,5 +1,7 @@
 """Attention masks: boolean, True where a query may attend to a key (section 3.2.3)."""
 
+import functools
+
 from keras import ops
 
 from keras_transformer.config import PAD_ID
@@ -10,13 +12,13 @@ FORBIDDEN_SCORE = -1e9
 
 
 def padding_mask(ids):
-    """Marks real tokens.
+    """Marks the tokens that are not padding.
 
     Args:
         ids: int [B, S].
 
     Returns:
-        bool [B, S], True where the id is not padding.
+        bool [B, S], False where the id is 0.
     """
     return ops.not_equal(ids, PAD_ID)
 
@@ -66,3 +68,9 @@ def score_bias(mask):
         float32 of that shape: 0 where True, a large negative number where False.
     """
     return ops.where(mask, 0.0, FORBIDDEN_SCORE)
+
+
+def all_of(masks):
+    """Combines masks: True where all of those that are not None are; None if all are None."""
+    given = [mask for mask in masks if mask is not None]
+    return functools.reduce(ops.logical_and, given) if given else None

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.config import TransformerConfig
 from keras_transformer.model.dropout import Dropout
 
 
@@ -54,45 +53,69 @@ def shift_matrix(offset: int, d_model: int) -> np.ndarray:
     return matrix
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class PositionalEncoding(keras.layers.Layer):
     """Adds the encoding of each position to its embedding, then drops out the sum (section 5.4).
 
     Sinusoids are computed in float32 whatever the dtype policy.
 
+    Args:
+        positions: "sinusoidal", or "learned" (Table 3, row E).
+        max_positions: number of learned positions; sinusoids have no limit.
+        dropout: P_drop, the probability of dropping an element of the sum.
+
     Call arguments:
-        embeddings: [B, T, D].
+        inputs: [B, T, D], embeddings.
         start: int or int scalar tensor, the position of the first column (default 0); decoding
             step by step passes how far it has come.
-        training: whether to drop out.
+        training: whether to apply dropout.
 
     Returns:
         [B, T, D].
     """
 
-    def __init__(self, config: TransformerConfig, **kwargs):
+    def __init__(
+        self,
+        positions: str = "sinusoidal",
+        max_positions: int = 1024,
+        dropout: float = 0.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
-        self.config = config
-        self.dropout = Dropout(config.dropout, dtype=self.dtype_policy)
+        if positions not in ("sinusoidal", "learned"):
+            raise ValueError(f"positions must be sinusoidal or learned. Received: {positions!r}")
+        self.supports_masking = True
+        self.positions, self.max_positions = positions, max_positions
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.table = None
 
     def build(self, shape):
-        if self.config.positions == "learned":
+        if self.positions == "learned":
             self.table = self.add_weight(
                 name="table",
-                shape=(self.config.max_positions, self.config.d_model),
-                initializer=keras.initializers.RandomNormal(stddev=self.config.d_model**-0.5),
+                shape=(self.max_positions, shape[-1]),
+                initializer=keras.initializers.RandomNormal(stddev=shape[-1] ** -0.5),
             )
 
-    def call(self, embeddings, start=0, training=False):
-        positions = start + ops.arange(ops.shape(embeddings)[1])
+    def call(self, inputs, start=0, training=False):
+        positions = start + ops.arange(ops.shape(inputs)[1])
+        d_model = inputs.shape[-1]
         if self.table is None:
-            encoding = sinusoids(positions, self.config.d_model)
+            encoding = sinusoids(positions, d_model)
         else:
             encoding = ops.take(self.table, positions, axis=0)
             # As large as the scaled token embeddings that it is added to.
-            encoding = encoding * self.config.d_model**0.5
+            encoding = encoding * d_model**0.5
         encoding = ops.cast(encoding, self.compute_dtype)
-        return self.dropout(embeddings + encoding, training=training)
+        return self.dropout(inputs + encoding, training=training)
 
     def compute_output_shape(self, shape):
         return shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "positions": self.positions,
+            "max_positions": self.max_positions,
+            "dropout": self.dropout.rate,
+        }

@@ -8,16 +8,16 @@ import keras
 from keras import ops
 
 
-def rematerialized(layer: keras.layers.Layer, inputs: list, masks: list):
-    """layer(*inputs, *masks, training=True), with the same result and the same gradients.
+def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
+    """layer(*inputs, **masks, training=True), with the same result and the same gradients.
 
     Dropout must draw the same masks both times. So its random numbers are drawn here, once, and
     both computations are functions of tensors alone.
 
     Args:
-        layer: built.
+        layer: a built layer.
         inputs: floating tensors, which gradients flow to.
-        masks: the layer's other arguments, tensors or None.
+        masks: the layer's other arguments, tensors or None, by name.
 
     Returns:
         What the layer returns, one tensor.
@@ -33,7 +33,7 @@ def rematerialized(layer: keras.layers.Layer, inputs: list, masks: list):
     @keras.remat
     def compute(*tensors):
         states, weights = tensors[: len(inputs)], tensors[len(inputs) :]
-        outputs, _ = layer.stateless_call(weights, seeds, *states, *masks, training=True)
+        outputs, _ = layer.stateless_call(weights, seeds, *states, **masks, training=True)
         return outputs
 
     return compute(*inputs, *weights)

@@ -7,75 +7,73 @@ products that are all alike. Time and memory are O(r n d), and nothing of size n
 
 import functools
 
+import keras
 from keras import ops
 
-from keras_transformer.config import TransformerConfig
 from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
-from keras_transformer.model.masks import window_mask
+from keras_transformer.model.masks import all_of, window_mask
 
 # Queries of a block at least: products of fewer rows take no less time.
 MIN_BLOCK = 32
 
 
-def self_attention(config: TransformerConfig, causal: bool = False, **kwargs) -> MultiHeadAttention:
-    """Makes the self-attention that `config` asks for, restricted or not.
-
-    Args:
-        config: the model's.
-        causal: whether a restricted one hides later positions; the other is told by its mask.
-    """
-    if config.attention_window is None:
-        return MultiHeadAttention(config, **kwargs)
-    return RestrictedSelfAttention(config, causal, **kwargs)
-
-
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class RestrictedSelfAttention(MultiHeadAttention):
-    """Multi-head self-attention within the neighbourhood of size r = `config.attention_window`.
+    """Multi-head self-attention within the neighbourhood of size r = `window` (section 4).
 
     Has the parameters of MultiHeadAttention, under the same names. Equals it under the mask of the
     neighbourhood, except at padding that sees nothing but padding: the one gives such a row the
-    mean of all values, the other that of a block.
+    mean of all values, the other that of a block. With `attention_mask` or
+    `return_attention_scores` it computes all scores, in O(n^2 d).
 
     Args:
-        causal: whether positions see no later ones.
+        num_heads, key_dim, value_dim, dropout: as of MultiHeadAttention.
+        window: r, at least 1.
 
     Call arguments:
-        queries: [B, P, D].
-        attention_mask: bool [B, 1, 1, P], True at real tokens; None where all are.
-        training: whether to drop out attention weights.
-
-    Returns:
-        [B, P, D].
+        As of MultiHeadAttention, without `memory`.
     """
 
-    def __init__(self, config: TransformerConfig, causal: bool = False, **kwargs):
-        super().__init__(config, **kwargs)
-        self.causal = causal
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        window: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, value_dim, dropout, **kwargs)
+        self.window = window
 
-    def call(self, queries, attention_mask=None, training=False):
-        real = None if attention_mask is None else attention_mask[:, 0, 0]
-        outputs = restricted_attention(
-            *self.project_queries_keys_values(queries),
-            window=self.config.attention_window,
-            causal=self.causal,
-            real=real,
-            dropout=functools.partial(self.dropout, training=training),
-        )
-        return self.project_outputs(outputs)
+    def project_heads(self, inputs, memory=None):
+        if memory is not None:
+            raise ValueError("memory must be None: restricted attention is self-attention.")
+        return self.project_queries_keys_values(inputs)
 
-    def attend(self, queries, attention_mask=None, memory=None, training=False):
-        """What `call` does, with the attention weights: [B, P, D], [B, H, P, P].
+    def attend(
+        self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
+    ):
+        if attention_mask is not None or return_attention_scores:
+            positions = ops.arange(ops.shape(heads[0])[2])
+            near = window_mask(positions, positions, self.window, use_causal_mask)
+            if attention_mask is not None and len(attention_mask.shape) == 3:
+                attention_mask = attention_mask[:, None]
+            mask = all_of([near, attention_mask])
+            return super().attend(
+                heads, mask, not_padding, False, return_attention_scores, training
+            )
+        dropout = functools.partial(self.dropout, training=training)
+        window = self.window
+        return restricted_attention(*heads, window, use_causal_mask, not_padding, dropout), None
 
-        To have all weights at once it computes all scores, in O(n^2 d).
-        """
-        positions = ops.arange(ops.shape(queries)[1])
-        mask = window_mask(positions, positions, self.config.attention_window, self.causal)
-        if attention_mask is not None:
-            mask = ops.logical_and(mask, attention_mask)
-        return super().attend(queries, mask, memory, training)
+    def get_config(self):
+        return {**super().get_config(), "window": self.window}
 
 
-def restricted_attention(queries, keys, values, window, causal=False, real=None, dropout=None):
+def restricted_attention(
+    queries, keys, values, window, causal=False, not_padding=None, dropout=None
+):
     """Equation 1 for queries that each see the neighbourhood of size `window` only.
 
     Args:
@@ -83,7 +81,7 @@ def restricted_attention(queries, keys, values, window, causal=False, real=None,
         values: [B, H, P, d_v].
         window: r, at least 1; from 2 P - 2 on, nothing is restricted.
         causal: whether later keys are forbidden too.
-        real: bool [B, P], True at real tokens; None where all are.
+        not_padding: bool [B, P], False at padding; None where there is none.
         dropout: applied to the weights where given.
 
     Returns:
@@ -91,16 +89,16 @@ def restricted_attention(queries, keys, values, window, causal=False, real=None,
     """
     length = ops.shape(queries)[2]
     block, halo = block_sizes(length, window)
-    if real is None:
-        real = ops.ones((1, length), "bool")
-    real = slabs(real[:, None, :, None], block, halo, causal)  # [B, 1, blocks, span, 1]
-    span = ops.shape(real)[3]
+    if not_padding is None:
+        not_padding = ops.ones((1, length), "bool")
+    keys_mask = slabs(not_padding[:, None, :, None], block, halo, causal)  # [B, 1, blocks, span, 1]
+    span = ops.shape(keys_mask)[3]
     near = window_mask(ops.arange(block), ops.arange(span) - halo, window, causal)  # [block, span]
     outputs, _ = scaled_dot_product_attention(
         blocks(queries, block),
         slabs(keys, block, halo, causal),
         slabs(values, block, halo, causal),
-        ops.logical_and(near, ops.swapaxes(real, 3, 4)),  # [B, 1, blocks, block, span]
+        ops.logical_and(near, ops.swapaxes(keys_mask, 3, 4)),  # [B, 1, blocks, block, span]
         dropout,
     )  # [B, H, blocks, block, d_v]
     batch, heads, count, block, width = ops.shape(outputs)

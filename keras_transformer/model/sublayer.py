@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_transformer.config import TransformerConfig
 from keras_transformer.model.dropout import Dropout
 
 EPSILON = 1e-6
@@ -40,8 +39,20 @@ def normalize(inputs, gain, bias):
     return normal * gain + bias, gradient
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class LayerNorm(keras.layers.Layer):
-    """Layer normalisation with a gain and a bias for each of the d_model features, in float32."""
+    """Layer normalisation with a gain and a bias for each of the D features, in float32.
+
+    Call arguments:
+        inputs: [..., D].
+
+    Returns:
+        [..., D].
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
 
     def build(self, shape):
         self.gain = self.add_weight(name="gain", shape=shape[-1:], initializer="ones")
@@ -59,37 +70,49 @@ class LayerNorm(keras.layers.Layer):
         return shape
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class Residual(keras.layers.Layer):
     """LayerNorm(x + Dropout(Sublayer(x))), sections 3.1 and 5.4.
 
-    With `norm="pre"`, x + Dropout(Sublayer(LayerNorm(x))), which is not the paper's: the sublayer's
-    input then comes from `before`.
+    With `norm="pre"`, x + Dropout(Sublayer(LayerNorm(x))), which is not the paper's. The sublayer
+    itself is applied by the caller, to `sublayer_input(x)`.
+
+    Args:
+        norm: "post" or "pre".
+        dropout: P_drop, the probability of dropping an element of the sublayer's output.
 
     Call arguments:
         inputs: [B, T, D], x.
-        outputs: [B, T, D], what the sublayer made of `before(x)`.
-        training: whether to drop out.
+        outputs: [B, T, D], the sublayer's output for `sublayer_input(x)`.
+        training: whether to apply dropout.
 
     Returns:
         [B, T, D].
     """
 
-    def __init__(self, config: TransformerConfig, **kwargs):
+    def __init__(self, norm: str = "post", dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
-        self.config = config
+        if norm not in ("post", "pre"):
+            raise ValueError(f"norm must be post or pre. Received: {norm!r}")
+        self.supports_masking = True
+        self.pre = norm == "pre"
         self.norm = LayerNorm(dtype=self.dtype_policy, name="norm")
-        self.dropout = Dropout(config.dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, shape, *others):
         self.norm.build(shape)
 
-    def before(self, inputs):
-        """What the sublayer reads: [B, T, D] -> [B, T, D]."""
-        return self.norm(inputs) if self.config.norm == "pre" else inputs
+    def sublayer_input(self, inputs):
+        """Returns what the sublayer is applied to: [B, T, D] -> [B, T, D]."""
+        return self.norm(inputs) if self.pre else inputs
 
     def call(self, inputs, outputs, training=False):
         total = inputs + self.dropout(outputs, training=training)
-        return total if self.config.norm == "pre" else self.norm(total)
+        return total if self.pre else self.norm(total)
 
     def compute_output_shape(self, shape, *others):
         return shape
+
+    def get_config(self):
+        norm = "pre" if self.pre else "post"
+        return {**super().get_config(), "norm": norm, "dropout": self.dropout.rate}

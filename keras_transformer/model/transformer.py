@@ -1,107 +1,233 @@
-"""The Transformer as a functional keras.Model (Figure 1), and its parts for decoding.
-
-`build_transformer` composes the layers. `encode`, `project_memory`, `empty_cache` and `decode_step`
-run the same layers, with the same weights, one target position at a time.
-"""
+"""The Transformer of Figure 1 as a functional keras.Model, with methods for decoding."""
 
 import dataclasses
 
 import keras
 from keras import ops
 
+from keras_transformer import presets
 from keras_transformer.config import BOS_ID, TransformerConfig
 from keras_transformer.model.decoder import Decoder
 from keras_transformer.model.decoder_cache import DecoderCache, scatter
-from keras_transformer.model.embedding import Logits, TokenEmbedding
+from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.encoder import Encoder
 from keras_transformer.model.masks import padding_mask
 from keras_transformer.model.positions import PositionalEncoding
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class PaddingMask(keras.layers.Layer):
-    """int ids [B, S] -> bool [B, 1, 1, S], True at real tokens, for all heads and queries."""
+    """Marks the tokens that are not padding: int [B, S] -> bool [B, S], False where an id is 0."""
 
     def call(self, ids):
-        return padding_mask(ids)[:, None, None, :]
+        return padding_mask(ids)
 
     def compute_output_spec(self, ids):
-        return keras.KerasTensor((ids.shape[0], 1, 1, ids.shape[1]), "bool")
+        return keras.KerasTensor(ids.shape, "bool")
 
 
-def build_transformer(
-    config: TransformerConfig, precision: str = "float32", rematerialize: bool = False
-) -> keras.Model:
-    """Builds the model of section 3.
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Transformer(keras.Model):
+    """The model of section 3.
 
-    Args:
-        config: the model's configuration.
-        precision: "float32", or "bfloat16" or "float16" for activations of that type over float32
-            variables. Sinusoids, layer normalisation, softmax and logits are float32 in any case.
-        rematerialize: whether training computes each layer again in its backward pass.
-
-    Returns:
-        A functional keras.Model from {"source": int32 [B, S], "target": int32 [B, T]} to logits,
-        float32 [B, T, V]. Targets begin with BOS: logits at position t predict token t of the
-        target without it. Zeros are padding. Its layers are named as in Figure 1.
-    """
-    policy = precision if precision == "float32" else f"mixed_{precision}"
-    source = keras.Input((None,), dtype="int32", name="source")
-    target = keras.Input((None,), dtype="int32", name="target")
-
-    source_embedding = TokenEmbedding(config, dtype=policy, name="embedding")
-    target_embedding = source_embedding
-    if not config.tie_embeddings:
-        target_embedding = TokenEmbedding(config, dtype=policy, name="target_embedding")
-    source_positions = PositionalEncoding(config, dtype=policy, name="source_positions")
-    target_positions = PositionalEncoding(config, dtype=policy, name="target_positions")
-    encoder = Encoder(config, rematerialize, dtype=policy, name="encoder")
-    decoder = Decoder(config, rematerialize, dtype=policy, name="decoder")
-    shared = target_embedding if config.tie_embeddings else None
-    logits = Logits(config, shared, dtype=policy, name="logits")
-
-    memory_mask = PaddingMask(name="source_mask")(source)
-    memory = encoder(source_positions(source_embedding(source)), memory_mask)
-    states = decoder(target_positions(target_embedding(target)), memory, memory_mask)
-    inputs = {"source": source, "target": target}
-    model = keras.Model(inputs, logits(states), name="transformer")
-    model.config = config
-    return model
-
-
-def states_model(model: keras.Model) -> keras.Model:
-    """The same model without its last product: to the decoder's states [B, T, D].
-
-    Training computes loss and logits together, a block of positions at a time (training/losses).
-    """
-    return keras.Model(model.input, model.get_layer("decoder").output, name="transformer_states")
-
-
-def inference_model(model: keras.Model) -> keras.Model:
-    """The same model with its matrices laid out for decoding; it computes the same numbers.
-
-    On CPUs, multiplying a few states by the transpose of the embedding matrix takes far longer than
-    by a matrix stored transposed, and joining kernels for each target position takes time too.
+    A functional model from {"source": int32 [B, S], "target": int32 [B, T]} to logits, float32
+    [B, T, V]. Targets begin with BOS: the logits at position t predict token t of the target
+    without it (`shift_right` makes such a target). Zeros are padding, and follow the tokens.
 
     Args:
-        model: from build_transformer.
+        config: the model's configuration, a TransformerConfig or a dict of its fields.
+        rematerialize: whether training computes each layer again in its backward pass, which saves
+            memory.
+        dtype: a Keras dtype policy, "float32", "mixed_bfloat16" or "mixed_float16"; None for the
+            global one. Variables, sinusoids, layer normalisation, softmax and logits are float32
+            in any case.
 
-    Returns:
-        A model of `layout="inference"` with copies of the variables: `model` can go.
+    Attributes:
+        config: a TransformerConfig.
+        embedding: the TokenEmbedding of the source.
+        target_embedding: of the target; the same layer where embeddings are tied.
+        logits_embedding: the one whose matrix makes logits; the same where embeddings are tied.
+        source_positions, target_positions: the PositionalEncodings.
+        encoder, decoder: the two stacks.
+
+    Example:
+        >>> model = Transformer.from_preset("tiny", vocab_size=8000)
+        >>> source, target = np.array([[5, 6, 2]]), np.array([[1, 7, 8, 9]])
+        >>> model({"source": source, "target": target}).shape
+        (1, 4, 8000)
     """
-    config = dataclasses.replace(model.config, layout="inference")
-    policy = model.get_layer("decoder").dtype_policy
-    copy = build_transformer(config, policy.compute_dtype)
-    weights = {variable.path: ops.convert_to_tensor(variable) for variable in model.variables}
-    for variable in copy.trainable_variables:
-        folder, _, name = variable.path.rpartition("/")
-        if variable.path in weights:
-            value = weights[variable.path]
-        else:
-            parts = name.removesuffix("_kernel").split("_")
-            value = ops.concatenate([weights[f"{folder}/{part}_kernel"] for part in parts], axis=1)
-        transposed = variable is copy.get_layer("logits").matrix
-        variable.assign(ops.transpose(value) if transposed else value)
-    return copy
+
+    encoder_class = Encoder
+    decoder_class = Decoder
+
+    def __init__(
+        self,
+        config: TransformerConfig | dict,
+        rematerialize: bool = False,
+        dtype=None,
+        name: str = "transformer",
+        **kwargs,
+    ):
+        config = TransformerConfig(**config) if isinstance(config, dict) else config
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        sizes = {"vocab_size": config.vocab_size, "d_model": config.d_model}
+        positions = {
+            "positions": config.positions,
+            "max_positions": config.max_positions,
+            "dropout": config.dropout,
+        }
+        stack = {
+            "num_layers": config.num_layers,
+            "num_heads": config.num_heads,
+            "key_dim": config.d_k,
+            "value_dim": config.d_v,
+            "d_ff": config.d_ff,
+            "norm": config.norm,
+            "attention_window": config.attention_window,
+            "dropout": config.dropout,
+            "attention_dropout": config.attention_dropout,
+            "activation_dropout": config.activation_dropout,
+            "rematerialize": rematerialize,
+        }
+        tied, embed = config.tie_embeddings, self.make_embedding
+        self.embedding = embed(tied, **sizes, dtype=policy, name="embedding")
+        self.target_embedding = self.logits_embedding = self.embedding
+        if not tied:
+            self.target_embedding = embed(False, **sizes, dtype=policy, name="target_embedding")
+            self.logits_embedding = embed(True, **sizes, dtype=policy, name="logits")
+        self.source_positions = PositionalEncoding(
+            **positions, dtype=policy, name="source_positions"
+        )
+        self.target_positions = PositionalEncoding(
+            **positions, dtype=policy, name="target_positions"
+        )
+        self.encoder = self.encoder_class(**stack, dtype=policy, name="encoder")
+        self.decoder = self.decoder_class(**stack, dtype=policy, name="decoder")
+        self.source_mask = PaddingMask(name="source_mask")
+
+        source = keras.Input((None,), dtype="int32", name="source")
+        target = keras.Input((None,), dtype="int32", name="target")
+        inputs = {"source": source, "target": target}
+        logits = self.logits_embedding(self.states(inputs), reverse=True)
+        super().__init__(inputs, logits, name=name, **kwargs)
+        self.config = config
+        self.rematerialize = rematerialize
+        self.dtype_policy = policy
+
+    @staticmethod
+    def make_embedding(makes_logits, **options):
+        return TokenEmbedding(**options)
+
+    @classmethod
+    def from_preset(cls, name: str, vocab_size: int, **settings) -> "Transformer":
+        """Builds the untrained model of a preset, such as "base" or "tiny".
+
+        Args:
+            name: a key of keras_transformer.PRESETS.
+            vocab_size: V.
+            settings: fields of TransformerConfig that replace the preset's.
+
+        Raises:
+            InputError: for an unknown preset, or a value that a field cannot hold.
+        """
+        config, _ = presets.preset(name, vocab_size)
+        return cls(dataclasses.replace(config, **settings))
+
+    def states(self, inputs, training=None):
+        """Computes the decoder's last states, which the logits are products of.
+
+        Training computes loss and logits together, some positions at a time (training/losses).
+
+        Args:
+            inputs: {"source": int32 [B, S], "target": int32 [B, T]}.
+            training: whether to apply dropout.
+
+        Returns:
+            [B, T, D].
+        """
+        source, target = inputs["source"], inputs["target"]
+        memory, mask = self.encode(source, training)
+        embeddings = self.target_positions(self.target_embedding(target), training=training)
+        return self.decoder(embeddings, memory, memory_mask=mask, training=training)
+
+    def encode(self, source, training=None):
+        """Runs the encoder.
+
+        Args:
+            source: int32 [B, S].
+            training: whether to apply dropout.
+
+        Returns:
+            memory [B, S, D], and bool [B, S], False at padding.
+        """
+        mask = self.source_mask(source)
+        embeddings = self.source_positions(self.embedding(source), training=training)
+        return self.encoder(embeddings, mask=mask, training=training), mask
+
+    def project_memory(self, memory):
+        """Computes the keys and values that the decoder's layers have of the memory, once.
+
+        Args:
+            memory: [B, S, D].
+
+        Returns:
+            A list, an entry a layer, of (keys [B, H, S, d_k], values [B, H, S, d_v]).
+        """
+        layers = self.decoder.layers
+        return [tuple(layer.cross_attention.project_keys_values(memory)) for layer in layers]
+
+    def empty_cache(self, batch, beams: int) -> DecoderCache:
+        """Returns the decoder's cache before the first position; `reserve` makes room in it.
+
+        Args:
+            batch: B, an int or int scalar tensor.
+            beams: K.
+        """
+        config, dtype = self.config, self.decoder.compute_dtype
+        shape = (batch, config.num_heads, 0, beams)
+        keys, values = (
+            ops.zeros((*shape, config.d_k), dtype),
+            ops.zeros((*shape, config.d_v), dtype),
+        )
+        origins = ops.zeros((batch, beams, 0), "int32")
+        return DecoderCache(origins, [(keys, values)] * config.num_layers)
+
+    def decode_step(self, ids, position, cache, projected_memory, source_mask, write=scatter):
+        """Computes the logits of one target position for every beam.
+
+        Args:
+            ids: int32 [B, K], the tokens at this position: BOS at position 0.
+            position: int32 scalar, less than what the cache has room for.
+            cache: the DecoderCache of the earlier positions.
+            projected_memory: what `project_memory` returned.
+            source_mask: bool [B, S], False at padding.
+            write: puts a position's entries into the cache; see decoder_cache.scatter.
+
+        Returns:
+            The logits of the next token, float32 [B, K, V], and the new cache.
+        """
+        embeddings = self.target_embedding(ids)  # [B, K, D]
+        # Every beam is a sequence of one position here.
+        rows = ops.reshape(embeddings, (-1, 1, self.config.d_model))
+        inputs = self.target_positions(rows, start=position)[:, 0]
+        states, cache = self.decoder.step(
+            inputs, position, cache, projected_memory, source_mask, write
+        )
+        logits = self.logits_embedding(states, reverse=True)  # [B K, V]
+        return ops.reshape(logits, (-1, ids.shape[1], logits.shape[1])), cache
+
+    def get_config(self):
+        return {
+            "config": dataclasses.asdict(self.config),
+            "rematerialize": self.rematerialize,
+            "dtype": self.dtype_policy.name,
+            "name": self.name,
+            "trainable": self.trainable,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
 
 
 def shift_right(target):
@@ -116,73 +242,16 @@ def shift_right(target):
     return ops.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS_ID)
 
 
-def encode(model: keras.Model, source):
-    """Runs the encoder.
+def teacher_forcing(source, target):
+    """Makes the inputs and labels that `Transformer.fit` takes of a pair of batches.
+
+    For `dataset.map(teacher_forcing)`.
 
     Args:
-        model: from build_transformer.
-        source: int32 [B, S].
+        source: int32 [B, S], rows ending in EOS and padding.
+        target: int32 [B, T], the same.
 
     Returns:
-        memory [B, S, D], and bool [B, S], True at real tokens.
+        ({"source", "target"}, labels): the target shifted right, and as it is.
     """
-    embeddings = model.get_layer("embedding")(source)
-    inputs = model.get_layer("source_positions")(embeddings)
-    memory = model.get_layer("encoder")(inputs, model.get_layer("source_mask")(source))
-    return memory, padding_mask(source)
-
-
-def project_memory(model: keras.Model, memory):
-    """Computes the keys and values that the decoder's layers have of the memory, once a sentence.
-
-    Args:
-        memory: [B, S, D].
-
-    Returns:
-        A list, an entry a layer, of (keys [B, H, S, d_k], values [B, H, S, d_v]).
-    """
-    layers = model.get_layer("decoder").layers
-    return [tuple(layer.memory_attention.project_keys_values(memory)) for layer in layers]
-
-
-def empty_cache(model: keras.Model, batch, beams: int) -> DecoderCache:
-    """The decoder's cache before the first position; `reserve` makes room in it.
-
-    Args:
-        batch: B, an int or int scalar tensor.
-        beams: K.
-    """
-    config, decoder = model.config, model.get_layer("decoder")
-    shape = (batch, config.num_heads, 0, beams)
-    keys = ops.zeros((*shape, config.d_k), decoder.compute_dtype)
-    values = ops.zeros((*shape, config.d_v), decoder.compute_dtype)
-    return DecoderCache(ops.zeros((batch, beams, 0), "int32"), [(keys, values)] * config.num_layers)
-
-
-def decode_step(
-    model: keras.Model, ids, position, cache, projected_memory, source_mask, write=scatter
-):
-    """Computes the logits of one target position for every beam.
-
-    Args:
-        ids: int32 [B, K], the tokens at this position: BOS at position 0.
-        position: int32 scalar, less than what the cache has room for.
-        cache: the DecoderCache of the earlier positions.
-        projected_memory: `project_memory`'s.
-        source_mask: bool [B, S], True at real tokens.
-        write: puts a position's entries into the cache; see decoder_cache.scatter.
-
-    Returns:
-        logits of the next token, float32 [B, K, V], and the new cache.
-    """
-    tied = model.config.tie_embeddings
-    embeddings = model.get_layer("embedding" if tied else "target_embedding")(ids)  # [B, K, D]
-    # Every beam is a sequence of one position here.
-    inputs = model.get_layer("target_positions")(
-        ops.reshape(embeddings, (-1, 1, model.config.d_model)), start=position
-    )
-    states, cache = model.get_layer("decoder").step(
-        inputs[:, 0], position, cache, projected_memory, source_mask[:, None, None, :], write
-    )
-    logits = model.get_layer("logits")(states)  # [B K, V]
-    return ops.reshape(logits, (-1, ids.shape[1], logits.shape[1])), cache
+    return {"source": source, "target": shift_right(target)}, target

@@ -19,7 +19,7 @@ import tensorflow as tf
 from absl import logging
 
 from keras_transformer.errors import InputError, reason
-from keras_transformer.model.transformer import build_transformer
+from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.model_directory import read_description, write_json
 
 
@@ -216,7 +216,7 @@ def restore_model(
     """
     description = read_description(model_dir)
     weights, facts = read_weights(model_dir, checkpoint)
-    model = build_transformer(description.model)
+    model = Transformer(description.model, dtype="float32")
     if len(weights) != len(model.variables):
         raise InputError(
             f"--checkpoint must hold the {len(model.variables)} variables of the model in "

@@ -51,7 +51,7 @@ class CrossEntropy:
     Compiled at the first call; later calls see the model's weights as they are then.
 
     Args:
-        model: from build_transformer.
+        model: any Transformer.
     """
 
     def __init__(self, model: keras.Model):

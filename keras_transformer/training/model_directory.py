@@ -97,6 +97,7 @@ def read_description(model_dir: str | Path) -> ModelDescription:
     if version != FORMAT_VERSION:
         raise InputError(f"{path}: format_version must be {FORMAT_VERSION}. Received: {version}")
     try:
+        content["model"].pop("layout", None)  # a field of earlier versions
         content["model"] = TransformerConfig(**content["model"])
         content["training"] = TrainingConfig(**content["training"])
         return ModelDescription(**content)

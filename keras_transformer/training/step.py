@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.config import PAD_ID, TrainingConfig, TransformerConfig
-from keras_transformer.model.transformer import build_transformer, shift_right, states_model
+from keras_transformer.model.transformer import Transformer, shift_right
 from keras_transformer.training.buckets import Buckets, Shape
 from keras_transformer.training.losses import projected_cross_entropy
 from keras_transformer.training.optimizer import make_optimizer
@@ -64,10 +64,9 @@ class TrainingStep:
                 self._gradients, autograph=False, jit_compile=True
             )
         with strategy.scope():
-            self.model = build_transformer(
-                model_config, training_config.precision, training_config.rematerialize
+            self.model = Transformer(
+                model_config, training_config.rematerialize, dtype=training_config.dtype_policy
             )
-            self.states = states_model(self.model)
             self.optimizer = make_optimizer(model_config.d_model, training_config)
             self.optimizer.build(self.model.trainable_variables)
 
@@ -167,18 +166,18 @@ class TrainingStep:
         Returns:
             float32 [2], and dense gradients, one a trainable variable, scaled for the optimizer.
         """
-        real = tf.not_equal(target, PAD_ID)
+        not_padding = tf.not_equal(target, PAD_ID)
         with tf.GradientTape() as tape:
             inputs = {"source": source, "target": shift_right(target)}
-            states = self.states(inputs, training=True)  # [B, T, D]
+            states = self.model.states(inputs, training=True)  # [B, T, D]
             if self.buckets is None:
                 # Padding takes no part in the loss: its logits are not computed.
-                states = tf.boolean_mask(states, real)  # [R, D]
-                labels = tf.boolean_mask(target, real)  # [R]
+                states = tf.boolean_mask(states, not_padding)  # [R, D]
+                labels = tf.boolean_mask(target, not_padding)  # [R]
             else:
                 states = tf.reshape(states, [-1, states.shape[-1]])  # [B T, D]
                 labels = tf.reshape(target, [-1])  # [B T]
-            matrix = self.model.get_layer("logits").matrix.value
+            matrix = self.model.logits_embedding.matrix.value
             matrix = tf.cast(tf.convert_to_tensor(matrix), states.dtype)
             smoothed, plain = projected_cross_entropy(
                 states, matrix, labels, self.config.label_smoothing

@@ -5,7 +5,7 @@ import pytest
 
 from keras_transformer.analysis.complexity import count_parameters, forward_flops
 from keras_transformer.config import TransformerConfig
-from keras_transformer.model.transformer import build_transformer
+from keras_transformer.model.transformer import Transformer
 from keras_transformer.presets import PRESETS, preset
 
 
@@ -26,7 +26,7 @@ def test_rows_a_keep_the_size_of_base(row):
 
 @functools.lru_cache
 def built_parameters(config):
-    return build_transformer(config).count_params()
+    return Transformer(config).count_params()
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -53,7 +53,7 @@ def test_counts_of_options_equal_the_built_model(changes):
     config = TransformerConfig(
         vocab_size=9, num_layers=2, d_model=8, d_ff=6, num_heads=2, d_k=3, d_v=5, **changes
     )
-    assert build_transformer(config).count_params() == count_parameters(config)["total"]
+    assert Transformer(config).count_params() == count_parameters(config)["total"]
 
 
 def test_forward_flops_by_hand():

@@ -9,7 +9,6 @@ import pytest
 from keras import ops
 
 from keras_transformer.analysis import path_length
-from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.restricted_attention import RestrictedSelfAttention
@@ -46,14 +45,11 @@ def dependencies(layer, length, d_model=8):
     return found
 
 
-CONFIG = TransformerConfig(vocab_size=9, d_model=8, num_heads=2, attention_window=5)
-
-
 @pytest.mark.parametrize(
     ("layer", "steps"),
     [
-        (lambda: MultiHeadAttention(CONFIG), path_length.self_attention(70)),
-        (lambda: RestrictedSelfAttention(CONFIG), path_length.restricted(70, 5)),
+        (lambda: MultiHeadAttention(2, 4), path_length.self_attention(70)),
+        (lambda: RestrictedSelfAttention(2, 4, window=5), path_length.restricted(70, 5)),
         (lambda: keras.layers.Conv1D(8, 4, padding="same"), path_length.convolutional(70, 4)),
         (
             lambda: keras.layers.Conv1D(8, 3, padding="causal", dilation_rate=9),

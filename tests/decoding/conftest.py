@@ -26,7 +26,7 @@ def small_model(seed=1, scale=2.0, **settings):
     keras.utils.set_random_seed(seed)
     settings = {"num_layers": 2, "d_model": 16, "d_ff": 16, "num_heads": 2} | settings
     config = TransformerConfig(**{"vocab_size": VOCAB_SIZE, "dropout": 0.3} | settings)
-    model = transformer.build_transformer(config)
+    model = transformer.Transformer(config)
     for variable in model.trainable_variables:
         variable.assign(variable * scale)
     return model

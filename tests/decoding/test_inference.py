@@ -11,6 +11,7 @@ from keras_transformer.decoding.inference import (
     search_ids,
     target_log_probs,
 )
+from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.errors import InputError
 from keras_transformer.model import transformer
 
@@ -46,13 +47,13 @@ def test_cached_decoding_is_the_full_forward_pass(make_model, settings):
     target = generator.integers(4, VOCAB_SIZE, (3, 2, 6)).astype("i4")  # two beams a sentence
     target[:, :, 0] = BOS_ID
 
-    memory, mask = transformer.encode(model, source)
-    projected = transformer.project_memory(model, memory)
-    cache = transformer.empty_cache(model, 3, 2).reserve(6)
+    memory, mask = model.encode(source)
+    projected = model.project_memory(memory)
+    cache = model.empty_cache(3, 2).reserve(6)
     cached = []
     for position in range(6):
         ids = tf.constant(target[:, :, position])
-        logits, cache = transformer.decode_step(model, ids, position, cache, projected, mask)
+        logits, cache = model.decode_step(ids, position, cache, projected, mask)
         cached.append(logits)
     cached = np.stack(cached, axis=2)  # [B, K, T, V]
     for beam in range(2):
@@ -62,11 +63,11 @@ def test_cached_decoding_is_the_full_forward_pass(make_model, settings):
 
 @pytest.mark.parametrize("layout", ["training", "inference"])
 def test_bfloat16_search_scores_in_float32(model, layout):
-    narrow = transformer.build_transformer(model.config, "bfloat16")
+    narrow = transformer.Transformer(model.config, dtype="mixed_bfloat16")
     for variable, wide in zip(narrow.trainable_variables, model.trainable_variables, strict=True):
         variable.assign(wide)
     if layout == "inference":
-        narrow = transformer.inference_model(narrow)
+        narrow = inference_model(narrow)
     source = tf.constant([[50, 60, 70, EOS_ID]])
     best = search_ids(narrow, source, DecodingConfig(2, extra_length=2))
     forced = target_log_probs(narrow, tf.repeat(source, 2, axis=0), best.ids[0])

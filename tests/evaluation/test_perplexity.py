@@ -6,14 +6,14 @@ import tensorflow as tf
 from keras_transformer.config import BOS_ID, EOS_ID, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.perplexity import perplexity
-from keras_transformer.model.transformer import build_transformer
+from keras_transformer.model.transformer import Transformer
 
 
 @pytest.fixture(scope="module")
 def model():
     keras.utils.set_random_seed(3)
     config = TransformerConfig(10, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.5)
-    return build_transformer(config)
+    return Transformer(config)
 
 
 def batch(source, target):
@@ -39,7 +39,7 @@ def test_perplexity_is_the_mean_over_tokens_not_batches(model):
 
 
 def test_uniform_model_has_the_vocabulary_as_perplexity(model):
-    matrix = model.get_layer("embedding").matrix
+    matrix = model.embedding.matrix
     before = matrix.numpy()
     matrix.assign(np.zeros_like(before))
     try:

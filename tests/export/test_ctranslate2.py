@@ -12,9 +12,10 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.decoding.inference import DecodingConfig, search_ids, target_log_probs
+from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.errors import InputError
 from keras_transformer.export.ctranslate2 import export_ctranslate2
-from keras_transformer.model.transformer import build_transformer, inference_model
+from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.step import TrainingStep
 from pipelines.vocabulary import learn_subwords
 
@@ -142,7 +143,7 @@ def test_best_translations(trained, beam_size):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_heads_of_any_width(shape, vocabulary, tmp_path_factory):
     config = TransformerConfig(VOCAB_SIZE, 2, 16, 24, 2, **SHAPES[shape])
-    model = build_transformer(config)
+    model = Transformer(config)
     for variable in model.trainable_variables:
         variable.assign(variable * 1.5 + 0.1 * keras.random.normal(variable.shape))
     pairs = make_pairs(20, seed=5)
@@ -152,7 +153,7 @@ def test_heads_of_any_width(shape, vocabulary, tmp_path_factory):
 
 
 def test_directory(vocabulary, tmp_path):
-    model = build_transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
     folder = tmp_path / "model"
     result = export_ctranslate2(model, vocabulary, folder, FACTS)
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
@@ -189,7 +190,7 @@ def test_quantized_by_its_loader(trained, vocabulary, tmp_path_factory, compute_
 def test_sentencepiece_tokens(tmp_path):
     text = ["the cat sat on the mat", "a dog ran to the house", "big red cats 😀"] * 5
     tokenizer = learn_subwords(text, "bpe", 310, tmp_path, seed=1)
-    model = build_transformer(TransformerConfig(310, 1, 16, 24, 2))
+    model = Transformer(TransformerConfig(310, 1, 16, 24, 2))
     export_ctranslate2(model, tokenizer.file, tmp_path / "model", FACTS)
     processor = sentencepiece.SentencePieceProcessor(
         model_file=str(tmp_path / "model" / "vocabulary.model")
@@ -206,7 +207,7 @@ def test_sentencepiece_tokens(tmp_path):
 
 
 def test_vocabulary_of_another_model(vocabulary, tmp_path):
-    model = build_transformer(TransformerConfig(VOCAB_SIZE + 1, 1, 16, 24, 2))
+    model = Transformer(TransformerConfig(VOCAB_SIZE + 1, 1, 16, 24, 2))
     rule = f"vocabulary.txt must hold the model's {VOCAB_SIZE + 1} subwords. Received: {VOCAB_SIZE}"
     with pytest.raises(InputError, match=rule):
         export_ctranslate2(model, vocabulary, tmp_path / "model", FACTS)
@@ -214,7 +215,7 @@ def test_vocabulary_of_another_model(vocabulary, tmp_path):
 
 
 def test_restricted_attention_is_refused(vocabulary, tmp_path):
-    model = build_transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, attention_window=3))
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, attention_window=3))
     with pytest.raises(InputError, match=r"without attention_window, .* Received: .*=3"):
         export_ctranslate2(model, vocabulary, tmp_path / "model", FACTS)
 

@@ -26,7 +26,7 @@ from keras_transformer.export.saved_model import (
     check_export_dir,
     export_saved_model,
 )
-from keras_transformer.model.transformer import build_transformer
+from keras_transformer.model.transformer import Transformer
 from pipelines.vocabulary import learn_subwords
 
 TEXT = ["the cat sat on the mat", "a dog ran to the house", "big red cats and small dogs"] * 5
@@ -69,7 +69,7 @@ def make_parts(kind, folder):
 def make_model(vocab_size):
     keras.utils.set_random_seed(5)
     config = TransformerConfig(vocab_size, num_layers=1, d_model=16, d_ff=8, num_heads=2)
-    model = build_transformer(config)
+    model = Transformer(config)
     for variable in model.trainable_variables:
         variable.assign(variable * 2.0)
     return model

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.model.transformer import build_transformer
+from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.checkpoints import CheckpointStore, named_variables, read_weights
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,13 +21,13 @@ import sys
 import numpy as np
 import keras
 from keras_transformer.config import TransformerConfig
-from keras_transformer.model.transformer import build_transformer
+from keras_transformer.model.transformer import Transformer
 
 assert keras.backend.backend() == "jax"
 for folder in sys.argv[1:]:
     inputs = dict(np.load(f"{folder}/inputs.npz"))
     settings = {name: inputs.pop(name).item() for name in list(inputs) if inputs[name].shape == ()}
-    model = build_transformer(TransformerConfig(**settings))
+    model = Transformer(TransformerConfig(**settings))
     for place, variable in enumerate(model.variables):
         variable.assign(inputs[str(place)])
     ids = {"source": inputs["source"], "target": inputs["target"]}
@@ -39,7 +39,7 @@ assert "tensorflow" not in sys.modules
 def write_inputs(folder, changes):
     """Saves a checkpoint and writes down its weights, settings and ids; returns its logits."""
     settings = dict(vocab_size=50, num_layers=2, d_model=16, d_ff=32, num_heads=4, **changes)
-    model = build_transformer(TransformerConfig(**settings))
+    model = Transformer(TransformerConfig(**settings))
     rng = np.random.default_rng(0)
     for variable in model.trainable_variables:  # gains and biases are 1 and 0 at the start
         variable.assign(variable + rng.normal(scale=0.1, size=variable.shape))

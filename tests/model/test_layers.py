@@ -5,14 +5,11 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_transformer.config import TransformerConfig
-from keras_transformer.model.embedding import Logits, TokenEmbedding
+from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.feed_forward import FeedForward
 from keras_transformer.model.masks import causal_mask, padding_mask, score_bias
 from keras_transformer.model.sublayer import LayerNorm, Residual, normalize
 from tests import numpy_reference
-
-CONFIG = TransformerConfig(vocab_size=11, d_model=8, d_ff=12, num_heads=2, dropout=0.0)
 
 
 def randomize(layer, seed=0):
@@ -22,7 +19,7 @@ def randomize(layer, seed=0):
 
 
 def test_feed_forward_equals_numpy():
-    layer = FeedForward(CONFIG)
+    layer = FeedForward(12)
     layer.build((2, 3, 8))
     randomize(layer)
     x = np.random.default_rng(1).normal(size=(2, 3, 8)).astype("float32")
@@ -32,20 +29,19 @@ def test_feed_forward_equals_numpy():
     )
 
 
-def test_embedding_scales_and_lends_its_matrix_to_the_logits():
-    embedding = TokenEmbedding(CONFIG)
+def test_embedding_scales_and_makes_logits_with_its_matrix():
+    embedding = TokenEmbedding(11, 8)
     vectors = ops.convert_to_numpy(embedding(np.array([[3, 5]])))
     matrix = ops.convert_to_numpy(embedding.matrix)
     np.testing.assert_allclose(vectors[0], matrix[[3, 5]].astype("float64") * np.sqrt(8), rtol=1e-5)
-    logits = Logits(CONFIG, embedding)
     states = np.random.default_rng(1).normal(size=(4, 8)).astype("float32")
-    np.testing.assert_allclose(logits(states), states @ matrix.T, atol=1e-5)
-    assert logits.matrix is embedding.matrix
+    logits = embedding(states, reverse=True)
+    np.testing.assert_allclose(logits, states @ matrix.T, atol=1e-5)
+    assert len(embedding.weights) == 1
 
 
 def test_embedding_variance_is_one_over_d_model():
-    config = TransformerConfig(vocab_size=2000, d_model=64, num_heads=2)
-    layer = TokenEmbedding(config)
+    layer = TokenEmbedding(2000, 64)
     layer.build((1, 1))
     assert abs(ops.convert_to_numpy(layer.matrix).std() * 8 - 1) < 0.01
 
@@ -81,18 +77,17 @@ def test_layer_norm_gradient_equals_differentiation():
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_residual(norm):
-    config = TransformerConfig(vocab_size=11, d_model=8, num_heads=2, dropout=0.0, norm=norm)
-    layer = Residual(config)
+    layer = Residual(norm)
     layer.build((2, 3, 8))
     randomize(layer)
     x, y = np.random.default_rng(1).normal(size=(2, 2, 3, 8)).astype("float32")
     gain, bias = (ops.convert_to_numpy(v) for v in layer.trainable_variables)
     if norm == "post":
-        np.testing.assert_array_equal(layer.before(x), x)
+        np.testing.assert_array_equal(layer.sublayer_input(x), x)
         expected = numpy_reference.layer_norm(x + y, gain, bias)
     else:
         before = numpy_reference.layer_norm(x, gain, bias)
-        np.testing.assert_allclose(layer.before(x), before, atol=1e-5)
+        np.testing.assert_allclose(layer.sublayer_input(x), before, atol=1e-5)
         expected = x + y
     np.testing.assert_allclose(layer(x, y), expected, atol=1e-5)
 

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.config import TransformerConfig
 from keras_transformer.model.positions import PositionalEncoding, shift_matrix, sinusoids
 from tests import numpy_reference
 
@@ -56,9 +55,7 @@ def test_shift_matrices_compose():
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_sinusoids_are_float32_under_any_policy(policy):
-    layer = PositionalEncoding(
-        TransformerConfig(vocab_size=8, d_model=16, num_heads=2), dtype=policy
-    )
+    layer = PositionalEncoding(dtype=policy)
     encoded = layer(np.zeros((1, 300, 16), "float32"))
     exact = numpy_reference.positional_encoding(300, 16)
     rounded = ops.convert_to_numpy(ops.cast(ops.cast(exact, layer.compute_dtype), "float32"))
@@ -69,8 +66,7 @@ def test_sinusoids_are_float32_under_any_policy(policy):
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned"])
 def test_start_continues_where_a_longer_call_would(kind):
-    config = TransformerConfig(vocab_size=8, d_model=8, num_heads=2, positions=kind)
-    layer = PositionalEncoding(config)
+    layer = PositionalEncoding(kind)
     whole = ops.convert_to_numpy(layer(np.ones((1, 6, 8), "float32")))
     np.testing.assert_allclose(
         layer(np.ones((1, 2, 8), "float32"), start=4), whole[:, 4:], atol=1e-6
@@ -79,8 +75,7 @@ def test_start_continues_where_a_longer_call_would(kind):
 
 
 def test_learned_table_has_the_paper_settings():
-    config = TransformerConfig(vocab_size=8, d_model=256, positions="learned", max_positions=500)
-    layer = PositionalEncoding(config)
+    layer = PositionalEncoding("learned", max_positions=500)
     layer.build((1, 5, 256))
     assert layer.table.shape == (500, 256)
     assert abs(ops.convert_to_numpy(layer.table).std() * 16 - 1) < 0.02

@@ -15,9 +15,8 @@ from keras_transformer.model.restricted_attention import (
     RestrictedSelfAttention,
     block_sizes,
     restricted_attention,
-    self_attention,
 )
-from keras_transformer.model.transformer import build_transformer
+from keras_transformer.model.transformer import Transformer
 from tests import numpy_reference
 
 # One block; whole blocks; a last block that is not full; a window of one; windows beyond the ends.
@@ -150,11 +149,6 @@ CONFIG = TransformerConfig(
 )
 
 
-def test_config_chooses_the_layer():
-    assert isinstance(self_attention(CONFIG), RestrictedSelfAttention)
-    assert type(self_attention(TransformerConfig(vocab_size=20))) is MultiHeadAttention
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("policy", "mean", "most"),
@@ -162,31 +156,29 @@ def test_config_chooses_the_layer():
 )
 def test_layer_equals_masked_multi_head_attention(policy, mean, most, causal):
     length = 150
-    layer = RestrictedSelfAttention(CONFIG, causal, dtype=policy)
-    plain = MultiHeadAttention(CONFIG, dtype=policy)
+    layer = RestrictedSelfAttention(2, 4, window=6, dtype=policy)
+    plain = MultiHeadAttention(2, 4, dtype=policy)
     x = np.random.default_rng(2).normal(size=(2, length, 8)).astype("float32")
-    real = np.arange(length) < np.array([[150], [97]])
+    not_padding = np.arange(length) < np.array([[150], [97]])
     layer.build(x.shape)
     plain.build(x.shape)
     plain.set_weights(layer.get_weights())
-    x, padding = ops.cast(x, layer.compute_dtype), real[:, None, None, :]
-    found = ops.convert_to_numpy(ops.cast(layer(x, padding), "float32"))[real]
-    mask = neighbourhood(length, 6, causal) & padding
-    expected, weights = plain.attend(x, mask)
-    expected = ops.convert_to_numpy(ops.cast(expected, "float32"))[real]
+    x = ops.cast(x, layer.compute_dtype)
+    settings = {"mask": not_padding, "use_causal_mask": causal}
+    found = ops.convert_to_numpy(ops.cast(layer(x, **settings), "float32"))[not_padding]
+    near = neighbourhood(length, 6, causal)
+    expected, weights = plain(x, None, near, mask=not_padding, return_attention_scores=True)
+    expected = ops.convert_to_numpy(ops.cast(expected, "float32"))[not_padding]
     np.testing.assert_allclose(found, expected, atol=most)
     assert np.abs(found - expected).mean() < mean
-    attended, own_weights = layer.attend(x, padding)
-    attended = ops.convert_to_numpy(ops.cast(attended, "float32"))[real]
+    attended, own_weights = layer(x, return_attention_scores=True, **settings)
+    attended = ops.convert_to_numpy(ops.cast(attended, "float32"))[not_padding]
     np.testing.assert_array_equal(attended, expected)
     np.testing.assert_array_equal(ops.cast(own_weights, "float32"), ops.cast(weights, "float32"))
 
 
 def test_attention_dropout_drops_weights_in_training_alone():
-    config = TransformerConfig(
-        vocab_size=20, d_model=8, num_heads=2, attention_window=6, attention_dropout=0.5
-    )
-    layer = RestrictedSelfAttention(config)
+    layer = RestrictedSelfAttention(2, 4, window=6, dropout=0.5)
     x = np.random.default_rng(3).normal(size=(1, 80, 8)).astype("float32")
     assert not np.allclose(layer(x, training=True), layer(x))
     np.testing.assert_array_equal(layer(x, training=False), layer(x))
@@ -196,34 +188,39 @@ def test_stacks_equal_masked_stacks():
     length = 140
     rng = np.random.default_rng(4)
     x, memory = rng.normal(size=(2, 2, length, 8)).astype("float32")
-    real = np.arange(length) < np.array([[140], [80]])
-    padding = real[:, None, None, :]
-    plain_config = TransformerConfig(
-        vocab_size=20, num_layers=2, d_model=8, d_ff=16, num_heads=2, dropout=0.0
-    )
-    encoders = [Encoder(config) for config in (CONFIG, plain_config)]
+    not_padding = np.arange(length) < np.array([[140], [80]])
+    settings = {"num_layers": 2, "num_heads": 2, "key_dim": 4, "d_ff": 16}
+    encoders = [Encoder(**settings, attention_window=window) for window in (6, None)]
     for encoder in encoders:
         encoder.build(x.shape)
     encoders[1].set_weights(encoders[0].get_weights())
     states = x
     for layer in encoders[1].layers:
-        states = layer(states, neighbourhood(length, 6, False) & padding)
-    found = ops.convert_to_numpy(encoders[0](x, padding))
-    np.testing.assert_allclose(found[real], ops.convert_to_numpy(states)[real], atol=1e-5)
+        near = neighbourhood(length, 6, False)
+        attend = layer.attention("self_attention", None, attention_mask=near, mask=not_padding)
+        states = layer.in_residual("self_attention", states, attend, False)
+        states = layer.in_residual("feed_forward", states, layer.feed_forward, False)
+    found = ops.convert_to_numpy(encoders[0](x, mask=not_padding))
+    expected = ops.convert_to_numpy(states)
+    np.testing.assert_allclose(found[not_padding], expected[not_padding], atol=1e-5)
 
-    decoders = [Decoder(config) for config in (CONFIG, plain_config)]
+    decoders = [Decoder(**settings, attention_window=window) for window in (6, None)]
     for decoder in decoders:
         decoder.build(x.shape)
     decoders[1].set_weights(decoders[0].get_weights())
     states = x
     for layer in decoders[1].layers:
-        states = layer(states, memory, neighbourhood(length, 6, True), padding)
-    np.testing.assert_allclose(decoders[0](x, memory, padding), states, atol=1e-5)
+        near = neighbourhood(length, 6, True)
+        attend = layer.attention("self_attention", None, attention_mask=near)
+        arguments = {"memory": memory, "memory_mask": not_padding}
+        attend_memory = layer.attention("cross_attention", None, **arguments)
+        states = layer.sublayers(states, attend, attend_memory, False)
+    np.testing.assert_allclose(decoders[0](x, **arguments), states, atol=1e-5)
 
 
 def test_model_has_the_same_variables_and_sees_no_future():
-    model = build_transformer(CONFIG)
-    plain = build_transformer(
+    model = Transformer(CONFIG)
+    plain = Transformer(
         TransformerConfig(vocab_size=20, num_layers=2, d_model=8, d_ff=16, num_heads=2)
     )
     assert [v.path for v in model.variables if v.trainable] == [

@@ -15,7 +15,8 @@ CONFIG = TransformerConfig(
 
 def random_model(config=CONFIG, precision="float32"):
     """A model whose every weight is random, gains and biases too."""
-    model = transformer.build_transformer(config, precision)
+    dtype = precision if precision == "float32" else f"mixed_{precision}"
+    model = transformer.Transformer(config, dtype=dtype)
     rng = np.random.default_rng(3)
     for variable in model.trainable_variables:
         variable.assign(rng.normal(size=variable.shape, scale=0.5))
@@ -60,34 +61,33 @@ def test_future_changes_nothing_and_the_past_does():
         ({"tie_embeddings": False}, "pre", "sinusoidal"),
         ({"attention_window": 3}, "post", "sinusoidal"),
         ({"attention_window": 3}, "pre", "learned"),
-        ({"layout": "inference"}, "post", "learned"),
-        ({"layout": "inference"}, "pre", "sinusoidal"),
     ],
 )
 def test_cached_steps_equal_one_pass(settings, norm, positions):
     config = dataclasses.replace(CONFIG, norm=norm, positions=positions, **settings)
-    model = random_model(config)
+    steps_equal_one_pass(random_model(config))
+
+
+def steps_equal_one_pass(model):
     source = tf.constant([[4, 9, 2, 0], [5, 6, 7, 2]])
     target = tf.constant(
         [[[1, 7, 8, 9], [1, 5, 3, 6]], [[1, 4, 4, 10], [1, 12, 9, 3]]]
     )  # [B, K, T]
-    memory, mask = transformer.encode(model, source)
-    projected = transformer.project_memory(model, memory)
-    cache = transformer.empty_cache(model, 2, 2).reserve(2).reserve(4)
+    memory, mask = model.encode(source)
+    projected = model.project_memory(memory)
+    cache = model.empty_cache(2, 2).reserve(2).reserve(4)
     for position in range(4):
-        step, cache = transformer.decode_step(
-            model, target[:, :, position], position, cache, projected, mask
-        )
+        step, cache = model.decode_step(target[:, :, position], position, cache, projected, mask)
         for beam in range(2):
             whole = logits(model, source, target[:, beam])[:, position]
             np.testing.assert_allclose(step[:, beam], whole, atol=2e-5)
 
 
-def test_states_model_is_the_model_without_its_last_product():
+def test_states_make_the_logits():
     model = random_model()
     inputs = {"source": np.array([[4, 9, 2]], "int32"), "target": np.array([[1, 7]], "int32")}
-    states = transformer.states_model(model)(inputs).numpy()
-    matrix = model.get_layer("embedding").matrix.numpy()
+    states = model.states(inputs).numpy()
+    matrix = model.embedding.matrix.numpy()
     np.testing.assert_allclose(states @ matrix.T, model(inputs), atol=1e-5)
 
 
@@ -115,15 +115,3 @@ def test_narrow_activations_give_float32_logits_near_the_exact_ones(precision):
     mean, most = (0.03, 0.3) if precision == "bfloat16" else (0.003, 0.05)
     assert np.sqrt((errors**2).mean()) < mean
     assert np.abs(errors).max() < most
-
-
-@pytest.mark.parametrize("tie_embeddings", [True, False])
-@pytest.mark.parametrize("d_v", [3, 5])
-def test_layout_for_inference_changes_no_number(tie_embeddings, d_v):
-    model = random_model(dataclasses.replace(CONFIG, tie_embeddings=tie_embeddings, d_v=d_v))
-    copy = transformer.inference_model(model)
-    matrix = copy.get_layer("logits").matrix
-    assert tuple(matrix.shape) == (CONFIG.d_model, CONFIG.vocab_size)
-    assert copy.count_params() == model.count_params()
-    arguments = ([[4, 9, 12, 2], [5, 2, 0, 0]], [[1, 7, 8], [1, 3, 0]])
-    np.testing.assert_allclose(logits(copy, *arguments), logits(model, *arguments), atol=1e-5)

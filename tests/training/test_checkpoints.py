@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.model.transformer import build_transformer
+from keras_transformer.model.transformer import Transformer
 from keras_transformer.training import checkpoints
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 
@@ -39,7 +39,7 @@ def made_once(tmp_path_factory):
     )
     create_or_check(tmp_path / "model", description, tmp_path / "vocabulary")
     store = store_of(tmp_path / "model")
-    model = build_transformer(CONFIG)
+    model = Transformer(CONFIG)
     for step, (value, loss) in enumerate([(1.0, 3.0), (2.0, 1.0), (6.0, 2.0)], start=1):
         for variable in model.trainable_variables:
             variable.assign(np.full(variable.shape, value))

@@ -1,0 +1,128 @@
+"""The same model with its matrices laid out for decoding, and no other numbers.
+
+On CPUs, multiplying a few states by the transpose of the embedding matrix takes far longer than by
+a matrix that is stored transposed, and joining kernels for each target position takes time, too.
+Section 3's layers know nothing of this: the classes here replace how they store and transpose.
+"""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.decoder import Decoder, DecoderLayer
+from keras_transformer.model.embedding import TokenEmbedding
+from keras_transformer.model.encoder import Encoder, EncoderLayer
+from keras_transformer.model.restricted_attention import RestrictedSelfAttention
+from keras_transformer.model.transformer import Transformer
+
+
+class JoinedKernels:
+    """Mixed into attention: kernels that multiply the same inputs stand side by side in one."""
+
+    stored_kernels = (("query", "key", "value"),)
+
+    def add_projections(self, d_model):
+        for names in self.stored_kernels:
+            name = "_".join([*names, "kernel"])
+            columns = self.num_heads * sum(self.widths[name] for name in names)
+            setattr(self, name, self.add_kernel(name, (d_model, columns)))
+
+    def joined_kernel(self, names):
+        return ops.cast(getattr(self, "_".join([*names, "kernel"])), self.compute_dtype)
+
+    def transpose(self, tensor, shape, axes):
+        """Permutes the small tensors of decoding by gathering rows of the last axis.
+
+        On a CPU that is several times faster than a transposition, but its gradient takes long.
+        """
+        places = ops.reshape(ops.arange(math.prod(shape[:-1]), dtype="int32"), shape[:-1])
+        order = ops.reshape(ops.transpose(places, axes), (-1,))
+        rows = ops.take(ops.reshape(tensor, (-1, shape[-1])), order, axis=0)
+        return ops.reshape(rows, (*[shape[axis] for axis in axes], shape[-1]))
+
+
+class JoinedSelfAttention(JoinedKernels, MultiHeadAttention):
+    pass
+
+
+class JoinedRestrictedSelfAttention(JoinedKernels, RestrictedSelfAttention):
+    pass
+
+
+class JoinedCrossAttention(JoinedKernels, MultiHeadAttention):
+    stored_kernels = (("query",), ("key", "value"))
+
+
+class JoinedEncoderLayer(EncoderLayer):
+    self_attention_class = JoinedSelfAttention
+    restricted_attention_class = JoinedRestrictedSelfAttention
+
+
+class JoinedDecoderLayer(DecoderLayer):
+    self_attention_class = JoinedSelfAttention
+    restricted_attention_class = JoinedRestrictedSelfAttention
+    cross_attention_class = JoinedCrossAttention
+
+
+class JoinedEncoder(Encoder):
+    layer_class = JoinedEncoderLayer
+
+
+class JoinedDecoder(Decoder):
+    layer_class = JoinedDecoderLayer
+
+
+class TransposedEmbedding(TokenEmbedding):
+    """Stores its matrix as [D, V]: there is no second copy of it for the softmax."""
+
+    def build(self, shape=None):
+        self.matrix = self.add_matrix((self.d_model, self.vocab_size))
+
+    def look_up(self, ids):
+        numbers = ops.reshape(self.matrix, (-1,))  # [D V]
+        places = ops.arange(self.d_model, dtype="int32") * self.vocab_size
+        return ops.take(numbers, ids[..., None] + places)  # [..., D]
+
+    def softmax_kernel(self):
+        return self.matrix
+
+
+class InferenceTransformer(Transformer):
+    """A Transformer whose matrices are laid out for decoding; made by `inference_model`."""
+
+    encoder_class = JoinedEncoder
+    decoder_class = JoinedDecoder
+
+    @staticmethod
+    def make_embedding(makes_logits, **options):
+        return (TransposedEmbedding if makes_logits else TokenEmbedding)(**options)
+
+
+def inference_model(model: Transformer) -> InferenceTransformer:
+    """Copies a model into the layout for decoding; the copy computes the same numbers.
+
+    Args:
+        model: a Transformer, or already an InferenceTransformer, which is returned as it is.
+
+    Returns:
+        A model with copies of the variables: `model` can be deleted.
+    """
+    if isinstance(model, InferenceTransformer):
+        return model
+    copy = InferenceTransformer(model.config, dtype=model.dtype_policy)
+    weights = {variable.path: ops.convert_to_tensor(variable) for variable in model.variables}
+    for variable in copy.trainable_variables:
+        variable.assign(_laid_out(variable, weights, copy.logits_embedding.matrix))
+    return copy
+
+
+def _laid_out(variable: keras.Variable, weights: dict, softmax_matrix: keras.Variable):
+    """The value of a variable of the copy, made of the model's weights by their paths."""
+    if variable.path in weights:
+        value = weights[variable.path]
+        return ops.transpose(value) if variable is softmax_matrix else value
+    folder, _, name = variable.path.rpartition("/")
+    parts = name.removesuffix("_kernel").split("_")
+    return ops.concatenate([weights[f"{folder}/{part}_kernel"] for part in parts], axis=1)
