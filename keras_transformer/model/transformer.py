@@ -91,10 +91,9 @@ class Transformer(keras.Model):
         }
         tied, embed = config.tie_embeddings, self.make_embedding
         self.embedding = embed(tied, **sizes, dtype=policy, name="embedding")
-        self.target_embedding = self.logits_embedding = self.embedding
+        self.target_embedding = self.embedding
         if not tied:
             self.target_embedding = embed(False, **sizes, dtype=policy, name="target_embedding")
-            self.logits_embedding = embed(True, **sizes, dtype=policy, name="logits")
         self.source_positions = PositionalEncoding(
             **positions, dtype=policy, name="source_positions"
         )
@@ -103,6 +102,9 @@ class Transformer(keras.Model):
         )
         self.encoder = self.encoder_class(**stack, dtype=policy, name="encoder")
         self.decoder = self.decoder_class(**stack, dtype=policy, name="decoder")
+        self.logits_embedding = self.embedding
+        if not tied:  # last: checkpoints know variables by this order
+            self.logits_embedding = embed(True, **sizes, dtype=policy, name="logits")
         self.source_mask = PaddingMask(name="source_mask")
 
         source = keras.Input((None,), dtype="int32", name="source")
