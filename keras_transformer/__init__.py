@@ -7,15 +7,60 @@ Axis letters, used in every shape of this library:
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
 Reading order, each folder standing only on those before it: config, presets, model, training,
-decoding, evaluation, export, analysis. Names are the paper's: `d_model`, `d_ff`, `d_k`, `d_v`,
-`num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
+vocabulary, decoding, parsing, evaluation, export, analysis, serving. Names are the paper's:
+`d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`value_dim`), `num_heads` (h), `num_layers`
+(N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
 
-Importing this package imports neither TensorFlow nor Keras; `keras_transformer.model` does.
+Importing this package imports neither TensorFlow nor Keras; the first use of a name that needs them
+does.
 """
 
-from keras_transformer.config import TransformerConfig
+import importlib
+
+from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.presets import PRESETS, preset
 
 __version__ = "0.1.0"
-__all__ = ["PRESETS", "InputError", "TransformerConfig", "preset"]
+
+# Public names and the modules that define them, imported at the first use.
+_LAZY = {
+    "Decoder": "model.decoder",
+    "DecoderLayer": "model.decoder",
+    "Dropout": "model.dropout",
+    "Encoder": "model.encoder",
+    "EncoderLayer": "model.encoder",
+    "FeedForward": "model.feed_forward",
+    "FusedAdam": "training.optimizer",
+    "LabelSmoothedCrossEntropy": "training.losses",
+    "LayerNorm": "model.sublayer",
+    "MaskedAccuracy": "training.metrics",
+    "MaskedPerplexity": "training.metrics",
+    "MultiHeadAttention": "model.attention",
+    "PositionalEncoding": "model.positions",
+    "Residual": "model.sublayer",
+    "RestrictedSelfAttention": "model.restricted_attention",
+    "TokenEmbedding": "model.embedding",
+    "Transformer": "model.transformer",
+    "WarmupInverseSquareRoot": "training.schedule",
+    "causal_mask": "model.masks",
+    "padding_mask": "model.masks",
+    "scaled_dot_product_attention": "model.attention",
+    "shift_right": "model.transformer",
+    "sinusoids": "model.positions",
+    "teacher_forcing": "model.transformer",
+}
+
+__all__ = ["PRESETS", "InputError", "TrainingConfig", "TransformerConfig", "preset", *_LAZY]
+
+
+def __getattr__(name: str):
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from keras_transformer.errors import InputError
-from keras_transformer.training.metrics import CrossEntropy, perplexity_of
+from keras_transformer.training.summaries import CrossEntropy, perplexity_of
 
 
 def perplexity(

@@ -25,9 +25,9 @@ from keras_transformer.training.curves import Curves, NoCurves, without_infiniti
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.interruption import listening
 from keras_transformer.training.limits import Limits
-from keras_transformer.training.metrics import summarize
 from keras_transformer.training.progress import Progress
 from keras_transformer.training.step import SUMS, TrainingStep
+from keras_transformer.training.summaries import summarize
 from keras_transformer.training.validation import Validation
 
 

@@ -8,18 +8,83 @@ position, y its label and lse = log sum exp(l),
     d smoothed / d l = softmax(l) - q
 """
 
+import keras
 from keras import ops
 
 from keras_transformer.config import PAD_ID
 
-# The rows of a batch are cut into so many blocks, and no more than one block's logits are needed at
+# The rows of a batch are cut into this number of blocks; only the logits of one block are needed at
 # a time.
 NUM_BLOCKS = 8
 SMALLEST_LOGIT = -3e4  # below any real one, and a float16
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class LabelSmoothedCrossEntropy(keras.losses.Loss):
+    """The label-smoothed cross-entropy, averaged over the tokens that are not padding.
+
+    For `model.compile`. The library's own training loop sums the same loss over replicas and
+    computes it together with the logits, in less memory (`projected_cross_entropy`).
+
+    Args:
+        label_smoothing: epsilon_ls, in [0, 1).
+        reduction: "mean_with_sample_weight", the mean over the tokens (weighted where a
+            sample_weight is given); "sum"; or None for the loss of each token.
+
+    Call arguments:
+        y_true: int [B, T], labels; 0 is padding.
+        y_pred: float [B, T, V], logits.
+        sample_weight: broadcast against [B, T], a factor on each token, or None.
+
+    Returns:
+        float32 scalar; [B, T], 0 at padding, where `reduction` is None.
+    """
+
+    def __init__(
+        self,
+        label_smoothing: float = 0.1,
+        reduction: str | None = "mean_with_sample_weight",
+        name: str = "label_smoothed_cross_entropy",
+        **kwargs,
+    ):
+        super().__init__(name=name, reduction=reduction, **kwargs)
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        weights = ops.cast(ops.not_equal(y_true, PAD_ID), "float32")
+        if sample_weight is not None:
+            weights = weights * ops.cast(sample_weight, "float32")
+        return super().__call__(y_true, y_pred, weights)
+
+    def call(self, y_true, y_pred):
+        labels = ops.cast(y_true, "int32")
+        return token_losses(ops.cast(y_pred, "float32"), labels, self.label_smoothing)
+
+    def get_config(self):
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+def token_losses(logits, labels, label_smoothing: float):
+    """Computes the loss of every token: the definition above.
+
+    Args:
+        logits: float32 [..., V].
+        labels: int [...].
+        label_smoothing: epsilon_ls.
+
+    Returns:
+        float32 [...].
+    """
+    normalizer = ops.logsumexp(logits, axis=-1)
+    of_labels = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), -1)
+    loss = normalizer - of_labels
+    if label_smoothing:
+        loss = loss + label_smoothing * (of_labels - ops.mean(logits, axis=-1))
+    return loss
+
+
 def cross_entropy(logits, labels, label_smoothing: float):
-    """Sums the loss over tokens that are not padding: the plain definition.
+    """Sums the loss over tokens that are not padding.
 
     Args:
         logits: float32 [..., V].
@@ -29,13 +94,11 @@ def cross_entropy(logits, labels, label_smoothing: float):
     Returns:
         float32 scalars: the smoothed loss, and the loss without smoothing that perplexity is of.
     """
-    real = ops.cast(ops.not_equal(labels, PAD_ID), "float32")
-    normalizer = ops.logsumexp(logits, axis=-1)
-    of_labels = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), -1)
-    mean = ops.mean(logits, axis=-1)
-    plain = ops.sum(real * (normalizer - of_labels))
-    smoothing = ops.sum(real * (of_labels - mean))
-    return plain + label_smoothing * smoothing, plain
+    not_padding = ops.cast(ops.not_equal(labels, PAD_ID), "float32")
+    return tuple(
+        ops.sum(not_padding * token_losses(logits, labels, epsilon))
+        for epsilon in (label_smoothing, 0.0)
+    )
 
 
 def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
@@ -46,7 +109,7 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
     q are products with the mean row of the matrix and lookups of the labels' rows.
 
     Args:
-        states: [R, D], the decoder's states at real tokens.
+        states: [R, D], the decoder's states.
         matrix: [V, D], rows are the output embeddings.
         labels: int32 [R]; rows of padding give neither loss nor gradient.
         label_smoothing: epsilon_ls.
@@ -54,25 +117,27 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
     Returns:
         float32 scalars: the smoothed loss (differentiable), and the loss without smoothing (not).
     """
-    real = ops.cast(ops.not_equal(labels, PAD_ID), "float32")[:, None]  # [R, 1]
+    not_padding = ops.cast(ops.not_equal(labels, PAD_ID), "float32")[:, None]  # [R, 1]
 
     @ops.custom_gradient
     def loss(states, matrix):
-        normalizers, to_states, to_matrix = _softmax_part(states, matrix, real)
+        normalizers, to_states, to_matrix = _softmax_part(states, matrix, not_padding)
         wide = ops.cast(states, "float32")
         label_rows = ops.cast(ops.take(matrix, labels, axis=0), "float32")  # [R, D]
         mean_row = ops.mean(ops.cast(matrix, "float32"), axis=0)  # [D]
         target_rows = (1 - label_smoothing) * label_rows + label_smoothing * mean_row  # E^T q
-        plain = ops.sum(real * (normalizers - ops.sum(wide * label_rows, -1, keepdims=True)))
-        smoothed = ops.sum(real * (normalizers - ops.sum(wide * target_rows, -1, keepdims=True)))
+        plain = ops.sum(not_padding * (normalizers - ops.sum(wide * label_rows, -1, keepdims=True)))
+        smoothed = ops.sum(
+            not_padding * (normalizers - ops.sum(wide * target_rows, -1, keepdims=True))
+        )
 
         def gradient(*args, upstream=None):
             upstream = (args[0] if upstream is None else upstream)[0]
-            real_states = real * wide
-            of_labels = ops.segment_sum(real_states, labels, num_segments=matrix.shape[0])
-            uniform = ops.sum(real_states, axis=0) * (label_smoothing / matrix.shape[0])
+            token_states = not_padding * wide
+            of_labels = ops.segment_sum(token_states, labels, num_segments=matrix.shape[0])
+            uniform = ops.sum(token_states, axis=0) * (label_smoothing / matrix.shape[0])
             # [R, D] and [V, D]
-            states_gradient = upstream * (to_states - real * target_rows)
+            states_gradient = upstream * (to_states - not_padding * target_rows)
             matrix_gradient = upstream * (to_matrix - (1 - label_smoothing) * of_labels - uniform)
             return (
                 ops.cast(states_gradient, states.dtype),
@@ -85,13 +150,13 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
     return smoothed, ops.stop_gradient(plain)
 
 
-def _softmax_part(states, matrix, real):
+def _softmax_part(states, matrix, not_padding):
     """Computes log sum exp of the logits, and what softmax(logits) adds to the gradients.
 
     Args:
         states: [R, D].
         matrix: [V, D].
-        real: float32 [R, 1], 0 at padding.
+        not_padding: float32 [R, 1], 0 at padding.
 
     Returns:
         float32: normalizers [R, 1], gradients of states [R, D] and of the matrix [V, D].
@@ -109,7 +174,7 @@ def _softmax_part(states, matrix, real):
         totals = ops.sum(exponentials, axis=-1, keepdims=True)  # [b, 1]
         normalizers.append(largest + ops.log(totals))
         # softmax = exponentials / totals, but the quotient is taken on the narrow side.
-        scale = real[start:end] / totals
+        scale = not_padding[start:end] / totals
         exponentials = ops.cast(exponentials, states.dtype)
         to_states.append(scale * ops.cast(ops.matmul(exponentials, matrix), "float32"))
         scaled = ops.cast(scale * ops.cast(block, "float32"), states.dtype)

@@ -6,35 +6,50 @@ import tensorflow as tf
 from keras_transformer.config import TrainingConfig
 from keras_transformer.training.schedule import WarmupInverseSquareRoot
 
-# Of the loss in float16: as large as its gradients bear, and doubled after so many good updates.
+# The first scale of a float16 loss, and the number of finite updates after which it is doubled.
 FIRST_SCALE, STEPS_TO_DOUBLE = 2.0**15, 2000
 
 
-class Adam(keras.optimizers.Adam):
-    """keras.optimizers.Adam that leaves out what it must not apply.
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class FusedAdam(keras.optimizers.Adam):
+    """Adam for the training loop: on TensorFlow, and for gradients summed over the replicas.
 
-    An update whose gradients are not all finite is skipped: neither parameters nor moments nor the
-    step of the schedule change. In float16 the loss is scaled, lest its gradients vanish; the scale
-    is halved at such an update, which tells that it was too large.
+    With `fit`, use keras.optimizers.Adam, which computes the same updates. This class differs:
 
-    Gradients come summed over replicas, and every replica applies them to its own copies: the loop
-    needs their sum itself, for its norm. And each parameter is updated by TensorFlow's one fused
-    operation instead of ten that each read and write all parameters.
+    - An update whose gradients are not all finite is skipped: neither the parameters nor the
+      moments nor the step of the schedule change.
+    - With `scale_losses`, the loss is multiplied by a scale that keeps float16 gradients from
+      vanishing. A skipped update halves the scale, which was too large.
+    - Gradients must already be summed over the replicas: the loop needs that sum for its norm.
+    - One fused TensorFlow operation updates a parameter. Keras' own takes ten operations that each
+      read and write all parameters.
 
     Args:
-        config: the training configuration.
-        d_model: width of the model, which equation 3 depends on.
+        learning_rate: a float or a keras.optimizers.schedules.LearningRateSchedule.
+        beta_1, beta_2, epsilon: of section 5.3.
+        clip_norm: the largest norm of all gradients together; 0 for any.
+        scale_losses: whether to scale the loss, for float16.
     """
 
-    def __init__(self, config: TrainingConfig, d_model: int):
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.98,
+        epsilon: float = 1e-9,
+        clip_norm: float = 0.0,
+        scale_losses: bool = False,
+        name: str = "adam",
+        **kwargs,
+    ):
         super().__init__(
-            WarmupInverseSquareRoot.of(d_model, config),
-            beta_1=config.adam_beta_1,
-            beta_2=config.adam_beta_2,
-            epsilon=config.adam_epsilon,
+            learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, name=name, **kwargs
         )
-        self.clip_norm = config.clip_norm
-        self.scaled = config.precision == "float16"
+        self.clip_norm = clip_norm
+        self.scaled = scale_losses
+
+    def get_config(self):
+        return {**super().get_config(), "clip_norm": self.clip_norm, "scale_losses": self.scaled}
 
     def build(self, variables):
         super().build(variables)
@@ -112,6 +127,13 @@ def _local(variable):
     return value if replicas is None else replicas()
 
 
-def make_optimizer(d_model: int, config: TrainingConfig) -> Adam:
+def make_optimizer(d_model: int, config: TrainingConfig) -> FusedAdam:
     """Builds the optimizer that `config` describes for a model of width `d_model`."""
-    return Adam(config, d_model)
+    return FusedAdam(
+        WarmupInverseSquareRoot.of(d_model, config),
+        beta_1=config.adam_beta_1,
+        beta_2=config.adam_beta_2,
+        epsilon=config.adam_epsilon,
+        clip_norm=config.clip_norm,
+        scale_losses=config.precision == "float16",
+    )

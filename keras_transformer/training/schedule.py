@@ -6,6 +6,7 @@ from keras import ops
 from keras_transformer.config import TrainingConfig
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     """Equation 3: rate = d_model^-0.5 min(step_num^-0.5, step_num warmup_steps^-1.5).
 
@@ -24,11 +25,11 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
     @classmethod
     def of(cls, d_model: int, config: TrainingConfig) -> "WarmupInverseSquareRoot":
-        """The schedule that `config` describes."""
+        """Returns the schedule that `config` describes."""
         return cls(d_model, config.warmup_steps, config.learning_rate_scale)
 
     def __call__(self, step):
-        """int scalar, updates made so far -> float32 scalar, the rate of the next update."""
+        """Maps the number of updates made so far, int, to the rate of the next one, float32."""
         step_num = ops.cast(step, "float32") + 1
         slope = ops.minimum(step_num**-0.5, step_num * self.warmup_steps**-1.5)
         return self.scale * self.d_model**-0.5 * slope

@@ -4,7 +4,7 @@ import keras
 
 from keras_transformer.training.curves import Curves
 from keras_transformer.training.data import TrainingData
-from keras_transformer.training.metrics import CrossEntropy, perplexity_of
+from keras_transformer.training.summaries import CrossEntropy, perplexity_of
 
 
 class Validation:

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from keras_transformer.training.metrics import perplexity_of, summarize
+from keras_transformer.training.summaries import perplexity_of, summarize
 
 
 def test_summary_by_hand():
