@@ -281,7 +281,8 @@ ids[:, -1] = 2
 inputs = {"source": ids, "target": np.pad(ids[:, :-1], [(0, 0), (1, 0)], constant_values=1)}
 config = kt.TransformerConfig(12, num_layers=1, d_model=16, d_ff=16, num_heads=2, dropout=0.1)
 model = kt.Transformer(config)
-model.compile(keras.optimizers.Adam(1e-2), kt.LabelSmoothedCrossEntropy(), [kt.MaskedAccuracy()])
+model.compile(keras.optimizers.Adam(1e-2), kt.LabelSmoothedCrossEntropy(),
+              metrics=[kt.MaskedAccuracy()])
 losses = model.fit(inputs, ids, epochs=3, batch_size=16, verbose=0).history["loss"]
 assert losses[-1] < losses[0], losses
 """
