@@ -151,7 +151,7 @@ def prepare_random(folder, arguments):
     from keras_transformer.decoding.inference import DecodingConfig
     from keras_transformer.model.transformer import Transformer
     from keras_transformer.presets import preset
-    from pipelines.subwords import SPECIAL_WORDPIECES, Subwords
+    from keras_transformer.vocabulary.subwords import SPECIAL_WORDPIECES, Subwords
 
     name, sentences, tokens, vocab_size = SHAPES[arguments.shape]
     special = len(SPECIAL_WORDPIECES)
@@ -180,7 +180,7 @@ def prepare_trained(folder, arguments):
     from keras_transformer.decoding.inference import DecodingConfig
     from keras_transformer.training.checkpoints import restore_model
     from keras_transformer.training.model_directory import read_description
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
     from pipelines.translation import split_text
 
     tokenizer = Subwords.load(arguments.model_dir)

@@ -44,8 +44,8 @@ def main():
     if not arguments.output.parent.is_dir():
         raise InputError(f"--output must be in a folder. Received: {arguments.output}")
 
+    from keras_transformer.vocabulary.subwords import Subwords
     from pipelines.records import read_metadata
-    from pipelines.subwords import Subwords
     from pipelines.translation import split_text
 
     trained = read_metadata(arguments.data_dir).max_length
@@ -104,7 +104,7 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
     from keras_transformer.decoding.translator import Translator
     from keras_transformer.evaluation.translation import translation_scores
     from keras_transformer.training.checkpoints import restore_model
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
     model, facts = restore_model(model_dir, arguments.checkpoint)
     # Not cut at the longest of training, as bin/evaluate.py would.

@@ -56,7 +56,7 @@ def main():
     from keras_transformer.analysis.attention_text import text_views
     from keras_transformer.analysis.attention_views import KINDS
     from keras_transformer.decoding.translator import restore_translator
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
     tokenizer = Subwords.load(FLAGS.model_dir)
     translator, facts = restore_translator(

@@ -61,9 +61,9 @@ def main():
     from keras_transformer.evaluation.translation import translation_scores
     from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.parsing.parser import Parser
+    from keras_transformer.vocabulary.subwords import Subwords
     from pipelines.parsing import gold_trees
     from pipelines.salvage import damage_named, records_lost, without_bad_records
-    from pipelines.subwords import Subwords
     from pipelines.translation import evaluation_batches, split_text
 
     share_cores()

@@ -44,7 +44,7 @@ def main():
     from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
     from keras_transformer.export.model_card import check_date, describe
     from keras_transformer.export.saved_model import check_export_dir, export_saved_model
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
     date = FLAGS.date or datetime.date.today().isoformat()
     check_date(date)

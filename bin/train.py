@@ -159,8 +159,8 @@ def validation_data(data_dir, metadata) -> dict[str, Any]:
     from keras_transformer.evaluation.parsing import SampleParses
     from keras_transformer.evaluation.sample import SampleTranslation
     from keras_transformer.parsing.linearisation import Linearisation
+    from keras_transformer.vocabulary.subwords import Subwords
     from pipelines.parsing import gold_trees
-    from pipelines.subwords import Subwords
     from pipelines.translation import split_text
 
     tokenizer = Subwords.load(data_dir)

@@ -98,7 +98,7 @@ def make_translator():
 
     from keras_transformer.decoding.streams import share_cores
     from keras_transformer.decoding.translator import restore_translator
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
     share_cores()
     translator, facts = restore_translator(

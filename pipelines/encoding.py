@@ -9,7 +9,7 @@ from pipelines.sharding import EncodedPair
 from pipelines.sources import Pair
 
 if TYPE_CHECKING:
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
 _ENCODED_AT_ONCE = 4096
 

@@ -31,7 +31,7 @@ from pipelines.sharding import Sharding
 from pipelines.sources import Pair, Source
 
 if TYPE_CHECKING:
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
 # There from the first to the last moment of a preparation, and after one that was interrupted.
 _LOCK_FILE = "prepare.lock"
@@ -167,7 +167,9 @@ def _full_disk_named(data_dir: Path) -> Iterator[None]:
 def _write(
     source: Source, data_dir: Path, config: PreparationConfig, settings: dict[str, Any]
 ) -> None:
-    from pipelines.subwords import Subwords  # brings TensorFlow, not needed to look at metadata
+    from keras_transformer.vocabulary.subwords import (
+        Subwords,  # brings TensorFlow, not needed to look at metadata
+    )
 
     counts = _counts_of_before(data_dir, settings)
     if counts is None:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError
-from pipelines.subwords import (
+from keras_transformer.vocabulary.subwords import (
     JOINER,
     MAX_SENTENCE_BYTES,
     SPACE,

@@ -10,15 +10,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-# What pipelines may use of keras_transformer: modules without TensorFlow.
+# What pipelines may use of keras_transformer: modules without TensorFlow, and the vocabulary.
 FOR_PIPELINES = (
     "keras_transformer.config",
     "keras_transformer.errors",
+    "keras_transformer.files",
     "keras_transformer.parsing.linearisation",
     "keras_transformer.parsing.trees",
+    "keras_transformer.vocabulary.subwords",
 )
-# The library's own order: each stands only on those above it.
-LAYERS = ["model", "training", "decoding", "evaluation", "export", "analysis", "serving"]
+# The library's own order: each folder imports only from itself and those before it.
+LAYERS = [
+    *("parsing", "model", "training", "vocabulary", "decoding"),
+    *("evaluation", "export", "analysis", "serving"),
+]
 
 
 def imports(path):
@@ -43,6 +48,11 @@ def test_imports_run_one_way(path):
         inner = module.split(".")[1] if module.startswith("keras_transformer.") else None
         if folder == "keras_transformer" and parts[1] in LAYERS and inner in LAYERS:
             assert LAYERS.index(inner) <= LAYERS.index(parts[1]), f"{path} imports {module}"
+
+
+def test_the_order_has_every_folder():
+    folders = {path.parent.name for path in (ROOT / "keras_transformer").glob("*/__init__.py")}
+    assert folders == set(LAYERS)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -27,7 +27,7 @@ BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
 
 
 class Tokenizer(Protocol):
-    """What is needed of a vocabulary; pipelines/subwords has one."""
+    """What is needed of a vocabulary; keras_transformer/vocabulary/subwords has one."""
 
     fingerprint: str  # sha256 of its file
 

@@ -6,9 +6,9 @@
     )
 
 Tokens in, tokens out: `vocabulary.model` beside the weights is read by the sentencepiece package
-(`encode(text, out_type=str)`), `vocabulary.txt` by pipelines/subwords. CTranslate2 adds EOS to
-sources and BOS to targets itself, as its config.json tells it to. Weights are float32 and stored
-once; `compute_type` quantizes them on loading.
+(`encode(text, out_type=str)`), `vocabulary.txt` by keras_transformer/vocabulary/subwords.py.
+CTranslate2 adds EOS to sources and BOS to targets itself, as its config.json tells it to. Weights
+are float32 and stored once; `compute_type` quantizes them on loading.
 
 Called so, it searches for what alpha = 0 searches for. Its other penalties are not ours: it divides
 log-probabilities by |Y|^length_penalty, not by ((5 + |Y|) / 6)^alpha. Nor are its limits: unless

@@ -20,7 +20,7 @@ PAIRS = [("a dog ran", "ein hund lief"), ("the cat", "die katze"), ("cats " * 9,
 
 @pytest.fixture(scope="module")
 def tokenizer(untrained):
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
     return Subwords.load(untrained)
 

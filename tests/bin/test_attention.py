@@ -34,7 +34,7 @@ def test_page_picture_and_table(run_program, untrained, tmp_path):
 
 def test_the_model_translates(call_program, untrained, tmp_path):
     from keras_transformer.decoding.translator import restore_translator
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
     arguments = [f"--model_dir={untrained}", "--source=a dog ran", "--beam_size=1"]
     done = call_program("attention", *arguments, f"--output={tmp_path / 'page.html'}")

@@ -21,7 +21,7 @@ def exported(untrained, tmp_path_factory):
     """An export, and the translator it was made of."""
     from keras_transformer.decoding.translator import restore_translator
     from keras_transformer.export.saved_model import export_saved_model
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
     tokenizer = Subwords.load(untrained)
     translator, facts = restore_translator(untrained, tokenizer, "latest", 2, 0.6)

@@ -15,7 +15,7 @@ def lines_file(tmp_path_factory):
 @pytest.fixture(scope="module")
 def wanted(untrained):
     from keras_transformer.decoding.translator import restore_translator
-    from pipelines.subwords import Subwords
+    from keras_transformer.vocabulary.subwords import Subwords
 
     translator, _ = restore_translator(untrained, Subwords.load(untrained), "latest", 2, 0.6)
     return translator.translate(LINES)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from keras_transformer import InputError
+from keras_transformer.vocabulary.subwords import Subwords
 from pipelines import preparation, records, sharding, vocabulary
 from pipelines.encoding import encoder
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
-from pipelines.subwords import Subwords
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = [("the dog sees the cat", "der Hund sieht die Katze"), ("a cat", "eine Katze")] * 20

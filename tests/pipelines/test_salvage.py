@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
+from keras_transformer.vocabulary.subwords import Subwords
 from pipelines import sharding
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
 from pipelines.salvage import damage_named, records_lost, without_bad_records
 from pipelines.sources import FileSource
-from pipelines.subwords import Subwords
 from pipelines.tfrecords import frames
 from pipelines.translation import evaluation_batches, training_batches
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from keras_transformer import InputError
+from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource
-from pipelines.subwords import Subwords
 from pipelines.translation import evaluation_batches, split_text, training_batches
 
 WORDS = ["dog", "cat", "house", "tree", "bird", "fish", "red", "blue", "green", "sees", "eats"]

@@ -5,10 +5,10 @@ import pytest
 
 from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation
+from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.parsing import gold_trees
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
-from pipelines.subwords import Subwords
 from pipelines.translation import evaluation_batches, split_text
 from pipelines.treebank import TreebankSource
 

@@ -1,18 +1,19 @@
 """Subword vocabularies, shared by source and target: SentencePiece BPE and WordPiece (section 5.1).
 
-Both encode and decode inside a TensorFlow graph, so that an exported model takes and gives text;
-the Python methods run the same ops. Ids 0 to 3 are pad, bos, eos and unk in either kind.
+Both kinds encode and decode inside a TensorFlow graph, so that an exported model takes and returns
+text; the Python methods run the same ops. In both kinds, ids 0 to 3 are pad, bos, eos and unk.
+pipelines/vocabulary.py learns vocabularies from text.
 
-What `decode(encode(text))` gives back:
+What `decode(encode(text))` returns:
 
-    bpe        the text itself, any Unicode included (bytes stand in for rare characters), but
-               spaces at its beginning are lost and "▁" (U+2581) comes back as a space
-    wordpiece  the text itself as long as its characters were seen in learning (each other one
-               comes back as a word "⁇"), but "▁" and line breaks come back as spaces. Han,
-               kana, Hangul, Thai, Lao, Khmer and Myanmar are cut into single characters.
+    bpe        the text itself, with any Unicode characters (rare ones are spelled in bytes), except
+               that spaces at its beginning are lost and "▁" (U+2581) becomes a space
+    wordpiece  the text itself where the training text contained its characters (any other
+               character becomes the word "⁇"), except that "▁" and line breaks become spaces.
+               Han, kana, Hangul, Thai, Lao, Khmer and Myanmar are cut into single characters.
 
-Bytes that are no UTF-8 are read as U+FFFD, and decoded text is always valid UTF-8. No spelling of
-a special symbol in a text ("</s>", "[EOS]") ever becomes a special id.
+Invalid UTF-8 is read as U+FFFD, and decoded text is always valid UTF-8. The name of a special
+symbol in a text ("</s>", "[EOS]") never becomes a special id.
 """
 
 import hashlib
@@ -30,29 +31,32 @@ from keras_transformer.errors import InputError, reason
 
 VOCABULARY_FILES = {"bpe": "vocabulary.model", "wordpiece": "vocabulary.txt"}
 
-# Sentences that go through an op at once: large enough for its threads, small enough for memory.
+# Sentences per call of an op: enough work for its threads, and few enough for memory.
 _BATCH = 2048
-# The longest word or sentence there may be.
+# The longest word or sentence that is accepted.
 MAX_SENTENCE_BYTES = 1 << 20
 
 SPACE = "▁"
 JOINER = "##"
 SPECIAL_WORDPIECES = ("[PAD]", "[BOS]", "[EOS]", "[UNK]")
 _LETTER = r"[\p{L}\p{N}\p{M}]"
-# Scripts written without spaces; a character of theirs is a word of its own.
+# Scripts that are written without spaces: each character is a word of its own.
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-# What lies between words of letters: "#" stays alone, so that no word holds the joiner "##".
+# The text between words of letters. "#" stays alone, so that no word contains the joiner "##".
 _OTHER_WORD = r"#|[^\p{L}\p{N}\p{M}#\n]+"
 
 
 class Subwords(tf.Module):
-    """A vocabulary with its encoder and decoder; an exported model carries it along.
+    """A vocabulary with its encoder and decoder, which a SavedModel can contain.
 
     Attributes:
         kind: "bpe" or "wordpiece".
-        vocab_size: number of ids, the four special ones included.
+        vocab_size: number of ids, including the four special ones.
         file: path of the vocabulary.
         fingerprint: SHA-256 of that file, in hexadecimal.
+
+    Raises:
+        InputError: if the file is not a vocabulary.
     """
 
     def __init__(self, file: Path):
@@ -65,24 +69,24 @@ class Subwords(tf.Module):
             self._codec = _Bpe(content) if self.kind == "bpe" else _WordPiece(content)
         except (tf.errors.OpError, ValueError) as error:
             raise InputError(
-                f"{file} must be a {self.kind} vocabulary. Received: one of which TensorFlow says "
-                f"{reason(error)!r}"
+                f"{file} must be a {self.kind} vocabulary. Received: a file that cannot be loaded "
+                f"({reason(error)})"
             ) from None
         self.vocab_size = self._codec.vocab_size
 
     @staticmethod
     def load(directory_or_file: str | os.PathLike) -> "Subwords":
-        """Reads a vocabulary file, or the one in a data or model directory.
+        """Reads a vocabulary file, or the vocabulary in a data or model directory.
 
         Raises:
-            InputError: if there is none, or it cannot be read as one.
+            InputError: if there is no vocabulary, or it cannot be read.
         """
         path = Path(directory_or_file)
         names = VOCABULARY_FILES.values()
         candidates = [path / name for name in names] if path.is_dir() else [path]
         found = [file for file in candidates if file.is_file() and file.name in names]
         if len(found) != 1:
-            rule = "must be, or hold, exactly one of " + " and ".join(names)
+            rule = f"must be {' or '.join(names)}, or a folder that holds exactly one of them"
             raise InputError(f"the vocabulary {rule}. Received: {path}")
         return Subwords(found[0])
 
@@ -92,14 +96,14 @@ class Subwords(tf.Module):
         return self._codec.encode(valid)
 
     def decode_tensor(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [B, T] to string [B]: up to the first EOS, leaving out pad and bos."""
+        """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad and bos."""
         seen_eos = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1)
         kept = (seen_eos == 0) & (ids != PAD_ID) & (ids != BOS_ID)
         text = self._codec.decode(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 
     def pieces_tensor(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [B, T] to string [B, T], each id as it stands in the vocabulary."""
+        """Maps int32 [B, T] to string [B, T]: the vocabulary's piece for each id."""
         return self._codec.pieces(ids)
 
     def encode(self, sentences: list[str]) -> list[list[int]]:
@@ -108,18 +112,18 @@ class Subwords(tf.Module):
         return [ids for batch in batches for ids in batch.to_list()]
 
     def decode(self, ids: list[list[int]]) -> list[str]:
-        """Maps lists of ids to sentences: up to the first EOS, leaving out pad and bos."""
+        """Maps lists of ids to sentences: ids up to the first EOS, without pad and bos."""
         dense = (_dense(batch) for batch in batched(ids))
         texts = (self.decode_tensor(batch).numpy() for batch in dense)
         return [text.decode("utf-8") for batch in texts for text in batch]
 
 
 class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
-    """A model that outlives the kernel that made it.
+    """A SentencePiece model that outlives the kernel that created it.
 
-    TensorFlow drops all kernels when a global seed is set or a Keras session cleared, and with them
-    the models they own: a tokenizer of before would then fail. One with a name of its own is owned
-    by none.
+    TensorFlow deletes all kernels when a global seed is set or a Keras session is cleared, and with
+    them the resources that they own: an existing tokenizer would then fail. A resource with a
+    shared name is owned by no kernel.
     """
 
     def _create_resource(self):
@@ -148,9 +152,9 @@ class _Bpe(tf.Module):
 
 
 class _WordPiece(tf.Module):
-    """Greedy longest-match WordPiece inside the graph, over words that can be put together again.
+    """Greedy longest-match WordPiece inside the graph, over words that can be joined again.
 
-    The one space between two words of letters is left out of the words and comes back in decoding;
+    A single space between two words of letters is part of neither word, and decoding restores it;
     every other space is a character "▁" of a word.
     """
 
@@ -194,17 +198,17 @@ def split_words(sentences: tf.Tensor) -> tf.RaggedTensor:
     """Cuts string [B] into words, string [B, None]."""
     text = tf.strings.regex_replace(sentences, r"[\r\n]", " ")
     text = tf.strings.regex_replace(text, f"({_UNSPACED})", "\n\\1\n")
-    for _ in range(2):  # twice: matches of one pass cannot overlap, as those in "a b c" would
+    for _ in range(2):  # twice: in "a b c" the matches overlap, which one pass cannot find
         text = tf.strings.regex_replace(text, f"({_LETTER}) ({_LETTER})", "\\1\n\\2")
     text = tf.strings.regex_replace(text, " ", SPACE)
     return tf_text.regex_split(text, rf"\n|{_OTHER_WORD}", _OTHER_WORD)
 
 
 def _spellings(pieces: list[str]) -> list[str]:
-    """What each piece adds to decoded text.
+    """The text that each piece adds when ids are decoded.
 
-    A line break stands before a piece that begins a word of letters, a carriage return after one
-    that may end it: where the two meet, a space was left out.
+    A line break precedes a piece that begins a word of letters, and a carriage return follows a
+    piece that may end one: where the two meet, `split_words` removed a space.
     """
     texts = [piece.removeprefix(JOINER) for piece in pieces]
     begins = _are_spaced_letters([text[:1] for text in texts])
@@ -213,7 +217,7 @@ def _spellings(pieces: list[str]) -> list[str]:
         ("\n" if begin and text == piece else "") + text + ("\r" if end else "")
         for piece, text, begin, end in zip(pieces, texts, begins, ends, strict=True)
     ]
-    spellings[: len(SPECIAL_WORDPIECES)] = ["", "", "", "\n⁇\r"]  # unk: a word of its own
+    spellings[: len(SPECIAL_WORDPIECES)] = ["", "", "", "\n⁇\r"]  # unk is a word
     return spellings
 
 
@@ -223,11 +227,12 @@ def _are_spaced_letters(characters: list[str]) -> list[bool]:
 
 
 def batched(items: list) -> Iterator[list]:
+    """Cuts a list into parts that an op can process at once."""
     return (items[start : start + _BATCH] for start in range(0, len(items), _BATCH))
 
 
 def _dense(ids: list[list[int]]) -> np.ndarray:
-    """Lists of ids as int32 [B, T], padded."""
+    """Pads lists of ids to int32 [B, T]."""
     dense = np.full((len(ids), max(map(len, ids))), PAD_ID, np.int32)
     for row, sentence in zip(dense, ids, strict=True):
         row[: len(sentence)] = sentence

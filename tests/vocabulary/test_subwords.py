@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
-from pipelines import subwords, vocabulary
-from pipelines.subwords import Subwords
+from keras_transformer.vocabulary import subwords
+from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
 
 TEXT = [
@@ -154,50 +154,8 @@ def test_a_saved_model_encodes_and_decodes(learned, tmp_path):
     assert [t.decode("utf-8") for t in text.numpy()] == EXACT
 
 
-@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
-def test_learning_repeats_itself(kind, tmp_path):
-    folders = [tmp_path / "1", tmp_path / "2"]
-    for folder in folders:
-        folder.mkdir()
-    size = {"bpe": 330, "wordpiece": 135}[kind]
-    first, second = (learn_subwords(iter(TEXT), kind, size, folder, 3) for folder in folders)
-    assert first.fingerprint == second.fingerprint
-
-
-def test_more_text_than_fits_is_sampled():
-    def sample(seed):
-        return vocabulary._sample((f"{number:05d}" for number in range(1000)), 500, seed)
-
-    assert sample(1) == sample(1) != sample(2)
-    assert 60 < len(set(sample(1))) == len(sample(1)) <= 100  # of 5 characters each
-    # With equal chances the mean place is near the middle (standard error at most 50).
-    assert abs(np.mean([int(text) for text in sample(1)]) - 499.5) < 150
-    assert vocabulary._sample(iter("abc"), 50, 1) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "size", "message"),
-    [
-        ("bpe", 37000, r"--vocab_size must be at most (\d+), which is all .* Received: 37000"),
-        ("bpe", 100, r"--vocab_size must be at least (\d+), to hold every .* Received: 100"),
-        ("wordpiece", 37000, r"--vocab_size must be at most (\d+), which is all .*: 37000"),
-        ("wordpiece", 50, r"--vocab_size must be at least (\d+), to hold every .*: 50"),
-    ],
-)
-def test_impossible_sizes_are_named_with_a_bound_that_holds(kind, size, message, tmp_path):
-    with pytest.raises(InputError, match=message) as error:
-        learn_subwords(TEXT, kind, size, tmp_path, 1)
-    bound = int(str(error.value).partition(" must be at ")[2].split()[1].rstrip(","))
-    assert learn_subwords(TEXT, kind, bound, tmp_path, 1).vocab_size == bound
-
-
-def test_blank_text_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"training text must hold at least one sentence"):
-        learn_subwords(["", "  "], "bpe", 300, tmp_path, 1)
-
-
 def test_what_is_no_vocabulary_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"must be, or hold, exactly one of vocabulary.model and"):
+    with pytest.raises(InputError, match=r"must be vocabulary.model or .*, or a folder that"):
         Subwords.load(tmp_path)
     (tmp_path / "vocabulary.model").write_bytes(b"nonsense")
     with pytest.raises(InputError, match=r"vocabulary.model must be a bpe vocabulary"):
