@@ -26,7 +26,6 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_string("output", None, "Also write the translations, or trees, here, one a line.")
 flags.DEFINE_enum("tokenize", "13a", ["13a", "none", "intl", "char", "zh"], "sacreBLEU's words.")
-flags.DEFINE_bool("skip_bad_records", False, "Leave damaged records out of the perplexity.")
 flags.DEFINE_bool("lowercase", False, "Score without regard to case.")
 
 OF_BLEU = ("tokenize", "lowercase")
@@ -39,7 +38,7 @@ def main():
     from pipelines.records import read_metadata
 
     start = time.monotonic()
-    metadata = read_metadata(FLAGS.data_dir, check_files=not FLAGS.skip_bad_records)
+    metadata = read_metadata(FLAGS.data_dir)
     description = read_description(FLAGS.model_dir)
     if metadata.fingerprint != description.vocabulary_fingerprint:
         rule = f"--data_dir must have the vocabulary of --model_dir={FLAGS.model_dir}"
@@ -63,13 +62,10 @@ def main():
     from keras_transformer.parsing.parser import Parser
     from keras_transformer.vocabulary.subwords import Subwords
     from pipelines.parsing import gold_trees
-    from pipelines.salvage import damage_named, records_lost, without_bad_records
-    from pipelines.translation import evaluation_batches, split_text
+    from pipelines.translation import damage_named, evaluation_batches, split_text
 
     share_cores()
     data_dir = FLAGS.data_dir
-    if FLAGS.skip_bad_records:
-        data_dir = without_bad_records(data_dir)
     sources, references = (side[: FLAGS.limit] for side in split_text(data_dir, FLAGS.split))
     batches = evaluation_batches(data_dir, FLAGS.split, FLAGS.batch_tokens)
     translator, facts = restore_translator(
@@ -100,7 +96,6 @@ def main():
     results = {
         **scores,
         **of_records,
-        "records_lost": records_lost(data_dir, FLAGS.split),
         "split": FLAGS.split,
         "sentences": len(sources),
         "truncated": translator.truncated,

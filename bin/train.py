@@ -38,7 +38,6 @@ flags.DEFINE_enum("xla", "auto", ["auto", "on", "off"], "Compile steps; auto: wh
 flags.DEFINE_float("checkpoint_minutes", 10, "Minutes between validations and checkpoints.")
 flags.DEFINE_integer("checkpoint_steps", None, "Steps between them, where these end first.")
 flags.DEFINE_integer("keep_checkpoints", 20, "How many of the last checkpoints to keep.")
-flags.DEFINE_bool("skip_bad_records", False, "Leave damaged records out, and count them.")
 flags.DEFINE_integer("log_steps", 50, "Steps between points of the curves.")
 flags.DEFINE_integer(
     "max_skipped_steps", 100, "Steps in a row without finite gradients to stop at."
@@ -62,7 +61,7 @@ def main():
     from keras_transformer.training.limits import Limits
     from pipelines.records import read_metadata
 
-    metadata = read_metadata(FLAGS.data_dir, check_files=not FLAGS.skip_bad_records)
+    metadata = read_metadata(FLAGS.data_dir)
     check_best_metric(metadata)
     model, training = preset(FLAGS.preset, metadata.vocab_size)
     training = dataclasses.replace(
@@ -104,8 +103,7 @@ def train_in(cluster, metadata, model, training, limits):
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
     from keras_transformer.training.strategy import compiles, make_repeatable, make_strategy
     from pipelines.batching import length_lattice
-    from pipelines.salvage import damage_named, records_lost, without_bad_records
-    from pipelines.translation import training_batches
+    from pipelines.translation import damage_named, training_batches
 
     strategy = make_strategy(FLAGS.strategy, FLAGS.replicas, cluster.addresses)
     cluster.require_same("replicas of all workers", strategy.num_replicas_in_sync)
@@ -116,9 +114,6 @@ def train_in(cluster, metadata, model, training, limits):
         rule = "fewer rows (%d) than replicas x accumulate_steps (%d): some have nothing to do"
         logging.warning("batches of the longest sentences have " + rule, rows, parts)
     data_dir = FLAGS.data_dir
-    if FLAGS.skip_bad_records:
-        data_dir = without_bad_records(data_dir)
-        cluster.require_same("lost records", records_lost(data_dir))
     batches = training_batches(data_dir, training.tokens_per_batch, training.seed)
     buckets = None
     if compiles(FLAGS.xla):
@@ -141,8 +136,7 @@ def train_in(cluster, metadata, model, training, limits):
         if cluster.is_chief:
             stack.enter_context(locked(FLAGS.model_dir))
             create_or_check(FLAGS.model_dir, description, vocabulary)
-        result = train(model, training, data, FLAGS.model_dir, limits, strategy, cluster)
-    return {**result, "records_lost": records_lost(data_dir)}
+        return train(model, training, data, FLAGS.model_dir, limits, strategy, cluster)
 
 
 def validation_data(data_dir, metadata) -> dict[str, Any]:

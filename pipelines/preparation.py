@@ -1,8 +1,9 @@
 """Prepares a data directory: source -> vocabulary -> record shards -> metadata.
 
-Interrupted and started again, it goes on: with the vocabulary if that was learned, and with the
-blocks and shards that are there (see `sharding`). Text is encoded by a thread for each core, in one
-process: the encoders are C++ and let Python go on meanwhile.
+The same command resumes an interrupted preparation: it keeps the vocabulary, blocks and shards that
+are complete (see `sharding`). It also repairs a data set: files that were damaged or lost are
+written again, byte for byte the same, and no others. Text is encoded by one thread for each core,
+in one process: the encoders are C++ and release Python's lock.
 """
 
 import dataclasses
@@ -69,7 +70,7 @@ class PreparationConfig:
 def prepare(
     source: Source, data_dir: str | os.PathLike, config: PreparationConfig
 ) -> dict[str, Any]:
-    """Makes `data_dir` a data set of `source`, unless it is that data set already.
+    """Makes `data_dir` a data set of `source`, or repairs it where it is that data set already.
 
     Returns:
         The program's result: sizes, what was dropped, and whether there was nothing to do.
@@ -80,13 +81,14 @@ def prepare(
     begin = time.monotonic()
     data_dir = Path(data_dir)
     settings = {**source.settings(), **_flags(config)}
-    up_to_date = _is_there(data_dir, settings)
-    if not up_to_date or (data_dir / _LOCK_FILE).exists():  # that is, not cleared up
+    metadata, damaged = _inspect(data_dir, settings)
+    if metadata is None or damaged or (data_dir / _LOCK_FILE).exists():
         with _claimed(data_dir):
-            up_to_date = _is_there(data_dir, settings)  # another may just have made it
-            if not up_to_date:
+            metadata, damaged = _inspect(data_dir, settings)  # another process may have written it
+            if metadata is None or damaged:
                 with _full_disk_named(data_dir):
-                    _write(source, data_dir, config, settings)
+                    _write(source, data_dir, config, settings, metadata, damaged)
+    up_to_date = metadata is not None and not damaged
     if up_to_date:
         logging.info("%s is up to date", data_dir)
     return _result(data_dir, up_to_date, time.monotonic() - begin)
@@ -96,19 +98,24 @@ def _flags(config: PreparationConfig) -> dict[str, Any]:
     return {f"--{name}": value for name, value in dataclasses.asdict(config).items()}
 
 
-def _is_there(data_dir: Path, settings: dict[str, Any]) -> bool:
-    """Whether `data_dir` is this data set; refuses to touch one that was made otherwise."""
+def _inspect(data_dir: Path, settings: dict[str, Any]) -> tuple[Metadata | None, list[Path]]:
+    """Metadata of the data set in `data_dir`, if there is one, and its damaged or missing files.
+
+    Raises:
+        InputError: if it was prepared with other settings.
+    """
     if not (data_dir / records.METADATA_FILE).exists():
-        return False
-    there = read_metadata(data_dir).settings
+        return None, []
+    metadata = read_metadata(data_dir, check_files=False)
+    there = metadata.settings
     for name in {**settings, **there}:
         if there.get(name) != settings.get(name):
             raise InputError(
-                f"--data_dir={data_dir} holds a data set whose {name} is another: choose a new "
-                f"folder or delete this one. Received: {settings.get(name)}, there: "
-                f"{there.get(name)}"
+                f"--data_dir={data_dir} holds a data set of another {name}: choose a new folder "
+                f"or delete this one. Received: {settings.get(name)}, there: {there.get(name)}"
             )
-    return True
+    damaged = records.damaged_files(data_dir, metadata, read_records=True)
+    return metadata, [path for path, _ in damaged]
 
 
 @contextmanager
@@ -159,25 +166,41 @@ def _full_disk_named(data_dir: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise InputError(
-            "--data_dir must have room, about twice that of the data set: run the same command "
-            f"again to go on. Received: {data_dir} ({reason(error)})"
+            "--data_dir must have room for about twice the size of the data set: run the same "
+            f"command again to resume. Received: {data_dir} ({reason(error)})"
         ) from None
 
 
 def _write(
-    source: Source, data_dir: Path, config: PreparationConfig, settings: dict[str, Any]
+    source: Source,
+    data_dir: Path,
+    config: PreparationConfig,
+    settings: dict[str, Any],
+    metadata: Metadata | None,
+    damaged: list[Path],
 ) -> None:
-    from keras_transformer.vocabulary.subwords import (
-        Subwords,  # brings TensorFlow, not needed to look at metadata
-    )
+    """Writes a new data set, or only the damaged files of the one that `metadata` describes."""
+    from keras_transformer.vocabulary.subwords import Subwords  # imports TensorFlow
 
-    counts = _counts_of_before(data_dir, settings)
+    for path in damaged:
+        logging.warning("%s is missing or damaged, and is written again", path)
+        path.unlink(missing_ok=True)
+    counts = _resumed_counts(data_dir, settings, config.tokenizer)
     if counts is None:
-        counts = _begin(source, data_dir, config, settings)
+        counts = _begin(source, data_dir, config, settings, new=metadata is None)
     vocabulary = Subwords.load(data_dir)
     splits = {
-        split: _write_split(source, data_dir, split, counts, vocabulary, config) for split in counts
+        split: _write_split(source, data_dir, split, counts, vocabulary, config)
+        for split in counts
+        if metadata is None or any(records.split_of(path) == split for path in damaged)
     }
+    if metadata is not None:
+        for path, _ in records.damaged_files(data_dir, metadata, read_records=True):
+            raise InputError(
+                f"{path} must be the same when it is written again: prepare the data in a new "
+                "folder. Received: another file, as of another version of the programs"
+            )
+        return
     metadata = Metadata(
         task=source.task,
         task_options=source.task_options(),
@@ -193,38 +216,48 @@ def _write(
     records.write_metadata(data_dir, metadata)
 
 
-def _counts_of_before(data_dir: Path, settings: dict[str, Any]) -> dict[str, int] | None:
-    """The source's counts, of an interrupted preparation that can be gone on with."""
+def _resumed_counts(
+    data_dir: Path, settings: dict[str, Any], tokenizer: str
+) -> dict[str, int] | None:
+    """The source's counts, of an interrupted preparation that can be resumed."""
+    from keras_transformer.vocabulary.subwords import VOCABULARY_FILES
+
     try:
         state = json.loads((data_dir / records.WORK_FOLDER / _STATE_FILE).read_bytes())
     except (OSError, ValueError):
         return None
     if state["settings"] != settings or state["block_pairs"] != sharding.BLOCK_PAIRS:
-        logging.info("%s: starting over, as settings are others", data_dir)
+        logging.info("%s: starting again, because settings have changed", data_dir)
         return None
-    logging.info("%s: going on where preparation was interrupted", data_dir)
+    if not (data_dir / VOCABULARY_FILES[tokenizer]).exists():
+        return None
+    logging.info("%s: resuming an interrupted preparation", data_dir)
     return state["counts"]
 
 
 def _begin(
-    source: Source, data_dir: Path, config: PreparationConfig, settings: dict[str, Any]
+    source: Source, data_dir: Path, config: PreparationConfig, settings: dict[str, Any], new: bool
 ) -> dict[str, int]:
-    """Learns the vocabulary; from then on a preparation can be gone on with."""
+    """Learns the vocabulary if it is not there; after this call a preparation can be resumed."""
+    from keras_transformer.vocabulary.subwords import VOCABULARY_FILES
     from pipelines.vocabulary import learn_subwords
 
-    records.remove_leftovers(data_dir)
+    work = data_dir / records.WORK_FOLDER
+    if new:
+        records.remove_leftovers(data_dir)
+    else:
+        shutil.rmtree(work, ignore_errors=True)
     counts = source.counts()
-    logging.info("learning %s on %d pairs", config.tokenizer, counts["train"])
-    pairs = tqdm(source.pairs("train"), "reading train", counts["train"], **_BAR)
-    text = itertools.chain.from_iterable(pairs)
-    learn_subwords(
-        text, config.tokenizer, config.vocab_size, data_dir, config.seed, source.symbols()
-    )
+    if not (data_dir / VOCABULARY_FILES[config.tokenizer]).exists():
+        logging.info("learning %s on %d pairs", config.tokenizer, counts["train"])
+        pairs = tqdm(source.pairs("train"), "reading train", counts["train"], **_BAR)
+        text = itertools.chain.from_iterable(pairs)
+        learn_subwords(
+            text, config.tokenizer, config.vocab_size, data_dir, config.seed, source.symbols()
+        )
     state = {"settings": settings, "block_pairs": sharding.BLOCK_PAIRS, "counts": counts}
-    (data_dir / records.WORK_FOLDER).mkdir()
-    records.write_whole(
-        data_dir / records.WORK_FOLDER / _STATE_FILE, json.dumps(state).encode("utf-8")
-    )
+    work.mkdir()
+    records.write_whole(work / _STATE_FILE, json.dumps(state).encode("utf-8"))
     return counts
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.errors import InputError
-from pipelines.tfrecords import read_through
+from pipelines.tfrecords import damaged_byte
 
 METADATA_FILE = "metadata.json"
 FORMAT_VERSION = 1
@@ -143,11 +143,12 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
 
     Args:
         data_dir: the folder.
-        check_files: make sure that they are there, of the right size, and the right ones.
+        check_files: check that every file is there, has its size and begins as it did when it was
+            written. This does not read whole shards, as `damaged_files` can.
 
     Raises:
-        InputError: if it is none, was left half-written, is of another version, or has files that
-            are missing, cut off or of another data set.
+        InputError: if the folder is not a data set, is incomplete, is of another version, or has
+            files that are missing, cut off or of another data set.
     """
     path = Path(data_dir) / METADATA_FILE
     try:
@@ -171,40 +172,59 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
     except (TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path} must be written by prepare_data.py. Received: {error}") from None
     if check_files:
-        _check_files(Path(data_dir), metadata)
+        for _, error in damaged_files(data_dir, metadata):
+            raise error
     return metadata
 
 
-def _check_files(data_dir: Path, metadata: Metadata) -> None:
-    sizes = {name: size for info in metadata.splits.values() for name, size in info.shards.items()}
-    for name, size in {metadata.vocabulary: None, **sizes}.items():
-        path = data_dir / name
-        if not path.is_file() or size not in (None, path.stat().st_size):
-            found = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
-            wanted = "be there" if size is None else f"have {size} bytes"
-            raise _bad_file(path, wanted, found)
-    for info in metadata.splits.values():
-        for name, digest in info.beginnings.items():
-            shard = data_dir / name
-            if beginning(shard) != digest:
-                _, byte = read_through(shard)
-                raise another_shard(shard) if byte is None else bad_record(shard, byte)
+def damaged_files(
+    data_dir: str | os.PathLike, metadata: Metadata, read_records: bool = False
+) -> Iterator[tuple[Path, InputError]]:
+    """Finds files that are missing, damaged or of another data set, and says how to repair them.
+
+    Args:
+        data_dir: the folder.
+        metadata: of that folder.
+        read_records: also read every shard to its end, and look for the text of each split.
+    """
+    vocabulary = Path(data_dir) / metadata.vocabulary
+    if not vocabulary.is_file():
+        yield vocabulary, _damage(vocabulary, "exist", "no such file")
+    elif hashlib.sha256(vocabulary.read_bytes()).hexdigest() != metadata.fingerprint:
+        yield vocabulary, _damage(vocabulary, "be as it was prepared", "a changed file")
+    for split, info in metadata.splits.items():
+        sides = ["source", "target"] if read_records and split != "train" else []
+        sides += ["trees"] if sides and metadata.task == "parsing" else []
+        for path in (text_file(data_dir, split, side) for side in sides):
+            if not path.is_file():
+                yield path, _damage(path, "exist", "no such file")
+        for name, size in info.shards.items():
+            shard = Path(data_dir) / name
+            error = _shard_damage(shard, size, info.beginnings.get(name), read_records)
+            if error:
+                yield shard, error
 
 
-def another_shard(shard: Path) -> InputError:
-    return _bad_file(shard, "be the shard that was prepared", "that of another data set")
+def _shard_damage(
+    shard: Path, size: int, digest: str | None, read_records: bool
+) -> InputError | None:
+    if not shard.is_file():
+        return _damage(shard, f"have {size} bytes", "no such file")
+    if shard.stat().st_size != size:
+        return _damage(shard, f"have {size} bytes", f"{shard.stat().st_size} bytes")
+    foreign = digest not in (None, beginning(shard))
+    byte = damaged_byte(shard) if foreign or read_records else None
+    if byte is not None:
+        return _damage(shard, "hold sound records", f"damage at byte {byte}")
+    if foreign:
+        return _damage(shard, "be the shard that was prepared", "a shard of another data set")
+    return None
 
 
-def _bad_file(path: Path, rule: str, received: str) -> InputError:
+def _damage(path: Path, rule: str, received: str) -> InputError:
     return InputError(
-        f"{path} must {rule}: prepare the data again in an empty folder. Received: {received}"
-    )
-
-
-def bad_record(shard: Path, byte: int) -> InputError:
-    return InputError(
-        f"{shard} must hold sound records: prepare the data again in an empty folder, or leave bad "
-        f"ones out with --skip_bad_records. Received: damage at byte {byte}"
+        f"{path} must {rule}: run prepare_data.py again with the same flags, which rewrites "
+        f"damaged and missing files. Received: {received}"
     )
 
 
@@ -224,6 +244,11 @@ def has_leftovers(data_dir: Path) -> bool:
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:
     """Path of a split's verbatim text; side is "source", "target", or parsing's gold "trees"."""
     return Path(data_dir) / f"{split}.{side}.txt"
+
+
+def split_of(path: Path) -> str:
+    """The split that a shard or text file belongs to."""
+    return re.split(r"[-.]", path.name)[0]
 
 
 def keep_text(

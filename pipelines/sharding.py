@@ -98,8 +98,8 @@ class Sharding:
         return info
 
     def finished(self) -> SplitInfo | None:
-        """What `finish` said, if it came to its end."""
-        if not self._finished.exists():
+        """What `finish` returned, if it has completed and the shards are still there."""
+        if not all(path.exists() for path in [self._finished, *self._shards]):
             return None
         self._remove_blocks()
         return SplitInfo(**json.loads(self._finished.read_bytes()))

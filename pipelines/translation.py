@@ -1,13 +1,15 @@
 """Translation data directories as datasets: the stages of `batching` put together."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import tensorflow as tf
 
 from keras_transformer.errors import InputError
 from pipelines import batching
-from pipelines.records import Metadata, SplitInfo, read_metadata, text_file
+from pipelines.records import Metadata, SplitInfo, damaged_files, read_metadata, text_file
 
 
 def training_batches(
@@ -55,6 +57,22 @@ def evaluation_batches(
     budget = max(tokens_per_batch, info.longest)
     dataset = batching.one_pass(_files(data_dir, info), info.pairs, max(1, info.longest), budget)
     return dataset.apply(batching.prefetch())
+
+
+@contextlib.contextmanager
+def damage_named(data_dir: str | os.PathLike) -> Iterator[None]:
+    """Turns TensorFlow's error at a damaged or missing shard of `data_dir` into one that names it.
+
+    Raises:
+        InputError: naming the shard, and the byte where its damage begins.
+    """
+    try:
+        yield
+    except (tf.errors.DataLossError, tf.errors.NotFoundError):
+        metadata = read_metadata(data_dir)  # names a missing file without reading the others
+        for _, error in damaged_files(data_dir, metadata, read_records=True):
+            raise error from None
+        raise
 
 
 def split_text(data_dir: str | os.PathLike, split: str) -> tuple[list[str], list[str]]:

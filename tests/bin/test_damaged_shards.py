@@ -43,16 +43,8 @@ def test_training_names_shard_and_byte_in_one_line(call_program, damage, tmp_pat
     assert line.endswith(f"Received: damage at byte {byte}")
 
 
-def test_training_goes_on_without_bad_records(load_program, damage, tmp_path):
-    flags = train_flags(damage("train")[0], tmp_path / "model")
-    result = load_program("train", *flags, "--skip_bad_records").main()
-    assert result["step"] == 2 and result["records_lost"] == 1
-
-
-def test_evaluation_names_shard_and_byte_or_goes_on(load_program, damage, untrained):
+def test_evaluation_names_shard_and_byte(load_program, damage, untrained):
     data_dir, byte = damage("test")
     flags = [f"--data_dir={data_dir}", f"--model_dir={untrained}", "--beam_size=1", "--limit=1"]
     with pytest.raises(InputError, match=rf"test-00000.* at byte {byte}$"):
         load_program("evaluate", *flags).main()
-    result = load_program("evaluate", *flags, "--skip_bad_records").main()
-    assert result["records_lost"] == 1 and result["perplexity"] > 1

@@ -1,3 +1,5 @@
+import hashlib
+import json
 import shutil
 
 import pytest
@@ -48,11 +50,11 @@ def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
 
 
 def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path):
-    import json
-
     other = shutil.copytree(prepared, tmp_path / "other")
     metadata = json.loads((other / "metadata.json").read_text())
-    (other / "metadata.json").write_text(json.dumps({**metadata, "fingerprint": "0" * 64}))
+    (other / metadata["vocabulary"]).write_bytes(b"another")
+    metadata["fingerprint"] = hashlib.sha256(b"another").hexdigest()
+    (other / "metadata.json").write_text(json.dumps(metadata))
     done = call_program("evaluate", f"--model_dir={untrained}", f"--data_dir={other}")
     assert done.code == 1
     assert "--data_dir must have the vocabulary of --model_dir" in done.errors

@@ -110,16 +110,16 @@ def test_a_data_set_of_other_settings_is_left_alone(files, data_dir):
     other = PreparationConfig(vocab_size=291, max_length=41)
     with pytest.raises(
         InputError,
-        match=r"--data_dir=.*data holds a data set whose --vocab_size is another.*"
+        match=r"--data_dir=.*data holds a data set of another --vocab_size.*"
         r"Received: 291, there: 290",
     ):
         prepare(FileSource(files), data_dir, other)
     with open(files["train"][1][0], "a") as file:
         file.write("neu\n")
-    with pytest.raises(InputError, match=r"whose --train_target is another"):
+    with pytest.raises(InputError, match=r"of another --train_target"):
         prepare(FileSource(files), data_dir, CONFIG)
     train = {"train": files["train"]}
-    with pytest.raises(InputError, match=r"is another.*Received"):
+    with pytest.raises(InputError, match=r"of another .*Received"):
         prepare(FileSource(train), data_dir, CONFIG)
     assert snapshot(data_dir) == before
 
@@ -241,7 +241,7 @@ def test_a_full_disk_is_named(many, data_dir, monkeypatch):
     monkeypatch.setattr(Sharding, "_data", lambda *_: Path("/dev/full"))
     (data_dir / "prepare.lock").write_text("")  # as if interrupted
     with pytest.raises(
-        InputError, match=r"--data_dir must have room, .* Received: .*data \(.*No space left"
+        InputError, match=r"--data_dir must have room .* Received: .*data \(.*No space left"
     ):
         prepare(many, data_dir, CONFIG)
 
@@ -341,7 +341,7 @@ def test_another_run_that_ends_as_this_one_begins_has_done_its_work(
     found.clear()
     shutil.rmtree(data_dir)
     config = PreparationConfig(vocab_size=291, max_length=40)
-    with pytest.raises(InputError, match=r"whose --vocab_size is another"):
+    with pytest.raises(InputError, match=r"of another --vocab_size"):
         prepare(FileSource(files), data_dir, CONFIG)
     (data_dir / "prepare.lock").unlink()  # as of any that failed; the next to end would
     assert found == [None, snapshot(data_dir)]

@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import json
 
 import pytest
@@ -29,7 +30,7 @@ def metadata(tmp_path):
         tokenizer="bpe",
         vocabulary="vocabulary.model",
         vocab_size=300,
-        fingerprint="0f",
+        fingerprint=hashlib.sha256(b"any").hexdigest(),
         max_length=9,
         languages=["en", "de"],
         settings={"--seed": 1},
@@ -102,7 +103,7 @@ def test_lost_and_shortened_files_are_named(metadata, tmp_path):
         read_metadata(tmp_path)
     shard.write_bytes(content)
     (tmp_path / "vocabulary.model").unlink()
-    with pytest.raises(InputError, match=r"vocabulary.model must be there"):
+    with pytest.raises(InputError, match=r"vocabulary.model must exist"):
         read_metadata(tmp_path)
 
 
@@ -111,7 +112,7 @@ def test_a_shard_of_another_data_set_is_named(metadata, tmp_path):
     write(tmp_path / SHARD, first=50)  # of the same size
     with pytest.raises(
         InputError,
-        match=rf"{SHARD} must be the shard that was prepared: .* that of another data set",
+        match=rf"{SHARD} must be the shard that was prepared: .* a shard of another data set",
     ):
         read_metadata(tmp_path)
     assert read_metadata(tmp_path, check_files=False) == metadata

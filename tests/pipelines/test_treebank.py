@@ -85,7 +85,7 @@ def test_no_gold_tree_is_lost_and_none_is_changed_but_by_cleaning(files, tmp_pat
 def test_another_linearisation_is_another_data_set(files, tmp_path):
     make(files, tmp_path / "data", Linearisation())
     assert make(files, tmp_path / "data", Linearisation())["up_to_date"]
-    with pytest.raises(InputError, match=r"whose --tree_words is another.*: tags, there: x"):
+    with pytest.raises(InputError, match=r"of another --tree_words.*: tags, there: x"):
         make(files, tmp_path / "data", Linearisation("tags"))
 
 
