@@ -96,9 +96,9 @@ def main():
 
 def train_in(cluster, metadata, model, training, limits):
     """What every worker of a cluster does once they are all there; most often one alone."""
+    from keras_transformer.files import locked
     from keras_transformer.training.buckets import Buckets
     from keras_transformer.training.data import TrainingData
-    from keras_transformer.training.directory_lock import locked
     from keras_transformer.training.loop import train
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
     from keras_transformer.training.strategy import compiles, make_repeatable, make_strategy
@@ -134,7 +134,7 @@ def train_in(cluster, metadata, model, training, limits):
     with contextlib.ExitStack() as stack:
         stack.enter_context(damage_named(data_dir))
         if cluster.is_chief:
-            stack.enter_context(locked(FLAGS.model_dir))
+            stack.enter_context(locked(Path(FLAGS.model_dir) / "lock", "--model_dir"))
             create_or_check(FLAGS.model_dir, description, vocabulary)
         return train(model, training, data, FLAGS.model_dir, limits, strategy, cluster)
 

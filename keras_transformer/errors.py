@@ -1,5 +1,7 @@
 """The one exception for what a user got wrong: a flag, a file, a configuration."""
 
+from typing import Any
+
 
 class InputError(ValueError):
     """Input that cannot be used.
@@ -9,6 +11,21 @@ class InputError(ValueError):
     """
 
 
+def require(condition: bool, rule: str, received: Any) -> None:
+    """Checks input.
+
+    Args:
+        condition: whether the input keeps the rule.
+        rule: names the flag or the file, and says what it must be: "--beam_size must be positive".
+        received: the value, or a description of it.
+
+    Raises:
+        InputError: if `condition` is false: "RULE. Received: RECEIVED".
+    """
+    if not condition:
+        raise InputError(f"{rule}. Received: {received}")
+
+
 def reason(error: BaseException) -> str:
-    """The first line of what `error` says, or its type where it says nothing."""
+    """The first line of an error's message, or the error's type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -9,7 +9,6 @@ separated by tabs:
 A translation never holds a line break: those that the model makes become spaces.
 """
 
-import codecs
 import contextlib
 import dataclasses
 import os
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from tqdm import tqdm
 
 from keras_transformer.errors import InputError
+from keras_transformer.files import replacing, text_lines
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.decoding.translator import Translation
@@ -75,7 +75,8 @@ def translate_lines(translator: LineTranslator, config: LinesConfig) -> dict[str
         opened_output(config.output) as target,
         tqdm(unit="line") as bar,
     ):
-        for chunk in in_chunks(decoded_lines(source, config.input)):
+        name = "stdin" if config.input == STANDARD_STREAM else config.input
+        for chunk in in_chunks(text_lines(source, name)):
             answers = translator.translate(chunk)
             for number, translations in enumerate(answers, start=count + 1):
                 target.write(format_answer(number, translations, config).encode("utf-8"))
@@ -111,23 +112,6 @@ def check_output(path: str) -> None:
 def is_device(path: str) -> bool:
     """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
-
-
-def decoded_lines(source: BinaryIO, name: str) -> Iterator[str]:
-    """Yields the lines of a binary file, without their ends and a byte-order mark before the first.
-
-    Raises:
-        InputError: at a line that is not UTF-8.
-    """
-    shown = "stdin" if name == STANDARD_STREAM else name
-    for number, line in enumerate(source, start=1):
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
-        try:
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-        except UnicodeDecodeError as error:
-            byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
-            raise InputError(f"{shown}:{number} must be UTF-8. Received: {byte}") from None
 
 
 def in_chunks(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -187,16 +171,8 @@ def opened_output(path: str) -> Iterator[BinaryIO]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise InputError("--output must stay open. Received: a reader that closed it") from None
         return
-    device = is_device(path)
-    target = os.path.realpath(path)  # a link stays one
-    temporary = target if device else f"{target}.{os.getpid()}.tmp"
     try:
-        with open(temporary, "wb") as file:
+        with open(path, "wb") if is_device(path) else replacing(path) as file:
             yield file
-        if not device:
-            os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"--output must be writable. Received: {path!r}: {error}") from None
-    finally:
-        if not device:
-            Path(temporary).unlink(missing_ok=True)

@@ -3,15 +3,13 @@
 evaluation-SPLIT.json   what bin/evaluate.py printed last for that split
 """
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 from absl import logging
 
-from keras_transformer.errors import InputError
-from keras_transformer.training.model_directory import write_json
+from keras_transformer.files import read_json, write_json
 
 
 def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) -> None:
@@ -32,7 +30,7 @@ def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
     Raises:
         InputError: where the file is broken.
     """
-    return _read_object(Path(model_dir) / f"evaluation-{split}.json")
+    return _read(Path(model_dir) / f"evaluation-{split}.json")
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:
@@ -44,7 +42,7 @@ def read_training(model_dir: str | Path) -> dict[str, Any]:
     Raises:
         InputError: where the list of checkpoints is broken.
     """
-    index = _read_object(Path(model_dir) / "checkpoints" / "index.json") or {}
+    index = _read(Path(model_dir) / "checkpoints" / "index.json") or {}
     last = (index.get("checkpoints") or [{}])[-1]
     seconds, loss = last.get("seconds"), last.get("validation_loss")
     return {
@@ -54,13 +52,8 @@ def read_training(model_dir: str | Path) -> dict[str, Any]:
     }
 
 
-def _read_object(path: Path) -> dict[str, Any] | None:
+def _read(path: Path) -> dict[str, Any] | None:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} must be readable JSON. Received: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path} must be a JSON object. Received: {type(content).__name__}")
-    return content

@@ -2,13 +2,13 @@
 
 import dataclasses
 import datetime
-import json
 import os
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results
+from keras_transformer.files import read_json, write_json
 from keras_transformer.training.model_directory import read_description
 
 CARD = Path("assets.extra") / "model_card.json"
@@ -71,8 +71,7 @@ def write_card(folder: Path, card: dict[str, Any]) -> None:
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
     card = {"format_version": FORMAT_VERSION, **card, "files": sizes}
     (folder / CARD).parent.mkdir(exist_ok=True)
-    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
-    (folder / CARD).write_text(text, encoding="utf-8")
+    write_json(folder / CARD, card)
 
 
 def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
@@ -83,11 +82,11 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
     """
     folder = Path(export_dir)
     try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        card = read_json(folder / CARD)
+    except (FileNotFoundError, InputError) as error:
         rule = "--saved_model must be a directory that bin/export.py made"
-        raise InputError(f"{rule}. Received: {str(folder)!r}: {reason(error)}") from None
-    version = card.get("format_version") if isinstance(card, dict) else None
+        raise InputError(f"{rule}. Received: {str(folder)!r}: {error}") from None
+    version = card.get("format_version")
     if version != FORMAT_VERSION:
         rule = f"--saved_model must be of format_version {FORMAT_VERSION}: export it again"
         raise InputError(f"{rule}. Received: {str(folder)!r}, of {version}")

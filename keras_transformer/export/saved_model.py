@@ -26,7 +26,6 @@ assets.extra/model_card.json says what was exported.
 import contextlib
 import dataclasses
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +42,7 @@ from keras_transformer.decoding.translator import TargetScore, length_batches, u
 from keras_transformer.errors import InputError, reason
 from keras_transformer.export.model_card import CARD, read_card, write_card
 from keras_transformer.export.stored_weights import stored_weights
+from keras_transformer.files import replacing_folder
 
 # Tells how many tokens a text may be without encoding it, only to batch texts of similar length.
 BYTES_PER_TOKEN = 4
@@ -161,22 +161,12 @@ def appearing_at_once(target: Path) -> Iterator[Path]:
     Raises:
         InputError: where it cannot be written.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        if target.exists():
-            target.rename(replaced)
-        temporary.rename(target)
+        with replacing_folder(target) as folder:
+            yield folder
     except (OSError, tf.errors.OpError) as error:
         rule = "--export_dir must be writable"
         raise InputError(f"{rule}. Received: {target}: {reason(error)}") from None
-    finally:
-        if replaced.exists() and not target.exists():
-            replaced.rename(target)
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
 
 
 class ExportedTranslation(NamedTuple):

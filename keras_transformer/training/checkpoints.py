@@ -8,7 +8,6 @@ among them, and the position in the shuffled data beside them.
 """
 
 import contextlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
+from keras_transformer.files import read_json, write_json
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.model_directory import read_description, write_json
+from keras_transformer.training.model_directory import read_description
 
 
 class CheckpointStore:
@@ -39,12 +39,11 @@ class CheckpointStore:
         self.entries: list[dict[str, Any]] = []
         index = self.directory / "index.json"
         if index.exists():
-            try:
-                content = json.loads(index.read_text(encoding="utf-8"))
-                self.entries = content["checkpoints"]
-                self.best_metric = best_metric or content.get("best_metric", "loss")
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{index} must list checkpoints. Received: {error}") from None
+            content = read_json(index)
+            self.entries = content.get("checkpoints")
+            listed = isinstance(self.entries, list)
+            require(listed, f"{index} must list checkpoints", self.entries)
+            self.best_metric = best_metric or content.get("best_metric", "loss")
 
     @property
     def latest(self) -> dict[str, Any] | None:

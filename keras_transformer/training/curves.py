@@ -18,6 +18,7 @@ import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.files import write_file
 
 
 class Curves:
@@ -127,6 +128,4 @@ def _cut(path: Path, step: int) -> None:
         with contextlib.suppress(ValueError, KeyError, TypeError):
             if line.endswith("\n") and json.loads(line)["step"] <= step:
                 kept.append(line)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text("".join(kept), encoding="utf-8")
-    os.replace(temporary, path)
+    write_file(path, "".join(kept))

@@ -4,18 +4,17 @@ config.json       configurations and the vocabulary's fingerprint, written befor
 vocabulary.*      the vocabulary, so that the directory alone can translate
 checkpoints/      see training/checkpoints.py
 tensorboard/      curves; training_log.jsonl has them as text
-lock              held by the process that trains here; see training/directory_lock.py
+lock              held by the process that trains here; see files.py
 """
 
 import dataclasses
-import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
+from keras_transformer.files import from_json, read_json, write_json
 
 FORMAT_VERSION = 1
 
@@ -85,34 +84,17 @@ def read_description(model_dir: str | Path) -> ModelDescription:
     """
     path = Path(model_dir) / "config.json"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except FileNotFoundError:
         raise InputError(
             f"--model_dir must be a directory that bin/train.py made. Received: {model_dir}, "
             "which has no config.json"
         ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} must be readable JSON. Received: {error}") from None
-    version = content.pop("format_version", None) if isinstance(content, dict) else None
-    if version != FORMAT_VERSION:
-        raise InputError(f"{path}: format_version must be {FORMAT_VERSION}. Received: {version}")
-    try:
+    version = content.pop("format_version", None)
+    require(version == FORMAT_VERSION, f"{path}: format_version must be {FORMAT_VERSION}", version)
+    if isinstance(content.get("model"), dict):
         content["model"].pop("layout", None)  # a field of earlier versions
-        content["model"] = TransformerConfig(**content["model"])
-        content["training"] = TrainingConfig(**content["training"])
-        return ModelDescription(**content)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path} must be of this version. Received: {error}") from None
-
-
-def write_json(path: Path, content) -> None:
-    """Replaces `path` at once: a reader sees the old file or the new one, never a part."""
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(json.dumps(content, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    return from_json(ModelDescription, content, path)
 
 
 def _flat(description: ModelDescription) -> dict:

@@ -56,10 +56,11 @@ def test_another_model_is_refused_and_named(tmp_path, vocabulary, change, messag
     [
         (None, "must be a directory that bin/train.py made.*has no config.json"),
         ("{", "must be readable JSON"),
-        ("[]", "format_version must be 1. Received: None"),
+        ("[]", "must be a JSON object"),
+        ("{}", "format_version must be 1. Received: None"),
         ('{"format_version": 9}', "format_version must be 1. Received: 9"),
-        ('{"format_version": 1}', "must be of this version. Received: 'model'"),
-        ('{"format_version": 1, "model": {"width": 3}}', "must be of this version"),
+        ('{"format_version": 1}', "config.json: preset must be given"),
+        ('{"format_version": 1, "width": 3}', "width must be a field that this version knows"),
     ],
 )
 def test_directories_that_are_none(tmp_path, content, message):

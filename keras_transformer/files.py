@@ -1,0 +1,222 @@
+"""Files and folders: written whole or not at all, checked when they are read, locked while in use.
+
+The standard library gives the operations; this module gives the guarantees and the one-line errors
+that every part of the project needs alike. It imports neither TensorFlow nor Keras.
+"""
+
+import codecs
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import shutil
+import socket
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from absl import logging
+
+from keras_transformer.errors import InputError, reason, require
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Opens a file that takes the place of `path` when the block ends, and never a part of it.
+
+    If the block raises an error, `path` stays as it was. If the process is killed or the power
+    fails, `path` is either the old or the new file. A symbolic link is kept, and its target is
+    replaced.
+
+    Raises:
+        OSError: where the file cannot be written.
+    """
+    path = Path(os.path.realpath(path))
+    temporary = _temporary(path)
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """Gives a new folder that takes the place of `path` when the block ends without an error.
+
+    Raises:
+        OSError: where the folder cannot be written.
+    """
+    path = Path(os.path.realpath(path))
+    new, old = _temporary(path), _temporary(path)
+    try:
+        new.mkdir(parents=True)
+        yield new
+        if path.exists():
+            path.rename(old)
+        new.rename(path)
+    finally:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _temporary(path: Path) -> Path:
+    """A name beside `path` that no other process or thread uses."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+def write_file(path: str | os.PathLike, content: bytes | str) -> None:
+    """Replaces a file as `replacing` does; text is written as UTF-8."""
+    with replacing(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def write_json(path: str | os.PathLike, content: Any) -> None:
+    """Replaces a file by indented JSON as `replacing` does."""
+    write_file(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
+    """Reads a file that holds a JSON object.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        InputError: if it cannot be read, or holds anything else.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
+    require(isinstance(content, dict), f"{path} must be a JSON object", _shown(content))
+    return content
+
+
+def from_json(kind: type, content: Any, path: str | os.PathLike) -> Any:
+    """Makes a dataclass of what a JSON file holds, checking the names and types of its fields.
+
+    Args:
+        kind: a dataclass. A field may be a str, int, float or bool, a list or dict of a type, a
+            dataclass, any of these or None, or Any.
+        content: what `read_json` returned for the file, or a part of it.
+        path: of the file, for errors.
+
+    Raises:
+        InputError: naming the file and the field, if one is missing, unknown or of another type.
+    """
+    return _checked(content, kind, str(path), "")
+
+
+def _checked(value: Any, kind: Any, path: str, field: str) -> Any:
+    """Returns `value` as an object of the annotation `kind`; `field` is its place in the file."""
+    arguments = typing.get_args(kind)
+    container = typing.get_origin(kind) or kind
+    if kind is Any or (value is None and types.NoneType in arguments):
+        return value
+    if container is types.UnionType:
+        return _checked(value, arguments[0], path, field)
+    is_object = dataclasses.is_dataclass(kind)
+    wanted = dict if is_object else container
+    whole_float = wanted is float and type(value) is int  # JSON may write 1.0 as 1
+    name = "dict" if is_object else str(kind) if arguments else kind.__name__
+    rule = f"{path}: {field or 'its content'} must be of type {name}"
+    require(type(value) is wanted or whole_float, rule, _shown(value))
+    if is_object:
+        return _from_fields(kind, value, path, field)
+    if container is list and arguments:
+        return [_checked(v, arguments[0], path, f"{field}[{i}]") for i, v in enumerate(value)]
+    if container is dict and arguments:
+        return {k: _checked(v, arguments[1], path, _inner(field, k)) for k, v in value.items()}
+    return value
+
+
+def _from_fields(kind: type, values: dict[str, Any], path: str, field: str) -> Any:
+    known = {f.name: f for f in dataclasses.fields(kind)}
+    for name, value in values.items():
+        rule = f"{path}: {_inner(field, name)} must be a field that this version knows"
+        require(name in known, rule, _shown(value))
+    for name, f in known.items():
+        optional = f.default is not f.default_factory  # both are MISSING where there is no default
+        require(optional or name in values, f"{path}: {_inner(field, name)} must be given", "none")
+    hints = typing.get_type_hints(kind)
+    return kind(**{k: _checked(v, hints[k], path, _inner(field, k)) for k, v in values.items()})
+
+
+def _inner(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name
+
+
+def _shown(value: Any) -> str:
+    """A value in one line of an error, cut where it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:60] + "..."
+
+
+def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
+    r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
+
+    Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
+    line.
+
+    Args:
+        file: a file opened in binary mode, or its lines.
+        name: of the file, for errors.
+
+    Raises:
+        InputError: naming the line that is not UTF-8.
+    """
+    for number, line in enumerate(file, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
+            raise InputError(f"{name}:{number} must be UTF-8. Received: {byte}") from None
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
+    """Holds the lock on a folder while the block runs; other processes are refused.
+
+    The operating system drops the lock when the process ends, however it ends; the lock file may
+    stay behind and then means nothing.
+
+    Args:
+        path: the lock file. Its folder is made if it does not exist.
+        flag: names the folder in errors, such as "--model_dir".
+
+    Raises:
+        InputError: if another process holds the lock, or the folder cannot be written to.
+    """
+    import filelock  # takes 30 ms, and only some programs lock a folder
+
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        rule = f"{flag} must be a directory that can be written to"
+        raise InputError(f"{rule}. Received: {path.parent} ({reason(error)})") from None
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(filelock.FileLock(path).acquire(blocking=False))
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+        except filelock.Timeout:
+            holder = path.read_text().strip() or "another process"
+            raise InputError(
+                f"{flag} must not be in use by another process. Received: {path.parent}, locked by "
+                f"{holder} ({path})"
+            ) from None
+        except OSError as error:  # some network file systems have no locks
+            logging.warning("%s cannot be locked (%s): use it once at a time", path, reason(error))
+        yield

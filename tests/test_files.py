@@ -1,0 +1,226 @@
+import dataclasses
+import json
+import os
+import stat
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.files import (
+    from_json,
+    locked,
+    read_json,
+    replacing,
+    replacing_folder,
+    text_lines,
+    write_file,
+    write_json,
+)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_replaced_when_all_is_written(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with replacing(path) as file, replacing(path) as other:  # two at once do not meet
+        file.write(b"new")
+        other.write(b"other")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert names(tmp_path) == ["file"]
+    write_file(tmp_path / "text", "ü\n")
+    assert (tmp_path / "text").read_bytes() == b"\xc3\xbc\n"
+
+
+def test_a_file_stays_as_it_was_after_an_error(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), replacing(path) as file:
+        file.write(b"new")
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"old" and names(tmp_path) == ["file"]
+    with pytest.raises(OSError, match="No such file"), replacing(tmp_path / "none" / "file"):
+        pass
+
+
+def test_links_and_permissions_are_the_usual_ones(tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    (tmp_path / "link").symlink_to("target")
+    write_file(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_bytes() == b"new"
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "target")}
+    assert len(modes) == 1  # not those of private temporary files
+
+
+def test_a_folder_is_replaced_when_all_is_written(tmp_path):
+    target = tmp_path / "of" / "export"
+    for content in ("1", "2"):
+        with replacing_folder(target) as folder:
+            (folder / content).write_text(content)
+            assert content == "1" or names(target) == ["1"]
+        assert names(target) == [content] and names(target.parent) == ["export"]
+    with pytest.raises(ZeroDivisionError), replacing_folder(target) as folder:
+        (folder / "3").write_text("3")
+        raise ZeroDivisionError
+    assert names(target) == ["2"] and names(target.parent) == ["export"]
+
+
+def test_a_folder_comes_back_where_the_last_step_fails(tmp_path):
+    target = tmp_path / "export"
+    target.mkdir()
+    (target / "old").write_text("")
+    with pytest.raises(FileNotFoundError), replacing_folder(target) as folder:
+        folder.rmdir()  # then it cannot take its place
+    assert names(target) == ["old"] and names(tmp_path) == ["export"]
+
+
+def test_json_comes_back(tmp_path):
+    content = {"name": "ü", "list": [1, 2.5, None, True], "inner": {}}
+    write_json(tmp_path / "file", content)
+    assert read_json(tmp_path / "file") == content
+    assert "ü" in (tmp_path / "file").read_text(encoding="utf-8")
+    with pytest.raises(FileNotFoundError):
+        read_json(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", r"file must be readable JSON. Received: Expecting"),
+        (b'"\xff"', r"file must be readable JSON. Received: .*0xff"),
+        (b"[" * 100_000, r"file must be readable JSON. Received: "),
+        (b"[1, 2]", r"file must be a JSON object. Received: \[1, 2\]$"),
+        (json.dumps("x" * 100).encode(), r'file must be a JSON object. Received: "x{59}\.\.\.$'),
+    ],
+)
+def test_other_content_is_named(tmp_path, content, message):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_json(tmp_path / "file")
+    with pytest.raises(InputError, match="must be readable JSON"):
+        read_json(tmp_path)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    sizes: dict[str, int]
+    words: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    number: int
+    inner: Inner
+    parts: dict[str, Inner] = dataclasses.field(default_factory=dict)
+    share: float = 0.5
+    limit: int | None = None
+    flag: bool = False
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def test_dataclasses_come_back():
+    inner = Inner({"a": 1}, ["x", "y"])
+    for value in (
+        Outer(1, inner),
+        Outer(1, inner, {"p": inner}, 0.1, 3, True, {"any": [None, {"x": 1}]}),
+    ):
+        assert from_json(Outer, json.loads(json.dumps(dataclasses.asdict(value))), "file") == value
+    assert from_json(Outer, {"number": 1, "inner": {"sizes": {}}, "share": 1}, "file").share == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"number": "1"}, 'f.json: number must be of type int. Received: "1"'),
+        ({"number": True}, "f.json: number must be of type int. Received: true"),
+        ({"number": None}, "f.json: number must be of type int. Received: null"),
+        ({"share": "half"}, 'f.json: share must be of type float. Received: "half"'),
+        ({"share": False}, "f.json: share must be of type float. Received: false"),
+        ({"limit": 0.5}, "f.json: limit must be of type int. Received: 0.5"),
+        ({"flag": 1}, "f.json: flag must be of type bool. Received: 1"),
+        ({"inner": [1]}, "f.json: inner must be of type dict. Received: [1]"),
+        ({"inner": {}}, "f.json: inner.sizes must be given. Received: none"),
+        ({"inner": {"sizes": {"a": 0.5}}}, "inner.sizes.a must be of type int. Received: 0.5"),
+        ({"inner": {"sizes": []}}, "inner.sizes must be of type dict[str, int]. Received: []"),
+        (
+            {"inner": {"sizes": {}, "words": ["a", 1]}},
+            "f.json: inner.words[1] must be of type str. Received: 1",
+        ),
+        (
+            {"parts": {"p": {"sizes": {}, "width": 3}}},
+            "f.json: parts.p.width must be a field that this version knows. Received: 3",
+        ),
+    ],
+)
+def test_wrong_fields_are_named(change, message):
+    content = {"number": 1, "inner": {"sizes": {}}, **change}
+    with pytest.raises(InputError) as error:
+        from_json(Outer, content, "f.json")
+    assert str(error.value).endswith(message)
+    with pytest.raises(InputError, match=r"f: its content must be of type dict. Received: 3"):
+        from_json(Outer, 3, "f")
+
+
+def test_lines_of_text():
+    file = [b"\xef\xbb\xbfa \r\n", b"\xe2\x80\xa8b\rc\x0c\n", b"\n", b"\xef\xbb\xbfd"]
+    assert list(text_lines(file, "name")) == ["a ", "\u2028b\rc\x0c", "", "\ufeffd"]
+    lines = text_lines([b"a\n", b"b\xffc\n"], "name")
+    assert next(lines) == "a"
+    with pytest.raises(InputError, match=r"^name:2 must be UTF-8. .* byte 0xff at column 2$"):
+        next(lines)
+
+
+# Takes the lock, prints a line, and waits for its input to end.
+HOLDER = """
+import sys
+from keras_transformer.files import locked
+with locked(sys.argv[1], "--dir"):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_second_process_is_refused_until_the_first_has_ended(tmp_path):
+    path = tmp_path / "new" / "lock"
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "locked\n"
+        message = (
+            r"^--dir must not be in use by another process. Received: .*new, locked by "
+            rf"process {holder.pid} on .*new/lock\)$"
+        )
+        for _ in range(2):  # the note about the holder stays
+            with pytest.raises(InputError, match=message), locked(path, "--dir"):
+                pass
+    finally:
+        holder.kill()
+        holder.communicate()
+    with locked(path, "--dir"):  # the file is still there, the lock is not
+        assert f"process {os.getpid()} on " in path.read_text()
+    with locked(path, "--dir"):
+        pass
+
+
+def test_a_folder_that_cannot_be_locked(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    message = r"--dir must be a directory that can be written to. Received: .*file \(.*exists"
+    with pytest.raises(InputError, match=message), locked(tmp_path / "file" / "lock", "--dir"):
+        pass
+
+
+def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatch, caplog):
+    import fcntl
+
+    def no_locks(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with locked(tmp_path / "lock", "--dir"):
+        assert "cannot be locked" in caplog.text and "use it once at a time" in caplog.text
