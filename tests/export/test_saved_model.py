@@ -449,7 +449,8 @@ VERSION = "be of format_version 1"
         (CARD, os.remove, PLACE, "No such file"),
         (CARD, truncated, PLACE, ""),
         (CARD, card_of_version('{"format_version": 2}'), VERSION, "of 2"),
-        (CARD, card_of_version("[]"), VERSION, "of None"),
+        (CARD, card_of_version("{}"), VERSION, "of None"),
+        (CARD, card_of_version("[]"), PLACE, "must be a JSON object"),
     ],
 )
 def test_half_copied_or_foreign(parts, tmp_path, file, change, rule, received):
