@@ -1,21 +1,23 @@
-"""BLEU as the paper scored newstest2014: Moses' words, compounds split, multi-bleu's counts.
+"""BLEU as the paper scored newstest2014: Moses tokens, split compounds, no smoothing.
 
-This is tensor2tensor's get_ende_bleu.sh, for comparison with papers of the time only: such scores
-hang on the tokenizer, and are mostly higher than sacreBLEU's. Here the references go the same way
-as the translations; the script takes references that somebody has tokenized before.
+These are the steps of tensor2tensor's get_ende_bleu.sh, for comparison with papers of that time.
+Such scores depend on the tokenizer and are mostly higher than sacreBLEU's. The script expects
+references that are tokenized already; here they are tokenized in the same way as the translations.
+The tokenizer is that of sacremoses (the extra "paper").
 """
 
-import math
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from keras_transformer.errors import InputError
-from keras_transformer.evaluation.moses import moses_tokens
+from absl import logging
+from sacrebleu.metrics import BLEU
 
-MAX_ORDER = 4
+from keras_transformer.errors import InputError
+
 _HYPHEN = re.compile(r"(\S)-(\S)")
+# The tokenizer of Moses always separates these from the last word; sacremoses does not always.
+_LAST_MARK = re.compile(r"(?<=[^\s.])([.'])$")
 
 
 def paper_bleu(
@@ -24,58 +26,64 @@ def paper_bleu(
     """Scores a corpus of translations, each against one reference.
 
     Args:
-        translations: one a sentence, empty ones included.
-        references: as many.
-        language: of both, for the tokenizer. Compounds are split in German only, as is the custom.
+        translations: one for each sentence; empty ones are allowed.
+        references: as many as translations.
+        language: of both, for the tokenizer. Compounds are split in German only, as is usual.
 
     Returns:
-        {"paper_bleu" in percent, "paper_bleu_signature"}.
+        {"paper_bleu" in percent, "paper_bleu_signature"}; {} with a warning where sacremoses is
+        not installed.
 
     Raises:
-        InputError: for no sentences, or unequal numbers of them.
+        InputError: if there are no sentences, or unequal numbers of them.
     """
     if not references or len(translations) != len(references):
         received = f"{len(translations)} translations of {len(references)} references"
         raise InputError(f"BLEU needs a translation for each reference. Received: {received}")
+    try:
+        tokens_of = moses_tokenizer(language)
+    except ImportError:
+        logging.warning("paper_bleu is left out: it needs the package sacremoses (extra paper).")
+        return {}
     compounds = "split" if language == "de" else "whole"
 
-    def words(sentence):
-        tokens = moses_tokens(sentence, language)
-        return split_compounds(" ".join(tokens)).split() if compounds == "split" else tokens
+    def tokenized(sentence):
+        text = " ".join(tokens_of(sentence))
+        return split_compounds(text) if compounds == "split" else text
 
-    score = multi_bleu([words(text) for text in translations], [words(text) for text in references])
+    score = multi_bleu(list(map(tokenized, translations)), list(map(tokenized, references)))
     signature = f"multi-bleu|case:mixed|tok:moses-{language}|compounds:{compounds}"
     return {"paper_bleu": round(score, 4), "paper_bleu_signature": signature}
 
 
-def split_compounds(text: str) -> str:
-    """Parts words at hyphens, "rich-text" becoming "rich ##AT##-##AT## text".
+def moses_tokenizer(language: str) -> Callable[[str], list[str]]:
+    """A function that splits a sentence into the tokens of Moses, without its XML escapes.
 
-    As in the script, a character between two hyphens serves the first only: "a-b-c" becomes
-    "a ##AT##-##AT## b-c".
+    Raises:
+        ImportError: if sacremoses is not installed.
+    """
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    tokenizer, normalizer = MosesTokenizer(language), MosesPunctNormalizer()
+
+    def tokens(sentence: str) -> list[str]:
+        text = normalizer.replace_unicode_punct(sentence).rstrip()
+        return tokenizer.tokenize(_LAST_MARK.sub(r" \1", text), escape=False)
+
+    return tokens
+
+
+def split_compounds(text: str) -> str:
+    """Splits words at hyphens, "rich-text" becoming "rich ##AT##-##AT## text".
+
+    As in the script, a character between two hyphens belongs to the first one only: "a-b-c"
+    becomes "a ##AT##-##AT## b-c".
     """
     return _HYPHEN.sub(r"\1 ##AT##-##AT## \2", text)
 
 
-def multi_bleu(translations: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
-    """Corpus BLEU-4 of words, in percent (Papineni et al. 2002), without smoothing.
-
-    BLEU = min(1, exp(1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4), with c and r the number of words of
-    translations and references and p_n the share of the translations' n-grams that occur in their
-    reference, each at most as often as there; 0 where any p_n is 0 or has no n-grams.
-    """
-    matches, totals = [0] * MAX_ORDER, [0] * MAX_ORDER
-    for translation, reference in zip(translations, references, strict=True):
-        for n in range(MAX_ORDER):
-            found, wanted = _ngrams(translation, n + 1), _ngrams(reference, n + 1)
-            matches[n] += (found & wanted).total()
-            totals[n] += found.total()
-    if not all(matches):
-        return 0.0
-    log_precision = sum(map(math.log, matches)) - sum(map(math.log, totals))
-    translated, referred = sum(map(len, translations)), sum(map(len, references))
-    return 100 * math.exp(min(0.0, 1 - referred / translated) + log_precision / MAX_ORDER)
-
-
-def _ngrams(words: Sequence[str], n: int) -> Counter:
-    return Counter(tuple(words[start : start + n]) for start in range(len(words) - n + 1))
+def multi_bleu(translations: Sequence[str], references: Sequence[str]) -> float:
+    """Corpus BLEU-4 of tokenized texts in percent (Papineni et al. 2002), without smoothing."""
+    # force=True: sacreBLEU would warn about text that is tokenized already.
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    return metric.corpus_score(list(translations), [list(references)]).score
