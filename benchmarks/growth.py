@@ -9,9 +9,9 @@ imported libraries.
 import dataclasses
 from collections.abc import Callable
 
+from charts import Line, Panel
 from layers import doubled, slope
 from step_clock import Work
-from svg_chart import Axis, Line, page, panel
 from timing import log
 from workers import run_worker, step_gigaflops
 
@@ -113,15 +113,15 @@ def growth_table(found: dict[str, dict]) -> str:
     return text_table(header, rows)
 
 
-def growth_chart(found: dict[str, dict], quick: bool) -> str:
-    """Two panels a quantity: a step's time, beside its matrix products', and memory."""
+def growth_panels(found: dict[str, dict], quick: bool) -> list[Panel]:
+    """Two panels for each quantity: the time of a step and its matrix products, and memory."""
     panels = []
     for name, sweep in sweeps(QUICK if quick else BASE, quick).items():
-        of, across = found[name], Axis(sweep.label)
+        of, title = found[name], name.capitalize()
         shared = name == "replicas"  # the same work at all sizes: compared with that of one
 
-        def line(title, values, colour=0, dashed=False, sizes=sweep.sizes):
-            return Line(title, list(zip(sizes, values, strict=True)), colour, dashed)
+        def line(label, values, colour=0, dashed=False, sizes=sweep.sizes):
+            return Line(label, list(zip(sizes, values, strict=True)), colour, dashed)
 
         place = 0 if shared else -1  # where theory is drawn through: else the largest size
         scale = 1000 * of["seconds"][place] / of["gigaflops"][place]
@@ -133,9 +133,7 @@ def growth_chart(found: dict[str, dict], quick: bool) -> str:
             line("peak", of["megabytes"]),
             line("beyond the imported libraries", of["own_megabytes"], 1),
         ]
-        milliseconds = Axis("milliseconds", log=not shared)
-        panels += [
-            panel(f"{name.capitalize()}: time of a step", across, milliseconds, times),
-            panel(f"{name.capitalize()}: memory", across, Axis("megabytes", log=False), memory),
-        ]
-    return page(panels, legend_rows=1)
+        time = Panel(f"{title}: time of a step", sweep.label, "milliseconds", times)
+        panels.append(time._replace(log_y=not shared))
+        panels.append(Panel(f"{title}: memory", sweep.label, "megabytes", memory, log_y=False))
+    return panels

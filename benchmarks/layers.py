@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from svg_chart import Axis, Line, page, panel
+from charts import Line, Panel, draw
 from timing import DOCS, InputError, log, run, seconds_of
 
 HEADS = 8
@@ -94,7 +94,7 @@ def main():
         "long": long_sequences(arguments, sizes),
     }
     print_tables(result)
-    arguments.output.write_text(picture(result, arguments, sizes), encoding="utf-8")
+    draw(arguments.output, panels(result, arguments, sizes))
     facts = {"width": arguments.width, "r": arguments.window, "k": arguments.kernel}
     print(json.dumps({**result, **facts, "threads": os.cpu_count()}))
 
@@ -283,9 +283,9 @@ def print_tables(result):
     log(text_table(header, [[kind, *result["paths"][kind]] for kind in kinds]))
 
 
-def picture(result, arguments, sizes):
-    """Four panels: time over n and over d, path lengths, long sequences."""
-    panels = []
+def panels(result, arguments, sizes):
+    """Four of them: time over n and over d, path lengths, long sequences."""
+    found = []
     for letter, axis, fixed in (
         ("n", 0, f"d = {arguments.width}"),
         ("d", 1, f"n = {sizes.length}"),
@@ -301,7 +301,7 @@ def picture(result, arguments, sizes):
             term = [(x, scale * cost) for (x, _), cost in zip(milliseconds, costs, strict=True)]
             lines.append(Line("", term, colour, dashed=True))
         title = f"One sequence, {fixed} (dashed: the O() terms)"
-        panels.append(panel(title, Axis(letter), Axis("milliseconds"), lines))
+        found.append(Panel(title, letter, "milliseconds", lines))
     colours = {"self-attention": 0, "recurrent": 2, "convolutional": 4}
     colours |= {"convolutional, dilated": 5, "restricted self-attention": 1}
     lines = [
@@ -309,15 +309,15 @@ def picture(result, arguments, sizes):
         for kind, colour in colours.items()
     ]
     facts = f"k = {arguments.kernel}, r = {arguments.window}"
-    panels.append(panel(f"Maximum path length, {facts}", Axis("n"), Axis("layers or steps"), lines))
+    found.append(Panel(f"Maximum path length, {facts}", "n", "layers or steps", lines))
     long = result["long"]
     lines = [
         Line(f"{kind} multi-head", list(zip(long["n"], long[kind], strict=False)), colour)
         for kind, colour in (("restricted", 7), ("full", 6))
     ]
     title = f"Forward and backward, d = {arguments.width}, r = {arguments.window}"
-    panels.append(panel(title, Axis("n"), Axis("microseconds a position"), lines))
-    return page(panels)
+    found.append(Panel(title, "n", "microseconds a position", lines))
+    return found
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import argparse
 import json
 from pathlib import Path
 
-from svg_chart import Axis, Line, page, panel
+from charts import Line, Panel, draw
 from timing import DOCS, InputError, log, run
 
 OFFSETS = (1, 10, 100)  # k
@@ -65,7 +65,7 @@ def main():
         evaluate(model_dir, trained, text, lengths, buckets, arguments) for model_dir in model_dirs
     ]
     print_table(buckets, models)
-    arguments.output.write_text(picture(buckets, models, trained), encoding="utf-8")
+    draw(arguments.output, panels(buckets, models, trained))
     facts = {"longest_trained_on": trained, "buckets": buckets}
     print(json.dumps({**facts, "models": models, "shift_errors": shift_errors()}))
 
@@ -173,10 +173,10 @@ def print_table(buckets, models):
     log(text_table(header, rows))
 
 
-def picture(buckets, models, trained):
+def panels(buckets, models, trained):
     """BLEU and length of translations over the middle of each bucket."""
     middles = [(bucket["from"] + bucket["to"]) / 2 for bucket in buckets]
-    panels = []
+    found = []
     for name, label in (("bleu", "BLEU"), ("length_ratio", "length / reference")):
         lines = [
             Line(
@@ -187,10 +187,10 @@ def picture(buckets, models, trained):
             for colour, model in enumerate(models)
         ]
         highest = max(y for line in lines for _, y in line.points)
-        lines.append(Line("longest trained on", [(trained, 0), (trained, highest)], 7, dashed=True))
-        x_axis = Axis("subwords of the source", log=False)
-        panels.append(panel(f"Translations: {label}", x_axis, Axis(label, log=False), lines))
-    return page(panels, legend_rows=2)
+        lines.append(Line("longest trained on", [(trained, 0), (trained, highest)], 7, True))
+        title = f"Translations: {label}"
+        found.append(Panel(title, "subwords of the source", label, lines, False, False))
+    return found
 
 
 if __name__ == "__main__":

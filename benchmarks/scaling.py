@@ -14,7 +14,7 @@ import json
 import os
 from pathlib import Path
 
-from svg_chart import Axis, Line, page, panel
+from charts import Line, Panel, draw
 from timing import DOCS, InputError, log, run, seconds_of
 
 WIDTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1024]  # d_k
@@ -35,7 +35,7 @@ def main():
     length, widths = (64, WIDTHS[::2]) if arguments.quick else (arguments.length, WIDTHS)
     rows = [{"d_k": d_k, **speed(length, d_k), **saturation(d_k)} for d_k in widths]
     print_table(rows)
-    arguments.output.write_text(picture(rows, length), encoding="utf-8")
+    draw(arguments.output, panels(rows, length))
     print(json.dumps({"length": length, "keys": KEYS, "rows": rows, "threads": os.cpu_count()}))
 
 
@@ -107,8 +107,8 @@ def print_table(rows):
     log(text_table(list(rows[0]), [list(row.values()) for row in rows]))
 
 
-def picture(rows, length):
-    """Four panels: time, variance, entropy, gradient."""
+def panels(rows, length):
+    """Four of them: time, variance, entropy, gradient."""
 
     def lines(names, suffix):
         return [
@@ -116,21 +116,17 @@ def picture(rows, length):
             for colour, name in enumerate(names)
         ]
 
-    width, scales = Axis("d_k"), ("scaled", "unscaled")
+    scales, gradient = ("scaled", "unscaled"), "Gradient through the softmax, median query"
     times = lines(("dot_product", "additive"), "_ms")
-    panels = [
-        panel(f"{length} queries to {length} keys", width, Axis("milliseconds"), times),
-        panel("Variance of q k", width, Axis("variance"), lines(scales, "_variance")),
-        panel(
-            f"Entropy of the weights of {KEYS} keys",
-            *(width, Axis("nats", log=False), lines(scales, "_entropy")),
-        ),
-        panel(
-            "Gradient through the softmax, median query",
-            *(width, Axis("norm of its Jacobian"), lines(scales, "_gradient")),
-        ),
+    entropy = Panel(
+        f"Entropy of the weights of {KEYS} keys", "d_k", "nats", lines(scales, "_entropy")
+    )
+    return [
+        Panel(f"{length} queries to {length} keys", "d_k", "milliseconds", times),
+        Panel("Variance of q k", "d_k", "variance", lines(scales, "_variance")),
+        entropy._replace(log_y=False),
+        Panel(gradient, "d_k", "norm of its Jacobian", lines(scales, "_gradient")),
     ]
-    return page(panels, legend_rows=1)
 
 
 if __name__ == "__main__":

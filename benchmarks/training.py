@@ -25,7 +25,8 @@ import statistics
 import sys
 from pathlib import Path
 
-from growth import QUICK, growth_chart, growth_table, measure_growth
+from charts import draw
+from growth import QUICK, growth_panels, growth_table, measure_growth
 from padding import padding_shares
 from step_clock import Work
 from timing import InputError, log, run
@@ -68,8 +69,7 @@ def main():
         result["growth"] = measure_growth(arguments.quick)
         log(growth_table(result["growth"]))
     if arguments.chart:
-        chart = growth_chart(result["growth"], arguments.quick)
-        arguments.chart.write_text(chart, encoding="utf-8")
+        draw(arguments.chart, growth_panels(result["growth"], arguments.quick))
     print(json.dumps(result))
 
 

@@ -2,7 +2,6 @@ import json
 import sys
 import time
 import types
-import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
@@ -144,13 +143,13 @@ def test_growth_measures_each_point_once_and_fits_the_larger_half(benchmarks, mo
     assert exponents == {"length": 2.0, "batch": 1.0, "vocabulary": 0.0, "replicas": 1.0}
     assert found["vocabulary"]["exponents"]["own_megabytes"] == 0.5
     assert "| replicas   | 1 to 8 " in benchmarks.growth.growth_table(found)
-    chart = ElementTree.fromstring(benchmarks.growth.growth_chart(found, quick=False))
-    titles = [
-        text.text
-        for text in chart.iter("{http://www.w3.org/2000/svg}text")
-        if text.get("class") == "title"
-    ]
+    panels = benchmarks.growth.growth_panels(found, quick=False)
+    titles = [panel.title for panel in panels]
     assert len(titles) == 8 and titles[:2] == ["Length: time of a step", "Length: memory"]
+    measured, products = panels[0].lines
+    assert measured.points[0] == (16, pytest.approx(1000 * found["length"]["seconds"][0]))
+    # The products of all lengths are equal here; their line goes through the largest size.
+    assert products.dashed and {y for _, y in products.points} == {measured.points[-1][1]}
 
 
 def test_padding_by_hand(benchmarks, monkeypatch, prepared):
