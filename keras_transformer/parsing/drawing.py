@@ -1,8 +1,8 @@
 """Pictures of trees, as lines of text and as SVG.
 
-In both the words and their tags stand in one line at the bottom, and a constituent stands
-one level above the highest of its children. A child is reached by a bar below its parent and a drop
-from the bar, so that no line crosses a label.
+Words and their tags stand in one line at the bottom, and a constituent stands one level above the
+highest of its children. A bar runs below each parent, and a line drops from the bar to each child,
+so that no line crosses a label. Nothing here recurses, as trees can be deeper than Python's stack.
 """
 
 import unicodedata
@@ -16,56 +16,46 @@ TEXT_GAP = 2  # columns between words
 GAP, MARGIN = 14, 16  # pixels between words, and around a picture
 FONT_SIZE, ROW, CORNER = 15, 44, 7  # pixels; a row holds a level's labels and the bars below
 LINE = 20  # pixels from a tag's baseline to its word's
-ABOVE, BELOW = 14, 6  # pixels from a label's baseline to the lines that meet it
-# Widths in em, a little above those of the usual sans-serif faces.
-NARROW, OTHER, UPPER, WIDE, SQUARE = 0.34, 0.58, 0.72, 0.92, 1.0
+ABOVE, BELOW = 14, 6  # pixels from a label's baseline to the lines above and below it
 WRONG, MISSED = "wrong", "missed"  # brackets of a predicted tree, and of a gold tree
-SAID = {WRONG: "not in the gold tree", MISSED: "not in the predicted tree"}
+MEANING = {WRONG: "not in the gold tree", MISSED: "not in the predicted tree"}
 
-# Colours stand in each rule: programs other than browsers do not know CSS variables.
-_RULES = """
-.tree .ground {{ fill: {ground} }}
-.tree text {{ fill: {ink} }} .tree .tag {{ fill: {soft} }} .tree .label {{ fill: {label} }}
-.tree path {{ stroke: {line} }}
-.tree .wrong rect {{ fill: {red_ground} }} .tree .missed rect {{ fill: {amber_ground} }}
-.tree .wrong path {{ stroke: {red} }} .tree .missed path {{ stroke: {amber} }}
-.tree .wrong text {{ fill: {red} }} .tree .missed text {{ fill: {amber} }}
-"""
-LIGHT = {
-    "ground": "#fff",
-    "ink": "#1b2230",
-    "soft": "#687385",
-    "label": "#1f55a5",
-    "line": "#9aa5b4",
-    "red": "#b9203a",
-    "red_ground": "#fde7ea",
-    "amber": "#8a5200",
-    "amber_ground": "#fceccb",
-}
-DARK = {
-    "ground": "#171b21",
-    "ink": "#e7eaef",
-    "soft": "#98a3b1",
-    "label": "#8db8f7",
-    "line": "#5a6573",
-    "red": "#ff8d99",
-    "red_ground": "#4a1d26",
-    "amber": "#f0b955",
-    "amber_ground": "#43310e",
+COLOURS = {  # on a light page and on a dark one
+    "ground": ("#fff", "#171b21"),
+    "ink": ("#1b2230", "#e7eaef"),
+    "soft": ("#687385", "#98a3b1"),
+    "label": ("#1f55a5", "#8db8f7"),
+    "line": ("#9aa5b4", "#5a6573"),
+    "red": ("#b9203a", "#ff8d99"),
+    "red_ground": ("#fde7ea", "#4a1d26"),
+    "amber": ("#8a5200", "#f0b955"),
+    "amber_ground": ("#fceccb", "#43310e"),
 }
 
 
-def in_both_colors(rules: str) -> str:
-    """Fills CSS rules with LIGHT, and once more with DARK for readers whose system is dark."""
-    dark = rules.format(**DARK)
-    return f"{rules.format(**LIGHT)}@media (prefers-color-scheme: dark) {{{dark}}}\n"
+def in_both_colours(rules: str) -> str:
+    """Fills CSS rules with the light colours, and again with the dark ones for dark systems.
+
+    CSS variables would be shorter, but programs other than browsers do not know them.
+    """
+    light, dark = (
+        rules.format(**{name: pair[theme] for name, pair in COLOURS.items()}) for theme in (0, 1)
+    )
+    return f"{light}@media (prefers-color-scheme: dark) {{{dark}}}\n"
 
 
 STYLE = f"""
 .tree text {{ font: {FONT_SIZE}px Helvetica, Arial, sans-serif; text-anchor: middle }}
 .tree text.tag {{ font-size: 12px }} .tree text.label {{ font-weight: bold }}
 .tree path {{ fill: none; stroke-width: 1.4 }} .tree .missed path {{ stroke-dasharray: 5 3 }}
-""" + in_both_colors(_RULES)
+""" + in_both_colours("""
+.tree .ground {{ fill: {ground} }}
+.tree text {{ fill: {ink} }} .tree .tag {{ fill: {soft} }} .tree .label {{ fill: {label} }}
+.tree path {{ stroke: {line} }}
+.tree .wrong rect {{ fill: {red_ground} }} .tree .missed rect {{ fill: {amber_ground} }}
+.tree .wrong path {{ stroke: {red} }} .tree .missed path {{ stroke: {amber} }}
+.tree .wrong text {{ fill: {red} }} .tree .missed text {{ fill: {amber} }}
+""")
 
 
 @dataclass(slots=True, eq=False)
@@ -76,32 +66,31 @@ class Node:
     word: str | None
     children: list["Node"] = field(default_factory=list)
     height: int = 0  # levels above the words
-    left: float = 0  # of the strip that it and all below it have for themselves
+    left: float = 0  # of the strip that this node and all below it have to themselves
     width: float = 0  # of this strip
     center: float = 0  # of its label
 
 
-def nodes_of(tree: Tree) -> list[Node]:
-    """Copies a tree's nodes, in preorder; they have no place yet."""
+def placed_nodes(tree: Tree, width: Callable[[str], float], gap: float, marks=()) -> list[Node]:
+    """Gives each node of a tree its place, from x = 0 on.
+
+    Args:
+        tree: any tree. A constituent may be empty.
+        width: gives the width of a label or a word.
+        gap: the space between two words.
+        marks: the numbers, in preorder, of nodes that get a * after their label.
+
+    Returns:
+        The nodes in preorder.
+    """
     nodes: list[Node] = []
     stack: list[tuple[Tree, list[Node]]] = [(tree, [])]
     while stack:
         subtree, siblings = stack.pop()
-        node = Node(subtree.label or TOP, subtree.word)
+        label = (subtree.label or TOP) + "*" * (len(nodes) in marks)
+        siblings.append(node := Node(label, subtree.word))
         nodes.append(node)
-        siblings.append(node)
         stack.extend((child, node.children) for child in reversed(subtree.children))
-    return nodes
-
-
-def place(nodes: list[Node], width: Callable[[str], float], gap: float) -> None:
-    """Places the nodes of a tree, from x = 0 on.
-
-    Args:
-        nodes: in preorder. A constituent may be empty.
-        width: gives the width of a label or a word.
-        gap: what lies between two words.
-    """
     for node in reversed(nodes):  # children before parents: `left` is from the parent's strip
         half = (max(width(node.label), width(node.word or "")) + gap) / 2
         if not node.children:
@@ -122,6 +111,7 @@ def place(nodes: list[Node], width: Callable[[str], float], gap: float) -> None:
         node.center += node.left
         for child in node.children:
             child.left += node.left
+    return nodes
 
 
 def text_tree(tree: Tree, marked: Collection[int] = ()) -> str:
@@ -131,10 +121,7 @@ def text_tree(tree: Tree, marked: Collection[int] = ()) -> str:
         tree: any tree.
         marked: the numbers, in preorder, of nodes that get a * after their label.
     """
-    nodes = nodes_of(tree)
-    for number in marked:
-        nodes[number].label += "*"
-    place(nodes, columns, TEXT_GAP)
+    nodes = placed_nodes(tree, columns, TEXT_GAP, marked)
     top = nodes[0].height
     grid = [[" "] * round(nodes[0].width + TEXT_GAP) for _ in range(2 * top + 2)]
     for node in nodes:
@@ -148,7 +135,7 @@ def text_tree(tree: Tree, marked: Collection[int] = ()) -> str:
 
 
 def columns(text: str) -> int:
-    """The columns that a terminal gives a text: two to wide characters, none to combining ones."""
+    """The columns of a text in a terminal: two for wide characters, none for combining ones."""
     return sum(map(_columns, text))
 
 
@@ -185,12 +172,9 @@ def _connect(grid: list[list[str]], row: int, node: Node, top: int) -> None:
 
 
 def svg_tree(
-    tree: Tree,
-    marked: Collection[int] = (),
-    kind: str = WRONG,
-    style: str = STYLE,
+    tree: Tree, marked: Collection[int] = (), kind: str = WRONG, style: str = STYLE
 ) -> str:
-    """Draws a tree as SVG that needs nothing else: no script, font or style from elsewhere.
+    """Draws a tree as SVG without scripts, fonts or styles from elsewhere.
 
     It has a ground of its own, light or dark as the reader's system is.
 
@@ -200,51 +184,35 @@ def svg_tree(
         kind: why they are marked: WRONG or MISSED.
         style: its style sheet.
     """
-    nodes, marked = nodes_of(tree), set(marked)
-    place(nodes, text_width, GAP)
-    width = nodes[0].width + 2 * MARGIN
-    baseline = MARGIN + ABOVE  # of the root's label
-    top = nodes[0].height
+    nodes = placed_nodes(tree, text_width, GAP)
+    top, baseline = nodes[0].height, MARGIN + ABOVE  # of the root's label
     parts = []
     for number, node in enumerate(nodes):
         x, y = MARGIN + node.center, baseline + ROW * (top - node.height)
         drawn = _lines(node, x, y, baseline, top)
         if node.word is not None:
-            drawn += _text("tag", x, y, node.label)
-            drawn += _text("word", x, y + LINE, node.word)
+            drawn += _text("tag", x, y, node.label) + _text("word", x, y + LINE, node.word)
         elif number in marked:
             half = text_width(node.label) / 2 + 5
             box = f'x="{x - half:.1f}" y="{y - ABOVE}" width="{2 * half:.1f}" height="{ABOVE + 5}"'
+            title = f"<title>{escape(node.label)}: {MEANING[kind]}</title>"
             drawn += f'<rect {box} rx="4"/>' + _text("label", x, y, node.label)
-            drawn = (
-                f'<g class="{kind}"><title>{escape(node.label)}: {SAID[kind]}</title>{drawn}</g>'
-            )
+            drawn = f'<g class="{kind}">{title}{drawn}</g>'
         else:
             drawn += _text("label", x, y, node.label)
         parts.append(drawn)
-    height = baseline + ROW * top + LINE + MARGIN
-    sentence = escape(" ".join(tree.words()))
+    width, height = nodes[0].width + 2 * MARGIN, baseline + ROW * top + LINE + MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tree" {size} role="img" '
-        f'aria-label="{sentence}"><style>{style}</style>'
+        f'aria-label="{escape(" ".join(tree.words()))}"><style>{style}</style>'
         f'<rect class="ground" width="100%" height="100%" rx="8"/>{"".join(parts)}</svg>\n'
     )
 
 
 def text_width(text: str) -> float:
-    """Guesses the pixels that a text takes in a sans-serif face, rather too many than too few."""
-    return FONT_SIZE * sum(map(_em, text))
-
-
-def _em(character: str) -> float:
-    if _columns(character) != 1:
-        return SQUARE * (_columns(character) == 2)
-    if character in "ijlI.,:;'`|!()[]{}ft-r ":
-        return NARROW
-    if character in "mwMW@%—":
-        return WIDE
-    return UPPER if character.isupper() else OTHER
+    """Estimates the pixels of a text in a sans-serif font, too many rather than too few."""
+    return FONT_SIZE * sum(_columns(char) * (0.75 if char.isupper() else 0.58) for char in text)
 
 
 def _text(kind: str, x: float, y: float, text: str) -> str:

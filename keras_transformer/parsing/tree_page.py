@@ -1,10 +1,9 @@
-"""An HTML page of trees, each predicted one beside the gold one, with the brackets marked that
-only one of them has."""
+"""An HTML page of trees, each beside its gold tree, with the brackets that differ marked."""
 
 from collections.abc import Sequence
 from html import escape
 
-from keras_transformer.parsing.drawing import MISSED, SAID, STYLE, in_both_colors, svg_tree
+from keras_transformer.parsing.drawing import MEANING, MISSED, STYLE, in_both_colours, svg_tree
 from keras_transformer.parsing.parseval import ParsevalScores, score_sentence, unmatched_nodes
 from keras_transformer.parsing.trees import Tree
 
@@ -18,7 +17,7 @@ summary b { margin: 0 .5em } summary i { white-space: nowrap }
 .pair { display: flex; flex-wrap: wrap; gap: .5em 2em }
 figure { margin: .8em 0 0; max-width: 100% } figure div { overflow-x: auto }
 p b { border-radius: 4px; padding: 0 .35em }
-""" + in_both_colors("""
+""" + in_both_colours("""
 body {{ background: {ground}; color: {ink} }}
 details {{ border-color: {line} }} figcaption, i {{ color: {soft} }}
 b.wrong {{ background: {red_ground}; color: {red} }}
@@ -32,13 +31,13 @@ def tree_page(
     first: int = 1,
     scores: ParsevalScores | None = None,
 ) -> str:
-    """Draws trees in a page that needs nothing else, each folded below its sentence.
+    """Draws trees in a page without outside files, each folded below its sentence.
 
     Args:
         predicted: the trees.
         gold: as many, or none.
         first: the number of the first tree.
-        scores: what stands at the top, of these trees or of all that they were taken from.
+        scores: shown at the top; of these trees, or of all trees that they were taken from.
     """
     head = ""
     if scores is not None:
@@ -46,7 +45,7 @@ def tree_page(
         facts = ", ".join(f"{name} {counts[name]:.2f}" for name in ("f1", "precision", "recall"))
         head = f"<p>Trees compared: {counts['sentences']}. {facts.capitalize()}.</p>"
     if gold:
-        legend = (f'<b class="{kind}">NP</b> {said}' for kind, said in SAID.items())
+        legend = (f'<b class="{kind}">NP</b> {text}' for kind, text in MEANING.items())
         head += f"<p>{' &nbsp; '.join(legend)}</p>"
     folded = []
     for index, tree in enumerate(predicted):
@@ -66,7 +65,7 @@ def tree_page(
 
 
 def _pair(predicted: Tree, gold: Tree) -> tuple[str, str]:
-    """What is said of a predicted tree, and both pictures."""
+    """A note on a predicted tree, and the pictures of both trees."""
     score = score_sentence(gold, predicted)
     scores = ParsevalScores()
     scores.add(score)

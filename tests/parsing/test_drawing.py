@@ -8,8 +8,7 @@ from keras_transformer.parsing.drawing import (
     MISSED,
     ROW,
     columns,
-    nodes_of,
-    place,
+    placed_nodes,
     svg_tree,
     text_tree,
     text_width,
@@ -79,8 +78,7 @@ def test_root_without_label_is_called_top():
 def test_nothing_overlaps(width):
     # Labels wider than their words, chains, and many children.
     text = "(LONGROOTLABEL (WHADJP (X a)) (A (B (CCCCCCCC (D b)))) (E c) (F (G d) (H e) (I f)))"
-    nodes = nodes_of(tree(text))
-    place(nodes, width, GAP)
+    nodes = placed_nodes(tree(text), width, GAP)
     assert [node.label for node in nodes][:4] == ["LONGROOTLABEL", "WHADJP", "X", "A"]
     levels = {node.height for node in nodes}
     assert levels == {0, 1, 2, 3, 4}
