@@ -3,9 +3,9 @@
     python bin/paper_tables.py
     python bin/paper_tables.py --table=3 --model_dirs=runs/sweep,runs/multi30k/model
 
-Without trained models it shows the paper's figures, counts of parameters and operations, and what
---measured holds, by default docs/measured.json; the rest says "not run here". Under each table
-stand the commands behind it.
+Without trained models it shows the paper's figures, counts of parameters and operations, and the
+rows of --measured (docs/measured.json by default); other cells say "not run here". Under each table
+are the commands that reproduce it.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -21,7 +21,7 @@ flags.DEFINE_list("table", "1,2,3,4", "The tables to print: 1, 2, 3, 4.")
 flags.DEFINE_list("model_dirs", [], "Trained models (bin/train.py), or folders of them.")
 flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py, instead of docs/layers.json.")
 flags.DEFINE_string("measured", None, "A table.json of bin/sweep.py, or of --write_measured.")
-flags.DEFINE_string("write_measured", None, "Keep what --measured and --model_dirs hold here.")
+flags.DEFINE_string("write_measured", None, "File for the rows of --measured and --model_dirs.")
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 DEFAULT_MEASURED = DOCS / "measured.json"

@@ -4,9 +4,9 @@
         --train_steps=1000 --tokens_per_batch=3000 --config warmup_steps=400
 
 Every row is trained by bin/train.py in MODEL_DIR/ROW and scored on the validation split by
-bin/evaluate.py: the last checkpoint, not averaged, as the paper has it. Run again, it leaves
-finished rows alone and goes on with the one that was broken off. A row that fails is reported, and
-the others go on.
+bin/evaluate.py: the last checkpoint, not averaged, as in the paper. When run again it skips
+finished rows and resumes the interrupted one. A row that fails is reported, and the next row is
+trained.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -22,22 +22,21 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data with a validation split.", required=True)
-flags.DEFINE_string("model_dir", None, "Root: each row has its folder in it.", required=True)
+flags.DEFINE_string("model_dir", None, "Directory with one folder for each row.", required=True)
 flags.DEFINE_list("rows", "base,A,C,D,E", "Rows of Table 3 (A1), or groups of them (A).")
-flags.DEFINE_integer("divide_layers", 2, "Layers of each row are divided by this.", lower_bound=1)
-flags.DEFINE_integer("divide_widths", 8, "d_model, d_ff, d_k and d_v by this.", lower_bound=1)
-flags.DEFINE_integer("train_steps", 100_000, "Of every row.", lower_bound=1)
-flags.DEFINE_float("train_minutes", None, "Of every row, if they end first.", lower_bound=0.001)
-flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens a side of a step.", lower_bound=1)
-flags.DEFINE_float("checkpoint_minutes", 2, "What is lost at most.", lower_bound=0.001)
-flags.DEFINE_multi_string("config", [], "KEY=VALUE for every row, over the row's. Repeatable.")
+flags.DEFINE_integer("divide_layers", 2, "Divisor of the number of layers.", lower_bound=1)
+flags.DEFINE_integer("divide_widths", 8, "Divisor of d_model, d_ff, d_k and d_v.", lower_bound=1)
+flags.DEFINE_integer("train_steps", 100_000, "Training steps of every row.", lower_bound=1)
+flags.DEFINE_float("train_minutes", None, "Time limit of every row's training.", lower_bound=0.001)
+flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens of a step, a side.", lower_bound=1)
+flags.DEFINE_float("checkpoint_minutes", 2, "Minutes between checkpoints.", lower_bound=0.001)
+flags.DEFINE_multi_string("config", [], "KEY=VALUE, in place of every row's own value. Repeatable.")
 flags.DEFINE_integer("beam_size", 4, "Beams of the scored translations.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Of every row.")
+flags.DEFINE_integer("seed", 1, "Random seed of every row.")
 
 
 def main():
-    from keras_transformer.analysis.reduced_rows import reduced_settings, select_rows
-    from keras_transformer.analysis.table_3 import sweep_table
+    from keras_transformer.analysis.table_3 import reduced_settings, select_rows, sweep_table
     from keras_transformer.analysis.trained_rows import trained_row
     from keras_transformer.errors import InputError
     from pipelines.records import read_metadata
@@ -69,7 +68,7 @@ def main():
 
 
 def commands(model_dir: Path, row: str, settings: dict[str, int]) -> list[list[str]]:
-    """The two programs that make a row, with their arguments."""
+    """The two programs that train and score a row, with their arguments."""
     of_row = [f"--data_dir={FLAGS.data_dir}", f"--model_dir={model_dir}"]
     config = [f"{name}={value}" for name, value in settings.items()]
     train = [
@@ -86,7 +85,7 @@ def commands(model_dir: Path, row: str, settings: dict[str, int]) -> list[list[s
 
 
 def train_and_score(model_dir: Path, programs: list[list[str]]) -> None:
-    """Runs the programs of a row, unless the same ones have been through before."""
+    """Runs the programs of a row, unless the same ones have finished before."""
     done = model_dir / "sweep.json"
     if done.exists() and json.loads(done.read_text(encoding="utf-8")) == programs:
         return

@@ -1,41 +1,35 @@
-"""Tables 1, 2 and 4 beside this project; Table 3 has a module of its own."""
+"""Tables 1, 2 and 4 of the paper beside this project's figures. Table 3 has its own module."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.analysis.complexity import SENTENCE_TOKENS, paper_training_costs
 from keras_transformer.analysis.paper import TABLE_1, TABLE_2, TABLE_4
 from keras_transformer.analysis.path_length import path_lengths
 from keras_transformer.analysis.text_table import fixed, text_table
 from keras_transformer.analysis.trained_rows import again
-from keras_transformer.analysis.training_cost import SENTENCE_TOKENS, paper_training_costs
 from keras_transformer.errors import InputError
 
 NOT_RUN = "not run here"
 
-# Rows of Table 1 -> names in analysis/path_length.py, and those that benchmarks/layers.py times.
-_PATHS = dict(
-    zip(
-        (layer.name for layer in TABLE_1),
-        ("self-attention", "recurrent", "convolutional", "restricted self-attention"),
-        strict=True,
-    )
-)
-_TIMED = {
-    "Self-Attention": ("self-attention",),
-    "Recurrent": ("LSTM", "GRU"),
-    "Convolutional": ("convolution", "separable"),
-    "Self-Attention (restricted)": ("restricted",),
+# Rows of Table 1 -> their name in analysis/path_length.py, and the layers that
+# benchmarks/layers.py times.
+_LAYERS = {
+    "Self-Attention": ("self-attention", ("self-attention",)),
+    "Recurrent": ("recurrent", ("LSTM", "GRU")),
+    "Convolutional": ("convolutional", ("convolution", "separable")),
+    "Self-Attention (restricted)": ("restricted self-attention", ("restricted",)),
 }
-PATH_SIZES = {"length": 128, "kernel": 3, "window": 16}  # n, k, r that paths are counted at
+PATH_SIZES = {"length": 128, "kernel": 3, "window": 16}  # n, k and r for which paths are counted
 LAYERS_COMMAND = "python benchmarks/layers.py > runs/layers.json"
 
 
 def read_layers(path: str | Path) -> dict[str, Any]:
-    """Reads what benchmarks/layers.py printed: layer -> its fitted exponents.
+    """Reads the output of benchmarks/layers.py: layer -> its fitted exponents.
 
     Raises:
-        InputError: for a file without them.
+        InputError: if the file has none.
     """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8").splitlines()[-1])["layers"]
@@ -48,25 +42,27 @@ def table_1(layers: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Table 1 as data: the terms, path lengths counted, and exponents measured.
 
     Args:
-        layers: of read_layers, or None.
+        layers: result of read_layers, or None.
     """
-    lengths = path_lengths(**PATH_SIZES)
-    return [
-        {
-            "layer": layer.name,
-            "paper_complexity": layer.complexity,
-            "paper_sequential_operations": layer.sequential,
-            "paper_maximum_path": layer.path,
-            "maximum_path": lengths[_PATHS[layer.name]],
-            "measured": {
-                name: {letter: layers[name].get(f"{letter}_exponent") for letter in "nd"}
-                for name in _TIMED[layer.name]
-                if layers and name in layers
-            },
-            "command": LAYERS_COMMAND,
-        }
-        for layer in TABLE_1
-    ]
+    lengths, rows = path_lengths(**PATH_SIZES), []
+    for layer in TABLE_1:
+        path, timed = _LAYERS[layer.name]
+        rows.append(
+            {
+                "layer": layer.name,
+                "paper_complexity": layer.complexity,
+                "paper_sequential_operations": layer.sequential,
+                "paper_maximum_path": layer.path,
+                "maximum_path": lengths[path],
+                "measured": {
+                    name: {letter: layers[name].get(f"{letter}_exponent") for letter in "nd"}
+                    for name in timed
+                    if layers and name in layers
+                },
+                "command": LAYERS_COMMAND,
+            }
+        )
+    return rows
 
 
 def show_table_1(rows: list[dict[str, Any]]) -> str:
@@ -93,7 +89,7 @@ def table_2(trained: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Table 2 as data.
 
     Args:
-        trained: of trained_rows.trained_row; those whose test split has been translated count.
+        trained: rows of trained_rows.trained_row; those with BLEU of the test split are taken.
 
     Returns:
         {"systems": the paper's rows, "measured": ours, "training_cost": of the paper's trainings}.
@@ -177,18 +173,13 @@ def _show_measured_2(measured: list[dict[str, Any]]) -> list[str]:
 
 def table_4(trained: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Table 4 as data: {"parsers": the paper's rows, "measured": ours with their test F1}."""
-    commands = {
-        "WSJ only, discriminative": _parsing_command("wsj"),
-        "semi-supervised": _parsing_command("semi_supervised"),
-    }
-    parsers = [
-        {
-            **parser._asdict(),
-            "command": commands[parser.training] if "Transformer" in parser.name else None,
-        }
-        for parser in TABLE_4
-    ]
-    ours = [
+    presets = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supervised"}
+    parsers = []
+    for parser in TABLE_4:
+        ours = "Transformer" in parser.name
+        command = _parsing_command(presets[parser.training]) if ours else None
+        parsers.append({**parser._asdict(), "command": command})
+    measured = [
         {
             **{name: row[name] for name in ("row", "model_dir", "steps", "minutes", "data")},
             "f1": row["test"]["f1"],
@@ -197,7 +188,7 @@ def table_4(trained: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         for row in trained
         if row["test"] and "f1" in row["test"]
     ]
-    return {"parsers": parsers, "measured": ours}
+    return {"parsers": parsers, "measured": measured}
 
 
 def _parsing_command(kind: str) -> str:
@@ -231,9 +222,7 @@ def show_table_4(table: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _exponents(measured: dict[str, dict[str, float | None]]) -> str:
-    shown = [
-        f"{name}: n^{exponents['n']}, d^{exponents['d']}" for name, exponents in measured.items()
-    ]
+    shown = (f"{name}: n^{found['n']}, d^{found['d']}" for name, found in measured.items())
     return "; ".join(shown) or NOT_RUN
 
 
@@ -242,20 +231,17 @@ def _flops(value: float | None) -> str | None:
 
 
 def _version_1(row: dict[str, Any]) -> str | None:
-    printed = [
-        f"En-{language} {row[key]}"
-        for language, key in (("De", "bleu_de_v1"), ("Fr", "bleu_fr_v1"))
-        if row[key] is not None
-    ]
-    return ", ".join(printed) or None
+    scores = {"En-De": row["bleu_de_v1"], "En-Fr": row["bleu_fr_v1"]}
+    return ", ".join(f"{pair} {bleu}" for pair, bleu in scores.items() if bleu) or None
 
 
 def _reproduced(system: str, measured: list[dict[str, Any]]) -> str:
-    """Scores of full-size models of WMT14, the paper's own data; or that there are none."""
+    """Scores of full-size models of WMT14, the paper's own data; NOT_RUN if there are none."""
     presets = ("base",) if "base" in system else ("big", "big_en_fr")
     scores = [
         f"{row['data'].split()[-1]} {row['paper_bleu']:.2f}"
         for row in measured
         if row["row"] in presets and row["full_size"] and "wmt14" in (row["data"] or "")
+        if row["paper_bleu"] is not None
     ]
     return ", ".join(scores) or NOT_RUN

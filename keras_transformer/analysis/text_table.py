@@ -8,7 +8,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
     Args:
         header: names of the columns.
-        rows: as many cells each; None is an empty cell.
+        rows: each with a cell for every column; None is an empty cell.
     """
     texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
     columns = list(zip(header, *texts, strict=True))
@@ -30,7 +30,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def fixed(value: float | None, digits: int) -> str | None:
-    """Writes `value` with so many digits after the point; None stays None."""
+    """Writes `value` with `digits` digits after the point; None stays None."""
     return None if value is None else f"{value:.{digits}f}"
 
 

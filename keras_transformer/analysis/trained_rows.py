@@ -1,4 +1,4 @@
-"""What a model directory has to say to the paper's tables: its row, size, training and scores."""
+"""What a model directory holds for the paper's tables: its row, size, training and scores."""
 
 import dataclasses
 import json
@@ -18,10 +18,10 @@ SETTINGS = (*MODEL_SETTINGS, "label_smoothing")
 
 
 def find_model_dirs(folders: list[str]) -> list[Path]:
-    """The model directories among `folders`; a folder of model directories stands for all of them.
+    """The model directories among `folders`, and those directly inside of other `folders`.
 
     Raises:
-        InputError: for a folder that is neither.
+        InputError: for a folder that neither is nor holds a model directory.
     """
     found = []
     for folder in map(Path, folders):
@@ -38,7 +38,7 @@ def read_measured(path: str | Path) -> list[dict[str, Any]]:
     """Reads rows that were written as JSON, such as the table.json of bin/sweep.py.
 
     Raises:
-        InputError: for a file that holds none.
+        InputError: if the file holds something else.
     """
     try:
         rows = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -55,10 +55,11 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
     """Reads what is known of a trained model; None stands for what has not been measured.
 
     Returns:
-        {"row": its preset, "task", "model_dir", each of SETTINGS, "full_size": whether it is the
-        preset as it stands, "vocab_size", "parameters", "tokens_per_batch", "steps", "minutes",
-        "perplexity" and "bleu" of the validation split, "validation", "test": what evaluations of
-        these splits found, "data": what they were measured on, "commands": that make it again}.
+        {"row": its preset, "task", "model_dir", each of SETTINGS, "full_size": whether it has the
+        settings of its preset, "vocab_size", "parameters", "tokens_per_batch", "steps", "minutes",
+        "perplexity" and "bleu" of the validation split, "validation" and "test": the results of
+        bin/evaluate.py for these splits, "data": what they were measured on, "commands": those
+        that reproduce the row}.
 
     Raises:
         InputError: for a directory that bin/train.py did not make.
@@ -98,7 +99,7 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
 
 
 def again(row: dict[str, Any], split: str) -> str:
-    """The commands that train a row's model and measure its scores of `split` again."""
+    """The commands that train a row's model again and measure its scores on `split`."""
     return " && ".join(filter(None, (row["commands"]["train"], row["commands"][split])))
 
 
@@ -133,7 +134,7 @@ def _evaluation_command(
 
 
 def _data(results: dict[str, Any] | None) -> str | None:
-    """What was evaluated on, in words: "tfds:wmt14_translate/de-en en-de"."""
+    """The data of an evaluation, in words: "tfds:wmt14_translate/de-en en-de"."""
     if results is None or "dataset" not in results:
         return None
     languages = "-".join(filter(None, results.get("languages", ())))

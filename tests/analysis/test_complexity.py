@@ -3,7 +3,13 @@ import functools
 
 import pytest
 
-from keras_transformer.analysis.complexity import count_parameters, forward_flops
+from keras_transformer.analysis.complexity import (
+    count_parameters,
+    forward_flops,
+    model_flops,
+    paper_training_costs,
+)
+from keras_transformer.analysis.paper import TABLE_2
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.presets import PRESETS, preset
@@ -70,3 +76,25 @@ def test_forward_flops_grow_with_the_square_of_the_length_in_attention_only():
     square = 2 * 3 * 4  # three attentions of 4 multiplications a pair
     assert two == 2 * (one - square) + 4 * square
     assert four == 4 * (one - square) + 16 * square
+
+
+def test_the_papers_figures_come_out():
+    base, big = paper_training_costs()
+    assert f"{base['estimated_flops']:.1e}" == f"{TABLE_2[-2].flops_de:.1e}" == "3.3e+18"
+    assert f"{big['estimated_flops']:.1e}" == f"{TABLE_2[-1].flops_de:.1e}" == "2.3e+19"
+    assert base["utilization"] == round(base["model_flops"] / base["estimated_flops"], 3) < 1
+
+
+def test_model_flops_by_hand():
+    # Base, without attention's scores: the encoder's layers have 4 projections of 512 x 512 and
+    # two of 512 x 2048, the decoder's 4 more projections; then 512 x 37000; 2 operations each.
+    layers = 6 * (12 * 512 * 512 + 4 * 512 * 2048)
+    scores = 6 * 3 * 25 * 2 * 512  # three attentions over 25 positions, weights and sums
+    wanted = 3 * 2 * 25_000 * (layers + scores + 512 * 37_000)
+    assert model_flops(TransformerConfig(), 1, 25_000) == wanted
+    assert paper_training_costs()[0]["model_flops"] == 100_000 * wanted
+
+
+def test_longer_sentences_are_fewer():
+    config = TransformerConfig(vocab_size=9, num_layers=1, d_model=4, d_ff=4, num_heads=1)
+    assert model_flops(config, 7, 100, 50) == 3 * 7 * forward_flops(config, 2, 50, 50)

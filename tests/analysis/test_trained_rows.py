@@ -188,6 +188,9 @@ class TestOtherTables:
         shown = show_table_2(table_2([full]))
         assert "en-de 13.50" in shown and shown.count("not run here") == 1
         assert again(full, "test") in shown
+        without = {name: value for name, value in wmt.items() if name != "paper_bleu"}
+        unscored = trained_row(make("unscored", "base", test=without))
+        assert show_table_2(table_2([unscored])).count("not run here") == 2
 
     def test_4(self, make):
         table = table_4([])
