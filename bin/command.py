@@ -2,18 +2,21 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# The programs run from a checkout, installed or not.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+# The programs run from a checkout that is not installed, too.
+FOLDER = Path(__file__).resolve().parent
+if str(FOLDER.parent) not in sys.path:
+    sys.path.insert(0, str(FOLDER.parent))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from absl import app, flags, logging
+from absl import app, flags, logging  # noqa: E402
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError  # noqa: E402
 
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
@@ -24,6 +27,12 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """
     logging.set_verbosity(logging.INFO)
     app.run(lambda arguments: _run(main, arguments), flags_parser=_parse_flags)
+
+
+def as_typed(name: str, *arguments: str) -> str:
+    """The command of a program, as a user of this checkout or installation types it."""
+    program = f"python bin/{name}.py" if FOLDER.name == "bin" else f"keras-transformer {name}"
+    return f"{program} {shlex.join(arguments)}"
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:

@@ -4,7 +4,7 @@
     python bin/paper_tables.py --table=3 --model_dirs=runs/sweep,runs/multi30k/model
 
 Without trained models it shows the paper's figures, counts of parameters and operations, and the
-rows of --measured (docs/measured.json by default); other cells say "not run here". Under each table
+rows of --measured (analysis/measured.json by default); other cells say "not run here". Under each table
 are the commands that reproduce it.
 """
 
@@ -19,13 +19,11 @@ from absl import flags
 FLAGS = flags.FLAGS
 flags.DEFINE_list("table", "1,2,3,4", "The tables to print: 1, 2, 3, 4.")
 flags.DEFINE_list("model_dirs", [], "Trained models (bin/train.py), or folders of them.")
-flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py, instead of docs/layers.json.")
+flags.DEFINE_string(
+    "layers", None, "Output of benchmarks/layers.py, instead of analysis/layers.json."
+)
 flags.DEFINE_string("measured", None, "A table.json of bin/sweep.py, or of --write_measured.")
 flags.DEFINE_string("write_measured", None, "File for the rows of --measured and --model_dirs.")
-
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-DEFAULT_MEASURED = DOCS / "measured.json"
-DEFAULT_LAYERS = DOCS / "layers.json"
 
 
 def main():
@@ -37,16 +35,15 @@ def main():
     )
     from keras_transformer.errors import InputError
 
+    kept = Path(paper_tables.__file__).parent  # what was measured is installed with the library
     for name in FLAGS.table or [""]:
         if name not in ("1", "2", "3", "4"):
             raise InputError(f"--table must be of 1, 2, 3, 4. Received: {name!r}")
-    measured = FLAGS.measured or (DEFAULT_MEASURED if DEFAULT_MEASURED.exists() else None)
+    measured = FLAGS.measured or kept / "measured.json"
     trained = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
-    if measured:
-        found = {row["model_dir"] for row in trained}
-        trained += [row for row in read_measured(measured) if row["model_dir"] not in found]
-    layers_file = FLAGS.layers or (DEFAULT_LAYERS if DEFAULT_LAYERS.exists() else None)
-    layers = paper_tables.read_layers(layers_file) if layers_file else None
+    found = {row["model_dir"] for row in trained}
+    trained += [row for row in read_measured(measured) if row["model_dir"] not in found]
+    layers = paper_tables.read_layers(FLAGS.layers or kept / "layers.json")
     if FLAGS.write_measured:
         write_measured(trained)
     makers = {

@@ -5,10 +5,9 @@ hand: prepare_data, train, average_checkpoints, evaluate (twice), export, transl
 goes on where it was stopped.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
-import shlex
 import subprocess
 import sys
 import time
@@ -90,7 +89,7 @@ def translate(work: Path, export: str) -> list[str]:
 def program(name: str, *arguments: str) -> dict[str, Any]:
     """Runs bin/NAME.py and returns its result; ends this program with its exit code if it fails."""
     command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments]
-    print(f"\n$ python bin/{name}.py {shlex.join(arguments)}", file=sys.stderr, flush=True)
+    print(f"\n$ {as_typed(name, *arguments)}", file=sys.stderr, flush=True)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.returncode)

@@ -9,10 +9,9 @@ finished rows and resumes the interrupted one. A row that fails is reported, and
 trained.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -100,7 +99,7 @@ def program(log: Path, name: str, *arguments: str) -> dict[str, Any]:
 
     command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments]
     with open(log, "a", encoding="utf-8") as file:
-        print(f"$ python bin/{name}.py {shlex.join(arguments)}", file=file, flush=True)
+        print(f"$ {as_typed(name, *arguments)}", file=file, flush=True)
         process = subprocess.Popen(command, stdout=file, stderr=file)
         try:
             code = process.wait()

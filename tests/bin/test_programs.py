@@ -1,5 +1,8 @@
 """What all programs have in common."""
 
+import ast
+import os
+import shutil
 import subprocess
 import sys
 
@@ -34,7 +37,10 @@ WRONG = {  # the first of the flags is wrong
 }
 
 
-@pytest.mark.parametrize("name", sorted({path.stem for path in BIN.glob("*.py")} - {"command"}))
+PROGRAMS = sorted({path.stem for path in BIN.glob("*.py")} - {"__main__", "command"})
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_wrong_flag_is_named_before_tensorflow_is_imported(name, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(BIN), str(BIN / f"{name}.py"), *WRONG[name]],
@@ -48,3 +54,49 @@ def test_a_wrong_flag_is_named_before_tensorflow_is_imported(name, tmp_path):
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: ") and WRONG[name][0].split("=")[0].lstrip("-") in line
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    """Runs `keras-transformer` with the folders under their installed names, in an empty folder."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copytree(BIN, site / "keras_transformer_programs")
+    for package in ("keras_transformer", "pipelines"):
+        (site / package).symlink_to(BIN.parent / package)
+    # What the console command of pyproject.toml executes.
+    program = "import sys; from keras_transformer_programs.__main__ import main; main()"
+
+    def run(*arguments):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path_factory.mktemp("empty"),
+            env={**os.environ, "PYTHONPATH": str(site)},
+            check=False,
+            timeout=PATIENCE,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def test_the_console_command_lists_every_program_with_its_first_line(command):
+    code, output, errors = command("--help")
+    assert (code, errors) == (0, "")
+    listed = dict(line.strip().split(maxsplit=1) for line in output.splitlines()[2:-2])
+    assert listed == {
+        name: ast.get_docstring(ast.parse((BIN / f"{name}.py").read_text())).splitlines()[0]
+        for name in PROGRAMS
+    }
+
+
+def test_the_console_command_runs_a_program(command):
+    code, output, errors = command("paper_tables", "--table=3")
+    assert (code, errors) == (0, "")
+    assert output.splitlines()[-1].startswith('{"table3": [{"row": "base"')
+
+
+def test_the_console_command_names_an_unknown_program(command):
+    rule = f"the program must be one of {', '.join(PROGRAMS)}"
+    assert command("trian") == (1, "", f"error: {rule}. Received: 'trian'\n")

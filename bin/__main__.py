@@ -1,0 +1,44 @@
+"""The console command `keras-transformer PROGRAM --flag=value ...`: runs a program of this folder.
+
+The installed package holds this folder under the name `keras_transformer_programs`. In a checkout,
+`python bin PROGRAM ...` does the same as `python bin/PROGRAM.py ...`.
+"""
+
+import ast
+import runpy
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+NOT_PROGRAMS = ("__main__", "command")
+
+
+def main() -> None:
+    """Runs the program that the first argument names, with the arguments after it."""
+    programs = {
+        path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem not in NOT_PROGRAMS
+    }
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name in ("-h", "--help", "help"):
+        print(help_text(programs))
+    elif name not in programs:
+        names = ", ".join(programs)
+        print(f"error: the program must be one of {names}. Received: {name!r}", file=sys.stderr)
+        sys.exit(1)
+    else:
+        sys.argv = [f"keras-transformer {name}", *sys.argv[2:]]
+        sys.path.insert(0, str(FOLDER))  # as Python does for a script: programs import `command`
+        runpy.run_path(str(programs[name]), run_name="__main__")
+
+
+def help_text(programs: dict[str, Path]) -> str:
+    """How to call the command, and the first line of each program's docstring."""
+    lines = ["usage: keras-transformer PROGRAM [--flag=value ...]", ""]
+    for name, path in programs.items():
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        lines.append(f"  {name:<21}{docstring.splitlines()[0]}")
+    return "\n".join([*lines, "", "keras-transformer PROGRAM --help lists the program's flags."])
+
+
+if __name__ == "__main__":
+    main()
