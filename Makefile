@@ -6,6 +6,7 @@
 # make lint         ruff: rules and format
 # make benchmark    training steps beside PyTorch's (installs it first), and beside OpenNMT-tf's
 #                   where OPENNMT_PYTHON names a Python that has it
+# make api          the reference of the library, docs/api/index.html, from its docstrings (pdoc)
 # make soak         a training run killed 30 times (SOAK_KILLS), which must end like one left alone
 # Each makes .venv and installs what it needs. PYTHON chooses the interpreter (3.11 to 3.13).
 
@@ -35,7 +36,11 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-hard $(HARD) lint benchmark soak install clean
+# pdoc documents what a package's __all__ names; the modules beside it are named here.
+MODULES := $(filter-out %/__init__.py,$(wildcard keras_transformer/*.py)) \
+	$(patsubst %/__init__.py,%,$(wildcard keras_transformer/*/__init__.py))
+
+.PHONY: quickstart test test-hard $(HARD) lint benchmark api soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -66,6 +71,11 @@ lint: install
 benchmark: $(VENV)/.bench
 	$(RUN) benchmarks/training.py $(addprefix --opennmt_python=,$(OPENNMT_PYTHON))
 
+api: $(VENV)/.docs
+	rm -rf docs/api
+	PDOC_ALLOW_EXEC=1 $(RUN) -m pdoc --docformat google --output-directory docs/api \
+		keras_transformer $(subst /,.,$(basename $(MODULES))) pipelines
+
 soak: install
 	$(RUN) bin/prepare_data.py $(SOAK_SOURCE) --data_dir=$(SOAK_DATA)
 	$(RUN) benchmarks/soak.py --data_dir=$(SOAK_DATA) --work_dir=runs/soak --kills=$(SOAK_KILLS) \
@@ -82,6 +92,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,bench]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,docs]"
 	touch $@
 
 clean:
