@@ -1,14 +1,15 @@
-# make quickstart   a Transformer trained, scored, exported and used, in about ten minutes
-# make test         the test suite, in a process a core
+# make quickstart   trains, scores, exports and uses a Transformer, in about ten minutes
+# make test         the test suite, one process per core
 # make test-hard    the suite three times, each in random order with other random numbers
-#                   (TEST_SEED): beside a load with AVX2's matrix products, on one core with those
-#                   of AVX-512's first processors, and with TensorFlow's own; each is a target
+#                   (TEST_SEED): beside a load, with the matrix products of AVX2; on one core, with
+#                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
+#                   is a target of its own.
 # make lint         ruff: rules and format
-# make benchmark    training steps beside PyTorch's (installs it first), and beside OpenNMT-tf's
-#                   where OPENNMT_PYTHON names a Python that has it
-# make api          the reference of the library, docs/api/index.html, from its docstrings (pdoc)
+# make api          the reference of the library from its docstrings (pdoc): docs/api/index.html
+# make benchmark    training steps beside PyTorch's (which it installs), and beside OpenNMT-tf's
+#                   if OPENNMT_PYTHON names a Python that has it
 # make soak         a training run killed 30 times (SOAK_KILLS), which must end like one left alone
-# Each makes .venv and installs what it needs. PYTHON chooses the interpreter (3.11 to 3.13).
+# Each target makes .venv and installs what it needs. PYTHON is the interpreter (3.11 to 3.13).
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +18,7 @@ RUN := $(VENV)/bin/python
 OPENNMT_PYTHON ?=
 SOAK_KILLS ?= 30
 SOAK_STEPS ?= 600
-# Multi30k where it is at hand, else the embedded grammar.
+# Multi30k if its files are there, the embedded grammar otherwise.
 MULTI30K ?= ../shared/data/multi30k/raw
 ifneq ($(wildcard $(MULTI30K)/train.en.gz),)
 SOAK_DATA := runs/soak-data/multi30k
@@ -29,14 +30,14 @@ SOAK_DATA := runs/soak-data/grammar
 SOAK_SOURCE := --dataset=grammar --vocab_size=2000
 endif
 
-# Idle processes take over tests from busy ones; the tests of a file mostly stay together.
+# Idle processes take over tests from busy ones. The tests of a file mostly stay together.
 TEST := $(RUN) -m pytest --numprocesses=auto --dist=worksteal --durations=20
-# In random order, with other random numbers; both are TEST_SEED's.
+# In random order and with other random numbers; TEST_SEED determines both.
 TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-# pdoc documents what a package's __all__ names; the modules beside it are named here.
+# pdoc documents only the names in a package's __all__, so the library's modules are listed here.
 MODULES := $(filter-out %/__init__.py,$(wildcard keras_transformer/*.py)) \
 	$(patsubst %/__init__.py,%,$(wildcard keras_transformer/*/__init__.py))
 
@@ -52,8 +53,9 @@ test-hard: $(HARD)
 
 $(HARD): export TEST_SEED := $(TEST_SEED)
 
-# With bfloat16 products held to AVX2 on a processor that has its own for them, TensorFlow 2.21
-# crashes. A processor without has TensorFlow's products for them, as in test-without-onednn.
+# TensorFlow 2.21 crashes if bfloat16 products are restricted to AVX2 on a processor that has
+# instructions for them. A processor without these uses TensorFlow's own products, which
+# test-without-onednn tests.
 test-beside-load: install
 	for n in 1 2 3 4; do yes > /dev/null & busy="$$busy $$!"; done; trap "kill $$busy" EXIT; \
 		ONEDNN_MAX_CPU_ISA=AVX2 $(SHUFFLED) -k "not (bfloat16 or every_line_runs)"
@@ -84,7 +86,7 @@ soak: install
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "error: Python must be 3.11 to 3.13. Received: " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test]"

@@ -1,4 +1,4 @@
-"""Draws what every attention head attends to for one sentence (Figures 3 to 5): an HTML page.
+"""Draws the attention of every head for one sentence (Figures 3 to 5) as an HTML page.
 
 The page is one file that loads nothing from elsewhere. With --svg, one layer is also drawn as a
 picture for papers. A table of the heads goes to stderr.

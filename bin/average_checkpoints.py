@@ -1,4 +1,4 @@
-"""Averages the weights of a model's last checkpoints, as section 6.1 does."""
+"""Averages the weights of a model's last checkpoints, as in section 6.1."""
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
 
@@ -6,14 +6,16 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", None, "A trained model (bin/train.py).", required=True)
-flags.DEFINE_integer("last", 5, "How many: the paper's base models take 5, big ones 20.")
+flags.DEFINE_integer(
+    "last", 5, "Number of checkpoints; the paper averages 5 for base and 20 for big."
+)
 
 
 def main():
     from keras_transformer.errors import InputError
     from keras_transformer.training.model_directory import read_description
 
-    read_description(FLAGS.model_dir)  # tells a wrong directory before TensorFlow is there
+    read_description(FLAGS.model_dir)  # fails before TensorFlow is imported
     if FLAGS.last < 1:
         raise InputError(f"--last must be at least 1. Received: {FLAGS.last}")
 

@@ -1,8 +1,8 @@
-"""Draws the trees of a file as text, the first one as an SVG picture, or all as an HTML page.
+"""Draws the trees of a file as text, as one SVG picture, or as an HTML page.
 
-With --gold the gold trees are drawn beside them, brackets that only one of the two trees has are
-marked, and the result holds the scores of all trees in the file. The result is one JSON line, on
-stdout, or on stderr where the trees themselves go to stdout.
+With --gold, the gold trees are drawn too, and brackets that only one of the two trees has are
+marked. The result then has the scores of all trees (keras_transformer/parsing/parseval.py). It is
+one JSON line on stdout, or on stderr if the trees are written to stdout.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -15,10 +15,10 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("trees", None, "Trees in Penn Treebank brackets, plain or .gz.", required=True)
-flags.DEFINE_string("gold", None, "The gold trees, as many and in the same order.")
-flags.DEFINE_string("output", "-", "FILE.html, FILE.svg (the first tree), or - for text on stdout.")
+flags.DEFINE_string("gold", None, "The gold trees of the same sentences, in the same order.")
+flags.DEFINE_string("output", "-", "FILE.html, FILE.svg (the first tree), or - for text.")
 flags.DEFINE_integer("first", 1, "The first tree to draw, from 1.", lower_bound=1)
-flags.DEFINE_bool("clean", True, "Draw the trees without traces and function tags.")
+flags.DEFINE_bool("clean", True, "Remove traces and function tags before drawing.")
 flags.DEFINE_integer("count", 20, "How many trees to draw.", lower_bound=1)
 
 

@@ -1,4 +1,4 @@
-"""Writes a trained model for use elsewhere.
+"""Exports a trained model as a SavedModel that takes text, or in CTranslate2's format.
 
 A SavedModel takes text and gives text, vocabulary and search inside. For CTranslate2, subwords go
 in and come out, the vocabulary lies beside them, and searching is set up by its caller.

@@ -3,9 +3,9 @@
     python bin/paper_tables.py
     python bin/paper_tables.py --table=3 --model_dirs=runs/sweep,runs/multi30k/model
 
-Without trained models it shows the paper's figures, counts of parameters and operations, and the
-rows of --measured (analysis/measured.json by default); other cells say "not run here". Under each table
-are the commands that reproduce it.
+Without --model_dirs it shows the paper's figures, numbers of parameters and operations, and the
+results in --measured, which is keras_transformer/analysis/measured.json by default. Rows without a
+result say "not run here". The commands behind each table are printed below it.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -18,12 +18,12 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("table", "1,2,3,4", "The tables to print: 1, 2, 3, 4.")
-flags.DEFINE_list("model_dirs", [], "Trained models (bin/train.py), or folders of them.")
+flags.DEFINE_list("model_dirs", [], "Directories of trained models, or folders of these.")
 flags.DEFINE_string(
-    "layers", None, "Output of benchmarks/layers.py, instead of analysis/layers.json."
+    "layers", None, "Output of benchmarks/layers.py; by default analysis/layers.json."
 )
-flags.DEFINE_string("measured", None, "A table.json of bin/sweep.py, or of --write_measured.")
-flags.DEFINE_string("write_measured", None, "File for the rows of --measured and --model_dirs.")
+flags.DEFINE_string("measured", None, "A file of bin/sweep.py (table.json) or of --write_measured.")
+flags.DEFINE_string("write_measured", None, "File for the results of --measured and --model_dirs.")
 
 
 def main():
@@ -60,7 +60,7 @@ def main():
 
 
 def write_measured(trained: list[dict[str, Any]]) -> None:
-    """Writes rows to the file of --write_measured."""
+    """Writes rows to the file that --write_measured names."""
     from keras_transformer.errors import InputError
 
     text = json.dumps(trained, indent=2, ensure_ascii=False)

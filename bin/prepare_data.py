@@ -1,4 +1,4 @@
-"""Text to a data directory: vocabulary, record shards and metadata.
+"""Turns text into a data directory: vocabulary, shards of records and metadata.
 
     python bin/prepare_data.py --dataset=files --train_source=train.en --train_target=train.de \\
         --data_dir=data/en-de
@@ -8,10 +8,10 @@
     python bin/prepare_data.py --dataset=treebank --train_trees=02-21.mrg --vocab_size=16000 \\
         --data_dir=data/wsj
 
-Run again with the same flags and input, it finds its work done; interrupted, it goes on.
+With the same flags and input, a second run does nothing, and an interrupted one continues.
 """
 
-from command import run  # isort: skip (fixes the path of what follows)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 from typing import Any
 
@@ -32,21 +32,25 @@ TREE_FILE_FLAGS = [f"{split}_trees" for split in SPLITS]
 TREE_FLAGS = [*TREE_FILE_FLAGS, "tree_words", "tree_unaries"]
 
 flags.DEFINE_string("dataset", None, "files, grammar, treebank or tfds:NAME.", required=True)
-flags.DEFINE_string("data_dir", None, "Folder to make a data set of.", required=True)
+flags.DEFINE_string("data_dir", None, "Folder that the data set is written to.", required=True)
 for _flag in FILE_FLAGS:
     flags.DEFINE_list(_flag, None, "dataset=files: text files, plain or .gz, comma-separated.")
-flags.DEFINE_string("source_language", None, "dataset=tfds:NAME: translate from, e.g. en.")
-flags.DEFINE_string("target_language", None, "dataset=tfds:NAME: translate to, e.g. de.")
-flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: where TFDS keeps its data sets.")
-flags.DEFINE_integer("grammar_pairs", 100_000, "dataset=grammar: training pairs to make.")
+flags.DEFINE_string("source_language", None, "dataset=tfds:NAME: the source language, e.g. en.")
+flags.DEFINE_string("target_language", None, "dataset=tfds:NAME: the target language, e.g. de.")
+flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: the folder of TFDS.")
+flags.DEFINE_integer("grammar_pairs", 100_000, "dataset=grammar: number of training pairs.")
 for _flag in TREE_FILE_FLAGS:
     flags.DEFINE_list(_flag, None, "dataset=treebank: Penn Treebank brackets, comma-separated.")
-flags.DEFINE_enum("tree_words", "xx", WORDS, "dataset=treebank: words in targets: XX, tags, kept.")
-flags.DEFINE_enum("tree_unaries", "keep", UNARIES, "dataset=treebank: (S (VP as it is or (S+VP.")
-flags.DEFINE_enum("tokenizer", "bpe", ["bpe", "wordpiece"], "Kind of the shared vocabulary.")
-flags.DEFINE_integer("vocab_size", 37000, "Ids of the shared vocabulary, special ones included.")
-flags.DEFINE_integer("max_length", 256, "Longest side of a pair in ids, EOS included.")
-flags.DEFINE_integer("seed", 1, "Decides the order of pairs and what is sampled.")
+flags.DEFINE_enum("tree_words", "xx", WORDS, "dataset=treebank: words in targets.")
+flags.DEFINE_enum(
+    "tree_unaries", "keep", UNARIES, "dataset=treebank: (S (VP stays or becomes (S+VP."
+)
+flags.DEFINE_enum(
+    "tokenizer", "bpe", ["bpe", "wordpiece"], "Kind of vocabulary, shared by both sides."
+)
+flags.DEFINE_integer("vocab_size", 37000, "Size of the vocabulary, special ids included.")
+flags.DEFINE_integer("max_length", 256, "Largest number of ids per side of a pair, EOS included.")
+flags.DEFINE_integer("seed", 1, "Seed of the order of pairs and of what is sampled.")
 FLAGS = flags.FLAGS
 
 

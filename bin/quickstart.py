@@ -1,8 +1,8 @@
-"""The whole way in about ten minutes on two cores, with no data but the embedded corpus.
+"""Runs all steps, from data to translations, in about ten minutes on two cores; needs no data.
 
-Runs the other programs one after the other, printing each command, so that they can be run by
-hand: prepare_data, train, average_checkpoints, evaluate (twice), export, translate. Run again, it
-goes on where it was stopped.
+Runs the other programs one after the other: prepare_data, train, average_checkpoints, evaluate
+(twice), export, translate. It prints each command, so that you can run it yourself. If it was
+stopped, the same command continues.
 """
 
 from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
@@ -17,10 +17,10 @@ from typing import Any
 from absl import flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("work_dir", "runs/quickstart", "Data, model and export go here.")
-flags.DEFINE_integer("grammar_pairs", 100_000, "Training pairs.", lower_bound=1)
+flags.DEFINE_string("work_dir", "runs/quickstart", "The folder for data, model and export.")
+flags.DEFINE_integer("grammar_pairs", 100_000, "Number of training pairs.", lower_bound=1)
 flags.DEFINE_float("train_minutes", 7, "Minutes of training.", lower_bound=0.01)
-flags.DEFINE_integer("train_steps", 100_000, "Training steps, if they end first.", lower_bound=1)
+flags.DEFINE_integer("train_steps", 100_000, "Largest number of training steps.", lower_bound=1)
 
 SENTENCES = [
     "The old woman reads the book.",
@@ -79,7 +79,7 @@ def main():
 
 
 def translate(work: Path, export: str) -> list[str]:
-    """Translates SENTENCES by the exported SavedModel."""
+    """Translates SENTENCES with the exported SavedModel."""
     source, target = work / "sentences.txt", work / "translations.txt"
     source.write_text("".join(f"{line}\n" for line in SENTENCES), encoding="utf-8")
     program("translate", f"--saved_model={export}", f"--input={source}", f"--output={target}")

@@ -4,9 +4,9 @@
         --train_steps=1000 --tokens_per_batch=3000 --config warmup_steps=400
 
 Every row is trained by bin/train.py in MODEL_DIR/ROW and scored on the validation split by
-bin/evaluate.py: the last checkpoint, not averaged, as in the paper. When run again it skips
-finished rows and resumes the interrupted one. A row that fails is reported, and the next row is
-trained.
+bin/evaluate.py: the last checkpoint, not averaged, as in the paper. A second run leaves finished
+rows alone and resumes the row that was interrupted. A row that fails is reported, and the others
+continue.
 """
 
 from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
@@ -21,17 +21,19 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data with a validation split.", required=True)
-flags.DEFINE_string("model_dir", None, "Directory with one folder for each row.", required=True)
+flags.DEFINE_string("model_dir", None, "The folder in which each row gets a folder.", required=True)
 flags.DEFINE_list("rows", "base,A,C,D,E", "Rows of Table 3 (A1), or groups of them (A).")
 flags.DEFINE_integer("divide_layers", 2, "Divisor of the number of layers.", lower_bound=1)
 flags.DEFINE_integer("divide_widths", 8, "Divisor of d_model, d_ff, d_k and d_v.", lower_bound=1)
-flags.DEFINE_integer("train_steps", 100_000, "Training steps of every row.", lower_bound=1)
-flags.DEFINE_float("train_minutes", None, "Time limit of every row's training.", lower_bound=0.001)
-flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens of a step, a side.", lower_bound=1)
+flags.DEFINE_integer("train_steps", 100_000, "Steps per row.", lower_bound=1)
+flags.DEFINE_float("train_minutes", None, "Time limit per row, in minutes.", lower_bound=0.001)
+flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens per side of a step.", lower_bound=1)
 flags.DEFINE_float("checkpoint_minutes", 2, "Minutes between checkpoints.", lower_bound=0.001)
-flags.DEFINE_multi_string("config", [], "KEY=VALUE, in place of every row's own value. Repeatable.")
-flags.DEFINE_integer("beam_size", 4, "Beams of the scored translations.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Random seed of every row.")
+flags.DEFINE_multi_string(
+    "config", [], "KEY=VALUE for every row, instead of the row's. Repeatable."
+)
+flags.DEFINE_integer("beam_size", 4, "Beams of the translations that are scored.", lower_bound=1)
+flags.DEFINE_integer("seed", 1, "Seed of every row.")
 
 
 def main():
@@ -84,7 +86,7 @@ def commands(model_dir: Path, row: str, settings: dict[str, int]) -> list[list[s
 
 
 def train_and_score(model_dir: Path, programs: list[list[str]]) -> None:
-    """Runs the programs of a row, unless the same ones have finished before."""
+    """Runs the programs of a row, unless the same ones have already finished."""
     done = model_dir / "sweep.json"
     if done.exists() and json.loads(done.read_text(encoding="utf-8")) == programs:
         return
@@ -94,7 +96,7 @@ def train_and_score(model_dir: Path, programs: list[list[str]]) -> None:
 
 
 def program(log: Path, name: str, *arguments: str) -> dict[str, Any]:
-    """Runs bin/NAME.py, its output going to `log`; raises InputError with its last line."""
+    """Runs bin/NAME.py with its output in `log`; raises InputError with its last line."""
     from keras_transformer.errors import InputError
 
     command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments]

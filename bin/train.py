@@ -1,4 +1,4 @@
-"""Trains a Transformer on prepared data, or goes on where the same command stopped."""
+"""Trains a Transformer on prepared data, or resumes the run of the same command."""
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
 
