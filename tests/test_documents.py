@@ -6,6 +6,7 @@ import shlex
 import pytest
 from absl import flags
 
+import keras_transformer
 from tests.program_fixtures import BIN, loaded
 
 ROOT = BIN.parent
@@ -67,3 +68,9 @@ def test_make_targets_exist():
     targets = set(re.findall(r"^([\w-]+):", text_of("Makefile"), re.M)) | {"test-hard"}
     for name in DOCUMENTS:
         assert set(re.findall(r"(?:^|`)make ([\w-]+)", text_of(name), re.M)) <= targets
+
+
+def test_the_public_names_are_listed():
+    section = re.search(r"^## As a library.*?(?=^## )", text_of("README.md"), re.M | re.DOTALL)[0]
+    table = section[section.index("| model |") :]
+    assert sorted(re.findall(r"`(\w+)`[,| ]", table)) == sorted(keras_transformer.__all__)
