@@ -52,10 +52,9 @@ def keep_mask(shape, rate: float, seed_generator):
     Returns:
         bool of `shape`, and the float that kept elements are multiplied by.
     """
-    seed = seed_generator.next()
     if keras.backend.backend() != "tensorflow":
-        return keras.random.uniform(shape, seed=seed) >= rate, 1 / (1 - rate)
-    return _keep_mask_tensorflow(shape, rate, seed)
+        return keras.random.uniform(shape, seed=seed_generator) >= rate, 1 / (1 - rate)
+    return _keep_mask_tensorflow(shape, rate, seed_generator.next())
 
 
 def _keep_mask_tensorflow(shape, rate: float, seed):

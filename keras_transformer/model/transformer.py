@@ -116,6 +116,13 @@ class Transformer(keras.Model):
         self.rematerialize = rematerialize
         self.dtype_policy = policy
 
+    def __setattr__(self, name, value):
+        # PyTorch refuses modules as attributes before Module.__init__, which comes after them here.
+        if keras.backend.backend() == "torch" and "_layers" not in vars(self):
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
     @staticmethod
     def make_embedding(makes_logits, **options):
         return TokenEmbedding(**options)
