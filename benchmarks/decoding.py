@@ -181,7 +181,7 @@ def prepare_trained(folder, arguments):
     from keras_transformer.training.checkpoints import restore_model
     from keras_transformer.training.model_directory import read_description
     from keras_transformer.vocabulary.subwords import Subwords
-    from pipelines.translation import split_text
+    from pipelines.datasets import split_text
 
     tokenizer = Subwords.load(arguments.model_dir)
     if tokenizer.kind != "bpe":

@@ -29,8 +29,8 @@ def our_padding(data_dir: str, tokens_per_batch: int, seed: int = 1):
     """The shares in the batches of an epoch, and the lengths of its pairs, int64 [pairs, 2]."""
     import numpy as np
 
+    from pipelines.datasets import training_batches
     from pipelines.records import read_metadata
-    from pipelines.translation import training_batches
 
     pairs = min(PAIRS, read_metadata(data_dir).splits["train"].pairs)
     lengths, positions, batches, seen = [], np.zeros(2), 0, 0

@@ -157,8 +157,8 @@ def read(folder, data_dir, tokens_per_batch, epochs):
     import numpy as np
     import tensorflow as tf
 
+    from pipelines.datasets import training_batches
     from pipelines.records import read_metadata
-    from pipelines.translation import training_batches
 
     info = read_metadata(data_dir).splits["train"]
     dataset = training_batches(data_dir, tokens_per_batch, seed=1)

@@ -45,8 +45,8 @@ def main():
         raise InputError(f"--output must be in a folder. Received: {arguments.output}")
 
     from keras_transformer.vocabulary.subwords import Subwords
+    from pipelines.datasets import split_text
     from pipelines.records import read_metadata
-    from pipelines.translation import split_text
 
     trained = read_metadata(arguments.data_dir).max_length
     text = split_text(arguments.data_dir, arguments.split)

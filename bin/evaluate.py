@@ -61,8 +61,12 @@ def main():
     from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.parsing.parser import Parser
     from keras_transformer.vocabulary.subwords import Subwords
-    from pipelines.parsing import gold_trees
-    from pipelines.translation import damage_named, evaluation_batches, split_text
+    from pipelines.datasets import (
+        damage_named,
+        evaluation_batches,
+        gold_trees,
+        split_text,
+    )
 
     share_cores()
     data_dir = FLAGS.data_dir

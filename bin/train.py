@@ -103,7 +103,7 @@ def train_in(cluster, metadata, model, training, limits):
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
     from keras_transformer.training.strategy import compiles, make_repeatable, make_strategy
     from pipelines.batching import length_lattice
-    from pipelines.translation import damage_named, training_batches
+    from pipelines.datasets import damage_named, training_batches
 
     strategy = make_strategy(FLAGS.strategy, FLAGS.replicas, cluster.addresses)
     cluster.require_same("replicas of all workers", strategy.num_replicas_in_sync)
@@ -141,7 +141,7 @@ def train_in(cluster, metadata, model, training, limits):
 
 def validation_data(data_dir, metadata) -> dict[str, Any]:
     """What TrainingData has of the validation split, if there is one."""
-    from pipelines.translation import evaluation_batches
+    from pipelines.datasets import evaluation_batches
 
     if "validation" not in metadata.splits:
         return {}
@@ -154,8 +154,7 @@ def validation_data(data_dir, metadata) -> dict[str, Any]:
     from keras_transformer.evaluation.sample import SampleTranslation
     from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.vocabulary.subwords import Subwords
-    from pipelines.parsing import gold_trees
-    from pipelines.translation import split_text
+    from pipelines.datasets import gold_trees, split_text
 
     tokenizer = Subwords.load(data_dir)
     sides = split_text(data_dir, "validation")

@@ -212,10 +212,12 @@ def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
             stack.enter_context(filelock.FileLock(path).acquire(blocking=False))
             path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
         except filelock.Timeout:
-            holder = path.read_text().strip() or "another process"
+            holder = ""
+            with contextlib.suppress(OSError):
+                holder = path.read_text().strip()
             raise InputError(
                 f"{flag} must not be in use by another process. Received: {path.parent}, locked by "
-                f"{holder} ({path})"
+                f"{holder or 'another process'} ({path})"
             ) from None
         except OSError as error:  # some network file systems have no locks
             logging.warning("%s cannot be locked (%s): use it once at a time", path, reason(error))

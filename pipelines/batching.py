@@ -1,19 +1,19 @@
-"""Record shards to padded batches of about equal size: tf.data stages and the composer of an epoch.
+"""Turns record shards into padded batches of about equal size: tf.data stages, and whole epochs.
 
 A batch is bounded in padded tokens, as in section 5.1: rows x padded length <= tokens_per_batch on
-either side. Pairs are batched by chunks of a few shards, all ops over a whole chunk: parse, sort by
-length, cut by the budget, shuffle the batches. That is ten times as fast as bucketing one element
-at a time, and pads less. And everything is a function of (seed, epoch, chunk): an iterator is saved
-as these three numbers, the place in the chunk and the batches made ahead, and restored by reading
-one chunk, wherever in an epoch it is and wherever the shards have been moved to.
+either side. Pairs are batched in chunks of a few shards, with every op over a whole chunk: parse,
+sort by length, cut by the token limit, shuffle the batches. That is ten times as fast as bucketing
+single elements, and needs less padding. Every batch is a function of (seed, epoch, chunk). So an
+iterator is saved as these three numbers, its position in the chunk and the prefetched batches, and
+is restored by reading one chunk, also when the shards have been moved to another folder.
 """
 
 from collections.abc import Callable
 
 import tensorflow as tf
 
-# Records are in random order on disk, so any shards are a fair sample of the corpus. The more pairs
-# there are to sort, the less padding: 6% of 25,000 tokens, where 65,536 pairs leave 9%.
+# Records are in random order on disk, so any shards are a fair sample of the corpus. Sorting more
+# pairs at once needs less padding: 6% of 25,000 tokens, compared to 9% with 65,536 pairs.
 _CHUNK_PAIRS = 300_000
 _PREFETCHED_BATCHES = 8
 
@@ -21,10 +21,10 @@ Stage = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 
 def length_lattice(longest: int) -> list[int]:
-    """The padded lengths in use: even numbers to 32, then 1.12 times the last; `longest` ends them.
+    """The padded lengths in use: even numbers to 32, then steps of 12%, and `longest` at the end.
 
-    A small set of lengths means a small set of shapes, which is what compilers and memory
-    allocators like; steps this fine cost about 4% padding.
+    A small set of lengths gives a small set of shapes, which suits compilers and memory allocators;
+    these steps cost about 4% padding.
     """
     lengths = []
     length = 2
@@ -41,40 +41,40 @@ def length_lattice(longest: int) -> list[int]:
 def epochs(
     files: list[str], pairs: int, longest: int, tokens_per_batch: int, seed: int
 ) -> tf.data.Dataset:
-    """Batches for ever: every epoch holds each pair once, in batches and an order of its own.
+    """Infinite batches: every epoch has each pair once, in other batches and another order.
 
     Args:
         files: TFRecord shards.
-        pairs: how many records they hold.
+        pairs: number of records in all of them.
         longest: the longest sentence of either side; at most `tokens_per_batch`.
-        tokens_per_batch: bounds rows x padded length on either side.
-        seed: decides all orders.
+        tokens_per_batch: largest rows x padded length of a batch, on either side.
+        seed: determines all orders.
 
     Returns:
-        Dataset of (source int32 [rows, S], target int32 [rows, T]), 0-padded.
+        Dataset of (source int32 [rows, S], target int32 [rows, T]), padded with 0.
     """
 
-    # There is nothing for AutoGraph to convert, and looking takes it a second.
+    # AutoGraph has nothing to convert here, and would take a second to find that out.
     @tf.autograph.experimental.do_not_convert
     def epoch(number: tf.Tensor) -> tf.data.Dataset:
         key = _fold([seed, 0], number)
         return _epoch(files, pairs, longest, tokens_per_batch, key)
 
-    # Of the operations that read a chunk, TensorFlow does not know that they keep nothing.
+    # TensorFlow does not know that the operations that read a chunk have no state.
     options = tf.data.Options()
     options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
     return tf.data.Dataset.counter().flat_map(epoch).with_options(options)
 
 
 def one_pass(files: list[str], pairs: int, longest: int, tokens_per_batch: int) -> tf.data.Dataset:
-    """The batches of a single epoch, always the same; arguments and result as in `epochs`."""
+    """The batches of a single epoch, always in the same order; otherwise as `epochs`."""
     return _epoch(files, pairs, longest, tokens_per_batch, tf.constant([0, 0]))
 
 
 def _epoch(
     files: list[str], pairs: int, longest: int, tokens_per_batch: int, key: tf.Tensor
 ) -> tf.data.Dataset:
-    """Batches of all pairs once: chunk by chunk, of shards in random order."""
+    """Batches of all pairs once, chunk by chunk, with shards in random order."""
     shuffled = tf.random.experimental.stateless_shuffle(tf.constant(files, tf.string), key)
     chunks = min(len(files), -(-pairs // _CHUNK_PAIRS))
     bounds = tf.constant([len(files) * chunk // max(1, chunks) for chunk in range(chunks + 1)])
@@ -91,7 +91,7 @@ def _epoch(
 def batch_chunk(
     serialized: tf.Tensor, longest: int, tokens_per_batch: int, key: tf.Tensor
 ) -> tf.data.Dataset:
-    """Padded batches of serialized records, string [N], each record in exactly one."""
+    """Padded batches of serialized records, string [N]; each record is in exactly one."""
     lattice = length_lattice(longest)
     order_key, shuffle_key = tf.unstack(tf.random.split(key, 2))
     source, target = parse(serialized)
@@ -107,7 +107,7 @@ def batch_chunk(
 
 
 def parse(serialized: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Serialized records, string [N], to (source, target), each int32 [N, None]."""
+    """Parses serialized records, string [N], to (source, target), each int32 [N, None]."""
     feature = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
     features = tf.io.parse_example(serialized, {"source": feature, "target": feature})
     return tf.cast(features["source"], tf.int32), tf.cast(features["target"], tf.int32)
@@ -122,37 +122,38 @@ def cut(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sorts pairs by length and cuts them into batches.
 
-    First by the padded length of the longer side, longest first: a batch's first pair then tells
-    how many rows fit. Within one such length by the difference of the sides, in turns rising and
-    falling so that it has no jumps: this keeps the shorter side's padding small. Then by chance.
+    The first sort key is the padded length of the longer side, longest first: the first pair of a
+    batch then determines how many rows fit. The second key is the difference of both sides, which
+    keeps the padding of the shorter side small; it alternately rises and falls from one length to
+    the next, so that it never jumps. Ties are in random order.
 
     Args:
         source_lengths: int64 [N].
         target_lengths: int64 [N].
-        lattice: padded lengths, rising; the last is at least every length.
+        lattice: padded lengths in ascending order; none of the lengths exceeds the last.
         tokens_per_batch: at least the last of `lattice`.
-        key: int32 [2], of the chance.
+        key: int32 [2], the seed of the random order.
 
     Returns:
-        order: int32 [N], indices of the pairs, sorted.
-        starts: int32 [batches + 1], where batches begin in that order; the last is N.
+        order: int32 [N], the indices of the pairs in sorted order.
+        starts: int32 [batches + 1], the first position of each batch in that order, then N.
     """
     size = len(lattice)
     source, target = (
-        tf.searchsorted(tf.constant(lattice, tf.int64), lengths)  # places in the lattice, [N]
+        tf.searchsorted(tf.constant(lattice, tf.int64), lengths)  # positions in the lattice, [N]
         for lengths in (source_lengths, target_lengths)
     )
     longer = tf.maximum(source, target)
     difference = (target - source) * (1 - 2 * (longer % 2))
     rank = (size - 1 - longer) * (2 * size) + difference + size
-    chance = tf.random.stateless_uniform(tf.shape(rank), key, 0, 1 << 31, tf.int64)
-    order = tf.argsort(tf.cast(rank, tf.int64) * (1 << 31) + chance)
+    random = tf.random.stateless_uniform(tf.shape(rank), key, 0, 1 << 31, tf.int64)
+    order = tf.argsort(tf.cast(rank, tf.int64) * (1 << 31) + random)
     padded = tf.gather(tf.constant(lattice, tf.int32), tf.gather(longer, order))
     return order, _starts(tokens_per_batch // padded)
 
 
 def _starts(rows: tf.Tensor) -> tf.Tensor:
-    """Where batches begin when the one that begins at i takes rows[i]; the end is the last."""
+    """First rows of batches and the end, if a batch that begins at row i has rows[i] rows."""
     count = tf.size(rows)
 
     def body(start, starts):
@@ -167,7 +168,7 @@ def _starts(rows: tf.Tensor) -> tf.Tensor:
 
 
 def pad(sentences: tf.RaggedTensor, rows: tf.Tensor, lattice: list[int]) -> tf.Tensor:
-    """Rows [rows[0], rows[1]) of `sentences`, 0-padded to a length of `lattice`."""
+    """Rows [rows[0], rows[1]) of `sentences`, padded with 0 to a length of `lattice`."""
     batch = sentences[rows[0] : rows[1]].to_tensor(0)  # [rows, longest of them]
     lengths = tf.constant(lattice, tf.int32)
     length = tf.shape(batch)[1]
@@ -176,7 +177,7 @@ def pad(sentences: tf.RaggedTensor, rows: tf.Tensor, lattice: list[int]) -> tf.T
 
 
 def prefetch() -> Stage:
-    """Stage: computes some batches ahead. Few, as a checkpoint saves them."""
+    """Stage: computes a few batches ahead; only a few, because checkpoints contain them."""
     return lambda dataset: dataset.prefetch(_PREFETCHED_BATCHES)
 
 

@@ -8,63 +8,54 @@ in one process: the encoders are C++ and release Python's lock.
 
 import dataclasses
 import errno
-import fcntl
 import itertools
 import json
 import os
-import shutil
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 from tqdm import tqdm
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
+from keras_transformer.files import locked, write_file
 from pipelines import records, sharding
-from pipelines.encoding import Encode, encoded, encoder
 from pipelines.records import Metadata, SplitInfo, read_metadata
 from pipelines.sharding import Sharding
 from pipelines.sources import Pair, Source
 
 if TYPE_CHECKING:
-    from keras_transformer.vocabulary.subwords import Subwords
+    from pipelines.vocabulary import PairEncoder
 
-# There from the first to the last moment of a preparation, and after one that was interrupted.
+# Exists during a preparation, and after one that was interrupted.
 _LOCK_FILE = "prepare.lock"
 _STATE_FILE = "preparation.json"
-# More wait for one another: a seventh of the work is Python's own. Each holds a block in memory.
+# More threads wait for one another, as a seventh of the work holds Python's lock. Each thread has a
+# block in memory.
 _MAX_THREADS = 8
 _BAR = {"unit": " pairs", "mininterval": 1}
 
 
 @dataclasses.dataclass(frozen=True)
 class PreparationConfig:
-    """What is made of the text, whatever its source."""
+    """How text is prepared, whatever its source is."""
 
     tokenizer: str = "bpe"  # or "wordpiece"
     vocab_size: int = 37000  # section 5.1
-    max_length: int = 256  # of either side in ids, EOS included; longer pairs are left out
-    seed: int = 1  # decides the order of pairs and the sample vocabularies are learned from
+    max_length: int = 256  # of either side in ids, including EOS; longer pairs are left out
+    seed: int = 1  # determines the order of pairs, and the text that a vocabulary is learned from
 
     def __post_init__(self):
-        if self.tokenizer not in ("bpe", "wordpiece"):
-            raise InputError(
-                f"--tokenizer must be one of bpe, wordpiece. Received: {self.tokenizer}"
-            )
-        if self.vocab_size < 5:
-            raise InputError(
-                f"--vocab_size must exceed the 4 special ids. Received: {self.vocab_size}"
-            )
-        if self.max_length < 2:
-            raise InputError(
-                f"--max_length must be at least 2, for a subword and EOS. "
-                f"Received: {self.max_length}"
-            )
+        known = self.tokenizer in ("bpe", "wordpiece")
+        require(known, "--tokenizer must be one of bpe, wordpiece", self.tokenizer)
+        require(self.vocab_size >= 5, "--vocab_size must exceed the 4 special ids", self.vocab_size)
+        rule = "--max_length must be at least 2, for a subword and EOS"
+        require(self.max_length >= 2, rule, self.max_length)
 
 
 def prepare(
@@ -73,10 +64,11 @@ def prepare(
     """Makes `data_dir` a data set of `source`, or repairs it where it is that data set already.
 
     Returns:
-        The program's result: sizes, what was dropped, and whether there was nothing to do.
+        The result of the program: sizes, counts of dropped pairs, and whether there was nothing to
+        do.
 
     Raises:
-        InputError: for bad input, and for a folder that holds another data set or foreign files.
+        InputError: for bad input, and for a folder that holds another data set or other files.
     """
     begin = time.monotonic()
     data_dir = Path(data_dir)
@@ -109,53 +101,31 @@ def _inspect(data_dir: Path, settings: dict[str, Any]) -> tuple[Metadata | None,
     metadata = read_metadata(data_dir, check_files=False)
     there = metadata.settings
     for name in {**settings, **there}:
-        if there.get(name) != settings.get(name):
-            raise InputError(
-                f"--data_dir={data_dir} holds a data set of another {name}: choose a new folder "
-                f"or delete this one. Received: {settings.get(name)}, there: {there.get(name)}"
-            )
+        require(
+            there.get(name) == settings.get(name),
+            f"--data_dir={data_dir} holds a data set of another {name}: choose a new folder or "
+            "delete this one",
+            f"{settings.get(name)}, there: {there.get(name)}",
+        )
     damaged = records.damaged_files(data_dir, metadata, read_records=True)
     return metadata, [path for path, _ in damaged]
 
 
 @contextmanager
 def _claimed(data_dir: Path) -> Iterator[None]:
-    """Makes `data_dir`, keeps others out, and clears up when all is done."""
+    """Creates and locks `data_dir`, and removes temporary files at the end."""
     lock, metadata = data_dir / _LOCK_FILE, data_dir / records.METADATA_FILE
-    while True:
-        try:
-            data_dir.mkdir(parents=True, exist_ok=True)
-            # In this order, as another that is at work unlinks its lock after it wrote metadata.
-            if records.has_leftovers(data_dir) and not lock.exists() and not metadata.exists():
-                raise InputError(
-                    f"--data_dir must be empty, new, or a data set. Received: {data_dir}, which "
-                    "holds files of other origin that would be overwritten"
-                )
-            file = open(lock, "w")  # noqa: SIM115 (held open as long as the lock)
-        except OSError as error:
-            raise InputError(
-                f"--data_dir must be a writable folder. Received: {data_dir} ({error.strerror})"
-            ) from None
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(
-                    f"--data_dir must not be in use by another prepare_data. Received: {data_dir}"
-                ) from None
-            if not _is_at(file, lock):  # another has unlinked it in between: a lock on nothing
-                continue
-            yield
-            shutil.rmtree(data_dir / records.WORK_FOLDER, ignore_errors=True)
-            lock.unlink()
-            return
-
-
-def _is_at(file: IO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+    # In this order, because another process removes its lock after it has written metadata.
+    foreign = data_dir.is_dir() and records.leftovers(data_dir) and not lock.exists()
+    require(
+        not foreign or metadata.exists(),
+        "--data_dir must be empty, new, or a data set",
+        f"{data_dir}, which holds other files that would be overwritten",
+    )
+    with locked(lock, "--data_dir"):
+        yield
+        records.remove_leftovers(data_dir, keep_data=True)
+        lock.unlink()
 
 
 @contextmanager
@@ -181,16 +151,18 @@ def _write(
 ) -> None:
     """Writes a new data set, or only the damaged files of the one that `metadata` describes."""
     from keras_transformer.vocabulary.subwords import Subwords  # imports TensorFlow
+    from pipelines.vocabulary import PairEncoder
 
     for path in damaged:
         logging.warning("%s is missing or damaged, and is written again", path)
         path.unlink(missing_ok=True)
     counts = _resumed_counts(data_dir, settings, config.tokenizer)
     if counts is None:
-        counts = _begin(source, data_dir, config, settings, new=metadata is None)
+        counts = _begin(source, data_dir, config, settings, keep_data=metadata is not None)
     vocabulary = Subwords.load(data_dir)
+    encoder = PairEncoder(vocabulary, config.max_length)
     splits = {
-        split: _write_split(source, data_dir, split, counts, vocabulary, config)
+        split: _write_split(source, data_dir, split, counts[split], config.seed, encoder)
         for split in counts
         if metadata is None or any(records.split_of(path) == split for path in damaged)
     }
@@ -219,7 +191,7 @@ def _write(
 def _resumed_counts(
     data_dir: Path, settings: dict[str, Any], tokenizer: str
 ) -> dict[str, int] | None:
-    """The source's counts, of an interrupted preparation that can be resumed."""
+    """The pairs of each split, if an interrupted preparation can be resumed."""
     from keras_transformer.vocabulary.subwords import VOCABULARY_FILES
 
     try:
@@ -236,17 +208,17 @@ def _resumed_counts(
 
 
 def _begin(
-    source: Source, data_dir: Path, config: PreparationConfig, settings: dict[str, Any], new: bool
+    source: Source,
+    data_dir: Path,
+    config: PreparationConfig,
+    settings: dict[str, Any],
+    keep_data: bool,
 ) -> dict[str, int]:
-    """Learns the vocabulary if it is not there; after this call a preparation can be resumed."""
+    """Counts pairs and learns the vocabulary; after that a preparation can be resumed."""
     from keras_transformer.vocabulary.subwords import VOCABULARY_FILES
     from pipelines.vocabulary import learn_subwords
 
-    work = data_dir / records.WORK_FOLDER
-    if new:
-        records.remove_leftovers(data_dir)
-    else:
-        shutil.rmtree(work, ignore_errors=True)
+    records.remove_leftovers(data_dir, keep_data)
     counts = source.counts()
     if not (data_dir / VOCABULARY_FILES[config.tokenizer]).exists():
         logging.info("learning %s on %d pairs", config.tokenizer, counts["train"])
@@ -256,46 +228,43 @@ def _begin(
             text, config.tokenizer, config.vocab_size, data_dir, config.seed, source.symbols()
         )
     state = {"settings": settings, "block_pairs": sharding.BLOCK_PAIRS, "counts": counts}
+    work = data_dir / records.WORK_FOLDER
     work.mkdir()
-    records.write_whole(work / _STATE_FILE, json.dumps(state).encode("utf-8"))
+    write_file(work / _STATE_FILE, json.dumps(state))
     return counts
 
 
 def _write_split(
-    source: Source,
-    data_dir: Path,
-    split: str,
-    counts: dict[str, int],
-    vocabulary: "Subwords",
-    config: PreparationConfig,
+    source: Source, data_dir: Path, split: str, count: int, seed: int, encoder: "PairEncoder"
 ) -> SplitInfo:
-    shards = Sharding(data_dir, split, counts[split], config.seed)
+    shards = Sharding(data_dir, split, count, seed)
     info = shards.finished()
     if info is None:
         pairs = source.pairs(split)
         if split != "train":
             pairs = records.keep_text(data_dir, split, pairs)
             source.keep(data_dir, split)
-        with tqdm(desc=f"encoding {split}", total=counts[split], **_BAR) as bar:
-            blocks = _write_blocks(shards, pairs, encoder(vocabulary), config.max_length, bar)
+        with tqdm(desc=f"encoding {split}", total=count, **_BAR) as bar:
+            blocks = _write_blocks(shards, pairs, encoder, bar)
         info = shards.finish(blocks)
-    if split == "train" and not info.pairs:
-        raise InputError(
-            f"--max_length must leave at least one training pair. Received: {config.max_length}, "
-            f"with {info.dropped['too_long']} pairs too long and {info.dropped['blank']} blank"
-        )
+    require(
+        split != "train" or info.pairs,
+        "--max_length must leave at least one training pair",
+        f"{encoder.max_length}, with {info.dropped['too_long']} pairs too long and "
+        f"{info.dropped['blank']} blank",
+    )
     return info
 
 
 def _write_blocks(
-    shards: Sharding, pairs: Iterable[Pair], encode: Encode, max_length: int, bar: tqdm
+    shards: Sharding, pairs: Iterable[Pair], encoder: "PairEncoder", bar: tqdm
 ) -> int:
-    """Writes all blocks that are not there, each in a thread; returns how many there are."""
+    """Writes every block that does not exist, one per thread; returns how many blocks there are."""
 
     def write(number: int, block: list[Pair]) -> int:
         if not shards.has_block(number):
             dropped = Counter(blank=0, too_long=0)
-            shards.write_block(number, encoded(block, encode, max_length, dropped), dropped)
+            shards.write_block(number, encoder.encode(block, dropped), dropped)
         return len(block)
 
     pairs, threads = iter(pairs), min(_MAX_THREADS, os.cpu_count() or 1)
@@ -304,7 +273,7 @@ def _write_blocks(
         number, writing = 0, deque()
         for number, block in enumerate(blocks, start=1):
             writing.append(pool.submit(write, number - 1, block))
-            if len(writing) > threads:  # no more text in memory than is needed
+            if len(writing) > threads:  # bounds the text in memory
                 bar.update(writing.popleft().result())
         for written in writing:
             bar.update(written.result())

@@ -1,14 +1,13 @@
-"""What a data directory holds: TFRecord shards of encoded pairs, and metadata.json about them.
+"""The files of a data directory: TFRecord shards of encoded pairs, and metadata.json about them.
 
 A record is a tf.train.Example with two int64 lists, "source" and "target": subword ids, each ending
-in EOS, without BOS. metadata.json is written last and in one piece, so that a directory without it
-is not a data set, and one with it is a whole one. It knows every shard's size and what it begins
-with: a shard that was cut off, or that came from another data set, is noticed without reading on.
+in EOS, without BOS. metadata.json is written last and as a whole: a folder without it is not a data
+set. It has the size of every shard and a digest of its beginning, so that a shard that was cut off,
+or that comes from another data set, is noticed without reading all of it.
 """
 
 import dataclasses
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -19,27 +18,28 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.errors import InputError
-from pipelines.tfrecords import damaged_byte
+from keras_transformer.errors import InputError, require
+from keras_transformer.files import from_json, read_json, replacing, write_json
 
 METADATA_FILE = "metadata.json"
 FORMAT_VERSION = 1
 
-# What an unfinished preparation goes on from.
+# What an interrupted preparation has written; it resumes from there.
 WORK_FOLDER = "unfinished"
-# How much of a shard its digest is of.
+# Bytes of a TFRecord beside its content: the length, and a checksum of each.
+FRAME_BYTES = 16
+_RECORDS_AT_ONCE = 4096
+# The part of a shard that its digest covers.
 _BEGINNING_BYTES = 1 << 16
-# Width of the bars of the length histogram, in ids.
+# Ids per bar of the length histogram.
 _HISTOGRAM_STEP = 8
-_OWN_FILES = re.compile(
-    rf"{WORK_FOLDER}|(metadata\.json|\w+-\d{{5}}-of-\d{{5}}\.tfrecord)\.part"
-    r"|\w+-\d{5}-of-\d{5}\.tfrecord|vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
-)
+_DATA_FILE = r"\w+-\d{5}-of-\d{5}\.tfrecord|vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
+_TEMPORARY_FILE = rf"\.({_DATA_FILE}|metadata\.json)\.\w+\.tmp"
 
 
 @dataclasses.dataclass(frozen=True)
 class SplitInfo:
-    """What one split's records hold. Lengths and counts are in ids, EOS included."""
+    """The contents of one split's records. Lengths and counts are in ids and include EOS."""
 
     pairs: int  # records, all usable
     dropped: dict[str, int]  # reason -> pairs of the text that became no record
@@ -57,7 +57,7 @@ class SplitInfo:
 
     @staticmethod
     def of(lengths: Sequence[tuple[int, int]], dropped: dict[str, int]) -> "SplitInfo":
-        """Describes pairs by their (source, target) lengths; leaves shards out."""
+        """Describes pairs by their (source, target) lengths, without shards."""
         sides = np.array(lengths, np.int64).reshape(-1, 2)
         source, target = sides.sum(axis=0).tolist()
         longest_source, longest_target = sides.max(axis=0, initial=0).tolist()
@@ -74,8 +74,8 @@ class SplitInfo:
         )
 
     @staticmethod
-    def total(parts: Sequence["SplitInfo"], shards: Iterable[Path]) -> "SplitInfo":
-        """Describes the parts of a split together, and the shards that hold them."""
+    def total(parts: Sequence["SplitInfo"], shards: Sequence[Path]) -> "SplitInfo":
+        """Describes all parts of a split together, and the shards that hold them."""
         dropped, histogram = Counter(), Counter()
         for part in parts:
             dropped.update(part.dropped)
@@ -88,62 +88,39 @@ class SplitInfo:
             longest_source=max((part.longest_source for part in parts), default=0),
             longest_target=max((part.longest_target for part in parts), default=0),
             length_histogram={bound: histogram[bound] for bound in sorted(histogram, key=int)},
-        ).with_shards(shards)
-
-    def with_shards(self, shards: Iterable[Path]) -> "SplitInfo":
-        shards = list(shards)
-        return dataclasses.replace(
-            self,
             shards={shard.name: shard.stat().st_size for shard in shards},
-            beginnings={shard.name: beginning(shard) for shard in shards},
+            beginnings={shard.name: _digest_of_beginning(shard) for shard in shards},
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Metadata:
-    """metadata.json: all that training and evaluation need to know of a data directory."""
+    """metadata.json: all that training and evaluation need to know about a data directory."""
 
     task: str  # "translation" or "parsing"
     tokenizer: str  # "bpe" or "wordpiece"
     vocabulary: str  # file name
     vocab_size: int
     fingerprint: str  # SHA-256 of the vocabulary file
-    max_length: int  # of either side in ids, EOS included
+    max_length: int  # of either side in ids, including EOS
     languages: list[str]  # source, target; "" where unknown
-    settings: dict[str, Any]  # what the data were made from, to tell whether a rerun is one
+    settings: dict[str, Any]  # the flags and inputs of the preparation, to recognise a rerun
     splits: dict[str, SplitInfo]
-    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # parsing's alone
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # for parsing only
     format_version: int = FORMAT_VERSION
 
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
-    """Completes a data directory: after this call, and only then, it is one."""
-    text = json.dumps(dataclasses.asdict(metadata), ensure_ascii=False, indent=2)
-    write_whole(Path(data_dir) / METADATA_FILE, f"{text}\n".encode())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that is whole wherever it exists, killed processes and power cuts or not."""
-    part = path.with_name(path.name + ".part")
-    with open(part, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-
-
-def beginning(shard: Path) -> str:
-    """A digest of the first records of a shard, by which it is told from any other."""
-    with open(shard, "rb") as file:
-        return hashlib.sha256(file.read(_BEGINNING_BYTES)).hexdigest()[:16]
+    """Completes a data directory: only after this call is it a data set."""
+    write_json(Path(data_dir) / METADATA_FILE, dataclasses.asdict(metadata))
 
 
 def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Metadata:
-    """Reads what a complete data directory holds.
+    """Reads the metadata of a complete data directory.
 
     Args:
         data_dir: the folder.
-        check_files: check that every file is there, has its size and begins as it did when it was
+        check_files: check that every file exists, has its size and begins as it did when it was
             written. This does not read whole shards, as `damaged_files` can.
 
     Raises:
@@ -152,25 +129,16 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
     """
     path = Path(data_dir) / METADATA_FILE
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
+        content = read_json(path)
+    except FileNotFoundError:
         raise InputError(
             f"--data_dir must be a folder completed by prepare_data.py. Received: {data_dir}, "
-            f"which has no readable {METADATA_FILE}"
+            f"which has no {METADATA_FILE}"
         ) from None
-    except ValueError as error:
-        raise InputError(f"{path} must be JSON. Received: {error}") from None
-    version = fields.get("format_version") if isinstance(fields, dict) else None
-    if version != FORMAT_VERSION:
-        raise InputError(
-            f"{path} must be of format_version {FORMAT_VERSION}: prepare the data again. "
-            f"Received: {version!r}"
-        )
-    try:
-        splits = {name: SplitInfo(**info) for name, info in fields["splits"].items()}
-        metadata = Metadata(**{**fields, "splits": splits})
-    except (TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{path} must be written by prepare_data.py. Received: {error}") from None
+    version = content.get("format_version")
+    rule = f"{path} must be of format_version {FORMAT_VERSION}: prepare the data again"
+    require(version == FORMAT_VERSION, rule, version)
+    metadata = from_json(Metadata, content, path)
     if check_files:
         for _, error in damaged_files(data_dir, metadata):
             raise error
@@ -180,12 +148,15 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
 def damaged_files(
     data_dir: str | os.PathLike, metadata: Metadata, read_records: bool = False
 ) -> Iterator[tuple[Path, InputError]]:
-    """Finds files that are missing, damaged or of another data set, and says how to repair them.
+    """Finds files that are missing, damaged or of another data set.
 
     Args:
         data_dir: the folder.
         metadata: of that folder.
         read_records: also read every shard to its end, and look for the text of each split.
+
+    Yields:
+        A file, and the error that names it and says what to do.
     """
     vocabulary = Path(data_dir) / metadata.vocabulary
     if not vocabulary.is_file():
@@ -200,8 +171,7 @@ def damaged_files(
                 yield path, _damage(path, "exist", "no such file")
         for name, size in info.shards.items():
             shard = Path(data_dir) / name
-            error = _shard_damage(shard, size, info.beginnings.get(name), read_records)
-            if error:
+            if error := _shard_damage(shard, size, info.beginnings.get(name), read_records):
                 yield shard, error
 
 
@@ -212,7 +182,7 @@ def _shard_damage(
         return _damage(shard, f"have {size} bytes", "no such file")
     if shard.stat().st_size != size:
         return _damage(shard, f"have {size} bytes", f"{shard.stat().st_size} bytes")
-    foreign = digest not in (None, beginning(shard))
+    foreign = digest not in (None, _digest_of_beginning(shard))
     byte = damaged_byte(shard) if foreign or read_records else None
     if byte is not None:
         return _damage(shard, "hold sound records", f"damage at byte {byte}")
@@ -228,21 +198,48 @@ def _damage(path: Path, rule: str, received: str) -> InputError:
     )
 
 
-def remove_leftovers(data_dir: Path) -> None:
-    """Deletes what an interrupted preparation left: files of this module's names, no others."""
+def damaged_byte(shard: str | os.PathLike) -> int | None:
+    """Where the first damaged or cut-off record of a shard begins; None where all are sound.
+
+    TensorFlow verifies the checksums, but its error names neither the file nor the place.
+    """
+    import tensorflow as tf
+
+    shard = os.fspath(shard)
+    records = end = 0
+    for at_once in (_RECORDS_AT_ONCE, 1):  # then one at a time, up to the damaged record
+        try:
+            for batch in tf.data.TFRecordDataset(shard).skip(records).batch(at_once):
+                records += len(batch)
+                end += int(tf.reduce_sum(tf.strings.length(batch))) + FRAME_BYTES * len(batch)
+            break
+        except tf.errors.DataLossError:
+            continue
+    # TensorFlow raises no error where a file ends within the first 12 bytes of a record.
+    return end if end < os.path.getsize(shard) else None
+
+
+def _digest_of_beginning(shard: Path) -> str:
+    with open(shard, "rb") as file:
+        return hashlib.sha256(file.read(_BEGINNING_BYTES)).hexdigest()[:16]
+
+
+def leftovers(data_dir: Path) -> list[Path]:
+    """Files in a folder that have the names of data files, temporary files or unfinished work."""
+    name = re.compile(f"{_DATA_FILE}|{_TEMPORARY_FILE}|{WORK_FOLDER}")
+    return [path for path in data_dir.iterdir() if name.fullmatch(path.name)]
+
+
+def remove_leftovers(data_dir: Path, keep_data: bool) -> None:
+    """Deletes unfinished work and temporary files, and the data files unless they are kept."""
     shutil.rmtree(data_dir / WORK_FOLDER, ignore_errors=True)
-    for path in data_dir.iterdir():
-        if path.is_file() and _OWN_FILES.fullmatch(path.name):
+    for path in leftovers(data_dir):
+        if path.is_file() and not (keep_data and re.fullmatch(_DATA_FILE, path.name)):
             path.unlink()
 
 
-def has_leftovers(data_dir: Path) -> bool:
-    """Tells whether files of this module's names are there."""
-    return any(_OWN_FILES.fullmatch(path.name) for path in data_dir.iterdir())
-
-
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:
-    """Path of a split's verbatim text; side is "source", "target", or parsing's gold "trees"."""
+    """Path of a split's text; `side` is "source", "target", or "trees" for parsing's gold trees."""
     return Path(data_dir) / f"{split}.{side}.txt"
 
 
@@ -254,12 +251,10 @@ def split_of(path: Path) -> str:
 def keep_text(
     data_dir: Path, split: str, pairs: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """Passes text pairs on and writes them down, one a line."""
-    with (
-        open(text_file(data_dir, split, "source"), "w", encoding="utf-8", newline="") as sources,
-        open(text_file(data_dir, split, "target"), "w", encoding="utf-8", newline="") as targets,
-    ):
+    """Yields text pairs, and writes them to the text files of a split once all were taken."""
+    source_file, target_file = (text_file(data_dir, split, side) for side in ("source", "target"))
+    with replacing(source_file) as sources, replacing(target_file) as targets:
         for source, target in pairs:
-            sources.write(source + "\n")
-            targets.write(target + "\n")
+            sources.write(source.encode("utf-8") + b"\n")
+            targets.write(target.encode("utf-8") + b"\n")
             yield source, target

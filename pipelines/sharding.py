@@ -1,12 +1,13 @@
-"""Pairs into shards in random order, in two passes that may be interrupted anywhere.
+"""Writes pairs into shards in random order, in two passes that can be interrupted at any time.
 
-First the pairs are written down in blocks, as they come, each block's in groups: one for each
-shard, which a pair is drawn for by chance. Then each shard gathers its groups from all blocks,
-which fit in memory, and is written in random order. So every order of the split is equally likely,
-and any run of records is a fair sample of it, however the corpus was sorted.
+The first pass writes pairs into blocks in the order of the corpus. Within a block they are grouped
+by shard, and the shard of each pair is drawn at random. In the second pass each shard gathers its
+groups from all blocks, which fit in memory, and is written in random order. So every order of the
+split is equally likely, and any sequence of records is a fair sample of a corpus in any order.
 
-All chance comes from the seed and the place, so the shards are the same whatever came first, and
-how often it had to. What is there under its name is whole, and is not made again.
+All random numbers depend only on the seed and the number of the block or shard, so the shards do
+not depend on the order of the work or on interruptions. A file that exists is complete, and is not
+written again.
 """
 
 import dataclasses
@@ -14,31 +15,33 @@ import errno
 import json
 import os
 import random
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from keras_transformer.errors import reason
-from pipelines.records import WORK_FOLDER, SplitInfo, write_whole
-from pipelines.tfrecords import FRAME_BYTES, example, frames
+from keras_transformer.files import write_file
+from pipelines.records import FRAME_BYTES, WORK_FOLDER, SplitInfo
 
 BLOCK_PAIRS = 32_768
 # Shards are permuted in memory, one at a time.
 _PAIRS_PER_SHARD = 100_000
 
 EncodedPair = tuple[list[int], list[int]]  # source and target ids, each ending in EOS
+Span = tuple[int, int]  # first byte, and the byte after the last
 
 
 class Sharding:
-    """One split on its way into shards.
+    """The shards of one split, and the blocks that they are made from.
 
     Args:
-        data_dir: where to.
+        data_dir: the folder to write them to.
         split: first part of the shards' names.
-        expected: about how many pairs there are; decides the number of shards.
-        seed: decides the order.
+        expected: approximate number of pairs, which determines the number of shards.
+        seed: determines the order.
     """
 
     def __init__(self, data_dir: Path, split: str, expected: int, seed: int):
@@ -56,20 +59,20 @@ class Sharding:
     def write_block(
         self, number: int, pairs: Iterable[EncodedPair], dropped: dict[str, int]
     ) -> None:
-        """Writes a block down in groups; `dropped` is what of its text became no pair."""
+        """Writes a block in groups; `dropped` counts the pairs that were left out of it."""
         lengths, records = [], []
         for source, target in pairs:
             lengths.append((len(source), len(target)))
             records.append(example(source, target))
-        shards = self._chance("block", number).integers(len(self._shards), size=len(records))
+        shards = self._generator("block", number).integers(len(self._shards), size=len(records))
         self._write_data(number, (records[index] for index in np.argsort(shards, kind="stable")))
         sizes = [len(record) + FRAME_BYTES for record in records]
         groups = np.bincount(shards, sizes, len(self._shards)).astype(int)
         index = {
             "info": dataclasses.asdict(SplitInfo.of(lengths, dropped)),
-            "bounds": [0, *np.cumsum(groups).tolist()],  # of the groups, in bytes
+            "bounds": [0, *np.cumsum(groups).tolist()],  # first bytes of the groups, and the end
         }
-        write_whole(self._index(number), json.dumps(index).encode())
+        write_file(self._index(number), json.dumps(index))
 
     def _write_data(self, number: int, records: Iterable[bytes]) -> None:
         import tensorflow as tf
@@ -85,7 +88,7 @@ class Sharding:
             os.fsync(file.fileno())
 
     def finish(self, blocks: int) -> SplitInfo:
-        """Makes the shards of so many blocks, and deletes these."""
+        """Writes the shards from the first `blocks` blocks, then deletes the blocks."""
         indices = [json.loads(self._index(number).read_bytes()) for number in range(blocks)]
         bounds = [index["bounds"] for index in indices]
         numbers = range(len(self._shards))
@@ -93,19 +96,19 @@ class Sharding:
             if not self._shards[number].exists():
                 self._write_shard(number, [ends[number : number + 2] for ends in bounds])
         info = SplitInfo.total([SplitInfo(**index["info"]) for index in indices], self._shards)
-        write_whole(self._finished, json.dumps(dataclasses.asdict(info)).encode())
+        write_file(self._finished, json.dumps(dataclasses.asdict(info)))
         self._remove_blocks()
         return info
 
     def finished(self) -> SplitInfo | None:
-        """What `finish` returned, if it has completed and the shards are still there."""
+        """What `finish` returned, if it was completed and the shards still exist."""
         if not all(path.exists() for path in [self._finished, *self._shards]):
             return None
         self._remove_blocks()
         return SplitInfo(**json.loads(self._finished.read_bytes()))
 
     def _write_shard(self, number: int, groups: list[list[int]]) -> None:
-        """Gathers a group, [first byte, end], of each block, and permutes their records."""
+        """Gathers the group [first byte, end] of each block, and permutes their records."""
         parts = []
         for block, (begin, end) in enumerate(groups):
             with open(self._data(block), "rb") as file:
@@ -113,11 +116,11 @@ class Sharding:
                 parts.append(file.read(end - begin))
         content = b"".join(parts)
         records = frames(content)
-        order = self._chance("shard", number).permutation(len(records))
+        order = self._generator("shard", number).permutation(len(records))
         shuffled = b"".join([content[slice(*records[index])] for index in order])
-        write_whole(self._shards[number], shuffled)
+        write_file(self._shards[number], shuffled)
 
-    def _chance(self, *place) -> np.random.Generator:
+    def _generator(self, *place) -> np.random.Generator:
         return np.random.default_rng(random.Random(f"{self._seed} {place}").getrandbits(64))
 
     def _data(self, block: int) -> Path:
@@ -129,3 +132,47 @@ class Sharding:
     def _remove_blocks(self) -> None:
         for path in self._work.glob(f"{self._split}-block-*"):
             path.unlink()
+
+
+def example(source: Sequence[int], target: Sequence[int]) -> bytes:
+    """Serializes a tf.train.Example with int64 lists "source" and "target", neither empty.
+
+    The bytes are the same as protobuf's, which takes several times as long.
+    """
+    return _field(b"\x0a", _entry(b"source", source) + _entry(b"target", target))
+
+
+def _entry(name: bytes, ids: Sequence[int]) -> bytes:
+    """An entry of the map Features.feature: a key, and a Feature with an Int64List."""
+    values = _field(b"\x0a", b"".join([_varint(value) for value in ids]))
+    return _field(b"\x0a", _field(b"\x0a", name) + _field(b"\x12", _field(b"\x1a", values)))
+
+
+def _field(tag: bytes, content: bytes) -> bytes:
+    return tag + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    """Encodes a number in groups of 7 bits, lowest first; the top bit marks all but the last."""
+    return _VARINTS[value] if value < len(_VARINTS) else _make_varint(value)
+
+
+def _make_varint(value: int) -> bytes:
+    groups = []
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+_VARINTS = [_make_varint(value) for value in range(1 << 16)]
+
+
+def frames(content: bytes) -> list[Span]:
+    """Where the records of an undamaged TFRecord file begin and end."""
+    spans, begin = [], 0
+    while begin < len(content):
+        end = begin + FRAME_BYTES + struct.unpack_from("<Q", content, begin)[0]
+        spans.append((begin, end))
+        begin = end
+    return spans

@@ -1,11 +1,8 @@
-"""Where sentence pairs come from: parallel text files, a TFDS translation set, or the grammar.
+"""Sources of sentence pairs: parallel text files, a TFDS translation set, or the embedded grammar.
 
-A source says how many pairs each split has and streams them, as often as it is asked to; only the
-grammar makes them up. Lines end at "\\n" or "\\r\\n" and nowhere else: U+2028, U+0085 and a lone
-"\\r" are characters of a sentence.
+A source gives the number of pairs in each split and streams them, as often as it is asked to.
 """
 
-import codecs
 import contextlib
 import gzip
 import hashlib
@@ -18,7 +15,8 @@ from typing import Any, Protocol
 
 from absl import logging
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
+from keras_transformer.files import text_lines
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _TFDS_SPLITS = ("train", "validation", "test")
@@ -30,10 +28,10 @@ Pair = tuple[str, str]
 
 
 class Source(Protocol):
-    """What preparation needs of a source; what has a default here is translation's.
+    """What the preparation of data uses of a source. The defaults are those of translation.
 
     Attributes:
-        languages: names of the source and target side.
+        languages: names of the source and the target language.
         task: what a model learns from the pairs.
     """
 
@@ -41,7 +39,7 @@ class Source(Protocol):
     task: str = "translation"
 
     def settings(self) -> dict[str, Any]:
-        """Flag or property -> JSON value; equal settings mean equal pairs."""
+        """Flag or property -> JSON value; equal settings give equal pairs."""
 
     def counts(self) -> dict[str, int]:
         """Split -> number of pairs, "train" among them."""
@@ -50,22 +48,23 @@ class Source(Protocol):
         """The pairs of one split, in order."""
 
     def symbols(self) -> list[str]:
-        """Words of the pairs that get an id each, whatever vocabulary is learned; after counts."""
+        """Words that get one id each in the vocabulary; called after `counts`."""
         return []
 
     def task_options(self) -> dict[str, Any]:
-        """What a user of the trained model must know of the task."""
+        """Options of the task that a user of the trained model needs."""
         return {}
 
     def keep(self, data_dir: Path, split: str) -> None:
-        """Writes down what scoring a split needs beside its pairs."""
+        """Writes files that scoring a split needs beside its pairs."""
 
 
 class FileSource(Source):
-    """Sentence pairs of local files, plain or .gz, one sentence a line.
+    """Sentence pairs of local files, plain or .gz, with one sentence per line.
 
     Args:
-        files: split -> (source files, target files), file by file parallel. "train" is required.
+        files: split -> (source files, target files). The n-th files of both lists are parallel.
+            "train" is required.
 
     Raises:
         InputError: for a missing or empty list or file, or lists of different lengths.
@@ -76,11 +75,11 @@ class FileSource(Source):
         for split, sides in files.items():
             for side, paths in zip(("source", "target"), sides, strict=True):
                 check_files(_flag(split, side), paths)
-            if len(sides[0]) != len(sides[1]):
-                raise InputError(
-                    f"{_flag(split, 'source')} and {_flag(split, 'target')} must name as many "
-                    f"files each. Received: {len(sides[0])} and {len(sides[1])}"
-                )
+            require(
+                len(sides[0]) == len(sides[1]),
+                f"{_flags(split)} must name the same number of files",
+                f"{len(sides[0])} and {len(sides[1])}",
+            )
         self.languages = tuple(_language(paths) for paths in files["train"])
 
     def settings(self) -> dict[str, Any]:
@@ -92,10 +91,10 @@ class FileSource(Source):
         return {"--dataset": "files", **contents}
 
     def counts(self) -> dict[str, int]:
-        """Reads every file once, which also finds all that is wrong with them.
+        """Reads every file once, which also finds everything that is wrong with them.
 
         Raises:
-            InputError: for a file that is no UTF-8 text, or parallel files of unequal length.
+            InputError: for a file that is not UTF-8 text, or parallel files of unequal length.
         """
         return {split: self._count(split) for split in self._files}
 
@@ -106,11 +105,11 @@ class FileSource(Source):
                 sum(1 for _ in read_lines(path, _flag(split, side)))
                 for side, path in (("source", source), ("target", target))
             ]
-            if lines[0] != lines[1]:
-                raise InputError(
-                    f"{_flag(split, 'source')} and {_flag(split, 'target')} must have as many "
-                    f"lines each. Received: {lines[0]} in {source}, {lines[1]} in {target}"
-                )
+            require(
+                lines[0] == lines[1],
+                f"{_flags(split)} must have the same number of lines",
+                f"{lines[0]} in {source}, {lines[1]} in {target}",
+            )
             total += lines[0]
         return total
 
@@ -127,14 +126,14 @@ class TfdsSource(Source):
     """Sentence pairs of any TFDS data set with a Translation feature.
 
     Args:
-        name: as TFDS writes it, e.g. "wmt14_translate/de-en".
+        name: TFDS's name of the data set, e.g. "wmt14_translate/de-en".
         source_language: a language of the data set.
-        target_language: another one.
-        data_dir: where the data set lies, or is downloaded to; None for TFDS's own default.
+        target_language: another language of the data set.
+        data_dir: TFDS's folder of data sets, on disk or to download to; None for its default.
 
     Raises:
-        InputError: for a name, configuration or language TFDS does not know, and for data that are
-            neither on disk nor downloadable.
+        InputError: for a name, configuration or language that TFDS does not know, and for data that
+            are not on disk and cannot be downloaded.
     """
 
     def __init__(
@@ -146,11 +145,9 @@ class TfdsSource(Source):
         _ensure_prepared(name, self._builder)
         splits = self._builder.info.splits
         self._splits = [split for split in _TFDS_SPLITS if split in splits]
-        if "train" not in self._splits:
-            known = ", ".join(splits) or "none"
-            raise InputError(
-                f"--dataset=tfds:{name} must have a split train. Received: splits {known}"
-            )
+        known = ", ".join(splits) or "none"
+        rule = f"--dataset=tfds:{name} must have a split train"
+        require("train" in self._splits, rule, f"splits {known}")
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -176,14 +173,13 @@ class GrammarSource(Source):
 
     Args:
         train_pairs: size of the training split; the others have 1,000 pairs each.
-        seed: decides the sentences.
+        seed: determines the sentences.
     """
 
     languages = ("en", "de")
 
     def __init__(self, train_pairs: int, seed: int):
-        if train_pairs < 1:
-            raise InputError(f"--grammar_pairs must be at least 1. Received: {train_pairs}")
+        require(train_pairs >= 1, "--grammar_pairs must be at least 1", train_pairs)
         self._train_pairs = train_pairs
         self._seed = seed
 
@@ -219,8 +215,8 @@ def _tfds_builder(name: str, data_dir: str | None):
     try:
         return tfds.builder(name, data_dir=data_dir, try_gcs=False)
     except tfds.core.registered.DatasetNotFoundError:
-        rule = "must be a data set that TFDS knows or that lies in --tfds_data_dir"
-    except Exception as error:  # TFDS raises many types, AssertionError among them
+        rule = "must be a data set that TFDS knows or that is in --tfds_data_dir"
+    except Exception as error:  # TFDS raises many types, including AssertionError
         rule = f"must name a configuration and version that TFDS knows ({_brief(error)})"
     raise InputError(f"--dataset {rule}. Received: tfds:{name}")
 
@@ -228,28 +224,20 @@ def _tfds_builder(name: str, data_dir: str | None):
 def _check_languages(name: str, features, languages: Pair) -> None:
     import tensorflow_datasets as tfds
 
-    # Translation is a FeaturesDict; a data set of one tensor has none.
+    # Translation is a FeaturesDict; the features of some other data sets are not.
     features = dict(features) if isinstance(features, tfds.features.FeaturesDict) else {}
     texts = [key for key, feature in features.items() if isinstance(feature, tfds.features.Text)]
-    if len(texts) < 2:
-        raise InputError(
-            "--dataset must be a translation set, with a Translation feature. "
-            f"Received: tfds:{name}, of features {', '.join(features)}"
-        )
+    rule = "--dataset must be a translation set, with a Translation feature"
+    require(len(texts) >= 2, rule, f"tfds:{name}, which has the features {', '.join(features)}")
     for flag, language in zip(("source", "target"), languages, strict=True):
-        if language not in texts:
-            raise InputError(
-                f"--{flag}_language must be one of {', '.join(texts)} for tfds:{name}. "
-                f"Received: {language!r}"
-            )
-    if languages[0] == languages[1]:
-        raise InputError(
-            f"--target_language must differ from --source_language. Received: {languages[1]!r}"
-        )
+        rule = f"--{flag}_language must be one of {', '.join(texts)} for tfds:{name}"
+        require(language in texts, rule, repr(language))
+    rule = "--target_language must differ from --source_language"
+    require(languages[0] != languages[1], rule, repr(languages[1]))
 
 
 def _ensure_prepared(name: str, builder) -> None:
-    """Downloads a data set that is not on disk, or says how to get it there."""
+    """Downloads a data set that is not on disk, or says how to copy it there."""
     if builder.is_prepared():
         return
     logging.info("downloading tfds:%s to %s", name, builder.data_dir)
@@ -258,13 +246,13 @@ def _ensure_prepared(name: str, builder) -> None:
             builder.download_and_prepare()
     except ImportError as error:
         raise InputError(
-            f"--dataset=tfds:{name} must have the Python packages that TFDS prepares it with. "
+            f"--dataset=tfds:{name} must have the Python packages that TFDS needs for it. "
             f"Received: {error}"
         ) from error
-    except Exception as error:  # TFDS lets through whatever its download and parsing raise
+    except Exception as error:  # TFDS passes on all errors of the download and of parsing
         raise InputError(
-            f"--tfds_data_dir must hold tfds:{name} where it cannot be downloaded: on a machine "
-            f"with network run `tfds build {name}` and copy its ~/tensorflow_datasets here. "
+            f"--tfds_data_dir must hold tfds:{name} where it cannot be downloaded: run `tfds build "
+            f"{name}` on a machine with a network, and copy its ~/tensorflow_datasets here. "
             f"Received: {builder.data_dir}, without it ({_brief(error)})"
         ) from error
 
@@ -275,60 +263,50 @@ def _brief(error: Exception) -> str:
 
 
 def read_lines(path: str, flag: str) -> Iterator[str]:
-    """Streams the lines of a UTF-8 text file, plain or .gz, without their ends.
-
-    A byte-order mark at the beginning is left out.
+    """Streams the lines of a UTF-8 text file, plain or .gz; see `files.text_lines`.
 
     Raises:
-        InputError: naming `flag`, the file and the line, for what is no such text.
+        InputError: naming `flag` and the file, or the file and the line, where it is not text.
     """
     number = 0
     try:
         with _open(path, flag) as file:
-            for number, line in enumerate(file, start=1):
-                if number == 1:
-                    line = line.removeprefix(codecs.BOM_UTF8)
-                if b"\0" in line:
-                    raise InputError(
-                        f"{flag} must be text. Received: {path}:{number}, which holds a NUL byte"
-                    )
-                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{flag} must be UTF-8 text. Received: {path}:{number}, which holds byte "
-            f"0x{error.object[error.start]:02x} at position {error.start}"
-        ) from None
+            for number, line in enumerate(text_lines(file, path), start=1):
+                if "\0" in line:
+                    raise InputError(f"{path}:{number} must be text. Received: a NUL character")
+                yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(
             f"{flag} must be a whole gzip file. Received: {path}, broken after line {number} "
             f"({error})"
         ) from None
-    if not number:
-        raise InputError(f"{flag} must not be empty. Received: {path}")
+    require(number, f"{flag} must not be empty", path)
 
 
 def _open(path: str, flag: str):
-    with open(path, "rb") as file:
-        compressed = file.read(2) == _GZIP_MAGIC
     if path.endswith(".gz"):
         return gzip.open(path, "rb")
-    if compressed:
-        raise InputError(f"{flag} must end in .gz if it is compressed. Received: {path}")
+    with open(path, "rb") as file:
+        compressed = file.read(2) == _GZIP_MAGIC
+    require(not compressed, f"{flag} must end in .gz if it is compressed", path)
     return open(path, "rb")
 
 
 def check_files(flag: str, paths: list[str]) -> None:
-    if not paths:
-        raise InputError(f"{flag} must name at least one file. Received: none")
+    """Raises an InputError for a missing or empty list or file."""
+    require(paths, f"{flag} must name at least one file", "none")
     for path in paths:
         try:
             with open(path, "rb") as file:
-                if not file.read(1):
-                    raise InputError(f"{flag} must not be empty. Received: {path}")
+                require(file.read(1), f"{flag} must not be empty", path)
         except OSError as error:
             raise InputError(
                 f"{flag} must be a readable file. Received: {path} ({error.strerror})"
             ) from None
+
+
+def _flags(split: str) -> str:
+    return f"{_flag(split, 'source')} and {_flag(split, 'target')}"
 
 
 def _flag(split: str, side: str) -> str:
@@ -336,7 +314,7 @@ def _flag(split: str, side: str) -> str:
 
 
 def _language(paths: list[str]) -> str:
-    """Guesses a side's language from a name such as train.de.gz, for the record only."""
+    """Guesses a language from a file name such as train.de.gz; it is only shown to users."""
     return Path(paths[0].removesuffix(".gz")).suffix.removeprefix(".")
 
 
@@ -346,5 +324,5 @@ def sha256(path: str) -> str:
 
 
 def _one_line(text: bytes) -> str:
-    """A TFDS sentence as a line: a line break inside it would break the files of plain text."""
+    """A sentence without line breaks, which would break it in text files."""
     return " ".join(text.decode("utf-8", errors="replace").split("\n"))

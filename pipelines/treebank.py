@@ -1,10 +1,11 @@
-"""Treebanks as a source of pairs: sentences, and their trees as tokens (section 6.3)."""
+"""Treebanks as sources of pairs: sentences, and their trees as tokens (section 6.3)."""
 
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.files import replacing
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.parsing.trees import Tree, clean, read_trees
 from pipelines.records import text_file
@@ -14,9 +15,9 @@ from pipelines.sources import Pair, Source, check_files, sha256
 class TreebankSource(Source):
     """Trees of local files in Penn Treebank brackets, plain or .gz, cleaned and linearised.
 
-    A pair's source is the words with spaces between them, brackets spelled -LRB- and -RRB-; its
-    target the tree's tokens, each of which is to be a symbol of the vocabulary. Trees are read
-    anew for each use, however large the treebank.
+    The source of a pair has the words separated by spaces, with brackets written as -LRB- and
+    -RRB-; its target has the tokens of the tree, each of which gets its own id in the vocabulary.
+    Trees are streamed from the files each time, so a treebank may be larger than memory.
 
     Args:
         files: split -> files. "train" is required.
@@ -44,10 +45,10 @@ class TreebankSource(Source):
         return {"--dataset": "treebank", **options, **contents}
 
     def counts(self) -> dict[str, int]:
-        """Reads every file once, which also finds all that is wrong with them.
+        """Reads every file once, which also finds everything that is wrong with them.
 
         Raises:
-            InputError: naming file and line, for what is no tree.
+            InputError: naming file and line, where a tree is invalid.
         """
         counts = dict.fromkeys(self._files, 0)
         symbols: set[str] = set()
@@ -71,9 +72,9 @@ class TreebankSource(Source):
         return dataclasses.asdict(self._linearisation)
 
     def keep(self, data_dir: Path, split: str) -> None:
-        """Writes the cleaned trees, one a line, to be scored against."""
-        with open(text_file(data_dir, split, "trees"), "w", encoding="utf-8") as file:
-            file.writelines(f"{tree}\n" for tree in self._trees(split))
+        """Writes the cleaned trees, one per line, which parses are scored against."""
+        with replacing(text_file(data_dir, split, "trees")) as file:
+            file.writelines(f"{tree}\n".encode() for tree in self._trees(split))
 
     def _trees(self, split: str) -> Iterator[Tree]:
         for path in self._files[split]:

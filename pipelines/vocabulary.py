@@ -1,18 +1,23 @@
-"""Learning the vocabularies of `subwords` from text."""
+"""Learns a subword vocabulary from text, and encodes a corpus with it.
 
+keras_transformer/vocabulary/subwords.py describes the two kinds of vocabulary.
+"""
+
+import functools
 import io
 import itertools
 import os
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
+from keras_transformer.files import write_file
 from keras_transformer.vocabulary.subwords import (
     JOINER,
     MAX_SENTENCE_BYTES,
@@ -23,17 +28,21 @@ from keras_transformer.vocabulary.subwords import (
     batched,
     split_words,
 )
+from pipelines.sharding import EncodedPair
+from pipelines.sources import Pair
 
-# Learning takes some twelve times its text in memory; more hardly changes a vocabulary.
+# Learning needs about twelve times the memory of its text; more text hardly changes a vocabulary.
 _MAX_CHARACTERS = 64_000_000
-# The model file says how many there were: of equal text, it is to be equal on any machine.
+# Fixed, because the model file records it: equal text gives an equal file on any machine.
 _THREADS = 16
-# Characters outside this share of the text are spelled in bytes rather than given a row.
+# The rarest characters, beyond this share of the text, get no id each but are spelled in bytes.
 _CHARACTER_COVERAGE = 0.9999
-# WordPiece learning takes time in proportion to the distinct words: only the commonest count.
+# WordPiece learning takes time proportional to the distinct words; only the most frequent are used.
 _MAX_WORDS = 100_000
-# A vocabulary found within this share above the wanted size is trimmed, not searched on for.
+# A vocabulary that is larger than wanted by at most this share is trimmed; the search then ends.
 _TRIMMED_SHARE = 0.05
+# Pairs per call of the encoder: bounds the encoded text in memory.
+_ENCODED_AT_ONCE = 4096
 
 
 def learn_subwords(
@@ -47,32 +56,62 @@ def learn_subwords(
     """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
 
     Args:
-        sentences: text of both languages; of more than 64 million characters, a sample is used.
+        sentences: text of both languages. If it has more than 64 million characters, a random
+            sample of its sentences is used.
         kind: "bpe" or "wordpiece".
-        vocab_size: number of ids, the four special ones included.
+        vocab_size: number of ids, including the four special ones.
         directory: an existing folder.
-        seed: decides the sample; learning itself is deterministic.
-        symbols: words that become an id each and are never cut ("bpe" only). A longer word that
-            begins with one begins with its id.
+        seed: determines the sample; learning itself is deterministic.
+        symbols: words that get one id each and are never cut ("bpe" only). A longer word that
+            begins with a symbol begins with its id.
 
     Raises:
         InputError: if the text gives no vocabulary of that size.
     """
-    if symbols and kind != "bpe":
-        raise InputError(f"--tokenizer must be bpe for this data set. Received: {kind}")
+    require(not symbols or kind == "bpe", "--tokenizer must be bpe for this data set", kind)
     sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
-    if not sample:
-        raise InputError("the training text must hold at least one sentence. Received: none")
+    require(sample, "the training text must hold at least one sentence", "none")
     file = Path(directory) / VOCABULARY_FILES[kind]
     if kind == "bpe":
-        file.write_bytes(_learn_bpe(sample, vocab_size, symbols))
+        write_file(file, _learn_bpe(sample, vocab_size, symbols))
     else:
-        file.write_bytes(_learn_wordpiece(sample, vocab_size))
+        write_file(file, _learn_wordpiece(sample, vocab_size))
     return Subwords(file)
 
 
+class PairEncoder:
+    """Encodes pairs of sentences, from any thread.
+
+    Args:
+        vocabulary: of both sides.
+        max_length: longest side of a usable pair in ids, including EOS.
+    """
+
+    def __init__(self, vocabulary: Subwords, max_length: int):
+        self.max_length = max_length
+        self._encode = vocabulary.encode
+        if vocabulary.kind == "bpe":  # the same ids as TensorFlow Text's, in two thirds of the time
+            import sentencepiece
+
+            processor = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary.file))
+            self._encode = functools.partial(processor.encode, num_threads=1)
+
+    def encode(self, pairs: list[Pair], dropped: Counter) -> Iterator[EncodedPair]:
+        """Yields the ids of pairs, with EOS; omits and counts those with a blank or long side."""
+        for start in range(0, len(pairs), _ENCODED_AT_ONCE):
+            batch = pairs[start : start + _ENCODED_AT_ONCE]
+            usable = [pair for pair in batch if pair[0].strip() and pair[1].strip()]
+            dropped["blank"] += len(batch) - len(usable)
+            sides = [self._encode([pair[side] for pair in usable]) for side in (0, 1)]
+            for source, target in zip(*sides, strict=True):
+                if max(len(source), len(target)) < self.max_length:
+                    yield [*source, EOS_ID], [*target, EOS_ID]
+                else:
+                    dropped["too_long"] += 1
+
+
 def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
-    """Returns sentences of up to `limit` characters, each with equal chance, or all there are."""
+    """Returns all sentences, or a random sample of at most `limit` characters."""
     generator = random.Random(seed)
     sample: list[str] = []
     size, share = 0, 1.0
@@ -81,15 +120,15 @@ def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
             continue
         sample.append(sentence)
         size += len(sentence)
-        while size > limit:  # a fifth goes, and as many again of those to come
+        while size > limit:  # drop a fifth, and the same share of all that follow
             sample = [kept for kept in sample if generator.random() < 0.8]
             size, share = sum(map(len, sample)), share * 0.8
     return sample
 
 
 def _learn_bpe(sentences: list[str], vocab_size: int, symbols: Sequence[str] = ()) -> bytes:
-    """Returns a SentencePiece model: no normalisation, and bytes for what it has no piece for."""
-    import sentencepiece  # only learning needs it: encoding and decoding are TensorFlow ops
+    """Returns a SentencePiece model without normalisation, with bytes for rare characters."""
+    import sentencepiece
 
     model = io.BytesIO()
     try:
@@ -117,7 +156,7 @@ def _learn_bpe(sentences: list[str], vocab_size: int, symbols: Sequence[str] = (
 
 
 def _size_error(message: str, vocab_size: int) -> InputError:
-    """Turns what SentencePiece says of a size that cannot be into a rule with its bound."""
+    """Turns SentencePiece's message about an impossible size into a rule with its bound."""
     if largest := re.search(r"value <= (\d+)", message):
         rule = f"must be at most {largest[1]}, which is all the training text supports"
     elif smallest := re.search(r"\d+ vs (\d+)", message):
@@ -131,25 +170,23 @@ def _learn_wordpiece(sentences: list[str], vocab_size: int) -> bytes:
     """Returns a WordPiece vocabulary, one piece a line."""
     batches = (split_words(tf.constant(batch)).flat_values.numpy() for batch in batched(sentences))
     counts = Counter(itertools.chain.from_iterable(batches))
-    # Ties are broken by the bytes: the vocabulary does not hang on the order of sentences.
+    # Ties are broken by the bytes, so that the order of the sentences changes nothing.
     common = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MAX_WORDS]
     words = [(word.decode("utf-8"), count) for word, count in common]
     pieces = _pieces_above_threshold(words, vocab_size)
-    # The rarest pieces of more than one character go: single characters spell everything.
+    # Only pieces of several characters can be dropped: single characters spell every word.
     droppable = [piece for piece in pieces if len(piece.removeprefix(JOINER)) > 1]
     droppable = droppable[len(SPECIAL_WORDPIECES) :]
     excess = len(pieces) - vocab_size
-    if excess > len(droppable):
-        raise InputError(
-            f"--vocab_size must be at least {len(pieces) - len(droppable)}, to hold every "
-            f"character and special id. Received: {vocab_size}"
-        )
+    least = len(pieces) - len(droppable)
+    rule = f"--vocab_size must be at least {least}, to hold every character and special id"
+    require(vocab_size >= least, rule, vocab_size)
     dropped = set(droppable[len(droppable) - excess :])
     return "".join(f"{piece}\n" for piece in pieces if piece not in dropped).encode("utf-8")
 
 
 def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> list[str]:
-    """Finds the frequency threshold whose pieces are as many as wanted, or just a few more."""
+    """Finds the frequency threshold that gives as many pieces as wanted, or a few more."""
     low, high = words[-1][1], words[0][1]
     best = pieces = None
     while low <= high:
@@ -162,21 +199,19 @@ def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> li
         best, low = pieces, middle + 1
         if len(pieces) <= vocab_size * (1 + _TRIMMED_SHARE):
             break
-    if best is None:  # then the last threshold tried was the lowest
-        raise InputError(
-            f"--vocab_size must be at most {len(pieces)}, which is all the training text supports. "
-            f"Received: {vocab_size}"
-        )
+    largest = len(pieces)  # where nothing was found, the last threshold was the lowest
+    rule = f"--vocab_size must be at most {largest}, which is all the training text supports"
+    require(best is not None, rule, vocab_size)
     return best
 
 
 def _learn_with_threshold(words: list[tuple[str, int]], threshold: int) -> list[str]:
-    """Returns the pieces that occur `threshold` times: specials, characters, then by frequency."""
+    """Returns special symbols, characters, and the pieces that occur `threshold` times or more."""
     from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
     return learner.learn(
         words,
-        vocab_size=1,  # equal thresholds leave the learner no size to search for
+        vocab_size=1,  # ignored, as equal thresholds leave nothing to search
         reserved_tokens=list(SPECIAL_WORDPIECES),
         upper_thresh=threshold,
         lower_thresh=threshold,

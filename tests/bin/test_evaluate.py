@@ -31,7 +31,7 @@ def test_result(evaluated, prepared):
     assert translations[3] == ""
 
     from keras_transformer.evaluation.translation import translation_scores
-    from pipelines.translation import split_text
+    from pipelines.datasets import split_text
 
     wanted = translation_scores(translations[:5], split_text(prepared, "test")[1])
     assert {name: result[name] for name in wanted} == wanted
@@ -40,7 +40,7 @@ def test_result(evaluated, prepared):
 def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
     from keras_transformer.evaluation.perplexity import perplexity
     from keras_transformer.training.checkpoints import restore_model
-    from pipelines.translation import evaluation_batches
+    from pipelines.datasets import evaluation_batches
 
     done, _ = evaluated
     model, _ = restore_model(untrained)

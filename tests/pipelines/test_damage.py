@@ -10,12 +10,11 @@ import tensorflow as tf
 
 from keras_transformer import InputError
 from pipelines import sharding, vocabulary
+from pipelines.datasets import damage_named, evaluation_batches, training_batches
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
-from pipelines.sharding import Sharding
+from pipelines.sharding import Sharding, frames
 from pipelines.sources import FileSource
-from pipelines.tfrecords import frames
-from pipelines.translation import damage_named, evaluation_batches, training_batches
 
 TEXT = [("dog " * (1 + n % 8) + f"{n}", "Hund " * (1 + n % 7) + f"{n}") for n in range(120)]
 
@@ -183,8 +182,10 @@ def test_an_interrupted_repair_is_resumed(run, data_dir, sound, monkeypatch):
 
 def test_a_repair_that_gives_other_files_is_refused(run, data_dir, monkeypatch):
     (data_dir / SECOND).unlink()
-    chance = Sharding._chance
-    monkeypatch.setattr(Sharding, "_chance", lambda shards, *place: chance(shards, *place, "other"))
+    generator = Sharding._generator
+    monkeypatch.setattr(
+        Sharding, "_generator", lambda shards, *place: generator(shards, *place, "other")
+    )
     with pytest.raises(InputError, match=rf"{SECOND} must be the same when .* in a new folder"):
         run(data_dir)
 

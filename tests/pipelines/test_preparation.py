@@ -11,11 +11,11 @@ import pytest
 from keras_transformer import InputError
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines import preparation, records, sharding, vocabulary
-from pipelines.encoding import encoder
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
+from pipelines.vocabulary import PairEncoder
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = [("the dog sees the cat", "der Hund sieht die Katze"), ("a cat", "eine Katze")] * 20
@@ -298,8 +298,9 @@ def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
         *("漢字 日本", "e\u0301 \u00e9", "\U0001f431 \u200d\ufeff", "\x01\x7f\x80", "(S (NP x))"),
         *(text for pair in PAIRS[:2] for text in pair),
     ]
-    assert encoder(subwords)(texts) == subwords.encode(texts)
-    assert encoder(subwords)([]) == []
+    encoder = PairEncoder(subwords, 9999)
+    assert encoder._encode(texts) == subwords.encode(texts)
+    assert encoder._encode([]) == []
 
 
 def test_foreign_files_are_not_overwritten(files, data_dir):
@@ -313,14 +314,12 @@ def test_foreign_files_are_not_overwritten(files, data_dir):
 def test_two_runs_cannot_share_a_folder(files, data_dir):
     with (
         preparation._claimed(data_dir),
-        pytest.raises(InputError, match=r"must not be in use by another prepare_data"),
+        pytest.raises(InputError, match=r"--data_dir must not be in use by another process"),
     ):
         prepare(FileSource(files), data_dir, CONFIG)
 
 
-@pytest.mark.parametrize(
-    ("target", "name"), [(records, "has_leftovers"), (preparation.fcntl, "flock")]
-)
+@pytest.mark.parametrize(("target", "name"), [(records, "leftovers"), (preparation, "locked")])
 def test_another_run_that_ends_as_this_one_begins_has_done_its_work(
     files, data_dir, monkeypatch, target, name
 ):
@@ -335,11 +334,13 @@ def test_another_run_that_ends_as_this_one_begins_has_done_its_work(
 
     monkeypatch.setattr(target, name, overtaken)
     config = CONFIG
+    data_dir.mkdir()
     assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
     assert found == [None, snapshot(data_dir)]
     assert "prepare.lock" not in found[1]
     found.clear()
     shutil.rmtree(data_dir)
+    data_dir.mkdir()
     config = PreparationConfig(vocab_size=291, max_length=40)
     with pytest.raises(InputError, match=r"of another --vocab_size"):
         prepare(FileSource(files), data_dir, CONFIG)
@@ -349,9 +350,10 @@ def test_another_run_that_ends_as_this_one_begins_has_done_its_work(
 
 def test_a_folder_must_be_writable(files, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"--data_dir must be a writable folder. Received: .*file"):
+    message = r"--data_dir must be a directory that can be written to. Received: .*file"
+    with pytest.raises(InputError, match=message):
         prepare(FileSource(files), tmp_path / "file" / "data", CONFIG)
-    with pytest.raises(InputError, match=r"--data_dir must be a writable folder. Received: .*file"):
+    with pytest.raises(InputError, match=message):
         prepare(FileSource(files), tmp_path / "file", CONFIG)
 
 

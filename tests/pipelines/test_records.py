@@ -1,14 +1,16 @@
 import dataclasses
 import hashlib
+import itertools
 import json
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
 from pipelines import records
-from pipelines.records import Metadata, SplitInfo, read_metadata, write_metadata
-from pipelines.tfrecords import example
+from pipelines.records import Metadata, SplitInfo, damaged_byte, read_metadata, write_metadata
+from pipelines.sharding import example, frames
 
 SHARD = "train-00000-of-00001.tfrecord"
 
@@ -24,7 +26,7 @@ def write(path, first=4):
 @pytest.fixture
 def metadata(tmp_path):
     (tmp_path / "vocabulary.model").write_bytes(b"any")
-    info = SplitInfo.of([(2, 3)] * 3, {}).with_shards([write(tmp_path / SHARD)])
+    info = SplitInfo.total([SplitInfo.of([(2, 3)] * 3, {})], [write(tmp_path / SHARD)])
     return Metadata(
         task="translation",
         tokenizer="bpe",
@@ -56,13 +58,12 @@ def test_statistics_by_hand():
 def test_metadata_come_back(metadata, tmp_path):
     write_metadata(tmp_path, metadata)
     assert read_metadata(tmp_path) == metadata
-    assert not list(tmp_path.glob("*.part"))
 
 
 def test_no_metadata_no_data_set(metadata, tmp_path):
     with pytest.raises(InputError, match=r"--data_dir must be a folder completed by prepare_data"):
         read_metadata(tmp_path)
-    with pytest.raises(InputError, match=r"no readable metadata.json"):
+    with pytest.raises(InputError, match=r"no metadata.json"):
         read_metadata(tmp_path / "nowhere")
 
 
@@ -71,9 +72,9 @@ def test_no_metadata_no_data_set(metadata, tmp_path):
     [
         (lambda fields: fields.update(format_version=99), r"format_version 1: .* Received: 99"),
         (lambda fields: fields.pop("format_version"), r"format_version 1: .* Received: None"),
-        (lambda fields: fields.pop("task"), r"must be written by prepare_data.py. .*'task'"),
-        (lambda fields: fields.pop("splits"), r"must be written by prepare_data.py. .*'splits'"),
-        (lambda fields: fields.update(extra=1), r"must be written by prepare_data.py. .*'extra'"),
+        (lambda fields: fields.pop("task"), r"metadata.json: task must be given"),
+        (lambda fields: fields.pop("splits"), r"metadata.json: splits must be given"),
+        (lambda fields: fields.update(extra=1), r"metadata.json: extra must be a field that"),
     ],
 )
 def test_foreign_metadata_are_named(metadata, tmp_path, change, message):
@@ -87,7 +88,7 @@ def test_foreign_metadata_are_named(metadata, tmp_path, change, message):
 @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
 def test_broken_metadata_are_named(tmp_path, content):
     (tmp_path / "metadata.json").write_text(content)
-    with pytest.raises(InputError, match=r"metadata.json must be (JSON|of format_version)"):
+    with pytest.raises(InputError, match=r"metadata.json must be (readable JSON|a JSON object)"):
         read_metadata(tmp_path)
 
 
@@ -138,14 +139,61 @@ def test_data_prepared_before_beginnings_were_written_down(metadata, tmp_path):
 
 
 def test_only_own_leftovers_are_removed(tmp_path):
-    own = ["vocabulary.txt", "test.source.txt", "train-00000-of-00002.tfrecord.part"]
-    own += ["train-00000-of-00002.tfrecord", "metadata.json.part"]
-    foreign = ["notes.txt", "my.tfrecord", "vocabulary.txt.bak", "metadata.json"]
-    for name in own + foreign:
+    data = ["vocabulary.txt", "test.source.txt", "train-00000-of-00002.tfrecord"]
+    temporary = [".metadata.json.0a1b.tmp", ".train-00000-of-00002.tfrecord.0a1b.tmp"]
+    foreign = ["notes.txt", "my.tfrecord", "vocabulary.txt.bak", "metadata.json", ".notes.0a.tmp"]
+    for name in data + temporary + foreign:
         (tmp_path / name).write_text("x")
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "train-block-00000.json").write_text("x")
-    assert records.has_leftovers(tmp_path)
-    records.remove_leftovers(tmp_path)
+    assert len(records.leftovers(tmp_path)) == len(data + temporary) + 1
+    records.remove_leftovers(tmp_path, keep_data=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(data + foreign)
+    records.remove_leftovers(tmp_path, keep_data=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(foreign)
-    assert not records.has_leftovers(tmp_path)
+    assert not records.leftovers(tmp_path)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file of 50 records; where they begin, and its end."""
+    path, starts = tmp_path / "file", [0]
+    generator = np.random.default_rng(1)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for length in generator.integers(1, 40, size=50):
+            record = example(generator.integers(0, 500, size=length), [2])
+            writer.write(record)
+            starts.append(starts[-1] + len(record) + 16)
+    return path, starts
+
+
+def test_an_undamaged_file(file):
+    path, starts = file
+    assert frames(path.read_bytes()) == list(itertools.pairwise(starts))
+    assert damaged_byte(path) is None
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 4096])
+@pytest.mark.parametrize("offset", [0, 7, 8, 11, 12, 20, -1])  # length, checksum, content, checksum
+def test_the_first_damaged_record_is_found(file, monkeypatch, offset, at_once):
+    monkeypatch.setattr(records, "_RECORDS_AT_ONCE", at_once)
+    path, starts = file
+    content = bytearray(path.read_bytes())
+    content[starts[10 + (offset < 0)] + offset] ^= 0x10
+    content[starts[30] + 14] ^= 1
+    path.write_bytes(content)
+    assert damaged_byte(path) == starts[10]
+
+
+@pytest.mark.parametrize("kept", [1, 11, 14])
+def test_a_cut_off_record_is_found(file, kept):
+    path, starts = file
+    path.write_bytes(path.read_bytes()[: starts[20] + kept])
+    assert damaged_byte(path) == starts[20]
+
+
+def test_other_and_empty_files(tmp_path):
+    (tmp_path / "text").write_text("no records at all, but long enough for a header")
+    assert damaged_byte(tmp_path / "text") == 0
+    (tmp_path / "empty").write_bytes(b"")
+    assert damaged_byte(tmp_path / "empty") is None

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines import sharding
-from pipelines.sharding import Sharding
+from pipelines.sharding import Sharding, example
 
 
 def numbered(begin, end):
@@ -99,3 +99,25 @@ def test_blocks_that_outlived_the_shards_go(tmp_path, small):
 def test_an_empty_split_has_an_empty_shard(tmp_path):
     info = write(tmp_path, []).finish(0)
     assert info.pairs == 0 and list(info.shards.values()) == [0] * len(info.shards)
+
+
+def message(source, target):
+    """As protobuf writes it."""
+    features = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+        for name, ids in (("source", source), ("target", target))
+    }
+    return tf.train.Example(features=tf.train.Features(feature=features))
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ([5, 2], [2]),
+        ([0, 127, 128, 16383, 16384, 65535, 65536, 2**21 - 1], [2]),
+        (list(range(100, 300)), [7] * 20000),
+    ],
+)
+def test_examples_are_protobuf_s(source, target):
+    expected = message(source, target)
+    assert example(source, target) == expected.SerializeToString(deterministic=True)

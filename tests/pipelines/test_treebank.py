@@ -6,10 +6,9 @@ import pytest
 from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.vocabulary.subwords import Subwords
-from pipelines.parsing import gold_trees
+from pipelines.datasets import evaluation_batches, gold_trees, split_text
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
-from pipelines.translation import evaluation_batches, split_text
 from pipelines.treebank import TreebankSource
 
 TRAIN = """

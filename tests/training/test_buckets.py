@@ -30,8 +30,8 @@ def test_batches_are_padded_to_the_smallest_shape_that_holds_them(source, target
 
 def test_every_batch_of_the_pipeline_has_its_shape(prepared):
     from pipelines.batching import length_lattice
+    from pipelines.datasets import training_batches
     from pipelines.records import read_metadata
-    from pipelines.translation import training_batches
 
     longest = read_metadata(prepared).splits["train"].longest
     buckets = Buckets(length_lattice(longest), 64)

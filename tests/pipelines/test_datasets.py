@@ -5,9 +5,9 @@ import pytest
 
 from keras_transformer import InputError
 from keras_transformer.vocabulary.subwords import Subwords
+from pipelines.datasets import evaluation_batches, split_text, training_batches
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource
-from pipelines.translation import evaluation_batches, split_text, training_batches
 
 WORDS = ["dog", "cat", "house", "tree", "bird", "fish", "red", "blue", "green", "sees", "eats"]
 

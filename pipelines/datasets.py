@@ -1,0 +1,114 @@
+"""Data directories as tf.data datasets of batches, and the text and trees of their splits."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_transformer.errors import require
+from keras_transformer.parsing.trees import Tree, read_trees
+from pipelines.batching import epochs, one_pass, prefetch
+from pipelines.records import Metadata, SplitInfo, damaged_files, read_metadata, text_file
+
+
+def training_batches(
+    data_dir: str | os.PathLike, tokens_per_batch: int, seed: int
+) -> tf.data.Dataset:
+    """Infinite batches of the training split; an iterator over them can be saved and restored.
+
+    Args:
+        data_dir: a folder completed by prepare_data.py.
+        tokens_per_batch: largest rows x padded length of a batch, on either side.
+        seed: determines all orders; equal seeds give equal batches.
+
+    Returns:
+        Dataset of (source int32 [rows, S], target int32 [rows, T]), padded with 0; every row ends
+        in EOS before its padding.
+
+    Raises:
+        InputError: if the folder is not a data set, or a sentence does not fit into a batch.
+    """
+    info = _split(data_dir, read_metadata(data_dir), "train")
+    require(
+        tokens_per_batch >= info.longest,
+        f"--tokens_per_batch must be at least {info.longest}, the longest training sentence in "
+        f"--data_dir={data_dir}",
+        tokens_per_batch,
+    )
+    files = _files(data_dir, info)
+    dataset = epochs(files, info.pairs, info.longest, tokens_per_batch, seed)
+    return dataset.apply(prefetch())
+
+
+def evaluation_batches(
+    data_dir: str | os.PathLike, split: str, tokens_per_batch: int
+) -> tf.data.Dataset:
+    """Batches of one pass over a split, with each usable pair once; elements as in training.
+
+    A sentence longer than `tokens_per_batch` gets a batch of its own size, for which a pass without
+    gradients has enough memory.
+
+    Raises:
+        InputError: if the folder is not a data set or has no such split.
+    """
+    info = _split(data_dir, read_metadata(data_dir), split)
+    budget = max(tokens_per_batch, info.longest)
+    dataset = one_pass(_files(data_dir, info), info.pairs, max(1, info.longest), budget)
+    return dataset.apply(prefetch())
+
+
+@contextlib.contextmanager
+def damage_named(data_dir: str | os.PathLike) -> Iterator[None]:
+    """Turns TensorFlow's error at a damaged or missing shard of `data_dir` into one that names it.
+
+    Raises:
+        InputError: naming the shard, and the byte where its damage begins.
+    """
+    try:
+        yield
+    except (tf.errors.DataLossError, tf.errors.NotFoundError):
+        metadata = read_metadata(data_dir)  # names a missing file without reading the others
+        for _, error in damaged_files(data_dir, metadata, read_records=True):
+            raise error from None
+        raise
+
+
+def split_text(data_dir: str | os.PathLike, split: str) -> tuple[list[str], list[str]]:
+    """The unchanged text of a split, with all of its pairs: (source sentences, target sentences).
+
+    Raises:
+        InputError: if the folder is not a data set, has no such split, or has no text of it, as for
+            the training split.
+    """
+    _split(data_dir, read_metadata(data_dir), split)
+    sides = []
+    for path in (text_file(data_dir, split, side) for side in ("source", "target")):
+        require(path.is_file(), "--split must be one whose text is kept", split)
+        sides.append(path.read_bytes().decode("utf-8").split("\n")[:-1])
+    return sides[0], sides[1]
+
+
+def gold_trees(data_dir: str | os.PathLike, split: str) -> list[Tree]:
+    """The cleaned trees of a split, with all of its sentences; their words are its source text.
+
+    Raises:
+        InputError: if the folder is not a parsing data set, or has no trees of that split.
+    """
+    task = read_metadata(data_dir).task
+    rule = "--data_dir must be prepared with --dataset=treebank"
+    require(task == "parsing", rule, f"{data_dir}, for {task}")
+    path = text_file(data_dir, split, "trees")
+    require(path.is_file(), "--split must be one whose trees are kept", split)
+    return list(read_trees(str(path)))
+
+
+def _split(data_dir: str | os.PathLike, metadata: Metadata, split: str) -> SplitInfo:
+    rule = f"--split must be one of {', '.join(metadata.splits)} in {data_dir}"
+    require(split in metadata.splits, rule, split)
+    return metadata.splits[split]
+
+
+def _files(data_dir: str | os.PathLike, info: SplitInfo) -> list[str]:
+    return [str(Path(data_dir) / name) for name in info.shards]
