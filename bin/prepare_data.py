@@ -8,7 +8,8 @@
     python bin/prepare_data.py --dataset=treebank --train_trees=02-21.mrg --vocab_size=16000 \\
         --data_dir=data/wsj
 
-With the same flags and input, a second run does nothing, and an interrupted one continues.
+The same command resumes an interrupted preparation. On a complete data set it reads every shard, and
+writes damaged or missing files again.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
@@ -17,7 +18,7 @@ from typing import Any
 
 from absl import flags
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
 from pipelines.preparation import PreparationConfig, prepare
@@ -99,9 +100,8 @@ def _files() -> dict[str, tuple[list[str], list[str]]]:
 
 def _treebank() -> TreebankSource:
     _require(["train_trees"])
-    if FLAGS.tokenizer != "bpe":
-        rule = "--tokenizer must be bpe with --dataset=treebank, which keeps brackets whole"
-        raise InputError(f"{rule}. Received: {FLAGS.tokenizer}")
+    rule = "--tokenizer must be bpe with --dataset=treebank, which keeps brackets whole"
+    require(FLAGS.tokenizer == "bpe", rule, FLAGS.tokenizer)
     files = {split: FLAGS[f"{split}_trees"].value for split in SPLITS}
     linearisation = Linearisation(FLAGS.tree_words, FLAGS.tree_unaries)
     return TreebankSource(
@@ -111,19 +111,14 @@ def _treebank() -> TreebankSource:
 
 def _require(names: list[str]) -> None:
     for name in names:
-        if not FLAGS[name].value:
-            raise InputError(
-                f"--{name} must be given with --dataset={FLAGS.dataset}. Received: none"
-            )
+        rule = f"--{name} must be given with --dataset={FLAGS.dataset}"
+        require(FLAGS[name].value, rule, "none")
 
 
 def _reject(names: list[str]) -> None:
     for name in names:
-        if FLAGS[name].present:
-            raise InputError(
-                f"--{name} must not be given with --dataset={FLAGS.dataset}. "
-                f"Received: {FLAGS[name].value}"
-            )
+        rule = f"--{name} must not be given with --dataset={FLAGS.dataset}"
+        require(not FLAGS[name].present, rule, FLAGS[name].value)
 
 
 if __name__ == "__main__":
