@@ -1,5 +1,6 @@
-"""What all programs here share: flags -> one library call -> one JSON line; errors in one line."""
+"""What all programs share: flags, one library call, one JSON line; errors in one line."""
 
+import dataclasses
 import json
 import os
 import shlex
@@ -35,11 +36,17 @@ def as_typed(name: str, *arguments: str) -> str:
     return f"{program} {shlex.join(arguments)}"
 
 
+def flag_values(config: type) -> dict[str, Any]:
+    """The values of the flags that are named as fields of the dataclass `config`."""
+    names = [field.name for field in dataclasses.fields(config)]
+    return {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
+
+
 def _parse_flags(arguments: list[str]) -> list[str]:
     try:
         return flags.FLAGS(arguments)
     except flags.Error as error:
-        # absl's message for --help comes as a flag of its own and is left to it.
+        # --help is a flag of absl, which prints its text.
         _fail(str(error).replace("\n", " "))
 
 

@@ -16,9 +16,8 @@ import tensorflow as tf
 import keras_transformer as kt
 from keras_transformer.model.transformer import PaddingMask
 from keras_transformer.training.checkpoints import read_weights
-from keras_transformer.training.data import TrainingData
-from keras_transformer.training.limits import Limits
-from keras_transformer.training.loop import train
+from keras_transformer.training.loop import TrainingData, train
+from keras_transformer.training.loop_config import LoopConfig
 from tests.keras_harness import check_layer, numpy_of, round_trip, same_outputs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -262,7 +261,7 @@ def test_fit_gives_the_parameters_of_the_loop(tmp_path):
     keras.utils.set_random_seed(7)
     strategy = tf.distribute.get_strategy()
     data = TrainingData(batches().repeat())
-    train(MODEL, training, data, tmp_path, Limits(train_steps=20), strategy)
+    train(MODEL, training, data, tmp_path, LoopConfig(train_steps=20), strategy)
     looped, _ = read_weights(tmp_path, "latest")
     trained = [variable.numpy() for variable in model.variables]
     for one, same in zip(trained, looped, strict=True):

@@ -1,8 +1,8 @@
 """The fixed set of batch shapes that XLA compiles training steps for.
 
-XLA compiles once for every shape that it meets, for seconds to minutes each. So batches are padded
-to shapes of a short list: one number of rows, and one length for both sides, for each of the
-lengths that batches are cut by.
+XLA compiles once for every shape, for seconds to minutes each. So batches are padded to one of a
+few shapes: for each of the lengths that batches are cut by, one number of rows, and this length for
+both sides.
 """
 
 import bisect
@@ -32,9 +32,8 @@ class Buckets:
 
     def described(self, multiple: int = 1) -> str:
         """All shapes, to be printed."""
-        shapes = self.shapes(multiple)
-        named = " ".join(f"{rows}x{length}" for rows, length in shapes)
-        return f"{len(shapes)} shapes, rows x length of both sides: {named}"
+        named = [f"{rows}x{length}" for rows, length in self.shapes(multiple)]
+        return f"{len(named)} shapes, rows x length of both sides: {' '.join(named)}"
 
     def pad(self, source: tf.Tensor, target: tf.Tensor, multiple: int = 1):
         """Pads a batch with zeros, to the smallest shape that holds it.

@@ -1,13 +1,14 @@
 """Checkpoints: written whole or not at all, indexed by one small file, and averaged (section 6.1).
 
-`checkpoints/index.json` lists what is complete; a file that it does not list was never finished, is
-ignored, and is removed at the next start. A listed one is checked as it is read (TensorFlow keeps a
-checksum of every tensor); where it is damaged, training goes on from the one before. Every variable
-of model and optimizer is saved under its place in `model.variables`, the random states of dropout
-among them, and the position in the shuffled data beside them.
+`checkpoints/index.json` lists the complete ones. Files that it does not list were never finished;
+they are ignored, and removed at the next start. A checkpoint is checked as it is read (TensorFlow
+keeps a checksum of every tensor); if it is damaged, training resumes from the checkpoint before it.
+Every variable of model and optimizer, the random states of dropout among them, is saved under its
+place in `model.variables`, and with them the position in the shuffled data.
 """
 
 import contextlib
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ class CheckpointStore:
 
     Args:
         model_dir: the model directory.
-        keep: how many to keep; the best one is kept besides.
-        best_metric: what the best is the best by: "loss", or a score that is the better the higher
-            it is; by default what the directory says.
+        keep: how many to keep, besides the best one.
+        best_metric: chooses the best one: "loss", or a score of which more is better; by default
+            the metric named in the index.
     """
 
     def __init__(self, model_dir: str | Path, keep: int = 20, best_metric: str | None = None):
@@ -51,66 +52,61 @@ class CheckpointStore:
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The entry that did best in validation; None where there was none."""
+        """The entry with the best validation; None if there was no validation."""
         return _best(self.entries, self.best_metric)
 
     def path(self, entry: dict[str, Any]) -> str:
         """The prefix of an entry's files."""
         return str(self.directory / entry["name"])
 
-    def restore(self, trackables: dict[str, Any]) -> dict[str, Any] | None:
-        """Reads the newest whole checkpoint; those after it, which are damaged, are struck out.
+    def restore(self, trackables: dict[str, Any], name: str | None = None) -> dict[str, Any] | None:
+        """Reads the newest whole checkpoint; removes damaged later ones from the index.
 
         Args:
             trackables: as in `save`.
+            name: reads this checkpoint alone, which another process has restored.
 
         Returns:
             Its entry; None where there are no checkpoints.
 
         Raises:
-            InputError: where there are some and none is whole.
+            InputError: where there are some and none is whole, or none has that name.
         """
+        if name is not None:
+            self.entries = [entry for entry in self.entries if entry["name"] == name]
+            if not self.entries:
+                rule = "--model_dir must be the same directory on every worker"
+                raise InputError(f"{rule}. Received: {self.directory}, which has no {name}")
         damaged: list[str] = []
-        for place in reversed(range(len(self.entries))):
-            path = self.path(self.entries[place])
+        for place, entry in reversed(list(enumerate(self.entries))):
+            path = self.path(entry)
             try:
                 tf.train.Checkpoint(**trackables).read(path).assert_existing_objects_matched()
             except (ValueError, AssertionError, IndexError, tf.errors.OpError) as error:
                 damaged.append(f"checkpoint {path} must be whole. Received: {reason(error)}")
                 continue
             for message in damaged:
-                logging.warning("%s; going on from %s", message, self.entries[place]["name"])
+                logging.warning("%s; resuming from %s", message, entry["name"])
             if damaged:
                 self._write_index(self.entries[: place + 1])
-            return self.entries[place]
+            return entry
         if damaged:
-            raise InputError(f"--model_dir: {damaged[0]}; nor is any before it")
+            raise InputError(f"--model_dir: {damaged[0]}; nor is any checkpoint before it")
         return None
 
-    def restore_only(self, name: str | None, trackables: dict[str, Any]) -> dict[str, Any] | None:
-        """Reads the checkpoint that another process has restored here; None where it had none.
+    def remove_unlisted(self) -> None:
+        """Removes checkpoints no longer kept, and what a killed process left of unfinished ones.
 
-        Raises:
-            InputError: where it is not here, or not whole.
-        """
-        if name is None:
-            return None
-        self.entries = [entry for entry in self.entries if entry["name"] == name]
-        if not self.entries:
-            rule = "--model_dir must be the same directory on every worker"
-            raise InputError(f"{rule}. Received: {self.directory}, which has no {name}")
-        return self.restore(trackables)
-
-    def remove_unfinished(self) -> None:
-        """Removes what a process left that was killed while it wrote or removed a checkpoint.
-
-        Only for the process that writes here: to another one, its checkpoint looks unfinished.
+        Only the process that writes here may call this: no checkpoint under way is listed yet.
         """
         listed = {entry["name"] for entry in self.entries}
-        for file in self.directory.glob("step-*"):
-            name = file.name.partition(".")[0].partition("_temp")[0]
-            if name not in listed:
-                self._remove({"name": name})
+        for path in self.directory.glob("step-*"):
+            if path.name.partition(".")[0].partition("_temp")[0] in listed:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def save(self, trackables: dict[str, Any], **facts) -> dict[str, Any]:
         """Writes a checkpoint, then lists it, then removes those no longer kept.
@@ -123,29 +119,23 @@ class CheckpointStore:
             The new entry.
 
         Raises:
-            InputError: where it cannot be written; those before stay as they were.
+            InputError: where it cannot be written; earlier ones stay as they were.
         """
-        entry = {"name": f"step-{facts['step']:08d}", **facts}
+        entry = {"name": checkpoint_name(facts["step"]), **facts}
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             tf.train.Checkpoint(**trackables).write(self.path(entry))
-            others = [old for old in self.entries if old["name"] != entry["name"]]
-            every = [*others, entry]
+            every = [*(old for old in self.entries if old["name"] != entry["name"]), entry]
             best = _best(every, self.best_metric)
-            entries = [old for old in every if old in every[-self.keep :] or old is best]
-            dropped = [old for old in others if old not in entries]
-            self._write_index(entries)
+            self._write_index([old for old in every if old in every[-self.keep :] or old is best])
         except (OSError, tf.errors.OpError) as error:
-            if all(old["name"] != entry["name"] for old in self.entries):
-                self._remove(entry)
-            why = reason(error)
+            self.remove_unlisted()
             last = f"step {self.latest['step']}" if self.entries else "none"
             raise InputError(
                 f"--model_dir must have room for a checkpoint. Received: {self.directory}: "
-                f"{why}. The last complete checkpoint ({last}) is as it was"
+                f"{reason(error)}. The last complete checkpoint ({last}) is unchanged"
             ) from None
-        for old in dropped:
-            self._remove(old)
+        self.remove_unlisted()
         return entry
 
     def _write_index(self, entries: list[dict[str, Any]]) -> None:
@@ -153,20 +143,14 @@ class CheckpointStore:
         write_json(self.directory / "index.json", content)
         self.entries = entries
 
-    def _remove(self, entry) -> None:
-        for file in self.directory.glob(f"{entry['name']}.*"):
-            file.unlink(missing_ok=True)
-        for folder in self.directory.glob(f"{entry['name']}_temp*"):
-            for file in folder.iterdir():
-                file.unlink(missing_ok=True)
-            folder.rmdir()
+
+def checkpoint_name(step: int) -> str:
+    """The name of a run's checkpoint after `step` steps, and of its files."""
+    return f"step-{step:08d}"
 
 
 def newest_checkpoint(model_dir: str | Path) -> str | None:
-    """The name of the newest complete checkpoint of a directory, as its index has it now.
-
-    None where there is none, or where the index cannot be read.
-    """
+    """Reads the name of the newest complete checkpoint; None without one or a readable index."""
     with contextlib.suppress(InputError):
         entry = CheckpointStore(model_dir).latest
         return entry and entry["name"]
@@ -179,14 +163,10 @@ def is_better(metric: str, value: float, other: float) -> bool:
 
 
 def _best(entries: list[dict[str, Any]], metric: str) -> dict[str, Any] | None:
-    """The first of the best: a later equal does not take its place."""
-    name, best = f"validation_{metric}", None
-    for entry in entries:
-        if entry.get(name) is not None and (
-            best is None or is_better(metric, entry[name], best[name])
-        ):
-            best = entry
-    return best
+    """The entry of the best value; the first of equal ones."""
+    name, sign = f"validation_{metric}", -1 if metric == "loss" else 1
+    measured = [entry for entry in entries if entry.get(name) is not None]
+    return max(measured, key=lambda entry: sign * entry[name], default=None)
 
 
 def named_variables(variables: Iterable[keras.Variable]) -> dict[str, Any]:
@@ -217,16 +197,13 @@ def restore_model(
     weights, facts = read_weights(model_dir, checkpoint)
     model = Transformer(description.model, dtype="float32")
     if len(weights) != len(model.variables):
-        raise InputError(
-            f"--checkpoint must hold the {len(model.variables)} variables of the model in "
-            f"{model_dir}. Received: {facts['checkpoint']}, which holds {len(weights)}"
-        )
+        rule = f"--checkpoint must hold the {len(model.variables)} variables of {model_dir}"
+        raise InputError(f"{rule}. Received: {len(weights)} in {facts['checkpoint']}")
     for variable, weight in zip(model.variables, weights, strict=True):
         if tuple(variable.shape) != weight.shape:
-            raise InputError(
-                f"--checkpoint: {variable.path} must have shape {tuple(variable.shape)}. "
-                f"Received: {weight.shape} in {facts['checkpoint']}"
-            )
+            rule = f"{variable.path} must have shape {tuple(variable.shape)}"
+            received = f"{weight.shape} in {facts['checkpoint']}"
+            raise InputError(f"--checkpoint: {rule}. Received: {received}")
         variable.assign(weight)
     return model, facts
 
@@ -234,27 +211,26 @@ def restore_model(
 def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], dict[str, Any]]:
     """Reads the model's variables from a checkpoint, or the mean of several; see restore_model."""
     store = CheckpointStore(model_dir)
+    facts, path = {"checkpoint": checkpoint}, None
     if checkpoint.startswith("average:"):
-        entries = _last(store, checkpoint)
-        paths = [store.path(entry) for entry in entries]
-        facts = {"checkpoint": checkpoint, "averaged": len(entries), **_position(entries[-1])}
+        entries = _last(store, checkpoint.removeprefix("average:"))
+        facts["averaged"] = len(entries)
     elif checkpoint in ("latest", "best"):
         entry = store.latest if checkpoint == "latest" else store.best
         if entry is None:
-            raise InputError(
-                f"--checkpoint={checkpoint} needs a checkpoint"
-                f"{' with a validation loss' if checkpoint == 'best' else ''} in {store.directory}."
-                " Received: none"
-            )
-        paths, facts = [store.path(entry)], {"checkpoint": entry["name"], **_position(entry)}
+            needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
+            rule = f"--checkpoint={checkpoint} needs {needed} in {store.directory}"
+            raise InputError(f"{rule}. Received: none")
+        entries, facts = [entry], {"checkpoint": entry["name"]}
     else:
         path = checkpoint.removesuffix(".index")
         inside = store.directory / path
-        paths = [str(inside) if (store.directory / f"{path}.index").exists() else path]
-        facts = {"checkpoint": checkpoint}
-        for entry in store.entries:
-            if entry["name"] == Path(path).name:
-                facts |= _position(entry)
+        path = str(inside) if inside.with_name(f"{inside.name}.index").exists() else path
+        entries = [entry for entry in store.entries if entry["name"] == inside.name]
+    paths = [store.path(entry) for entry in entries] if path is None else [path]
+    for key in ("step", "validation_loss"):
+        if entries and entries[-1].get(key) is not None:
+            facts[key] = entries[-1][key]
     return _mean([_read(path) for path in paths]), facts
 
 
@@ -272,33 +248,24 @@ def average_checkpoints(model_dir: str | Path, last: int) -> dict[str, Any]:
         InputError: where there are fewer, or it cannot be written.
     """
     weights, facts = read_weights(model_dir, f"average:{last}")
-    path = CheckpointStore(model_dir).directory / f"average-{last}-step-{facts['step']:08d}"
+    path = CheckpointStore(model_dir).directory / f"average-{last}-{checkpoint_name(facts['step'])}"
     variables = {str(place): tf.Variable(weight) for place, weight in enumerate(weights)}
     try:
         tf.train.Checkpoint(model=variables).write(str(path))
     except (OSError, tf.errors.OpError) as error:
-        raise InputError(
-            f"--model_dir must have room for a checkpoint. Received: {path}: {reason(error)}"
-        ) from None
+        rule = "--model_dir must have room for a checkpoint"
+        raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
     return {**facts, "checkpoint": str(path)}
 
 
-def _last(store: CheckpointStore, checkpoint: str) -> list[dict[str, Any]]:
-    text = checkpoint.removeprefix("average:")
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(
-            f"the number of checkpoints to average must be 1 or more. Received: {text!r}"
-        )
-    if int(text) > len(store.entries):
-        raise InputError(
-            f"the number of checkpoints to average must be at most the {len(store.entries)} in "
-            f"{store.directory}. Received: {text}"
-        )
-    return store.entries[-int(text) :]
-
-
-def _position(entry: dict[str, Any]) -> dict[str, Any]:
-    return {key: entry[key] for key in ("step", "validation_loss") if entry.get(key) is not None}
+def _last(store: CheckpointStore, count: str) -> list[dict[str, Any]]:
+    """The entries that average:COUNT names."""
+    largest, rule = len(store.entries), "the number of checkpoints to average must be"
+    if not count.isdecimal() or int(count) < 1:
+        raise InputError(f"{rule} 1 or more. Received: {count!r}")
+    if int(count) > largest:
+        raise InputError(f"{rule} at most the {largest} in {store.directory}. Received: {count}")
+    return store.entries[-int(count) :]
 
 
 def _mean(all_weights: list[list[np.ndarray]]) -> list[np.ndarray]:
@@ -318,11 +285,8 @@ def _read(path: str) -> list[np.ndarray]:
         while reader.has_tensor(name := f"model/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
             weights.append(reader.get_tensor(name))
     except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
-        why = reason(error)
-        raise InputError(
-            f"--checkpoint must be latest, best, average:K or the path of a whole checkpoint. "
-            f"Received: {path} ({why})"
-        ) from None
+        rule = "--checkpoint must be latest, best, average:K or the path of a whole checkpoint"
+        raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
     if not weights:
         raise InputError(f"--checkpoint must be a checkpoint of this program. Received: {path}")
     return weights

@@ -1,7 +1,7 @@
-"""What a run reports while it runs: TensorBoard's curves, and the same as lines of JSON.
+"""What a run reports: TensorBoard's curves, the same as lines of JSON, and a progress bar.
 
-training_log.jsonl has a line an event: {"event": "training" | "validation" | "checkpoint" |
-"resumed" | "compilation", "step": ..., and what there is to say}. What is no finite number is null.
+training_log.jsonl has a line for every event: {"event": "training" | "validation" | "checkpoint" |
+"resumed" | "compilation", "step": ..., and its values}. A value that is not finite is null.
 """
 
 import contextlib
@@ -16,31 +16,43 @@ import keras
 import numpy as np
 import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams
+from tqdm import tqdm
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.files import write_file
+from keras_transformer.training.checkpoints import checkpoint_name
+from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.training.run_state import RunState
 
 
 class Curves:
-    """Writes curves and log of a model directory.
+    """Writes the curves and the log of a model directory.
 
     Args:
         model_dir: has tensorboard/ and training_log.jsonl.
-        step: the step the run goes on from. Lines of later steps are taken back: they will be
-            written again.
+        state: where the run resumes or begins. Log lines of later steps are removed: these steps
+            are taken again.
+        config: what to report.
+        write: False reports nothing, for workers that are not the chief.
     """
 
-    def __init__(self, model_dir: str | Path, step: int):
-        self.directory = str(Path(model_dir) / "tensorboard")
-        _number(Path(self.directory))
-        self._writer = tf.summary.create_file_writer(self.directory)
-        path = Path(model_dir) / "training_log.jsonl"
-        _cut(path, step)
-        self._profiling = False
+    def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig, write: bool):
+        self._directory = str(Path(model_dir) / "tensorboard")
+        self._config, self._write, self._profiling = config, write, False
+        self._writer, path = tf.summary.create_noop_writer(), Path(os.devnull)
+        if write:
+            _number(Path(self._directory))
+            self._writer = tf.summary.create_file_writer(self._directory)
+            path = Path(model_dir) / "training_log.jsonl"
+            _cut(path, state.step)
         self._log = open(path, "a", encoding="utf-8")  # noqa: SIM115  (closed in `close`)
+        self._bar = _bar(config, state, write)
+        if state.saved_step:
+            self.event("resumed", state.step, checkpoint=checkpoint_name(state.saved_step))
 
     def close(self) -> None:
-        self.profile(False)
+        self._profile(False)
+        self._bar.close()
         self._writer.close()
         self._log.close()
 
@@ -50,9 +62,9 @@ class Curves:
         with self._writer.as_default():
             hparams.hparams({key: "none" if v is None else v for key, v in values.items()})
 
-    def event(self, name: str, step: int, **facts: Any) -> None:
+    def event(self, name: str, step: int, **values: Any) -> None:
         """Writes a line of the log."""
-        line = {"event": name, "step": step, **without_infinities(facts)}
+        line = {"event": name, "step": step, **finite_or_none(values)}
         self._log.write(json.dumps(line) + "\n")
         self._log.flush()
 
@@ -68,7 +80,7 @@ class Curves:
             tf.summary.text(name, text, step=step)
 
     def picture(self, name: str, step: int, picture: np.ndarray) -> None:
-        """picture: uint8 [Y, X, 3]."""
+        """Writes a picture, uint8 [height, width, 3]."""
         with self._writer.as_default():
             tf.summary.image(name, picture[None], step=step)
 
@@ -79,40 +91,52 @@ class Curves:
                 value = tf.convert_to_tensor(variable.value)
                 tf.summary.histogram(variable.path, value, step=step)
 
-    def profile(self, wanted: bool) -> None:
-        """Starts a profile for TensorBoard's Profile tab, or ends it."""
+    def profile(self, step: int) -> None:
+        """Starts or ends a profile for TensorBoard's Profile tab, if `step` is the one to."""
+        first, last = self._config.profile_steps or (0, 0)
+        self._profile(self._write and first <= step <= last)
+
+    def _profile(self, wanted: bool) -> None:
         if wanted and not self._profiling:
-            tf.profiler.experimental.start(self.directory)
+            tf.profiler.experimental.start(self._directory)
         if self._profiling and not wanted:
             tf.profiler.experimental.stop()
         self._profiling = wanted
+
+    def progress(self, state: RunState) -> None:
+        """Moves the bar, with loss and speed beside it."""
+        loss, speed = state.metrics["loss"], state.metrics["tokens_per_second"]
+        text = f"step {state.step} loss {loss:.3f} {speed:,.0f} tokens/s"
+        self._bar.set_postfix_str(text, refresh=False)
+        done = state.step if self._config.train_minutes is None else state.seconds
+        self._bar.update(max(0, min(done, self._bar.total) - self._bar.n))
 
     def flush(self) -> None:
         self._writer.flush()
 
 
-class NoCurves(Curves):
-    """The same that writes nothing: for workers that are not the chief."""
+def _bar(config: LoopConfig, state: RunState, shown: bool) -> tqdm:
+    """A bar over minutes if `config` limits them, else over steps."""
+    total, done, layout = config.train_steps, state.step, None
+    if config.train_minutes is not None:
+        total = config.train_minutes * 60
+        done = min(state.seconds, total)
+        layout = "{percentage:3.0f}%|{bar}| {elapsed} of {remaining} more {postfix}"
+    texts = {"desc": "training", "unit": "step", "bar_format": layout}
+    return tqdm(total=total, initial=done, disable=not shown, **texts)
 
-    def __init__(self):
-        self._writer, self._profiling = tf.summary.create_noop_writer(), False
-        self._log = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (closed in `close`)
 
-    def profile(self, wanted: bool) -> None:
-        pass
-
-
-def without_infinities(values: dict[str, Any]) -> dict[str, Any]:
-    """The same with None for floats that JSON has no word for."""
+def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values with None for infinite floats and NaN, which JSON cannot hold."""
     bad = {key for key, v in values.items() if isinstance(v, float) and not math.isfinite(v)}
     return {key: None if key in bad else value for key, value in values.items()}
 
 
 def _number(directory: Path) -> None:
-    """Names event files by numbers instead of times, so that the one to come sorts after them.
+    """Renames event files so that they are numbered instead of dated, and the next one sorts last.
 
-    TensorBoard reads them in the order of their names. Where the clock has been set back between
-    two starts, it would show none of the steps of the later one.
+    TensorBoard reads them in the order of their names. If the clock was set back between two
+    starts, it would show none of the steps of the later start.
     """
     for number, path in enumerate(sorted(directory.glob("events.out.tfevents.*"))):
         parts = path.name.split(".")
@@ -120,7 +144,7 @@ def _number(directory: Path) -> None:
 
 
 def _cut(path: Path, step: int) -> None:
-    """Takes back the lines of steps after `step`, and what was not written to its end."""
+    """Removes the lines of steps after `step`, and a last line that was not completed."""
     if not path.exists():
         return
     kept = []

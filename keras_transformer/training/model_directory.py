@@ -1,12 +1,13 @@
-"""What a model directory says of its model: config.json, and the vocabulary beside it.
+"""What a model directory holds about its model: config.json, and the vocabulary beside it.
 
 config.json       configurations and the vocabulary's fingerprint, written before training
-vocabulary.*      the vocabulary, so that the directory alone can translate
+vocabulary.*      the vocabulary, so that the directory alone is enough to translate
 checkpoints/      see training/checkpoints.py
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files.py
 """
 
+import contextlib
 import dataclasses
 import shutil
 from pathlib import Path
@@ -14,32 +15,43 @@ from typing import Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import from_json, read_json, write_json
+from keras_transformer.files import from_json, locked, read_json, write_json
 
 FORMAT_VERSION = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelDescription:
-    """Everything needed to build the model again and to feed it."""
+    """What is needed to build the model again and to feed it."""
 
     preset: str
     model: TransformerConfig
     training: TrainingConfig
     vocabulary: str  # file name in the directory
     vocabulary_fingerprint: str  # sha256 of that file
-    max_length: int  # longest sentence in training, in ids with EOS
+    max_length: int  # of a sentence in training, in ids with EOS
     task: str = "translation"  # or "parsing"
-    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # parsing's alone
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # of parsing
 
     def differences(self, other: "ModelDescription") -> list[str]:
-        """Lists what differs, as "name: this value, not that value"."""
-        mine, others = _flat(self), _flat(other)
-        return [
-            f"{name}: {others[name]}, not {mine[name]}"
-            for name in mine
-            if mine[name] != others[name]
-        ]
+        """Lists the fields that differ, as "NAME: the other's value, not this one's"."""
+        mine, others = self.flat(), other.flat()
+        changed = [name for name in mine if mine[name] != others[name]]
+        return [f"{name}: {others[name]}, not {mine[name]}" for name in changed]
+
+    def flat(self) -> dict[str, Any]:
+        """The fields in one level, with those of the two configurations."""
+        fields = dataclasses.asdict(self)
+        one_level = {name: value for name, value in fields.items() if not isinstance(value, dict)}
+        return {**one_level, **fields["model"], **fields["training"]}
+
+
+@contextlib.contextmanager
+def opened(model_dir: str | Path, description: ModelDescription, vocabulary_file: str | Path):
+    """Locks `model_dir` against other processes, and makes or checks it; see create_or_check."""
+    with locked(Path(model_dir) / "lock", "--model_dir"):
+        create_or_check(model_dir, description, vocabulary_file)
+        yield
 
 
 def create_or_check(
@@ -48,12 +60,12 @@ def create_or_check(
     """Makes `model_dir` a directory for this model, or checks that it is one.
 
     Args:
-        model_dir: may not exist yet.
+        model_dir: a directory of this model, or a new one.
         description: of the model to be trained.
-        vocabulary_file: copied into a new directory.
+        vocabulary_file: is copied into a new directory.
 
     Returns:
-        Whether the directory was there already.
+        Whether the directory existed already.
 
     Raises:
         InputError: where the directory holds another model.
@@ -95,9 +107,3 @@ def read_description(model_dir: str | Path) -> ModelDescription:
     if isinstance(content.get("model"), dict):
         content["model"].pop("layout", None)  # a field of earlier versions
     return from_json(ModelDescription, content, path)
-
-
-def _flat(description: ModelDescription) -> dict:
-    fields = dataclasses.asdict(description)
-    flat = {key: value for key, value in fields.items() if not isinstance(value, dict)}
-    return {**flat, **fields["model"], **fields["training"]}

@@ -13,13 +13,13 @@ def make_strategy(
 ) -> tf.distribute.Strategy:
     """Makes the strategy that variables and steps live in.
 
-    Must be called before TensorFlow touches a device where `replicas` or `addresses` are given.
+    With `replicas` or `addresses`, it must be called before TensorFlow uses a device.
 
     Args:
         name: "one_device", the first GPU or the CPU; "mirrored", all GPUs of this machine; or
             "multi_worker", those of all workers, or their CPUs.
-        replicas: so many logical CPU devices instead, of each worker, so that it can be tried on
-            any machine.
+        replicas: number of logical CPU devices per worker to use instead of all GPUs, to try either
+            of these on any machine.
         addresses: the workers, for "multi_worker". All must call this at the same time.
 
     Raises:
@@ -49,7 +49,7 @@ def make_strategy(
 
 
 def compiles(xla: str) -> bool:
-    """Whether XLA compiles training steps: "on", "off", or "auto", which is on where a GPU is.
+    """Whether XLA compiles training steps: "on", "off", or "auto", which is on if there is a GPU.
 
     On CPUs it gains nothing and compiles for 10 to 25 s a shape.
     """

@@ -143,7 +143,7 @@ def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     stopped = json.loads(output.splitlines()[-1])
     assert stopped["stopped"] == "SIGTERM"
     assert CheckpointStore(parts).latest["step"] == stopped["step"] < STEPS
-    told = f"SIGTERM at step {stopped['step']}: run the same command again to go on"
+    told = f"SIGTERM at step {stopped['step']}: run the command again to resume"
     assert told in (parts / "stderr").read_text()
 
     result = finish(start(parts), parts)

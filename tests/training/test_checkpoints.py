@@ -83,7 +83,7 @@ def test_written_average_is_a_checkpoint_of_its_own(model_dir):
     assert result["averaged"] == 2
     model, _ = checkpoints.restore_model(model_dir, result["checkpoint"])
     np.testing.assert_array_equal(model.trainable_variables[0], 4.0)
-    # It is none of the run's: training goes on from the last step.
+    # It is none of the run's: training resumes from the last step.
     assert store_of(model_dir).latest["step"] == 3
 
 
@@ -152,14 +152,16 @@ def test_no_room_leaves_the_last_checkpoint_as_it_was(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # a full disk, for this process
     try:
-        with pytest.raises(InputError, match=r"must have room for a checkpoint.*step 1. is as it"):
+        with pytest.raises(
+            InputError, match=r"must have room for a checkpoint.*step 1. is unchanged"
+        ):
             store.save(large, step=2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     after = {path: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()}
     assert after == before
     assert store.latest["step"] == 1
-    assert store.save(large, step=2)["step"] == 2  # with room again, the run goes on
+    assert store.save(large, step=2)["step"] == 2  # with room again, the run can be resumed
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"checkpoints": 1}'])
@@ -202,7 +204,7 @@ def halve_index(path):
 
 
 @pytest.mark.parametrize("damage", [truncate, flip_a_bit, remove_data, halve_index])
-def test_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, damage, caplog):
+def test_damaged_checkpoint_gives_way_to_the_one_before_it(tmp_path, damage, caplog):
     store = store_of(tmp_path)
     for step in (1, 2, 3):
         save(store, step, float(step))
@@ -214,11 +216,11 @@ def test_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, damage, caplog
     np.testing.assert_array_equal(variables["0"], [2.0, 4.0])
     assert int(variables["1"]) == 2
     assert re.search(
-        r"step-00000003 must be whole. Received: .*; going on from step-00000002", caplog.text
+        r"step-00000003 must be whole. Received: .*; resuming from step-00000002", caplog.text
     )
     # It is struck out, and the run's next start removes what is left of it.
     assert [entry["step"] for entry in store_of(tmp_path).entries] == [1, 2]
-    store_of(tmp_path).remove_unfinished()
+    store_of(tmp_path).remove_unlisted()
     assert not list((tmp_path / "checkpoints").glob("step-00000003*"))
 
 
@@ -228,7 +230,9 @@ def test_no_whole_checkpoint_is_an_error_and_changes_nothing(tmp_path):
         save(store, step, 1.0)
         truncate(tmp_path / "checkpoints" / f"step-0000000{step}")
     variables = {"0": tf.Variable([0.0, 0.0]), "1": tf.Variable(0)}
-    with pytest.raises(InputError, match=r"step-00000002 must be whole.*nor is any before it"):
+    with pytest.raises(
+        InputError, match=r"step-00000002 must be whole.*nor is any checkpoint before it"
+    ):
         store.restore({"model": variables})
     assert [entry["step"] for entry in store_of(tmp_path).entries] == [1, 2]
 
@@ -247,5 +251,5 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     folder.mkdir()
     (folder / "part-00000-of-00001.index").write_bytes(b"half")
     (tmp_path / "checkpoints" / "step-00000003.data-00000-of-00001").write_bytes(b"unlisted")
-    store_of(tmp_path).remove_unfinished()
+    store_of(tmp_path).remove_unlisted()
     assert set((tmp_path / "checkpoints").iterdir()) == {*whole, average}

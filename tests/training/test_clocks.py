@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.training import checkpoints
-from keras_transformer.training.limits import Limits
 from keras_transformer.training.loop import TrainingData, train
+from keras_transformer.training.loop_config import LoopConfig
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
@@ -27,14 +27,14 @@ def jumping_clock(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: now + next(jumps))
 
 
-def run(directory, steps, **limits):
+def run(directory, steps, **settings):
     keras.utils.set_random_seed(7)
     ids = np.random.default_rng(0).integers(4, 12, size=(20, 6, 5)).astype("int32")
     dataset = tf.data.Dataset.from_tensor_slices((ids, ids))
-    data = TrainingData(dataset.shuffle(20, seed=1).repeat(), dataset.take(2))
-    limits = Limits(train_steps=steps, log_steps=5, **limits)
+    data = TrainingData(dataset.shuffle(20, seed=1).repeat(), validation=dataset.take(2))
+    config = LoopConfig(train_steps=steps, log_steps=5, **settings)
     training = TrainingConfig(warmup_steps=20)
-    return train(MODEL, training, data, directory, limits, tf.distribute.get_strategy())
+    return train(MODEL, training, data, directory, config, tf.distribute.get_strategy())
 
 
 def log(directory):

@@ -1,7 +1,13 @@
 import json
 import math
 
-from keras_transformer.training.curves import Curves, without_infinities
+from keras_transformer.training.curves import Curves, finite_or_none
+from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.training.run_state import RunState
+
+
+def curves_from(directory, step):
+    return Curves(directory, RunState(step, saved_step=step), LoopConfig(), write=True)
 
 
 def lines(directory):
@@ -11,14 +17,13 @@ def lines(directory):
 
 
 def test_log_of_a_resumed_run_has_no_step_twice(tmp_path):
-    curves = Curves(tmp_path, 0)
+    curves = curves_from(tmp_path, 0)
     for step in (1, 2, 3):
         curves.event("training", step, loss=float(step))
     curves.close()
     with open(tmp_path / "training_log.jsonl", "a") as file:
         file.write('{"event": "training", "st')  # killed in the middle of a line
-    curves = Curves(tmp_path, 2)  # from the checkpoint of step 2
-    curves.event("resumed", 2)
+    curves = curves_from(tmp_path, 2)  # from the checkpoint of step 2
     curves.close()
     assert [(line["event"], line["step"]) for line in lines(tmp_path)] == [
         ("training", 1),
@@ -28,13 +33,13 @@ def test_log_of_a_resumed_run_has_no_step_twice(tmp_path):
 
 
 def test_lines_are_json_even_without_a_number(tmp_path):
-    curves = Curves(tmp_path, 0)
+    curves = curves_from(tmp_path, 0)
     curves.scalars("training", 5, {"loss": math.nan, "perplexity": math.inf, "skipped": 5.0})
     curves.close()
     assert lines(tmp_path) == [
         {"event": "training", "step": 5, "loss": None, "perplexity": None, "skipped": 5.0}
     ]
-    assert without_infinities({"a": -math.inf, "b": 1, "c": "nan"}) == {
+    assert finite_or_none({"a": -math.inf, "b": 1, "c": "nan"}) == {
         "a": None,
         "b": 1,
         "c": "nan",
@@ -44,7 +49,7 @@ def test_lines_are_json_even_without_a_number(tmp_path):
 def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(tmp_path):
     folder = tmp_path / "tensorboard"
     for start in range(4):
-        curves = Curves(tmp_path, start)
+        curves = curves_from(tmp_path, start)
         curves.scalars("training", start, {"loss": 1.0})
         curves.close()
         (newest,) = (path for path in folder.iterdir() if not path.name.endswith("written"))

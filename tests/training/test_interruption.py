@@ -7,7 +7,7 @@ from keras_transformer.training.interruption import listening
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_heard_and_nothing_is_broken_off(number):
+def test_a_signal_is_heard_and_nothing_ends(number):
     done = []
     with listening() as interruption:
         assert not interruption and interruption.signal is None
@@ -17,7 +17,7 @@ def test_a_signal_is_heard_and_nothing_is_broken_off(number):
     assert done == ["step"]
 
 
-def test_handlers_are_those_of_before_afterwards():
+def test_earlier_handlers_are_restored():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with listening():
         signal.raise_signal(signal.SIGINT)
@@ -26,10 +26,10 @@ def test_handlers_are_those_of_before_afterwards():
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_an_evaluation_is_broken_off_where_it_is():
+def test_a_validation_ends_where_it_is():
     done = []
 
-    def evaluate():
+    def validate():
         done.append("begun")
         try:
             signal.raise_signal(signal.SIGTERM)
@@ -38,21 +38,21 @@ def test_an_evaluation_is_broken_off_where_it_is():
         done.append("ended")
 
     with listening() as interruption:
-        assert interruption.unless_heard(lambda: done.append("whole"))
-        assert not interruption.unless_heard(evaluate)
-        assert not interruption.unless_heard(lambda: done.append("too late"))
-        signal.raise_signal(signal.SIGTERM)  # between evaluations, again: only noted
-    assert done == ["whole", "begun"]
+        assert interruption.unless_heard(lambda: "whole") == "whole"
+        assert interruption.unless_heard(validate) is None
+        assert interruption.unless_heard(lambda: "too late") is None
+        signal.raise_signal(signal.SIGTERM)  # between validations, again: only noted
+    assert done == ["begun"]
 
 
-def test_errors_of_an_evaluation_are_not_swallowed():
+def test_errors_of_a_validation_are_not_swallowed():
     def fail():
         raise ValueError("broken")
 
     with listening() as interruption:
         with pytest.raises(ValueError, match="broken"):
             interruption.unless_heard(fail)
-        assert interruption.unless_heard(lambda: None)
+        assert interruption.unless_heard(lambda: {}) == {}
 
 
 def test_another_thread_hears_nothing_and_changes_nothing():

@@ -1,4 +1,4 @@
-"""The loop over small copying tasks: resume, replicas, accumulation, limits, curves."""
+"""The loop over small copying tasks: resuming, accumulation, limits, signals, curves."""
 
 import dataclasses
 import itertools
@@ -15,11 +15,9 @@ from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.training import checkpoints
 from keras_transformer.training.addresses import Addresses
-from keras_transformer.training.buckets import Buckets
 from keras_transformer.training.cluster import Cluster
-from keras_transformer.training.data import TrainingData
-from keras_transformer.training.limits import Limits
-from keras_transformer.training.loop import train
+from keras_transformer.training.loop import TrainingData, train
+from keras_transformer.training.loop_config import LoopConfig
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
@@ -37,12 +35,12 @@ def copying_batches(count=50, rows=6, width=5):
     return dataset.shuffle(count, seed=1, reshuffle_each_iteration=True).repeat()
 
 
-def run(directory, steps, model=MODEL, training=TRAINING, strategy=None, **limits):
+def run(directory, steps, model=MODEL, training=TRAINING, strategy=None, **settings):
     keras.utils.set_random_seed(7)
-    data = TrainingData(copying_batches(), copying_batches().take(2))
-    limits = Limits(train_steps=steps, **{"log_steps": 10, **limits})
+    data = TrainingData(copying_batches(), validation=copying_batches().take(2))
+    config = LoopConfig(train_steps=steps, **{"log_steps": 10, **settings})
     strategy = strategy or tf.distribute.get_strategy()
-    return train(model, training, data, directory, limits, strategy)
+    return train(model, training, data, directory, config, strategy)
 
 
 @pytest.fixture(scope="module")
@@ -113,17 +111,17 @@ def test_signals_save_where_the_run_stopped(tmp_path, whole, number, caplog):
         finished.append(True)
 
     keras.utils.set_random_seed(7)
-    data = TrainingData(copying_batches(), None, hear)
-    # In an evaluation, which is broken off: a scheduler does not wait for long.
-    limits = Limits(train_steps=24, checkpoint_steps=7)
-    arguments = (MODEL, TRAINING, data, tmp_path, limits, tf.distribute.get_strategy())
+    data = TrainingData(copying_batches(), translate_sample=hear)
+    # In a validation, which ends at once: a scheduler does not wait for long.
+    config = LoopConfig(train_steps=24, checkpoint_steps=7)
+    arguments = (MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
     with caplog.at_level("INFO", logger="absl"):
         if number == signal.SIGINT:
             with pytest.raises(KeyboardInterrupt):
                 train(*arguments)
         else:
             assert train(*arguments)["stopped"] == "SIGTERM"
-    assert f"{number.name} at step 7: run the same command again to go on" in caplog.text
+    assert f"{number.name} at step 7: run the command again to resume" in caplog.text
     assert checkpoints.CheckpointStore(tmp_path).latest["step"] == 7
     assert not finished
     run(tmp_path, 24)
@@ -138,33 +136,36 @@ def test_evaluation_changes_nothing(tmp_path, whole):
     keras.utils.set_random_seed(7)
     picture = np.zeros([1, 1, 3], "uint8")
     data = TrainingData(
-        copying_batches(), copying_batches().take(2), sample, lambda model: {"heads": picture}
+        copying_batches(), None, copying_batches().take(2), sample, lambda model: {"heads": picture}
     )
-    limits = Limits(train_steps=24, log_steps=10, checkpoint_steps=4, histograms=True)
-    train(MODEL, TRAINING, data, tmp_path, limits, tf.distribute.get_strategy())
+    config = LoopConfig(train_steps=24, log_steps=10, checkpoint_steps=4, histograms=True)
+    train(MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
     assert [line["step"] for line in log(tmp_path, "validation")] == [4, 8, 12, 16, 20, 24]
     assert_same(whole, tmp_path)
 
 
 def test_patience_ends_the_run_and_the_best_is_kept(tmp_path):
     scores = itertools.chain([1.0, 3.0, 2.0, 3.0, 9.0], itertools.repeat(0.0))
-    data = TrainingData(copying_batches(), None, lambda model: ({"bleu": next(scores)}, ""))
-    limits = Limits(
+    data = TrainingData(
+        copying_batches(), translate_sample=lambda model: ({"bleu": next(scores)}, "")
+    )
+    config = LoopConfig(
         train_steps=50, checkpoint_steps=5, patience=2, best_metric="bleu", keep_checkpoints=1
     )
     strategy = tf.distribute.get_strategy()
-    result = train(MODEL, TRAINING, data, tmp_path, limits, strategy)
+    result = train(MODEL, TRAINING, data, tmp_path, config, strategy)
     assert (result["step"], result["stopped"]) == (20, "patience")
     assert result["best"].endswith("step-00000010")
-    again = train(MODEL, TRAINING, data, tmp_path, limits, strategy)
+    again = train(MODEL, TRAINING, data, tmp_path, config, strategy)
     assert (again["step"], again["stopped"]) == (20, "patience")
-    patient = dataclasses.replace(limits, patience=3)
+    patient = dataclasses.replace(config, patience=3)
     assert train(MODEL, TRAINING, data, tmp_path, patient, strategy)["best"].endswith("00000025")
 
 
 def test_best_metric_that_is_not_measured(tmp_path):
     with pytest.raises(
-        InputError, match=r"--best_metric must be one of.* loss, perplexity. Received: f1"
+        InputError,
+        match=r"--best_metric must be measured in validation .*: loss, perplexity\). Received: f1",
     ):
         run(tmp_path, 2, best_metric="f1")
 
@@ -229,10 +230,12 @@ def test_curves_hold_what_is_reported(tmp_path):
 
 
 def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
-    data = TrainingData(copying_batches(), buckets=Buckets([4, 5], 30))
+    data = TrainingData(copying_batches(), lengths=[4, 5])
     with caplog.at_level("INFO", logger="absl"):
-        limits, strategy = Limits(train_steps=3), tf.distribute.get_strategy()
-        train(dataclasses.replace(MODEL, dropout=0.0), TRAINING, data, tmp_path, limits, strategy)
+        model = dataclasses.replace(MODEL, dropout=0.0)
+        training = dataclasses.replace(TRAINING, tokens_per_batch=30)
+        config, strategy = LoopConfig(train_steps=3, xla="on"), tf.distribute.get_strategy()
+        train(model, training, data, tmp_path, config, strategy)
     (line,) = log(tmp_path, "compilation")
     assert (line["rows"], line["length"], line["count"], line["step"]) == (6, 5, 1, 1)
     assert line["seconds"] > 0
@@ -253,16 +256,16 @@ def test_profile_and_histograms_on_request(tmp_path):
 
 
 def test_sample_translations_are_written(tmp_path):
-    data = TrainingData(copying_batches(), None, lambda model: ({"bleu": 12.5}, "hello"))
-    limits = Limits(train_steps=2)
-    result = train(MODEL, TRAINING, data, tmp_path, limits, tf.distribute.get_strategy())
+    data = TrainingData(copying_batches(), translate_sample=lambda model: ({"bleu": 12.5}, "hello"))
+    config = LoopConfig(train_steps=2)
+    result = train(MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy())
     assert result["validation_bleu"] == 12.5
 
 
 def test_pictures_are_written(tmp_path):
     picture = np.arange(2 * 3 * 3, dtype="uint8").reshape(2, 3, 3)
     data = TrainingData(copying_batches(), draw_sample=lambda model: {"heads": picture})
-    train(MODEL, TRAINING, data, tmp_path, Limits(train_steps=2), tf.distribute.get_strategy())
+    train(MODEL, TRAINING, data, tmp_path, LoopConfig(train_steps=2), tf.distribute.get_strategy())
     events = (
         event
         for file in tmp_path.glob("tensorboard/*")
@@ -286,7 +289,7 @@ def test_gradients_that_stay_infinite_stop_with_the_last_good_checkpoint(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("limits", "message"),
+    ("settings", "message"),
     [
         ({"train_steps": 0}, "--train_steps must be at least 1. Received: 0"),
         ({"train_minutes": -1.0}, "--train_minutes must be positive. Received: -1.0"),
@@ -296,13 +299,15 @@ def test_gradients_that_stay_infinite_stop_with_the_last_good_checkpoint(tmp_pat
         ({"max_skipped_steps": 0}, "--max_skipped_steps must be at least 1. Received: 0"),
         ({"patience": 0}, "--patience must be at least 1. Received: 0"),
         ({"best_metric": "ter"}, "--best_metric must be one of loss, bleu, f1. Received: ter"),
-        ({"profile_steps": (3, 2)}, r"--profile_steps must be FIRST,LAST .*Received: \(3, 2\)"),
+        ({"profile_steps": (3, 2)}, r"--profile_steps must be FIRST,LAST .*Received: 3,2"),
         ({"profile_steps": (3,)}, r"--profile_steps must be FIRST,LAST"),
+        ({"profile_steps": ("a", "b")}, "--profile_steps must be FIRST,LAST .*Received: a,b"),
+        ({"xla": "maybe"}, "--xla must be one of auto, on, off. Received: maybe"),
     ],
 )
-def test_impossible_limits(limits, message):
+def test_impossible_settings(settings, message):
     with pytest.raises(InputError, match=message):
-        Limits(**limits)
+        LoopConfig(**settings)
 
 
 def test_half_written_checkpoint_is_ignored(two_checkpoints):
@@ -322,7 +327,7 @@ def test_damaged_checkpoint_is_named(two_checkpoints):
         run(two_checkpoints, 11)
 
 
-def test_damaged_checkpoint_gives_way_to_the_one_before(two_checkpoints, whole):
+def test_damaged_checkpoint_gives_way_to_the_one_before_it(two_checkpoints, whole):
     damage(two_checkpoints, 10)
     run(two_checkpoints, 24)
     (resumed,) = log(two_checkpoints, "resumed")
@@ -348,27 +353,31 @@ class Told(Cluster):
 
 
 def told(**decision):
-    usual = {"seconds": 60.0, "spell": 3, "checkpoint_due": False, "checkpoint": None}
-    return {**usual, "since_best": 0, "signal": None, **decision}
+    usual = {"seconds": 60.0, "steps_a_call": 3, "saved_step": 0, "checkpoint_due": False}
+    return {**usual, "stopped": None, **decision}
 
 
-def follow(directory, *words, **limits):
+def follow(directory, *words, **settings):
     keras.utils.set_random_seed(7)
-    data = TrainingData(copying_batches(), None, lambda model: pytest.fail("not the chief"))
+    data = TrainingData(
+        copying_batches(), translate_sample=lambda model: pytest.fail("not the chief")
+    )
     strategy = tf.distribute.get_strategy()
-    return train(MODEL, TRAINING, data, directory, Limits(**limits), strategy, Told(*words))
+    return train(
+        MODEL, TRAINING, data, directory, LoopConfig(**settings), strategy, Told(1, *words)
+    )
 
 
 def test_a_worker_does_what_it_is_told_and_writes_nothing(tmp_path):
-    due, end = told(checkpoint_due=True), told(signal="SIGTERM", seconds=90.0)
+    due, end = told(checkpoint_due=True), told(stopped="SIGTERM", seconds=90.0)
     result = follow(tmp_path, None, told(), due, told(), end, end)
     assert result == {"worker": 1, "step": 6, "minutes": 1.5, "stopped": "SIGTERM"}
     assert not list(tmp_path.iterdir())
 
 
-def test_a_worker_goes_on_from_the_chiefs_checkpoint(two_checkpoints):
-    words = (told(checkpoint="step-00000005"),) * 3
-    assert follow(two_checkpoints, "step-00000005", *words, train_steps=8)["step"] == 8
+def test_a_worker_resumes_from_the_chiefs_checkpoint(two_checkpoints):
+    end = told(saved_step=8, stopped="train_steps")
+    assert follow(two_checkpoints, "step-00000005", told(saved_step=5), end)["step"] == 8
     assert checkpoints.CheckpointStore(two_checkpoints).latest["step"] == 10
     with pytest.raises(InputError, match=r"--model_dir must be the same .* has no step-00000007"):
         follow(two_checkpoints, "step-00000007")
