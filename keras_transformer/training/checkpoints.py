@@ -42,8 +42,8 @@ class CheckpointStore:
         if index.exists():
             content = read_json(index)
             self.entries = content.get("checkpoints")
-            listed = isinstance(self.entries, list)
-            require(listed, f"{index} must list checkpoints", self.entries)
+            rule = f"{index} must list checkpoints"
+            require(isinstance(self.entries, list), rule, self.entries)
             self.best_metric = best_metric or content.get("best_metric", "loss")
 
     @property
@@ -74,9 +74,8 @@ class CheckpointStore:
         """
         if name is not None:
             self.entries = [entry for entry in self.entries if entry["name"] == name]
-            if not self.entries:
-                rule = "--model_dir must be the same directory on every worker"
-                raise InputError(f"{rule}. Received: {self.directory}, which has no {name}")
+            rule = "--model_dir must be the same directory on every worker"
+            require(self.entries != [], rule, f"{self.directory}, which has no {name}")
         damaged: list[str] = []
         for place, entry in reversed(list(enumerate(self.entries))):
             path = self.path(entry)
@@ -196,14 +195,12 @@ def restore_model(
     description = read_description(model_dir)
     weights, facts = read_weights(model_dir, checkpoint)
     model = Transformer(description.model, dtype="float32")
-    if len(weights) != len(model.variables):
-        rule = f"--checkpoint must hold the {len(model.variables)} variables of {model_dir}"
-        raise InputError(f"{rule}. Received: {len(weights)} in {facts['checkpoint']}")
+    found, rule = f"in {facts['checkpoint']}", f"--checkpoint must be of the model in {model_dir}"
+    equal = len(weights) == len(model.variables)
+    require(equal, f"{rule}, with {len(model.variables)} variables", f"{len(weights)} {found}")
     for variable, weight in zip(model.variables, weights, strict=True):
-        if tuple(variable.shape) != weight.shape:
-            rule = f"{variable.path} must have shape {tuple(variable.shape)}"
-            received = f"{weight.shape} in {facts['checkpoint']}"
-            raise InputError(f"--checkpoint: {rule}. Received: {received}")
+        rule = f"--checkpoint: {variable.path} must have shape {tuple(variable.shape)}"
+        require(tuple(variable.shape) == weight.shape, rule, f"{weight.shape} {found}")
         variable.assign(weight)
     return model, facts
 
@@ -217,10 +214,9 @@ def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarra
         facts["averaged"] = len(entries)
     elif checkpoint in ("latest", "best"):
         entry = store.latest if checkpoint == "latest" else store.best
-        if entry is None:
-            needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
-            rule = f"--checkpoint={checkpoint} needs {needed} in {store.directory}"
-            raise InputError(f"{rule}. Received: none")
+        needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
+        rule = f"--checkpoint={checkpoint} needs {needed} in {store.directory}"
+        require(entry is not None, rule, "none")
         entries, facts = [entry], {"checkpoint": entry["name"]}
     else:
         path = checkpoint.removesuffix(".index")
@@ -261,10 +257,8 @@ def average_checkpoints(model_dir: str | Path, last: int) -> dict[str, Any]:
 def _last(store: CheckpointStore, count: str) -> list[dict[str, Any]]:
     """The entries that average:COUNT names."""
     largest, rule = len(store.entries), "the number of checkpoints to average must be"
-    if not count.isdecimal() or int(count) < 1:
-        raise InputError(f"{rule} 1 or more. Received: {count!r}")
-    if int(count) > largest:
-        raise InputError(f"{rule} at most the {largest} in {store.directory}. Received: {count}")
+    require(count.isdecimal() and int(count) >= 1, f"{rule} 1 or more", repr(count))
+    require(int(count) <= largest, f"{rule} at most the {largest} in {store.directory}", count)
     return store.entries[-int(count) :]
 
 
@@ -287,6 +281,5 @@ def _read(path: str) -> list[np.ndarray]:
     except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
         rule = "--checkpoint must be latest, best, average:K or the path of a whole checkpoint"
         raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
-    if not weights:
-        raise InputError(f"--checkpoint must be a checkpoint of this program. Received: {path}")
+    require(weights != [], "--checkpoint must be a checkpoint of this program", path)
     return weights

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Collection
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 
 METRICS = ("loss", "bleu", "f1")  # that may choose the best checkpoint; a smaller loss is better
 
@@ -38,14 +38,12 @@ class LoopConfig:
         if self.profile_steps is not None:
             numbers = [int(step) for step in self.profile_steps if str(step).isdecimal()]
             first, last = numbers if len(self.profile_steps) == len(numbers) == 2 else (0, 0)
-            if not 1 <= first <= last:
-                rule = "--profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
-                raise InputError(f"{rule}. Received: {','.join(map(str, self.profile_steps))}")
+            rule = "--profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
+            require(1 <= first <= last, rule, ",".join(map(str, self.profile_steps)))
             object.__setattr__(self, "profile_steps", (first, last))
 
     def _require(self, name: str, holds: bool, rule: str) -> None:
-        if not holds:
-            raise InputError(f"--{name} must {rule}. Received: {getattr(self, name)}")
+        require(holds, f"--{name} must {rule}", getattr(self, name))
 
     def check_measured(self, measured: Collection[str]) -> None:
         """Raises InputError if best_metric was chosen but validation does not measure it."""

@@ -72,15 +72,12 @@ def create_or_check(
     """
     model_dir = Path(model_dir)
     if (model_dir / "config.json").exists():
-        differences = read_description(model_dir).differences(description)
-        if differences:
-            raise InputError(
-                f"--model_dir must be new or hold the model asked for. Received: {model_dir}, "
-                f"which has {'; '.join(differences)}"
-            )
+        differences = "; ".join(read_description(model_dir).differences(description))
+        rule = "--model_dir must be new or hold the model asked for"
+        require(not differences, rule, f"{model_dir}, which has {differences}")
         return True
-    if model_dir.exists() and not model_dir.is_dir():
-        raise InputError(f"--model_dir must be a directory. Received: {model_dir}, a file")
+    rule = "--model_dir must be a directory"
+    require(model_dir.is_dir() or not model_dir.exists(), rule, f"{model_dir}, a file")
     model_dir.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(vocabulary_file, model_dir / description.vocabulary)
     content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
@@ -98,10 +95,8 @@ def read_description(model_dir: str | Path) -> ModelDescription:
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise InputError(
-            f"--model_dir must be a directory that bin/train.py made. Received: {model_dir}, "
-            "which has no config.json"
-        ) from None
+        rule = "--model_dir must be a directory that bin/train.py made"
+        raise InputError(f"{rule}. Received: {model_dir}, which has no config.json") from None
     version = content.pop("format_version", None)
     require(version == FORMAT_VERSION, f"{path}: format_version must be {FORMAT_VERSION}", version)
     if isinstance(content.get("model"), dict):

@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.multi_worker import multi_worker_strategy
 
@@ -26,18 +26,14 @@ def make_strategy(
         InputError: for replicas with one_device, or fewer than 1; for mirrored without a GPU; where
             TensorFlow cannot start a server at this worker's address.
     """
-    if replicas is not None and name == "one_device":
-        rule = "--replicas must go with --strategy=mirrored or multi_worker"
-        raise InputError(f"{rule}. Received: {name}")
-    if replicas is not None and replicas < 1:
-        raise InputError(f"--replicas must be at least 1. Received: {replicas}")
+    rule = "--replicas must go with --strategy=mirrored or multi_worker"
+    require(replicas is None or name != "one_device", rule, name)
+    require(replicas is None or replicas >= 1, "--replicas must be at least 1", replicas)
     if name == "one_device":
         return tf.distribute.get_strategy()
-    if name == "mirrored" and replicas is None and not tf.config.list_physical_devices("GPU"):
-        raise InputError(
-            "--strategy=mirrored must find a GPU, or be given --replicas=N to run N replicas "
-            "on the CPU. Received: no GPU"
-        )
+    rule = "--strategy=mirrored must find a GPU, or be given --replicas=N for N replicas on the CPU"
+    on_cpu = replicas is not None or name == "multi_worker"
+    require(on_cpu or bool(tf.config.list_physical_devices("GPU")), rule, "no GPU")
     if replicas is not None:
         cpu = tf.config.list_physical_devices("CPU")[0]
         devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]
