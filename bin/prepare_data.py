@@ -8,8 +8,8 @@
     python bin/prepare_data.py --dataset=treebank --train_trees=02-21.mrg --vocab_size=16000 \\
         --data_dir=data/wsj
 
-The same command resumes an interrupted preparation. On a complete data set it reads every shard, and
-writes damaged or missing files again.
+The same command resumes an interrupted preparation. On a complete data set it reads every shard,
+and writes damaged or missing files again.
 """
 
 from command import run  # isort: skip  (first: it makes the checkout importable)

@@ -112,7 +112,7 @@ def train_in(cluster, metadata, description, config):
     from keras_transformer.training.loop import train
     from keras_transformer.training.model_directory import opened
     from keras_transformer.training.strategy import make_repeatable, make_strategy
-    from pipelines.translation import damage_named
+    from pipelines.datasets import damage_named
 
     strategy = make_strategy(FLAGS.strategy, FLAGS.replicas, cluster.addresses)
     make_repeatable(description.training.seed, FLAGS.deterministic)
