@@ -15,7 +15,7 @@ engines take turns, several rounds, so that a drift of the machine hits all of t
              64 sentences, all of like length. Each has its own length penalty at 0.6: ours and
              OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6
 
-Our SavedModel is used by ExportedTranslator, as bin/translate.py does. It is given text and gives
+Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It takes and gives
 text, so its time includes the vocabulary's; the others are given tokens and give tokens. Ours and
 CTranslate2 lay out their threads as was fastest for each: as many batches at a time as there are
 threads, each on one, but for CTranslate2 in `single`, where all work on the sentence.
@@ -225,13 +225,13 @@ def work(engine, case, folder, threads):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     if engine == "keras_transformer":
         from keras_transformer.decoding.streams import share_cores
-        from keras_transformer.export.saved_model import ExportedTranslator
+        from keras_transformer.loading import load
 
         share_cores()
-        exported = ExportedTranslator(folder / "saved_model", n_best=1)
+        exported = load(folder / "saved_model", n_best=1)
 
         def translate_texts(texts):
-            return [best.text for (best,) in exported.translate(texts)]
+            return [best.text for best, *_ in exported.translate(texts)]
 
         return measure(case, job["texts"], translate_texts)
     import ctranslate2

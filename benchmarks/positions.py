@@ -100,6 +100,7 @@ def length_buckets(lengths, trained, width, least):
 
 def evaluate(model_dir, trained, text, lengths, buckets, arguments):
     """Translates everything with one model; scores each bucket, and each side of the bound."""
+    from keras_transformer.decoding.answers import text_graphs
     from keras_transformer.decoding.inference import DecodingConfig
     from keras_transformer.decoding.translator import Translator
     from keras_transformer.evaluation.translation import translation_scores
@@ -109,7 +110,8 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
     model, facts = restore_model(model_dir, arguments.checkpoint)
     # Not cut at the longest of training, as bin/evaluate.py would.
     config = DecodingConfig(arguments.beam_size, arguments.alpha, max_source_length=max(lengths))
-    translator = Translator(model, Subwords.load(model_dir), config)
+    graphs = text_graphs(model, Subwords.load(model_dir), config)
+    translator = Translator(graphs, config, model.config)
     found = [best[0].text for best in translator.translate(text[0], progress=True)]
 
     def scores(first, last):

@@ -4,24 +4,17 @@ The page is one file that loads nothing from elsewhere. With --svg, one layer is
 picture for papers. A table of the heads goes to stderr.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 import sys
 
 from absl import flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("model_dir", None, "A trained model (bin/train.py).", required=True)
+define_model_flags()
 flags.DEFINE_string("source", None, "The sentence.", required=True)
 flags.DEFINE_string("target", None, "Its translation; by default, the model's.")
 flags.DEFINE_string("output", None, "The page, an HTML file.", required=True)
-flags.DEFINE_string("checkpoint", "latest", "latest, best, average:K, or a checkpoint's path.")
-flags.DEFINE_integer(
-    "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
-)
-flags.DEFINE_float(
-    "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
-)
 flags.DEFINE_string("svg", None, "Also a picture of one layer, an SVG file.")
 flags.DEFINE_enum("kind", "encoder", ["encoder", "decoder", "memory"], "In --svg: the attention.")
 flags.DEFINE_integer("layer", None, "In --svg: the layer, from 1; by default the last but one.")
@@ -33,7 +26,6 @@ OF_PICTURE = ("kind", "layer", "heads", "word")
 
 def main():
     from keras_transformer.errors import InputError
-    from keras_transformer.training.model_directory import read_description
 
     for name in ("source", "target"):
         text = FLAGS[name].value
@@ -48,24 +40,20 @@ def main():
         raise InputError(f"--svg and --output must be two files. Received: {FLAGS.svg}")
     check_file("output")
     check_file("svg")
-    layer, heads = layer_and_heads(read_description(FLAGS.model_dir).model)
+    check_model_flags()
 
     from keras_transformer.analysis.attention_heads import head_summary, summary_table
     from keras_transformer.analysis.attention_page import attention_page
     from keras_transformer.analysis.attention_svg import attention_svg
     from keras_transformer.analysis.attention_text import text_views
     from keras_transformer.analysis.attention_views import KINDS
-    from keras_transformer.decoding.translator import restore_translator
-    from keras_transformer.vocabulary.subwords import Subwords
 
-    tokenizer = Subwords.load(FLAGS.model_dir)
-    translator, facts = restore_translator(
-        FLAGS.model_dir, tokenizer, FLAGS.checkpoint, FLAGS.beam_size, FLAGS.alpha
-    )
+    translator = load_model(n_best=1)
+    layer, heads = layer_and_heads(translator.card["config"])
     target, translation = FLAGS.target, None
     if target is None:
         target = translation = translator.translate([FLAGS.source])[0][0].text
-    views = text_views(translator.model, tokenizer, FLAGS.source, target, translator.config)
+    views = text_views(translator, FLAGS.source, target)
     if FLAGS.svg is not None:  # before anything is written: the word may not be there
         picture = attention_svg(views[KINDS.index(FLAGS.kind)], layer, heads, FLAGS.word)
         write(FLAGS.svg, picture)
@@ -79,7 +67,7 @@ def main():
         "source_pieces": views[0].queries,
         "target_pieces": views[1].queries,
         "translation": translation,
-        **facts,
+        **translator.checkpoint,
     }
 
 
@@ -87,11 +75,12 @@ def layer_and_heads(model):
     """The layer and the heads of the picture, from 1."""
     from keras_transformer.analysis.attention_svg import check_number
 
-    layer = FLAGS.layer if FLAGS.layer is not None else max(1, model.num_layers - 1)
-    heads = range(1, model.num_heads + 1) if FLAGS.heads is None else FLAGS.heads.split(",")
+    num_layers, num_heads = model["num_layers"], model["num_heads"]
+    layer = FLAGS.layer if FLAGS.layer is not None else max(1, num_layers - 1)
+    heads = range(1, num_heads + 1) if FLAGS.heads is None else FLAGS.heads.split(",")
     return (
-        check_number("layer", layer, model.num_layers),
-        [check_number("heads", head, model.num_heads) for head in heads],
+        check_number("layer", layer, num_layers),
+        [check_number("heads", head, num_heads) for head in heads],
     )
 
 

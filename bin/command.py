@@ -19,6 +19,9 @@ from absl import app, flags, logging  # noqa: E402
 
 from keras_transformer.errors import InputError  # noqa: E402
 
+# Flags that functions of this module define belong to the program that calls them.
+flags.disclaim_key_flags()
+
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """Runs `main` as a program: parses flags, prints its result as one JSON line on stdout.
@@ -40,6 +43,65 @@ def flag_values(config: type) -> dict[str, Any]:
     """The values of the flags that are named as fields of the dataclass `config`."""
     names = [field.name for field in dataclasses.fields(config)]
     return {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
+
+
+def define_model_flags() -> None:
+    """Defines the flags of a program that uses a trained model, whatever holds it."""
+    flags.DEFINE_string(
+        "model_dir",
+        None,
+        "A trained model (bin/train.py), or a .keras file with its vocabulary beside it.",
+    )
+    flags.DEFINE_string("saved_model", None, "An export (bin/export.py), in place of --model_dir.")
+    flags.DEFINE_string(
+        "checkpoint", None, "latest (the default), best, average:K, or a checkpoint's path."
+    )
+    flags.DEFINE_integer(
+        "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
+    )
+    flags.DEFINE_float(
+        "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
+    )
+    flags.DEFINE_integer(
+        "batch_tokens", None, "Padded source tokens at once; 4096 if not given.", lower_bound=1
+    )
+
+
+def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
+    """Refuses flags of a model that cannot be, before TensorFlow is imported.
+
+    Args:
+        fixed_in_export: further flags of the program that an export does not take.
+    """
+    from keras_transformer.export.model_card import read_card
+    from keras_transformer.training.model_directory import read_description
+
+    values = flags.FLAGS
+    given = [name for name in ("model_dir", "saved_model") if values[name].value is not None]
+    if len(given) != 1:
+        rule = "exactly one of --model_dir and --saved_model must be given"
+        raise InputError(f"{rule}. Received: {' and '.join(given) or 'neither'}")
+    if values.saved_model is not None:
+        for name in ("checkpoint", "beam_size", "alpha", "batch_tokens", *fixed_in_export):
+            if values[name].present:
+                rule = f"--{name} is fixed in an export, and goes with --model_dir only"
+                raise InputError(f"{rule}. Received: {values[name].value}")
+        read_card(values.saved_model)
+    elif not values.model_dir.endswith(".keras"):
+        read_description(values.model_dir)
+
+
+def load_model(n_best: int | None = None, sampling=None):
+    """Loads the model that the flags name; see keras_transformer.load."""
+    from keras_transformer.decoding.streams import share_cores
+    from keras_transformer.loading import load
+
+    share_cores()
+    values = flags.FLAGS
+    if values.saved_model is not None:
+        return load(values.saved_model, n_best=n_best)
+    names = ("model_dir", "checkpoint", "beam_size", "alpha", "batch_tokens")
+    return load(*[values[name].value for name in names], n_best, sampling)
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:

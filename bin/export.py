@@ -13,10 +13,17 @@ from absl import flags
 from keras_transformer.errors import InputError
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("model_dir", None, "A trained model (bin/train.py).", required=True)
+flags.DEFINE_string(
+    "model_dir",
+    None,
+    "A trained model (bin/train.py), or a .keras file with its vocabulary beside it.",
+    required=True,
+)
 flags.DEFINE_string("export_dir", None, "A new directory for the export.", required=True)
 flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "What to write.")
-flags.DEFINE_string("checkpoint", "latest", "latest, best, average:K, or a checkpoint's path.")
+flags.DEFINE_string(
+    "checkpoint", None, "latest (the default), best, average:K, or a checkpoint's path."
+)
 flags.DEFINE_integer(
     "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
 )
@@ -36,31 +43,30 @@ def main():
             rule = f"--{name} is for --format=saved_model; CTranslate2's caller chooses"
             raise InputError(f"{rule}. Received: {FLAGS[name].value}")
 
-    from keras_transformer.training.model_directory import read_description
-
-    read_description(FLAGS.model_dir)  # tells a wrong directory before TensorFlow is there
-
-    from keras_transformer.decoding.translator import restore_translator
-    from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
-    from keras_transformer.export.model_card import check_date, describe
-    from keras_transformer.export.saved_model import check_export_dir, export_saved_model
-    from keras_transformer.vocabulary.subwords import Subwords
+    from keras_transformer.export.model_card import check_date
 
     date = FLAGS.date or datetime.date.today().isoformat()
     check_date(date)
+    if not FLAGS.model_dir.endswith(".keras"):
+        from keras_transformer.training.model_directory import read_description
+
+        read_description(FLAGS.model_dir)  # refuses a wrong directory before TensorFlow is imported
+
+    from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
+    from keras_transformer.export.saved_model import check_export_dir, export_saved_model
+    from keras_transformer.loading import decoding_config, restore
+
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
     if FLAGS.format == "ctranslate2":
-        load_ctranslate2()  # tells that it is not installed before weights are read
-    tokenizer = Subwords.load(FLAGS.model_dir)
-    translator, facts = restore_translator(
-        FLAGS.model_dir, tokenizer, FLAGS.checkpoint, FLAGS.beam_size, FLAGS.alpha
-    )
-    where = {"export_dir": FLAGS.export_dir, "facts": facts, "overwrite": FLAGS.overwrite}
-    where["about"] = describe(FLAGS.model_dir, facts, date)
+        load_ctranslate2()  # says that it is not installed before weights are read
+    trained = restore(FLAGS.model_dir, FLAGS.checkpoint)
+    where = {"export_dir": FLAGS.export_dir, "overwrite": FLAGS.overwrite}
+    known = {"facts": trained.facts, "about": {"date": date, **trained.about}}
     if FLAGS.format == "ctranslate2":
-        return export_ctranslate2(translator.model, tokenizer.file, **where)
+        return export_ctranslate2(trained.model, trained.tokenizer.file, **where, **known)
+    config = decoding_config(trained, FLAGS.beam_size, FLAGS.alpha)
     return export_saved_model(
-        translator.model, tokenizer, translator.config, weights=FLAGS.weights, **where
+        trained.model, trained.tokenizer, config, weights=FLAGS.weights, **where, **known
     )
 
 

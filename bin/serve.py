@@ -1,15 +1,15 @@
-"""Serves an exported model: a web page to try it and look at its attention, and JSON endpoints.
+"""Serves a model: a web page to try it and look at its attention, and JSON endpoints.
 
 What the endpoints take and give stands in keras_transformer/serving/application.py. Ctrl-C or
 SIGTERM ends it, after what it has begun.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 from absl import flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("saved_model", None, "An export (bin/export.py).", required=True)
+define_model_flags()
 flags.DEFINE_string("host", "127.0.0.1", "Where to listen; 0.0.0.0 lets other machines in.")
 flags.DEFINE_integer(
     "port", 8501, "Where to listen; 0 is any free one.", lower_bound=0, upper_bound=65535
@@ -21,19 +21,13 @@ flags.DEFINE_integer("max_waiting", 64, "Requests that may wait for the model.")
 
 
 def main():
-    from keras_transformer.export.model_card import read_card
     from keras_transformer.serving.requests import Limits
     from keras_transformer.serving.server import bound_socket, serve
 
     limits = Limits(FLAGS.timeout, FLAGS.max_sentences, FLAGS.max_characters, FLAGS.max_waiting)
-    read_card(FLAGS.saved_model)  # these two fail at once, while loading the model takes a while
+    check_model_flags()  # this and the next line fail at once; loading the model takes a while
     bound = bound_socket(FLAGS.host, FLAGS.port)
-
-    from keras_transformer.decoding.streams import share_cores
-    from keras_transformer.export.saved_model import ExportedTranslator
-
-    share_cores()
-    return serve(ExportedTranslator(FLAGS.saved_model), bound, FLAGS.host, limits)
+    return serve(load_model(), bound, FLAGS.host, limits)
 
 
 if __name__ == "__main__":

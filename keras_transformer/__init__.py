@@ -44,6 +44,7 @@ _LAZY = {
     "Transformer": "model.transformer",
     "WarmupInverseSquareRoot": "training.schedule",
     "causal_mask": "model.masks",
+    "load": "loading",
     "padding_mask": "model.masks",
     "scaled_dot_product_attention": "model.attention",
     "shift_right": "model.transformer",

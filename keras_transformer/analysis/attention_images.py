@@ -6,7 +6,9 @@ import keras
 import numpy as np
 
 from keras_transformer.analysis.attention_text import text_views
+from keras_transformer.decoding import answers
 from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
+from keras_transformer.decoding.translator import Translator
 
 TILE = 96  # pixels of a head's picture at least, where its weights are few
 SPACE = 4  # pixels between heads
@@ -38,7 +40,12 @@ class AttentionImages:
 
     def __call__(self, model: keras.Model) -> dict[str, np.ndarray]:
         """Returns {"encoder", "decoder", "memory"}: uint8 [Y, X, 3], layers down, heads across."""
-        views = text_views(model, self.tokenizer, *self.pair, self.config)
+
+        def attention(source, target):  # untraced: it is needed once
+            return answers.attention(model, self.tokenizer, source, target, self.config)
+
+        translator = Translator({"attention": attention}, self.config, model.config)
+        views = text_views(translator, *self.pair)
         return {view.kind: head_tiles(view.weights) for view in views}
 
 

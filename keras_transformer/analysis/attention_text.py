@@ -1,29 +1,18 @@
 """What a model attends to for a pair of texts."""
 
-import keras
-import tensorflow as tf
-
 from keras_transformer.analysis.attention_views import AttentionView, attention_views
-from keras_transformer.decoding import answers
 from keras_transformer.decoding.attention_maps import AttentionMaps
-from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
-from keras_transformer.decoding.translator import utf8
+from keras_transformer.decoding.translator import Translator
 
 
-def text_views(
-    model: keras.Model, tokenizer: Tokenizer, source: str, target: str, config: DecodingConfig
-) -> list[AttentionView]:
+def text_views(translator: Translator, source: str, target: str) -> list[AttentionView]:
     """Computes the three attentions of a sentence and a translation of it.
 
-    Both are cut where they are longer than `config` and the model allow.
+    Both are cut where they are longer than the translator's limits.
 
     Raises:
         InputError: where the model's weights are not finite.
     """
-    texts = (tf.constant([utf8(text)]) for text in (source, target))
-    found = answers.attention(model, tokenizer, *texts, config)
-    pieces = (
-        [piece.decode("utf-8") for piece in found[f"{side}_pieces"][0].numpy().tolist()]
-        for side in ("source", "target")
-    )
-    return attention_views(*pieces, AttentionMaps(*(found[n] for n in AttentionMaps._fields)))
+    found = translator.attention(source, target)
+    maps = AttentionMaps(*(getattr(found, name)[None] for name in AttentionMaps._fields))
+    return attention_views(found.source_pieces, found.target_pieces, maps)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.decoding import in_place
 from keras_transformer.decoding.beam_search import beam_search
 from keras_transformer.decoding.candidates import SamplingConfig, log_sum_exp
@@ -61,25 +61,25 @@ class DecodingConfig:
                 raise InputError(f"{rule}. Received: {getattr(self, name)}")
 
 
-def check_beam_size(model: Transformer, config: DecodingConfig) -> None:
+def check_beam_size(model: TransformerConfig, config: DecodingConfig) -> None:
     """Rejects beams that could not all differ after one token."""
-    if config.beam_size > model.config.vocab_size:
-        rule = f"--beam_size must not exceed the model's vocabulary of {model.config.vocab_size}"
+    if config.beam_size > model.vocab_size:
+        rule = f"--beam_size must not exceed the model's vocabulary of {model.vocab_size}"
         raise InputError(f"{rule}. Received: {config.beam_size}")
 
 
-def source_limit(model: Transformer, config: DecodingConfig) -> int:
+def source_limit(model: TransformerConfig, config: DecodingConfig) -> int:
     """The most tokens of a source, EOS included: learned positions end at the last one learned."""
-    if model.config.positions == "learned":
-        return min(config.max_source_length, model.config.max_positions)
+    if model.positions == "learned":
+        return min(config.max_source_length, model.max_positions)
     return config.max_source_length
 
 
-def output_limit(model: Transformer, config: DecodingConfig) -> int:
+def output_limit(model: TransformerConfig, config: DecodingConfig) -> int:
     """The most tokens of a translation, EOS included."""
     longest = config.max_source_length + config.extra_length
-    if model.config.positions == "learned":
-        return min(longest, model.config.max_positions)
+    if model.positions == "learned":
+        return min(longest, model.max_positions)
     return longest
 
 
@@ -123,7 +123,7 @@ def search_ids(
     memory, source_mask = model.encode(source)
     projected_memory = model.project_memory(memory)
     lengths = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=1)
-    longest = tf.minimum(lengths + config.extra_length, output_limit(model, config))
+    longest = tf.minimum(lengths + config.extra_length, output_limit(model.config, config))
     empty = model.empty_cache(tf.shape(source)[0], config.beam_size)
     # With room for a position, as tensors without elements have no memory to be their own.
     empty = empty.reserve(1)

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tqdm import tqdm
 
@@ -24,20 +24,11 @@ from keras_transformer.errors import InputError
 from keras_transformer.files import replacing, text_lines
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
-    from keras_transformer.decoding.translator import Translation
+    from keras_transformer.decoding.translator import Translation, Translator
 
 # Lines translated at once: enough for batches of similar length, little memory.
 CHUNK_LINES = 2048
 STANDARD_STREAM = "-"
-
-
-class LineTranslator(Protocol):
-    """A Translator, or a loaded export."""
-
-    truncated: int  # sentences cut so far
-
-    def translate(self, sentences: Sequence[str]) -> list[list["Translation"]]:
-        """Returns the translations of each sentence, best first."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,11 +50,12 @@ class LinesConfig:
             check_output(self.output)
 
 
-def translate_lines(translator: LineTranslator, config: LinesConfig) -> dict[str, Any]:
+def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
     """Translates all lines of the input.
 
     Returns:
-        {"lines", "truncated" (lines cut as too long), "seconds", "output"}.
+        {"lines", "truncated" (lines cut as too long), "seconds", "output"}, what the checkpoint is,
+        and the counts of a parser.
 
     Raises:
         InputError: for a line that is not UTF-8, naming it: lines before it are written, if the
@@ -88,6 +80,8 @@ def translate_lines(translator: LineTranslator, config: LinesConfig) -> dict[str
         "truncated": translator.truncated,
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
+        **translator.checkpoint,
+        **translator.counts(),
     }
 
 

@@ -1,40 +1,36 @@
-"""Translates and scores any number of sentences, in batches of similar length."""
+"""From texts to answers: one Translator for a model in this process and for an exported one.
+
+`keras_transformer.load` makes it. Its graphs are those of decoding/answers.py, either way.
+"""
 
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from keras_transformer.config import PAD_ID
-from keras_transformer.decoding.batched import MIN_ROW_TOKENS
-from keras_transformer.decoding.candidates import SamplingConfig
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.answers import MIN_ROW_TOKENS, OF_TRANSLATIONS
 from keras_transformer.decoding.inference import (
     DecodingConfig,
-    Tokenizer,
     check_beam_size,
-    encode_text,
     output_limit,
     source_limit,
-    target_log_probs,
-    translate_ids,
 )
-from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.streams import in_streams, streams
-from keras_transformer.decoding.tasks import task_decoding
 from keras_transformer.errors import InputError
-from keras_transformer.training.checkpoints import restore_model
-from keras_transformer.training.model_directory import read_description
 
-# Sentences of fewer tokens than this are not divided among streams.
+# Batches of fewer tokens than this are not divided further among streams.
 MIN_BATCH_TOKENS = 512
-# Sentences encoded by one op.
-ENCODING_BATCH = 2048
+# What the card has of the checkpoint.
+OF_CHECKPOINT = ("checkpoint", "averaged", "step", "validation_loss")
+# Texts whose subwords are counted by one call.
+COUNTED_AT_ONCE = 2048
+
+Result = TypeVar("Result")
 
 
 class Translation(NamedTuple):
@@ -42,6 +38,8 @@ class Translation(NamedTuple):
 
     text: str
     score: float  # log-probability / length penalty
+    log_prob: float  # natural logarithm, EOS included
+    tokens: int  # subwords, EOS counted
 
 
 class TargetScore(NamedTuple):
@@ -51,89 +49,79 @@ class TargetScore(NamedTuple):
     tokens: int  # subwords, EOS counted
 
 
+class PairAttention(NamedTuple):
+    """What predicting each of T target tokens attends to; see decoding/attention_maps.py."""
+
+    source_pieces: list[str]  # S subwords, "</s>" last
+    target_pieces: list[str]  # T
+    encoder: np.ndarray  # float32 [N, H, S, S]
+    decoder: np.ndarray  # float32 [N, H, T, T]
+    memory: np.ndarray  # float32 [N, H, T, S]
+    alignment: np.ndarray  # int32 [T], source positions
+
+
 class Translator:
-    """Translates and scores sentences with a model, whatever their number and lengths.
+    """Translates and scores any number of texts, in batches of similar length.
 
     Args:
-        model: any Transformer.
-        tokenizer: the vocabulary it was trained with.
-        config: how to translate.
+        graphs: of `answers.text_graphs`, or the signatures of an export.
+        config: how the graphs translate.
+        model_config: of the model whose graphs these are.
+        card: what is known of the model; see export/model_card.
 
     Attributes:
-        truncated: number of sentences cut to the limit so far.
+        truncated: number of texts cut to the limit so far.
 
     Raises:
         InputError: for a beam larger than the vocabulary.
     """
 
-    def __init__(self, model: keras.Model, tokenizer: Tokenizer, config: DecodingConfig):
-        check_beam_size(model, config)
-        self.model = model
-        self.tokenizer = tokenizer
-        self.config = config
+    def __init__(
+        self,
+        graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]],
+        config: DecodingConfig,
+        model_config: TransformerConfig,
+        card: Mapping[str, Any] | None = None,
+    ):
+        check_beam_size(model_config, config)
+        self.graphs, self.config, self.card = graphs, config, card or {}
+        self.source_limit = source_limit(model_config, config)
+        self.output_limit = output_limit(model_config, config)
         self.truncated = 0
-        ids = tf.TensorSpec([None, None], tf.int32)  # of any shape: one trace serves all batches
-
-        @tf.function(input_signature=[ids], autograph=False)
-        def translate_batch(source):
-            texts, best = translate_ids(model, tokenizer, source, config)
-            return texts, best.scores
-
-        @tf.function(input_signature=[ids, ids], autograph=False)
-        def continue_batch(source, prefix):
-            texts, best = translate_ids(model, tokenizer, source, config, prefix)
-            return texts, best.scores
-
-        @tf.function(input_signature=[ids, ids], autograph=False)
-        def score_batch(source, target):
-            return target_log_probs(model, source, target)
-
-        self._translate_batch = translate_batch
-        self._continue_batch = continue_batch
-        self._score_batch = score_batch
 
     def translate(
         self,
-        sentences: Sequence[str],
+        texts: Sequence[str],
         progress: bool = False,
         target_prefixes: Sequence[str] | None = None,
     ) -> list[list[Translation]]:
-        """Returns the translations of each sentence, best first, in the order of the sentences.
+        """Returns the translations of each text, best first, in the order of the texts.
 
-        There is at least one for each sentence, and at most `beam_size`.
+        There is at least one for each text, and at most `beam_size`.
 
         Args:
-            sentences: texts of any length, empty ones included.
+            texts: of any length, empty ones included.
             progress: whether to draw a bar on stderr.
-            target_prefixes: what the translations of each sentence are to begin with, "" for
-                anything. The subwords of a prefix are kept as they are: it should end with a word.
+            target_prefixes: what the translations of each text begin with, "" for anything. The
+                subwords of a prefix are kept as they are: it should end with a word. An export
+                takes none.
 
         Raises:
             InputError: if the model's weights are not finite; if there are not as many prefixes as
-                sentences, or one leaves no room for a translation's EOS.
+                texts, or one leaves no room for a translation's EOS.
         """
-        prefixes = self._encode_prefixes(sentences, target_prefixes)
-        sources = self._encode(sentences, source_limit(self.model, self.config), "source")
-        answers: list[list[Translation]] = [[] for _ in sentences]
-        lengths = [len(source) for source in sources]
-        batches = list(length_batches(lengths, self.config.batch_tokens, streams()))
+        sources = [self._source(text) for text in texts]
+        signature, inputs = "beams" if self.config.n_best == 1 else "n_best", {"text": sources}
+        if target_prefixes is not None:
+            self._check_prefixes(texts, target_prefixes)
+            signature, inputs = "continuation", {"source": sources, "target": target_prefixes}
+        lengths = self._lengths(sources, self.source_limit, "source")
 
-        def translate_batch(batch: list[int]) -> tuple[np.ndarray, np.ndarray]:
-            source = padded([sources[i] for i in batch])
-            if prefixes is None:
-                texts, scores = self._translate_batch(source)
-            else:
-                prefix = padded([prefixes[i] or [PAD_ID] for i in batch])
-                texts, scores = self._continue_batch(source, prefix)
-            return texts.numpy(), scores.numpy()
+        def rows_of(columns: dict[str, np.ndarray]) -> Iterator[list[Translation]]:
+            return map(translations, *(columns[name] for name in OF_TRANSLATIONS))
 
-        with tqdm(total=len(sentences), unit="sentence", disable=not progress) as bar:
-            found = in_streams(translate_batch, batches)
-            for batch, (texts, scores) in zip(batches, found, strict=True):
-                for i, row, row_scores in zip(batch, texts, scores, strict=True):
-                    answers[i] = translations(row, row_scores)
-                bar.update(len(batch))
-        return answers
+        answers = self._in_batches(signature, inputs, lengths, rows_of, progress)
+        return self._answers(texts, answers)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
@@ -146,103 +134,146 @@ class Translator:
         if len(sources) != len(targets):
             rule = "there must be a target for every source"
             raise InputError(f"{rule}. Received: {len(sources)} and {len(targets)}")
-        source_ids = self._encode(sources, source_limit(self.model, self.config), "source")
-        target_ids = self._encode(targets, output_limit(self.model, self.config), "target")
-        results = [TargetScore(0.0, 0)] * len(sources)
-        longer = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
-        batches = list(length_batches(longer, self.config.batch_tokens, streams()))
+        inputs = {
+            "source": [self._source(text) for text in sources],
+            "target": [self._target(text) for text in targets],
+        }
+        limits = (self.source_limit, self.output_limit)
+        sides = [
+            self._lengths(texts, limit, side)
+            for (side, texts), limit in zip(inputs.items(), limits, strict=True)
+        ]
 
-        def score_batch(batch: list[int]) -> np.ndarray:
-            source = padded([source_ids[i] for i in batch])
-            target = padded([target_ids[i] for i in batch])
-            return self._score_batch(source, target).numpy().sum(axis=1, dtype=np.float64)
+        def rows_of(columns: dict[str, np.ndarray]) -> Iterator[TargetScore]:
+            return map(TargetScore, columns["log_prob"].tolist(), columns["length"].tolist())
 
-        with tqdm(total=len(sources), unit="sentence", disable=not progress) as bar:
-            for batch, sums in zip(batches, in_streams(score_batch, batches), strict=True):
-                for i, log_prob in zip(batch, sums.tolist(), strict=True):
-                    results[i] = TargetScore(log_prob, len(target_ids[i]))
+        longer = [max(pair) for pair in zip(*sides, strict=True)]
+        return self._in_batches("score", inputs, longer, rows_of, progress)
+
+    def attention(self, source: str, target: str) -> PairAttention:
+        """Returns the attention of all heads for a text and a translation of it."""
+        found = self._run("attention", source=[self._source(source)], target=[self._target(target)])
+        pieces = {
+            name: [piece.decode("utf-8") for piece in found.pop(name)[0].tolist()]
+            for name in ("source_pieces", "target_pieces")
+        }
+        return PairAttention(**pieces, **{name: array[0] for name, array in found.items()})
+
+    def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> np.ndarray:
+        """Returns the log-probabilities, float32 [B], of one batch of pairs that are ids already.
+
+        Args:
+            source: int32 [B, S], each row ending in EOS and then padding.
+            target: int32 [B, T], the same, without BOS.
+        """
+        return self.graphs["score_ids"](source=source, target=target)["log_prob"].numpy()
+
+    def parse(self, texts: Sequence[str], progress: bool = False) -> list:
+        """Returns trees; parsing/parser.py has the translator that does.
+
+        Raises:
+            InputError: as this model translates.
+        """
+        raise InputError(
+            "parse must be asked of a parsing model. Received: a translation model, which has "
+            "translate, score and attention"
+        )
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        """What the weights are, as far as that is known: {"checkpoint", "step", ...}."""
+        return {name: self.card[name] for name in OF_CHECKPOINT if name in self.card}
+
+    def counts(self) -> dict[str, Any]:
+        """What else is to be reported of the answers so far: of translations, nothing."""
+        return {}
+
+    def _source(self, text: str) -> str:
+        """The text as the model reads it."""
+        return text
+
+    def _target(self, text: str) -> str:
+        """An answer's text as the model writes it."""
+        return text
+
+    def _answers(self, texts: Sequence[str], answers: list[list[Translation]]) -> list[list]:
+        """The answers to texts, of what the model wrote."""
+        return answers
+
+    def _in_batches(
+        self,
+        signature: str,
+        inputs: Mapping[str, Sequence[str]],
+        lengths: Sequence[int],
+        rows_of: Callable[[dict[str, np.ndarray]], Iterator[Result]],
+        progress: bool,
+    ) -> list[Result]:
+        """Runs a signature over batches of similar length, in streams.
+
+        Args:
+            inputs: the texts of each input of the signature.
+            lengths: in subwords, by which batches are made.
+            rows_of: makes the results of a batch of the signature's outputs.
+
+        Returns:
+            A result for each text, in their order.
+        """
+        results: list[Any] = [None] * len(lengths)
+        batches = list(length_batches(lengths, self.config.batch_tokens, streams()))
+
+        def run(batch: list[int]) -> list[Result]:
+            part = {name: [texts[i] for i in batch] for name, texts in inputs.items()}
+            return list(rows_of(self._run(signature, **part)))
+
+        with tqdm(total=len(lengths), unit="sentence", disable=not progress) as bar:
+            for batch, found in zip(batches, in_streams(run, batches), strict=True):
+                for i, result in zip(batch, found, strict=True):
+                    results[i] = result
                 bar.update(len(batch))
         return results
 
-    def _encode_prefixes(
-        self, sentences: Sequence[str], prefixes: Sequence[str] | None
-    ) -> list[list[int]] | None:
-        """Encodes what translations begin with, without EOS."""
-        if prefixes is None:
-            return None
-        if len(prefixes) != len(sentences):
-            rule = "there must be a target prefix for every sentence"
-            raise InputError(f"{rule}. Received: {len(prefixes)} for {len(sentences)}")
-        if not prefixes:
-            return []
-        ids = self.tokenizer.encode_tensor(tf.constant([utf8(text) for text in prefixes])).to_list()
-        # An empty sentence may become so long; a longer one longer.
-        limit = min(self.config.extra_length, output_limit(self.model, self.config) - 1)
-        for number, prefix in enumerate(ids, start=1):
-            if len(prefix) > limit:
-                rule = f"target prefix {number} must have at most {limit} subwords"
-                raise InputError(f"{rule}. Received: {len(prefix)}")
-        return ids
+    def _run(self, signature: str, **texts: Sequence[str]) -> dict[str, np.ndarray]:
+        inputs = {
+            name: tf.constant([utf8(text) for text in part], tf.string)
+            for name, part in texts.items()
+        }
+        outputs = self.graphs[signature](**inputs)
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
 
-    def _encode(self, sentences: Sequence[str], limit: int, side: str) -> list[list[int]]:
-        """Encodes sentences, and warns of those that had to be cut."""
-        ids, total_cut = [], 0
-        for start in range(0, len(sentences), ENCODING_BATCH):
-            texts = [utf8(text) for text in sentences[start : start + ENCODING_BATCH]]
-            encoded, cut = encode_text(self.tokenizer, tf.constant(texts), limit)
-            ids += encoded.to_list()
-            total_cut += int(np.sum(cut))
-        self.truncated += total_cut
-        if total_cut:
+    def _count(self, texts: Sequence[str]) -> list[int]:
+        """Counts the subwords of texts, EOS included."""
+        counts: list[int] = []
+        for start in range(0, len(texts), COUNTED_AT_ONCE):
+            found = self._run("lengths", text=texts[start : start + COUNTED_AT_ONCE])
+            counts += found["length"].tolist()
+        return counts
+
+    def _lengths(self, texts: Sequence[str], limit: int, side: str) -> list[int]:
+        """Counts what the model reads of texts, and warns of those that are cut."""
+        counts = self._count(texts)
+        cut = sum(count > limit for count in counts)
+        self.truncated += cut
+        if cut:
             logging.warning(
                 "%d of %d %s sentences have more than %d subwords and were cut there",
-                *(total_cut, len(sentences), side, limit),
+                *(cut, len(texts), side, limit),
             )
-        return ids
+        return [min(count, limit) for count in counts]
 
-
-def restore_translator(
-    model_dir: str | Path,
-    tokenizer: Tokenizer,
-    checkpoint: str,
-    beam_size: int | None,
-    alpha: float | None,
-    batch_tokens: int = DecodingConfig.batch_tokens,
-    n_best: int | None = None,
-    sampling: SamplingConfig | None = None,
-) -> tuple[Translator, dict[str, Any]]:
-    """Makes the translator of a model directory; sources are cut where training's were.
-
-    Args:
-        model_dir: as bin/train.py made it.
-        tokenizer: the vocabulary in that directory.
-        checkpoint: as of training.checkpoints.restore_model.
-        beam_size, alpha: as of DecodingConfig; None for what the model's task has.
-        batch_tokens, n_best, sampling: as of DecodingConfig.
-
-    Returns:
-        The translator, and what the checkpoint is: {"checkpoint", "step", ...}.
-
-    Raises:
-        InputError: where directory, checkpoint or vocabulary cannot be used.
-    """
-    description = read_description(model_dir)
-    if tokenizer.fingerprint != description.vocabulary_fingerprint:
-        path = Path(model_dir) / description.vocabulary
-        rule = f"{path} must be the vocabulary that the model was trained with"
-        raise InputError(f"{rule}. Received: fingerprint {tokenizer.fingerprint}")
-    task = task_decoding(description.task)
-    config = DecodingConfig(
-        task.beam_size if beam_size is None else beam_size,
-        task.alpha if alpha is None else alpha,
-        task.extra_length,
-        max_source_length=max(description.max_length, task.max_source_length),
-        batch_tokens=batch_tokens,
-        n_best=n_best,
-        sampling=sampling,
-    )
-    model, facts = restore_model(model_dir, checkpoint)
-    return Translator(inference_model(model), tokenizer, config), facts
+    def _check_prefixes(self, texts: Sequence[str], prefixes: Sequence[str]) -> None:
+        """Refuses prefixes that do not fit the texts, or the model."""
+        if "continuation" not in self.graphs:
+            rule = "target_prefixes need a model that is no export"
+            raise InputError(f"{rule}. Received: an export")
+        if len(prefixes) != len(texts):
+            rule = "there must be a target prefix for every sentence"
+            raise InputError(f"{rule}. Received: {len(prefixes)} for {len(texts)}")
+        # The translation of an empty text may have this many subwords; that of others, more.
+        limit = min(self.config.extra_length, self.output_limit - 1)
+        for number, count in enumerate(self._count(prefixes), start=1):
+            if count - 1 > limit:
+                rule = f"target prefix {number} must have at most {limit} subwords"
+                raise InputError(f"{rule}. Received: {count - 1}")
 
 
 def utf8(text: str) -> bytes:
@@ -261,7 +292,7 @@ def length_batches(
     Args:
         lengths: of the sentences, in tokens.
         batch_tokens: bounds sentences x longest of a batch, except for a sentence longer itself.
-        parts: how many batches there should be at least, of sentences that fill so many.
+        parts: how many batches there should be at least, where there are enough tokens.
 
     Yields:
         Indices into `lengths`.
@@ -279,15 +310,12 @@ def length_batches(
         yield batch
 
 
-def padded(rows: list[list[int]]) -> tf.Tensor:
-    """Makes int32 [B, longest] of lists of ids."""
-    ids = np.full([len(rows), max(map(len, rows))], PAD_ID, np.int32)
-    for row, values in zip(ids, rows, strict=True):
-        row[: len(values)] = values
-    return tf.constant(ids)
-
-
-def translations(texts: Sequence[bytes], scores: Sequence[float]) -> list[Translation]:
+def translations(
+    texts: Sequence[bytes],
+    scores: Sequence[float],
+    log_probs: Sequence[float],
+    lengths: Sequence[int],
+) -> list[Translation]:
     """Makes one sentence's answers, leaving out the beams that hold no hypothesis.
 
     Raises:
@@ -296,7 +324,7 @@ def translations(texts: Sequence[bytes], scores: Sequence[float]) -> list[Transl
     if any(math.isnan(score) for score in scores):
         raise InputError("the model's weights must be finite. Received: scores that are NaN")
     return [
-        Translation(text.decode("utf-8"), float(score))
-        for text, score in zip(texts, scores, strict=True)
+        Translation(text.decode("utf-8"), float(score), float(log_prob), int(length))
+        for text, score, log_prob, length in zip(texts, scores, log_probs, lengths, strict=True)
         if score > -math.inf
     ]

@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
+from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.tasks import TASKS
-from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.sample import SHOWN, SampleTranslation
 from keras_transformer.parsing.linearisation import NO_TAG, Linearisation
@@ -68,15 +68,18 @@ class SampleParses(SampleTranslation):
         extra_length = TASKS["parsing"].extra_length
         self.config = dataclasses.replace(self.config, extra_length=extra_length)
 
+    def make_translator(self, model: keras.Model) -> Parser:
+        graphs = text_graphs(model, self.tokenizer, self.config)
+        return Parser(graphs, self.config, model.config, self.linearisation)
+
     def __call__(self, model: keras.Model) -> tuple[dict[str, float], str]:
         """Returns {"f1": percent, "repaired": share in percent}, and trees in Markdown."""
-        if self.translator is None or self.translator.model is not model:
-            self.translator = Translator(model, self.tokenizer, self.config)
-        parser = Parser(self.translator, self.linearisation)
-        found = [best[0].tree for best in parser.translate(self.sources)]
+        best = [answers[0] for answers in self.translator_of(model).translate(self.sources)]
+        found = [parse.tree for parse in best]
+        repaired = sum(parse.repairs.total > 0 for parse in best)
         f1 = parsing_scores(found, self.references)["f1"]
         shown = "\n\n".join(
             f"gold: `{gold}`  \nparsed: `{tree}`"
             for gold, tree in list(zip(self.references, found, strict=True))[:SHOWN]
         )
-        return {"f1": f1, "repaired": percent(parser.repaired, len(found))}, shown
+        return {"f1": f1, "repaired": percent(repaired, len(found))}, shown

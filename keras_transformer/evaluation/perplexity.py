@@ -3,16 +3,19 @@
 from collections.abc import Iterable
 from typing import Any
 
-import keras
+import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from keras_transformer.config import PAD_ID
+from keras_transformer.decoding.streams import in_streams
+from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
-from keras_transformer.training.summaries import CrossEntropy, perplexity_of
+from keras_transformer.training.summaries import perplexity_of
 
 
 def perplexity(
-    model: keras.Model, batches: Iterable[tuple[tf.Tensor, tf.Tensor]], progress: bool = False
+    translator: Translator, batches: Iterable[tuple[tf.Tensor, tf.Tensor]], progress: bool = False
 ) -> dict[str, Any]:
     """Computes exp(-sum of log P(token | tokens before it, source) / number of tokens).
 
@@ -20,7 +23,7 @@ def perplexity(
     one vocabulary only.
 
     Args:
-        model: any Transformer.
+        translator: of the model.
         batches: of (source int32 [B, S], target int32 [B, T]), targets ending in EOS.
         progress: whether to draw a bar on stderr.
 
@@ -30,9 +33,14 @@ def perplexity(
     Raises:
         InputError: where there is no token.
     """
-    cross_entropy, tokens = CrossEntropy(model)(tqdm(batches, unit="batch", disable=not progress))
+    batches = list(batches)
+    found = in_streams(lambda batch: translator.score_ids(*batch), batches)
+    bar = tqdm(found, total=len(batches), unit="batch", disable=not progress)
+    log_prob = sum(float(np.sum(log_probs, dtype=np.float64)) for log_probs in bar)
+    tokens = sum(int(np.count_nonzero(np.asarray(target) != PAD_ID)) for _, target in batches)
     if tokens == 0:
         raise InputError("perplexity needs at least one target token. Received: none")
+    cross_entropy = -log_prob / tokens
     return {
         "perplexity": perplexity_of(cross_entropy),
         "cross_entropy": cross_entropy,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import keras
 
+from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.translation import translation_scores
@@ -37,13 +38,22 @@ class SampleTranslation:
         self.references = [references[n] for n in sorted(chosen)]
         self.tokenizer = tokenizer
         self.config = DecodingConfig(beam_size=1, alpha=0.0, max_source_length=max_length)
+        self.model: keras.Model | None = None
         self.translator: Translator | None = None
+
+    def translator_of(self, model: keras.Model) -> Translator:
+        """The translator of a model; its graphs, traced once, read the weights as they are."""
+        if self.model is not model:
+            self.model, self.translator = model, self.make_translator(model)
+        return self.translator
+
+    def make_translator(self, model: keras.Model) -> Translator:
+        graphs = text_graphs(model, self.tokenizer, self.config)
+        return Translator(graphs, self.config, model.config)
 
     def __call__(self, model: keras.Model) -> tuple[dict[str, float], str]:
         """Returns {"bleu": percent}, and sources, references and translations in Markdown."""
-        if self.translator is None or self.translator.model is not model:
-            self.translator = Translator(model, self.tokenizer, self.config)
-        found = [best[0].text for best in self.translator.translate(self.sources)]
+        found = [best[0].text for best in self.translator_of(model).translate(self.sources)]
         scores = translation_scores(found, self.references)
         rows = list(zip(self.sources, self.references, found, strict=True))[:SHOWN]
         shown = "\n\n".join(

@@ -12,34 +12,32 @@ from keras_transformer.files import read_json, write_json
 from keras_transformer.training.model_directory import read_description
 
 CARD = Path("assets.extra") / "model_card.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 kept no task_options
 
 
-def describe(model_dir: str | os.PathLike, facts: dict[str, Any], date: str) -> dict[str, Any]:
-    """Collects what a model directory knows of the model that is exported.
+def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, Any]:
+    """Collects what a model directory knows of its model.
 
     Args:
         model_dir: as bin/train.py made it.
         facts: of the checkpoint: {"checkpoint", "step", ...}.
-        date: of the export, YYYY-MM-DD.
 
     Returns:
-        {"date", "task", "preset", "training", "data", "evaluation"}. The last is what
+        {"task", "task_options", "preset", "training", "data", "evaluation"}. The last is what
         bin/evaluate.py found on the test split, BLEU and its signature among it; None where that
         has not been run, or was of another checkpoint.
 
     Raises:
-        InputError: for another date than that, or a directory that cannot be read.
+        InputError: for a directory that cannot be read.
     """
-    check_date(date)
     description = read_description(model_dir)
     found = read_results(model_dir, "test")
     same = found is not None and all(
         found.get(name) == facts.get(name) for name in ("checkpoint", "step")
     )
     return {
-        "date": date,
         "task": description.task,
+        "task_options": description.task_options,
         "preset": description.preset,
         "training": dataclasses.asdict(description.training),
         "data": {
@@ -88,7 +86,10 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
         raise InputError(f"{rule}. Received: {str(folder)!r}: {error}") from None
     version = card.get("format_version")
     if version != FORMAT_VERSION:
-        rule = f"--saved_model must be of format_version {FORMAT_VERSION}: export it again"
+        rule = (
+            f"--saved_model must be of format_version {FORMAT_VERSION}, as bin/export.py makes it"
+        )
+        rule += " anew from the model directory"
         raise InputError(f"{rule}. Received: {str(folder)!r}, of {version}")
     for name, size in card.get("files", {}).items():
         path = folder / name

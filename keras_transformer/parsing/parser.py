@@ -1,100 +1,108 @@
-"""Parses sentences with a translator of words to brackets (section 6.3)."""
+"""A translator of words to brackets, whose answers are trees (section 6.3)."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.translator import Translation, Translator
+from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation, Repairs
-from keras_transformer.parsing.trees import Tree, escape
+from keras_transformer.parsing.trees import Tree, escape, parse_trees
 
 _WORD = re.compile(r"\S+", re.ASCII)  # as in tree files, other spaces are characters of a word
 
 
-class Answer(Protocol):
-    """A translation: brackets, and how good they are."""
-
-    text: str
-    score: float
-
-
-class SentenceTranslator(Protocol):
-    """A Translator whose model was trained on linearised trees."""
-
-    model: Any
-    config: Any
-    truncated: int
-
-    def translate(self, sentences: Sequence[str], progress: bool = False) -> list[list[Answer]]:
-        """Returns the translations of each sentence, best first."""
-
-
 class Parse(NamedTuple):
-    """One answer to a sentence; it stands where a Translation does."""
+    """One answer to a sentence: a Translation whose text is a tree in brackets.
 
+    The numbers are those of the tokens that the model wrote, before they were repaired.
+    """
+
+    text: str  # the tree on one line; empty for a sentence without words
+    score: float  # log-probability / length penalty
+    log_prob: float  # natural logarithm, EOS included
+    tokens: int  # subwords, EOS counted
     tree: Tree | None  # None for a sentence without words
-    score: float  # log-probability / length penalty of the brackets as the model said them
-    repairs: Repairs  # what those needed to become the tree
-
-    @property
-    def text(self) -> str:
-        """The tree on one line; empty without words."""
-        return "" if self.tree is None else str(self.tree)
+    repairs: Repairs  # what the tokens needed to become the tree
 
 
-class Parser:
-    """Gives each sentence trees over exactly its words, whatever the model says.
+class Parser(Translator):
+    """Gives each sentence trees over exactly its words, whatever the model writes.
 
     A sentence's words have white space between them; brackets in words may be spelled -LRB- and
-    -RRB- or as they are.
+    -RRB- or as they are. Where a target is given, to score it or to see its attention, it is a
+    tree in brackets, or the tokens that stand for one.
 
     Args:
-        translator: of words to brackets.
-        linearisation: that of the trees it was trained on.
+        graphs, config, model_config, card: as of Translator.
+        linearisation: that of the trees which the model was trained on.
 
     Attributes:
         repaired: number of sentences so far whose best tree needed repair.
         repairs: what these trees needed, by kind.
     """
 
-    def __init__(self, translator: SentenceTranslator, linearisation: Linearisation):
-        self.translator, self.linearisation = translator, linearisation
-        self.model, self.config = translator.model, translator.config
+    def __init__(
+        self,
+        graphs: Mapping[str, Any],
+        config: DecodingConfig,
+        model_config: TransformerConfig,
+        linearisation: Linearisation,
+        card: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(graphs, config, model_config, card)
+        self.linearisation = linearisation
         self.repaired = 0
         self.repairs = Counter(asdict(Repairs()))
 
-    @property
-    def truncated(self) -> int:
-        """Number of sentences so far of which the model saw the beginning only."""
-        return self.translator.truncated
+    def parse(self, texts: Sequence[str], progress: bool = False) -> list[Tree | None]:
+        """Returns the best tree of each sentence, or None for a sentence without words.
 
-    def translate(self, sentences: Sequence[str], progress: bool = False) -> list[list[Parse]]:
-        """Returns the different trees of each sentence, in the order of the sentences.
-
-        Those that needed no repair come first, then the others, each by score.
+        `translate` returns all of them: those that needed no repair first, then the others, each
+        by score, and equal trees once.
         """
-        words = [[escape(word) for word in _WORD.findall(sentence)] for sentence in sentences]
-        lines = [" ".join(line) for line in words]
-        answers = self.translator.translate(lines, progress=progress)
-        parses = list(map(self._parses, words, answers))
-        for best, *_ in parses:
-            self.repaired += best.repairs.total > 0
-            self.repairs.update(asdict(best.repairs))
-        return parses
+        return [best.tree for best, *_ in self.translate(texts, progress)]
 
     def counts(self) -> dict[str, Any]:
         """Returns {"repaired", "repairs"} as of the attributes."""
         return {"repaired": self.repaired, "repairs": dict(self.repairs)}
 
-    def _parses(self, words: list[str], answers: list[Answer]) -> list[Parse]:
+    def _source(self, text: str) -> str:
+        return " ".join(_words(text))
+
+    def _target(self, text: str) -> str:
+        try:
+            (tree,) = parse_trees([text], "target")
+        except (InputError, ValueError):  # no tree, or not one
+            return text
+        return " ".join(self.linearisation.tokens(tree))
+
+    def _answers(
+        self, texts: Sequence[str], answers: list[list[Translation]]
+    ) -> list[list[Translation]]:
+        parses = list(map(self._parses, map(_words, texts), answers))
+        for best, *_ in parses:
+            self.repaired += best.repairs.total > 0
+            self.repairs.update(asdict(best.repairs))
+        return parses
+
+    def _parses(self, words: list[str], answers: list[Translation]) -> list[Parse]:
         if not words:
-            return [Parse(None, answers[0].score, Repairs())]
+            return [Parse(*answers[0], None, Repairs())]
         parses = []
         for answer in answers:
             tree, repairs = self.linearisation.tree(_WORD.findall(answer.text), words)
-            parses.append(Parse(tree, answer.score, repairs))
+            parses.append(Parse(str(tree), *answer[1:], tree, repairs))
         different: dict[str, Parse] = {}
         for parse in sorted(parses, key=lambda parse: parse.repairs.total > 0):
             different.setdefault(parse.text, parse)
         return list(different.values())
+
+
+def _words(text: str) -> list[str]:
+    """The words of a sentence as they stand in trees: the brackets in them are -LRB- and -RRB-."""
+    return [escape(word) for word in _WORD.findall(text)]

@@ -10,6 +10,8 @@
                          "encoder": [N, H, S, S], "decoder": [N, H, T, T], "memory": [N, H, T, S],
                          "alignment": [T]}
 
+A parsing model's texts are trees in brackets, as its card says: {"task": "parsing", ...}.
+
 Row t of `decoder` and `memory` is what the decoder attended to when it predicted target piece t;
 column t of `decoder` is the piece it had read there: BOS for t = 0, target piece t - 1 otherwise.
 
@@ -21,9 +23,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from aiohttp import web
@@ -40,6 +42,9 @@ from keras_transformer.serving.requests import (
     parse_translate,
     shown,
 )
+
+if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
+    from keras_transformer.decoding.translator import PairAttention, Translation, Translator
 
 # Sentences of one call of the model.
 BATCH_SENTENCES = 64
@@ -61,23 +66,11 @@ HEADERS = {
 LOG = logging.getLogger(__name__)
 
 
-class ServedTranslator(Protocol):
-    """What the application knows of a model, as export.saved_model.ExportedTranslator has it."""
-
-    card: Mapping[str, Any]
-
-    def translate(self, sentences: Sequence[str]) -> list[list[Any]]:
-        """Gives each sentence's translations (text, score, log_prob), best first."""
-
-    def attention(self, source: str, target: str) -> Any:
-        """Gives source_pieces, target_pieces, encoder, decoder, memory and alignment of a pair."""
-
-
 class Service:
     """Answers requests with a translator, which runs in threads beside the event loop.
 
     Args:
-        translator: see ServedTranslator.
+        translator: from keras_transformer.load.
         limits: of a request.
         host_names: those by which the server may be called; None for any.
 
@@ -85,9 +78,7 @@ class Service:
         requests, errors: how many there were so far.
     """
 
-    def __init__(
-        self, translator: ServedTranslator, limits: Limits, host_names: frozenset[str] | None
-    ):
+    def __init__(self, translator: "Translator", limits: Limits, host_names: frozenset[str] | None):
         self.translator = translator
         self.limits = limits
         self.host_names = host_names
@@ -216,7 +207,7 @@ class Service:
         await asyncio.gather(*runs, return_exceptions=True)
 
 
-def translation_fields(translation: Any) -> dict[str, Any]:
+def translation_fields(translation: "Translation") -> dict[str, Any]:
     """One translation as JSON has it."""
     return {
         "text": translation.text,
@@ -225,7 +216,7 @@ def translation_fields(translation: Any) -> dict[str, Any]:
     }
 
 
-def attention_body(attention: Any) -> bytes:
+def attention_body(attention: "PairAttention") -> bytes:
     """The attention of one pair as JSON.
 
     Raises:

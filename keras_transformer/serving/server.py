@@ -8,13 +8,16 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from keras_transformer.errors import InputError, reason
-from keras_transformer.serving.application import LOG, ServedTranslator, Service
+from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.requests import Limits
+
+if TYPE_CHECKING:
+    from keras_transformer.decoding.translator import Translator
 
 WARM_UP = "A first sentence, to have everything in its place."
 
@@ -62,7 +65,7 @@ def allowed_names(host: str, bound: socket.socket) -> frozenset[str] | None:
 
 
 def serve(
-    translator: ServedTranslator, bound: socket.socket, host: str, limits: Limits
+    translator: "Translator", bound: socket.socket, host: str, limits: Limits
 ) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and finishes what it has begun then.
 

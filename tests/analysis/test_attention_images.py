@@ -10,8 +10,10 @@ from keras_transformer.analysis.attention_images import (
     head_tiles,
 )
 from keras_transformer.analysis.attention_text import text_views
+from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import attention_maps
 from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.training.checkpoints import restore_model
 
@@ -30,8 +32,13 @@ def model(untrained):
     return restore_model(untrained, "latest")[0]
 
 
+def views_of(model, tokenizer, source, target, config):
+    translator = Translator(text_graphs(model, tokenizer, config), config, model.config)
+    return text_views(translator, source, target)
+
+
 def test_views_of_texts(model, tokenizer):
-    encoder, decoder, memory = text_views(
+    encoder, decoder, memory = views_of(
         model, tokenizer, "the cat", "die katze", DecodingConfig(max_source_length=8)
     )
     ids = [[*each, 2] for each in tokenizer.encode(["the cat", "die katze"])]
@@ -45,7 +52,7 @@ def test_views_of_texts(model, tokenizer):
 
 def test_texts_are_cut(model, tokenizer):
     config = DecodingConfig(max_source_length=4, extra_length=1)
-    views = text_views(model, tokenizer, "the cat sat on", "die katze sass auf", config)
+    views = views_of(model, tokenizer, "the cat sat on", "die katze sass auf", config)
     assert [len(view.queries) for view in views] == [4, 5, 5]
 
 
@@ -53,7 +60,7 @@ def test_weights_that_are_no_numbers(model, tokenizer):
     for variable in model.trainable_variables:
         variable.assign(np.full(variable.shape, np.nan))
     with pytest.raises(InputError, match="encoder map must be finite and not negative"):
-        text_views(model, tokenizer, "the cat", "die katze", DecodingConfig())
+        views_of(model, tokenizer, "the cat", "die katze", DecodingConfig())
 
 
 def test_tiles_are_the_weights():
@@ -79,7 +86,7 @@ def test_the_sentence_of_middle_length_is_drawn(model, tokenizer):
     keras.utils.set_random_seed(1)
     before = [variable.numpy() for variable in model.variables]
     pictures = images(model)
-    views = text_views(model, tokenizer, *PAIRS[0], images.config)
+    views = views_of(model, tokenizer, *PAIRS[0], images.config)
     assert list(pictures) == ["encoder", "decoder", "memory"]
     for view in views:
         wanted = head_tiles(view.weights).astype(int)

@@ -33,13 +33,12 @@ def test_page_picture_and_table(run_program, untrained, tmp_path):
 
 
 def test_the_model_translates(call_program, untrained, tmp_path):
-    from keras_transformer.decoding.translator import restore_translator
-    from keras_transformer.vocabulary.subwords import Subwords
+    from keras_transformer.loading import load
 
     arguments = [f"--model_dir={untrained}", "--source=a dog ran", "--beam_size=1"]
     done = call_program("attention", *arguments, f"--output={tmp_path / 'page.html'}")
     assert done.code == 0, done.errors
-    translator, _ = restore_translator(untrained, Subwords.load(untrained), "latest", 1, 0.6)
+    translator = load(untrained, beam_size=1)
     assert done.result["translation"] == translator.translate(["a dog ran"])[0][0].text
     assert done.result["target_pieces"][-1] == "</s>"
 

@@ -85,8 +85,12 @@ def test_translation_gives_scored_trees_over_the_words_of_each_line(run_program,
 @pytest.mark.parametrize(
     ("program", "arguments", "message"),
     [
-        ("evaluate", ["--lowercase"], "--lowercase is for translations, and --model_dir has a"),
-        ("translate", ["--n_best=22"], "--n_best must not exceed the 21 beams. Received: 22"),
+        ("evaluate", ["--lowercase"], "--lowercase is for translations, and --data_dir has trees"),
+        (
+            "translate",
+            ["--n_best=22"],
+            "--n_best must be from 1 to the beam size, 21. Received",
+        ),
     ],
 )
 def test_wrong_flags_end_in_one_line(call_program, trained, program, arguments, message):

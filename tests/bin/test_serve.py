@@ -19,15 +19,14 @@ PATIENCE = 300  # seconds, on a machine under load
 @pytest.fixture(scope="module")
 def exported(untrained, tmp_path_factory):
     """An export, and the translator it was made of."""
-    from keras_transformer.decoding.translator import restore_translator
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.vocabulary.subwords import Subwords
+    from keras_transformer.loading import decoding_config, load, restore
 
-    tokenizer = Subwords.load(untrained)
-    translator, facts = restore_translator(untrained, tokenizer, "latest", 2, 0.6)
+    trained = restore(untrained)
+    config = decoding_config(trained, beam_size=2, alpha=None)
     export_dir = tmp_path_factory.mktemp("serve") / "model"
-    export_saved_model(translator.model, tokenizer, translator.config, export_dir, facts)
-    return export_dir, translator
+    export_saved_model(trained.model, trained.tokenizer, config, export_dir, trained.facts)
+    return export_dir, load(untrained, beam_size=2)
 
 
 @pytest.fixture(scope="module")

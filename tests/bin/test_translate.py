@@ -14,10 +14,9 @@ def lines_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wanted(untrained):
-    from keras_transformer.decoding.translator import restore_translator
-    from keras_transformer.vocabulary.subwords import Subwords
+    from keras_transformer.loading import load
 
-    translator, _ = restore_translator(untrained, Subwords.load(untrained), "latest", 2, 0.6)
+    translator = load(untrained, beam_size=2)
     return translator.translate(LINES)
 
 
@@ -44,8 +43,9 @@ def test_stream_n_best_with_scores(call_program, untrained, wanted):
     assert done.code == 0
     rows = [row.split("\t", 2) for row in done.output.removesuffix("\n").split("\n")]
     flat = [(i, answer) for i, best in enumerate(wanted, start=1) for answer in best]
-    assert [(row[0], row[2]) for row in rows] == [(str(i), one_line(t)) for i, (t, _) in flat]
-    assert [float(row[1]) for row in rows] == pytest.approx([s for _, (_, s) in flat], abs=1e-3)
+    assert [(row[0], row[2]) for row in rows] == [(str(i), one_line(best.text)) for i, best in flat]
+    scores = [best.score for _, best in flat]
+    assert [float(row[1]) for row in rows] == pytest.approx(scores, abs=1e-3)
     summary = json.loads(done.errors.splitlines()[-1])
     assert (summary["lines"], summary["output"]) == (6, "-")
 
@@ -86,7 +86,7 @@ def test_no_more_translations_than_beams(call_program, untrained):
     done = call_program("translate", f"--model_dir={untrained}", "--n_best=5")
     assert done.code == 1 and done.output == ""
     last = done.errors.splitlines()[-1]
-    assert last == "error: --n_best must not exceed the 4 beams. Received: 5"
+    assert last == "error: --n_best must be from 1 to the beam size, 4. Received: 5"
 
 
 @pytest.mark.parametrize(

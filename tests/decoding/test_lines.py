@@ -14,13 +14,18 @@ from keras_transformer.errors import InputError
 class Shouter:
     """Answers every sentence in capitals, then with itself reversed."""
 
+    counts = dict
+
     def __init__(self):
-        self.truncated = 0
+        self.truncated, self.checkpoint = 0, {"step": 7}
         self.calls = []
 
     def translate(self, sentences):
         self.calls.append(list(sentences))
-        return [[Translation(s.upper(), -0.5), Translation(s[::-1], -1.25)] for s in sentences]
+        return [
+            [Translation(s.upper(), -0.5, -1.0, 3), Translation(s[::-1], -1.25, -2.5, 3)]
+            for s in sentences
+        ]
 
 
 @pytest.fixture
@@ -67,7 +72,7 @@ def run(tmp_path, monkeypatch):
 def test_line_for_line(run, streams, content, output):
     done = run(content, streams)
     assert done.output == output
-    assert done.result["lines"] == output.count(b"\n")
+    assert (done.result["lines"], done.result["step"]) == (output.count(b"\n"), 7)
 
 
 def test_columns(run):

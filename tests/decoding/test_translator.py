@@ -8,10 +8,15 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
+from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.candidates import SamplingConfig
 from keras_transformer.decoding.inference import DecodingConfig, search_ids, target_log_probs
 from keras_transformer.decoding.translator import Translator, length_batches, translations
 from keras_transformer.errors import InputError
+
+
+def translator_with(model, tokenizer, config):
+    return Translator(text_graphs(model, tokenizer, config), config, model.config)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +27,7 @@ def translator_of(characters):
     def make(model, batch_tokens=DecodingConfig.batch_tokens, **settings):
         config = DecodingConfig(**{"extra_length": 5} | settings)
         if (id(model), config) not in traced:
-            traced[id(model), config] = Translator(model, characters, config)
+            traced[id(model), config] = translator_with(model, characters, config)
         translator = copy.copy(traced[id(model), config])
         translator.config = dataclasses.replace(config, batch_tokens=batch_tokens)
         return translator
@@ -32,8 +37,9 @@ def translator_of(characters):
 
 def assert_same_answer(got, wanted):
     """Sums of another batch are rounded otherwise."""
-    assert [text for text, _ in got] == [text for text, _ in wanted]
-    np.testing.assert_allclose([s for _, s in got], [s for _, s in wanted], rtol=1e-3, atol=1e-5)
+    assert [answer.text for answer in got] == [answer.text for answer in wanted]
+    scores = [[answer.score for answer in answers] for answers in (got, wanted)]
+    np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-5)
 
 
 def test_every_line_gets_an_answer(translator_of, model, caplog):
@@ -54,7 +60,7 @@ def test_every_line_gets_an_answer(translator_of, model, caplog):
     assert len(answers) == len(lines)
     assert all(1 <= len(answer) <= 2 for answer in answers)
     for blank in (0, 2, 7):
-        assert answers[blank] == [("", 0.0)]
+        assert answers[blank] == [("", 0.0, 0.0, 0)]
     assert all(answers[i][0].score < 0 for i in (1, 3, 4, 5, 6, 8))
     assert translator.truncated == 1
     assert "1 of 9 source sentences have more than 20 subwords and were cut" in caplog.text
@@ -78,7 +84,7 @@ def test_translations_begin_with_their_prefix(translator_of, model):
     free = translator.translate(lines)
     assert_same_answer(answers[1], free[1])
     for answer, prefix in zip(answers, prefixes, strict=True):
-        assert all(text.startswith(prefix) for text, _ in answer)
+        assert all(best.text.startswith(prefix) for best in answer)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +104,8 @@ def test_samples_are_drawn_by_their_seed(characters, make_model):
 
     def drawn(seed):
         config = DecodingConfig(3, extra_length=5, sampling=SamplingConfig(seed=seed))
-        translator = Translator(model, characters, config)
-        return [[text for text, _ in answer] for answer in translator.translate(["abc", "de"])]
+        translator = translator_with(model, characters, config)
+        return [[best.text for best in answer] for answer in translator.translate(["abc", "de"])]
 
     assert drawn(1) == drawn(1) != drawn(2)
 
@@ -108,7 +114,7 @@ def test_batches_of_any_shape_take_one_trace(translator_of, model):
     translator = translator_of(model)
     for lines in (["a"], ["bb", "cccc"], ["d" * 30] * 3):
         translator.translate(lines)
-    assert translator._translate_batch.experimental_get_tracing_count() == 1
+    assert translator.graphs["n_best"].experimental_get_tracing_count() == 1
 
 
 def test_scores_of_targets(translator_of, model):
@@ -149,9 +155,10 @@ def test_length_batches():
 
 
 def test_translations_leave_out_what_does_not_exist():
-    assert translations([b"a", b""], [-1.5, -math.inf]) == [("a", -1.5)]
+    found = translations([b"a", b""], [-1.5, -math.inf], [-3.0, -math.inf], [2, 0])
+    assert found == [("a", -1.5, -3.0, 2)]
     with pytest.raises(InputError, match="weights must be finite"):
-        translations([b"a"], [math.nan])
+        translations([b"a"], [math.nan], [math.nan], [2])
 
 
 def test_beam_larger_than_vocabulary(translator_of, model):

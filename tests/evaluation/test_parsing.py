@@ -1,8 +1,12 @@
 import pytest
 
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.translator import Translation
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.parsing import SampleParses, parsing_scores
 from keras_transformer.parsing.linearisation import Linearisation
+from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
 
 
@@ -44,23 +48,24 @@ class Tokenizer:
     fingerprint = "none"
 
 
-class Answers:
-    """A translator of the two sentences, into tokens."""
+class Answers(Parser):
+    """A parser of the two sentences, whose tokens are given."""
 
-    def __init__(self, model):
-        self.model, self.config, self.truncated = model, None, 0
+    def __init__(self):
+        super().__init__({}, DecodingConfig(1), TransformerConfig(100), Linearisation("tags"))
 
-    def translate(self, sentences, progress=False):
-        from keras_transformer.decoding.translator import Translation
-
+    def _in_batches(self, signature, inputs, *_):
         tokens = {"the dog barks .": "(S (NP DT NN )NP (VP VBZ )VP . )S", "cat": "(VP XX XX )VP"}
-        return [[Translation(tokens[sentence], -1.0)] for sentence in sentences]
+        return [[Translation(tokens[text], -1.0, -1.0, 3)] for text in inputs["text"]]
+
+    def _lengths(self, *_):
+        return []
 
 
 def test_a_sample_is_parsed_and_scored():
     model = object()
     sample = SampleParses(Tokenizer(), GOLD, 5, 64, Linearisation("tags"))
-    sample.translator = Answers(model)
+    sample.model, sample.translator = model, Answers()
     scores, shown = sample(model)
     assert scores == {"f1": 75.0, "repaired": 50.0}  # S, NP, VP of 4 gold and 4 found brackets
     assert (

@@ -4,6 +4,9 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, TransformerConfig
+from keras_transformer.decoding.answers import text_graphs
+from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.perplexity import perplexity
 from keras_transformer.model.transformer import Transformer
@@ -16,11 +19,17 @@ def model():
     return Transformer(config)
 
 
+@pytest.fixture(scope="module")
+def translator(model):
+    config = DecodingConfig()
+    return Translator(text_graphs(model, None, config), config, model.config)
+
+
 def batch(source, target):
     return tf.constant(source, tf.int32), tf.constant(target, tf.int32)
 
 
-def test_perplexity_is_the_mean_over_tokens_not_batches(model):
+def test_perplexity_is_the_mean_over_tokens_not_batches(model, translator):
     pairs = [([4, 5, EOS_ID], [6, EOS_ID]), ([7, EOS_ID], [8, 9, 4, EOS_ID]), ([EOS_ID], [EOS_ID])]
     total = 0.0
     for source, target in pairs:
@@ -32,29 +41,29 @@ def test_perplexity_is_the_mean_over_tokens_not_batches(model):
         batch([[4, 5, EOS_ID], [7, EOS_ID, 0]], [[6, EOS_ID, 0, 0], [8, 9, 4, EOS_ID]]),
         batch([[EOS_ID]], [[EOS_ID]]),
     ]
-    result = perplexity(model, batches)
+    result = perplexity(translator, batches)
     assert result["tokens"] == 7
     assert result["cross_entropy"] == pytest.approx(-total / 7, rel=1e-5)
     assert result["perplexity"] == pytest.approx(np.exp(-total / 7), rel=1e-5)
 
 
-def test_uniform_model_has_the_vocabulary_as_perplexity(model):
+def test_uniform_model_has_the_vocabulary_as_perplexity(model, translator):
     matrix = model.embedding.matrix
     before = matrix.numpy()
     matrix.assign(np.zeros_like(before))
     try:
-        result = perplexity(model, [batch([[4, EOS_ID]], [[5, 6, EOS_ID]])])
+        result = perplexity(translator, [batch([[4, EOS_ID]], [[5, 6, EOS_ID]])])
     finally:
         matrix.assign(before)
     assert result["perplexity"] == pytest.approx(10, rel=1e-5)
 
 
-def test_batches_without_rows_count_nothing(model):
+def test_batches_without_rows_count_nothing(translator):
     some = batch([[4, EOS_ID]], [[5, EOS_ID]])
     none = tf.zeros([0, 3], tf.int32), tf.zeros([0, 2], tf.int32)
-    assert perplexity(model, [some, none]) == perplexity(model, [some])
+    assert perplexity(translator, [some, none]) == perplexity(translator, [some])
 
 
-def test_no_tokens(model):
+def test_no_tokens(translator):
     with pytest.raises(InputError, match=r"at least one target token. Received: none"):
-        perplexity(model, [])
+        perplexity(translator, [])

@@ -5,7 +5,7 @@ import pytest
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import write_results
-from keras_transformer.export.model_card import CARD, describe, read_card, write_card
+from keras_transformer.export.model_card import CARD, check_date, describe, read_card, write_card
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 
 FACTS = {"checkpoint": "average:5", "step": 70}
@@ -22,14 +22,17 @@ def model_dir(tmp_path):
         vocabulary="vocabulary.model",
         vocabulary_fingerprint="0123",
         max_length=64,
+        task="parsing",
+        task_options={"words": "tags"},
     )
     create_or_check(tmp_path / "model", description, tmp_path / "vocabulary.model")
     return tmp_path / "model"
 
 
 def test_what_the_model_directory_knows(model_dir):
-    about = describe(model_dir, FACTS, "2017-06-12")
-    assert (about["date"], about["preset"], about["evaluation"]) == ("2017-06-12", "tiny", None)
+    about = describe(model_dir, FACTS)
+    assert (about["task"], about["task_options"]) == ("parsing", {"words": "tags"})
+    assert (about["preset"], about["evaluation"]) == ("tiny", None)
     assert about["training"]["warmup_steps"] == 7
     assert about["data"] == {
         "vocabulary": "vocabulary.model",
@@ -40,22 +43,22 @@ def test_what_the_model_directory_knows(model_dir):
 
 def test_evaluation_is_of_the_same_checkpoint(model_dir):
     write_results(model_dir, "test", FOUND)
-    assert describe(model_dir, FACTS, "2017-06-12")["evaluation"] == FOUND
+    assert describe(model_dir, FACTS)["evaluation"] == FOUND
     for other in ({"step": 71}, {"checkpoint": "latest"}):
-        assert describe(model_dir, {**FACTS, **other}, "2017-06-12")["evaluation"] is None
+        assert describe(model_dir, {**FACTS, **other})["evaluation"] is None
 
 
 @pytest.mark.parametrize("date", ["2017-02-29", "20170612", "2017-6-12", "June 12", ""])
-def test_dates_are_checked(model_dir, date):
+def test_dates_are_checked(date):
     with pytest.raises(InputError, match=r"--date must be a date as YYYY-MM-DD. Received: "):
-        describe(model_dir, FACTS, date)
+        check_date(date)
 
 
 def test_card_lists_the_files_and_tells_of_missing_ones(tmp_path):
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "weights").write_bytes(b"12345")
     write_card(tmp_path, {"step": 7})
-    wanted = {"format_version": 1, "step": 7, "files": {"part/weights": 5}}
+    wanted = {"format_version": 2, "step": 7, "files": {"part/weights": 5}}
     assert read_card(tmp_path) == json.loads((tmp_path / CARD).read_text()) == wanted
     (tmp_path / "part" / "more").write_bytes(b"")
     assert read_card(tmp_path) == wanted, "files that are added do no harm"

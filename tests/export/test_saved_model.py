@@ -15,17 +15,14 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
 from keras_transformer.decoding.inference import DecodingConfig
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.export.model_card import CARD, read_card
-from keras_transformer.export.saved_model import (
-    ExportedTranslator,
-    TextToText,
-    check_export_dir,
-    export_saved_model,
-)
+from keras_transformer.export.saved_model import TextToText, check_export_dir, export_saved_model
+from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
 from pipelines.vocabulary import learn_subwords
 
@@ -116,7 +113,7 @@ def foreign(parts, tmp_path_factory):
 @pytest.fixture(scope="module")
 def exports(parts):
     """kind -> the export, loaded."""
-    return {kind: ExportedTranslator(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
+    return {kind: load(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +127,7 @@ def run(bpe):
     """Runs a signature of that export, with the same texts, or bytes, for each of its inputs."""
 
     def run_signature(name, texts):
-        inputs = bpe._loaded.signatures[name].structured_input_signature[1]
+        inputs = bpe.graphs[name].structured_input_signature[1]
         return answers_of(bpe, name, **dict.fromkeys(inputs, texts))
 
     return run_signature
@@ -138,7 +135,7 @@ def run(bpe):
 
 def answers_of(exported, name, **inputs):
     inputs = {key: tf.constant(texts, tf.string) for key, texts in inputs.items()}
-    outputs = exported._loaded.signatures[name](**inputs)
+    outputs = exported.graphs[name](**inputs)
     return {key: tensor.numpy() for key, tensor in outputs.items()}
 
 
@@ -156,7 +153,7 @@ def operations_of(export_dir):
 @pytest.fixture(scope="module")
 def translators(parts):
     return {
-        kind: Translator(model, tokenizer, DECODING)
+        kind: Translator(text_graphs(model, tokenizer, DECODING), DECODING, model.config)
         for kind, (model, tokenizer, *_) in parts.items()
     }
 
@@ -225,6 +222,7 @@ def test_long_lines_are_cut(run):
             },
         ),
         ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
+        ("lengths", {"length": (0,)}),
         ("tokenize", {"ids": (0, 1), "length": (0,), "pieces": (0, 1)}),
         (
             "attention",
@@ -291,6 +289,7 @@ def test_weights_that_are_not_finite(bpe, monkeypatch):
     answer = {"score": nan, "log_prob": nan, "translation": np.array([[b""]], object)}
     answer |= {"length": np.array([[3]]), "truncated": np.array([False])}
     monkeypatch.setattr(bpe, "_run", lambda *_, **__: answer)
+    monkeypatch.setattr(bpe, "_count", lambda texts: [3])
     with pytest.raises(InputError, match=r"weights must be finite. Received: scores"):
         bpe.translate(["a"])
 
@@ -395,7 +394,8 @@ def test_model_card(parts, bpe):
     model, tokenizer, export_dir, _ = parts["bpe"]
     card = json.loads((export_dir / CARD).read_text())
     assert card == bpe.card
-    assert (card["format_version"], card["date"], card["preset"]) == (1, "2017-06-12", "tiny")
+    assert (card["format_version"], card["date"], card["preset"]) == (2, "2017-06-12", "tiny")
+    assert (card["task"], card["task_options"]) == ("translation", {})
     assert (card["checkpoint"], card["step"]) == ("step-00000007", 7)
     assert (card["beam_size"], card["alpha"], card["max_source_length"]) == (3, 0.6, 12)
     assert card["vocabulary_fingerprint"] == tokenizer.fingerprint
@@ -435,7 +435,7 @@ INDEX = "variables/variables.index"
 
 
 PLACE = "be a directory that bin/export.py made"
-VERSION = "be of format_version 1"
+VERSION = "be of format_version 2, as bin/export.py makes it anew from the model directory"
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ VERSION = "be of format_version 1"
         (DATA, garbage, PLACE, ""),
         (CARD, os.remove, PLACE, "No such file"),
         (CARD, truncated, PLACE, ""),
-        (CARD, card_of_version('{"format_version": 2}'), VERSION, "of 2"),
+        (CARD, card_of_version('{"format_version": 1}'), VERSION, "of 1"),
         (CARD, card_of_version("{}"), VERSION, "of None"),
         (CARD, card_of_version("[]"), PLACE, "must be a JSON object"),
     ],
@@ -458,10 +458,22 @@ def test_half_copied_or_foreign(parts, tmp_path, file, change, rule, received):
     change(tmp_path / "copy" / file)
     message = f"^--saved_model must {rule}.* Received: .*{received}"
     with pytest.raises(InputError, match=message) as error:
-        ExportedTranslator(tmp_path / "copy")
+        load(tmp_path / "copy")
     assert "\n" not in str(error.value)
 
 
-def test_foreign_directory_is_no_export(tmp_path):
-    with pytest.raises(InputError, match=r"--saved_model must be a directory that bin/export.py"):
-        ExportedTranslator(tmp_path)
+def test_what_an_export_has_fixed_is_not_changed(parts):
+    with pytest.raises(InputError, match=r"--beam_size is fixed in an export.* Received: 5"):
+        load(parts["bpe"][2], beam_size=5)
+    with pytest.raises(
+        InputError, match=r"--n_best must be from 1 to the beam size, 3. Received: 4"
+    ):
+        load(parts["bpe"][2], n_best=4)
+
+
+def test_scores_of_ids(translators, bpe, parts):
+    tokenizer = parts["bpe"][1]
+    pairs = ("the cat", "a dog")
+    source, target = (tf.constant([[*ids, EOS_ID, 0]]) for ids in tokenizer.encode(list(pairs)))
+    wanted = translators["bpe"].score(*([text] for text in pairs))[0].log_prob
+    assert bpe.score_ids(source, target) == pytest.approx([wanted], rel=1e-4)

@@ -1,42 +1,62 @@
-from typing import NamedTuple
+"""A parser over graphs whose answers are given."""
 
+import pytest
+import tensorflow as tf
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.translator import Translator
+from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.parsing.parser import Parser
 
 
-class Answer(NamedTuple):
-    text: str
-    score: float
+def make(*answers, linearisation=None):
+    """A parser, and the sources and targets that it gives to its graphs."""
+    answers, asked = iter(answers), []
 
+    def texts_of(tensor):
+        return [text.decode() for text in tensor.numpy().tolist()]
 
-class Fake:
-    """A translator with given answers."""
+    def lengths(text):
+        return {"length": tf.fill([len(text)], 9)}
 
-    model = config = None
-    truncated = 3
+    def n_best(text):
+        asked.extend(texts_of(text))
+        rows = [next(answers) for _ in asked]
+        columns = {
+            "translation": [[line.encode() for line, _ in row] for row in rows],
+            "score": [[score for _, score in row] for row in rows],
+            "log_prob": [[2 * score for _, score in row] for row in rows],
+            "length": [[3] * len(row) for row in rows],
+        }
+        return {name: tf.constant(column) for name, column in columns.items()}
 
-    def __init__(self, *answers):
-        self.answers, self.asked = [[Answer(*pair) for pair in row] for row in answers], None
+    def score(source, target):
+        asked.extend(zip(texts_of(source), texts_of(target), strict=True))
+        return {
+            "log_prob": tf.fill([len(asked)], -1.0),
+            "length": tf.fill([len(asked)], 2),
+        }
 
-    def translate(self, sentences, progress=False):
-        self.asked = sentences
-        return self.answers
+    graphs = {"lengths": lengths, "n_best": n_best, "score": score}
+    config, model_config = DecodingConfig(1), TransformerConfig(100)
+    return Parser(graphs, config, model_config, linearisation or Linearisation()), asked
 
 
 def test_trees_over_the_words_as_given_but_for_brackets():
-    fake = Fake([("(S NN NN NN )S", -1.0)])
-    parser = Parser(fake, Linearisation("tags"))
+    parser, asked = make([("(S NN NN NN )S", -1.0)], linearisation=Linearisation("tags"))
     ((best,),) = parser.translate([" f(x)  binds\tp\u00a053 "])
-    assert fake.asked == ["f-LRB-x-RRB- binds p\u00a053"]
+    assert asked == ["f-LRB-x-RRB- binds p\u00a053"]
     assert best.text == "(S (NN f-LRB-x-RRB-) (NN binds) (NN p\u00a053))"
-    assert best.score == -1.0 and parser.truncated == 3
+    assert best[1:4] == (-1.0, -2.0, 3)
     assert parser.counts()["repaired"] == 0 and not any(parser.counts()["repairs"].values())
 
 
 def test_what_needs_no_repair_comes_first_and_equal_trees_come_once():
     texts = ["(S XX", "(S XX XX )S", "(S XX XX XX )S", "(X XX XX )X", "(Y XX XX"]
     answers = [(text, -rank) for rank, text in enumerate(texts, start=1)]
-    parser = Parser(Fake(answers), Linearisation())
+    parser, _ = make(answers)
     (found,) = parser.translate(["a b"])
     # The first answer, a word too short, becomes the tree of the second, which is then not new.
     assert [(parse.text[:2], parse.score) for parse in found] == [
@@ -48,16 +68,37 @@ def test_what_needs_no_repair_comes_first_and_equal_trees_come_once():
 
 
 def test_repairs_of_the_best_are_counted():
-    answers = [("(S XX", -1.0), ("", -2.0)], [("(S XX )S )S", -1.0)], [("(S XX )S", -1.0)]
-    parser = Parser(Fake(*answers), Linearisation())
-    found = parser.translate(["a", "b", "c"])
-    assert [best[0].text for best in found] == ["(S (XX a))", "(S (XX b))", "(S (XX c))"]
+    answers = ([("(S XX", -1.0)], [("(S XX )S )S", -1.0)], [("(S XX )S", -1.0)])
+    parser, _ = make(*answers)
+    found = parser.parse(["a", "b", "c"])
+    assert [str(tree) for tree in found] == ["(S (XX a))", "(S (XX b))", "(S (XX c))"]
     assert parser.repaired == 2
     counted = {kind: count for kind, count in parser.counts()["repairs"].items() if count}
     assert counted == {"missing_closing": 1, "unmatched_closing": 1}
 
 
 def test_a_line_without_words_has_no_tree():
-    parser = Parser(Fake([("", 0.0)]), Linearisation())
+    parser, _ = make([("", 0.0)])
     ((best,),) = parser.translate([" \t"])
     assert best.tree is None and best.text == "" and best.score == 0.0 and parser.repaired == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "tokens"),
+    [
+        ("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", "(S (NP DT NN )NP (VP VBZ )VP )S"),
+        ("(S DT NN VBZ )S", "(S DT NN VBZ )S"),
+        ("", ""),
+    ],
+)
+def test_targets_are_trees_or_tokens(target, tokens):
+    parser, asked = make(linearisation=Linearisation("tags"))
+    (found,) = parser.score(["the dog(s) barks"], [target])
+    assert asked == [("the dog-LRB-s-RRB- barks", tokens)]
+    assert found == (-1.0, 2)
+
+
+def test_a_translator_parses_nothing():
+    translator = Translator({}, DecodingConfig(), TransformerConfig(100))
+    with pytest.raises(InputError, match=r"parse must be asked of a parsing model. Received: a tr"):
+        translator.parse(["a"])

@@ -1,7 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding.batched import MIN_ROW_TOKENS, in_batches
+from keras_transformer.decoding.answers import MIN_ROW_TOKENS, in_batches
 
 
 def describe_batch(ids):
