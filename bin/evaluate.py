@@ -43,6 +43,8 @@ def main():
     from keras_transformer.evaluation.results import write_results
     from pipelines.datasets import damage_named, evaluation_batches, gold_trees, split_text
 
+    texts = [side[: FLAGS.limit] for side in split_text(FLAGS.data_dir, FLAGS.split)]
+    trees = gold_trees(FLAGS.data_dir, FLAGS.split)[: FLAGS.limit] if parsing else None
     translator = load_model(n_best=1)
     if metadata.fingerprint != translator.card["vocabulary_fingerprint"]:
         flag = "model_dir" if FLAGS.model_dir is not None else "saved_model"
@@ -51,16 +53,12 @@ def main():
     if metadata.task != translator.card["task"]:
         rule = f"--data_dir must be prepared for the task of the model, {translator.card['task']}"
         raise InputError(f"{rule}. Received: {FLAGS.data_dir}, for {metadata.task}")
-    data = EvaluationData(
-        *(side[: FLAGS.limit] for side in split_text(FLAGS.data_dir, FLAGS.split)),
-        evaluation_batches(FLAGS.data_dir, FLAGS.split, translator.config.batch_tokens),
-        gold_trees(FLAGS.data_dir, FLAGS.split)[: FLAGS.limit] if parsing else None,
-        metadata.languages[1] or "de",
-    )
+    batches = evaluation_batches(FLAGS.data_dir, FLAGS.split, translator.config.batch_tokens)
+    data = EvaluationData(*texts, batches, trees, metadata.languages[1] or "de")
     with damage_named(FLAGS.data_dir):
-        scores, texts = evaluate(translator, data, FLAGS.tokenize, FLAGS.lowercase)
+        scores, answers = evaluate(translator, data, FLAGS.tokenize, FLAGS.lowercase)
     if FLAGS.output is not None:
-        write_lines(FLAGS.output, texts)
+        write_lines(FLAGS.output, answers)
     results = {
         **scores,
         "split": FLAGS.split,

@@ -1,0 +1,317 @@
+"""The same model from its directory, an export and a .keras file, in Python and in every program.
+
+A translation model and a parsing model, both with random weights.
+"""
+
+import asyncio
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+import keras_transformer as kt
+from keras_transformer import loading
+from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.decoding.tasks import TASKS
+from keras_transformer.errors import InputError
+from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.loading import decoding_config, restore
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.parsing.parser import Parser
+from keras_transformer.parsing.trees import parse_trees
+from keras_transformer.serving.application import Service
+from keras_transformer.serving.requests import Limits
+from keras_transformer.training.checkpoints import CheckpointStore, named_variables
+from keras_transformer.training.model_directory import ModelDescription, create_or_check
+from pipelines.records import read_metadata
+
+BEAMS = 3
+HOLDERS = ("model_dir", "saved_model", "keras")
+TREES = [
+    "( (S (NP-SBJ (DT the) (NN dog)) (VP (VBZ barks) (NP (-NONE- *)))) )",
+    "( (S (NP (NNS cells)) (VP (VBP bind) (NP (NN f-LRB-x-RRB-)))) )",
+    "( (FRAG (NP (NN house))) )",
+]
+TEXTS = {
+    "translation": ["the cat sat", "", "a (red) dog ran to the house"],
+    "parsing": ["the dog barks", "", "cells bind f(x) (red)"],
+}
+TARGETS = {
+    "translation": "die katze sass",
+    "parsing": "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_answers():
+    """Models with random weights do not end their answers."""
+    with pytest.MonkeyPatch.context() as patch:
+        for task, most in (("translation", 8), ("parsing", 20)):
+            patch.setitem(TASKS, task, TASKS[task]._replace(extra_length=most))
+        yield
+
+
+@pytest.fixture(scope="module")
+def treebank(call_program, tmp_path_factory):
+    """A data directory of a few trees."""
+    folder = tmp_path_factory.mktemp("treebank")
+    (folder / "all.mrg").write_text("\n".join(TREES * 20))
+    (folder / "test.mrg").write_text("\n".join(TREES))
+    done = call_program(
+        "prepare_data",
+        *("--dataset=treebank", f"--train_trees={folder / 'all.mrg'}", "--tree_words=tags"),
+        *(f"--test_trees={folder / 'test.mrg'}", f"--data_dir={folder / 'data'}"),
+        *("--vocab_size=310", "--max_length=40"),
+    )
+    assert done.code == 0, done.errors
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def data_dirs(prepared, treebank):
+    return {"translation": prepared, "parsing": treebank}
+
+
+def make_model_dir(data_dir, model_dir):
+    """A model directory with a checkpoint of random weights."""
+    metadata = read_metadata(data_dir)
+    config = TransformerConfig(
+        metadata.vocab_size, num_layers=1, d_model=16, d_ff=16, num_heads=2, dropout=0.1
+    )
+    description = ModelDescription(
+        "tiny",
+        config,
+        TrainingConfig(),
+        vocabulary=metadata.vocabulary,
+        vocabulary_fingerprint=metadata.fingerprint,
+        max_length=metadata.max_length,
+        task=metadata.task,
+        task_options=metadata.task_options,
+    )
+    create_or_check(model_dir, description, data_dir / metadata.vocabulary)
+    keras.utils.set_random_seed(3)
+    variables = named_variables(Transformer(config).variables)
+    CheckpointStore(model_dir).save({"model": variables}, step=10, validation_loss=1.0)
+
+
+@pytest.fixture(scope="module")
+def places(data_dirs, tmp_path_factory):
+    """task -> holder -> the path of the model."""
+    found = {}
+    for task in TASKS:
+        folder = tmp_path_factory.mktemp(task)
+        make_model_dir(data_dirs[task], folder / "model")
+        trained = restore(folder / "model")
+        known = (trained.facts, {"date": "2017-06-12", **trained.about})
+        config = decoding_config(trained, BEAMS, alpha=None)
+        export_saved_model(trained.model, trained.tokenizer, config, folder / "export", *known)
+        trained.model.save(folder / "model" / "model.keras")
+        found[task] = {
+            "model_dir": folder / "model",
+            "saved_model": folder / "export",
+            "keras": folder / "model" / "model.keras",
+        }
+    return found
+
+
+@pytest.fixture(scope="module")
+def translators(places):
+    """task -> holder -> its translator, whose first translations are certain."""
+    return {
+        task: {
+            holder: kt.load(path, beam_size=None if holder == "saved_model" else BEAMS, n_best=1)
+            for holder, path in places[task].items()
+        }
+        for task in TASKS
+    }
+
+
+@pytest.fixture(params=TASKS)
+def task(request):
+    return request.param
+
+
+@pytest.fixture
+def programs(monkeypatch, call_program, places, translators, task):
+    """Calls a program for each holder; models are loaded, and their graphs traced, only once."""
+
+    def load_once(path, *_, **__):
+        (holder,) = (name for name in HOLDERS if str(places[task][name]) == path)
+        translators[task][holder].truncated = 0
+        return translators[task][holder]
+
+    monkeypatch.setattr(loading, "load", load_once)
+
+    def call(name, *arguments, **options):
+        for holder in HOLDERS:
+            flag = "saved_model" if holder == "saved_model" else "model_dir"
+            place = f"--{flag}={places[task][holder]}"
+            own = [argument.format(holder=holder) for argument in arguments]
+            done = call_program(name, place, *own, **options)
+            assert done.code == 0, done.errors
+            yield done.result or json.loads(done.errors.splitlines()[-1]), done.output
+
+    return lambda *arguments, **options: list(call(*arguments, **options))
+
+
+def same(answers):
+    """Whether all are equal, but for the rounding of numbers."""
+    first, *others = answers
+    for other in others:
+        assert [best.text for best in other] == [best.text for best in first]
+        for numbers in ("score", "log_prob", "tokens"):
+            values = [[getattr(best, numbers) for best in answer] for answer in (first, other)]
+            np.testing.assert_allclose(*values, rtol=1e-4, atol=1e-5)
+    return first
+
+
+def test_answers_are_the_same(translators, task):
+    texts = TEXTS[task]
+    answers = [translator.translate(texts) for translator in translators[task].values()]
+    found = [same(rows) for rows in zip(*answers, strict=True)]
+    assert found[1][0][:4] == ("", 0.0, 0.0, 0)
+    if task == "parsing":
+        (tree,) = parse_trees([found[2][0].text], "answer")
+        assert tree.words() == ["cells", "bind", "f-LRB-x-RRB-", "-LRB-red-RRB-"]
+        for translator in translators[task].values():
+            assert [str(tree or "") for tree in translator.parse(texts)] == [
+                best[0].text for best in found
+            ]
+
+
+def test_scores_are_the_same(translators, task):
+    pairs = [TEXTS[task], [TARGETS[task]] * 3]
+    scores = [translator.score(*pairs) for translator in translators[task].values()]
+    for other in scores[1:]:
+        np.testing.assert_allclose(other, scores[0], rtol=1e-4, atol=1e-5)
+    # The last tree's tokens are fewer subwords than its brackets.
+    assert all(score.log_prob < 0 for score in scores[0])
+
+
+def test_brackets_are_one_input_however_they_are_written(translators):
+    for translator in translators["parsing"].values():
+        (written, spelled) = translator.translate(["bind f(x)", "bind f-LRB-x-RRB-"])
+        assert written[0].text == spelled[0].text
+        assert written[0].score == pytest.approx(spelled[0].score, abs=1e-5)
+        assert translator.attention("f(x)", "(NP (NN f-LRB-x-RRB-))").source_pieces == (
+            translator.attention("f-LRB-x-RRB-", "(NP NN )NP").source_pieces
+        )
+
+
+def test_attention_is_the_same(translators, task):
+    text, target = TEXTS[task][0], TARGETS[task]
+    first, *others = (found.attention(text, target) for found in translators[task].values())
+    assert first.source_pieces[-1] == first.target_pieces[-1] == "</s>"
+    if task == "parsing":
+        spelled = "".join(first.target_pieces).replace("▁", " ").strip()
+        assert spelled == "(S (NP DT NN )NP (VP VBZ )VP )S</s>"
+    for other in others:
+        assert other[:2] == first[:2]
+        for maps in zip(first[2:], other[2:], strict=True):
+            np.testing.assert_allclose(*maps, atol=1e-5)
+
+
+def test_translate(programs, task):
+    stdin = "\n".join(TEXTS[task]).encode()
+    (first, output), *others = programs("translate", "--scores", stdin=stdin)
+    rows = [line.split("\t") for line in output.splitlines()]
+    assert [rows[1], len(rows)] == [["0.000000", ""], 3]
+    assert first["lines"] == 3
+    for _, other in others:
+        found = [line.split("\t") for line in other.splitlines()]
+        assert [text for _, text in found] == [text for _, text in rows]
+        np.testing.assert_allclose(
+            [float(score) for score, _ in found], [float(score) for score, _ in rows], atol=1e-4
+        )
+
+
+def test_evaluate(programs, data_dirs, task, places):
+    results = [result for result, _ in programs("evaluate", f"--data_dir={data_dirs[task]}")]
+    for result in results:
+        result.pop("seconds")
+        if result.pop("checkpoint") == "model.keras":  # which knows no step
+            result.update(step=10, validation_loss=1.0)
+    assert ("f1" if task == "parsing" else "bleu") in results[0]
+    for other in results[1:]:
+        assert other.keys() == results[0].keys()
+        for name, value in results[0].items():
+            wanted = pytest.approx(value, rel=1e-4) if isinstance(value, float) else value
+            assert other[name] == wanted, name
+    kept = places[task]["model_dir"] / "evaluation-test.json"
+    assert json.loads(kept.read_text())["beam_size"] == BEAMS
+    kept.unlink()
+
+
+def test_attention(programs, tmp_path, task):
+    arguments = (f"--source={TEXTS[task][2]}", f"--output={tmp_path}/{{holder}}.html")
+    results = [result for result, _ in programs("attention", *arguments)]
+    for name in ("source_pieces", "target_pieces", "translation"):
+        assert results[0][name] == results[1][name] == results[2][name]
+
+
+def test_serve(translators, task):
+    async def answers(translator):
+        service = Service(translator, Limits(), None)
+        async with TestClient(TestServer(service.application())) as client:
+            texts = {"texts": TEXTS[task]}
+            found = await (await client.post("/translate", json=texts)).json()
+            pair = {"source": texts["texts"][0], "target": found["translations"][0][0]["text"]}
+            attention = await (await client.post("/attention", json=pair)).json()
+            card = await (await client.get("/model")).json()
+            return found["translations"], attention, card
+
+    first, *others = [asyncio.run(answers(found)) for found in translators[task].values()]
+    assert first[2]["task"] == task and first[2]["beam_size"] == BEAMS
+    for translations, attention, card in others:
+        for best, wanted in zip(translations, first[0], strict=True):
+            assert best[0]["text"] == wanted[0]["text"]
+            assert best[0]["score"] == pytest.approx(wanted[0]["score"], abs=1e-4)
+        assert attention["target_pieces"] == first[1]["target_pieces"]
+        for name in ("task", "task_options", "config", "vocabulary_fingerprint", "parameters"):
+            assert card[name] == first[2][name]
+
+
+def test_a_checkpoint_of_a_directory(places, translators):
+    model_dir = places["translation"]["model_dir"]
+    found = kt.load(model_dir / "checkpoints" / "step-00000010", beam_size=BEAMS)
+    assert found.checkpoint == translators["translation"]["model_dir"].checkpoint
+    assert found.score(["the cat"], ["die katze"]) == translators["translation"]["model_dir"].score(
+        ["the cat"], ["die katze"]
+    )
+
+
+def test_a_translation_model_does_not_parse(translators):
+    assert isinstance(translators["parsing"]["saved_model"], Parser)
+    for translator in translators["translation"].values():
+        with pytest.raises(InputError, match="parse must be asked of a parsing model"):
+            translator.parse(["the cat"])
+
+
+def test_a_keras_file_without_its_directory(places, tmp_path):
+    shutil.copy(places["parsing"]["keras"], tmp_path / "model.keras")
+    with pytest.raises(InputError, match="the vocabulary must be, or hold, exactly one of"):
+        kt.load(tmp_path / "model.keras")
+    shutil.copy(places["parsing"]["model_dir"] / "vocabulary.model", tmp_path)
+    found = kt.load(tmp_path / "model.keras")
+    assert (found.card["task"], found.config.beam_size) == ("translation", 4)
+    shutil.copy(places["translation"]["model_dir"] / "vocabulary.model", tmp_path)
+    (tmp_path / "model.keras").write_bytes(b"no model")
+    with pytest.raises(InputError, match=r"a \.keras file must be a Transformer that was saved"):
+        kt.load(tmp_path / "model.keras")
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("absent", "--model_dir must be a directory that bin/train.py made. Received: absent"),
+        ("absent.keras", r"a \.keras file must be a Transformer that was saved"),
+        ("absent/checkpoints/step-1", "--model_dir must be a directory that bin/train.py made"),
+    ],
+)
+def test_what_is_no_model(place, message):
+    with pytest.raises(InputError, match=message) as error:
+        kt.load(place)
+    assert "\n" not in str(error.value)
