@@ -121,7 +121,6 @@ def loaded(name):
             for flag in defined - others:
                 delattr(flags.FLAGS, flag)
             logging.set_verbosity(verbosity)
-            sys.modules.pop("command", None)
 
 
 @contextlib.contextmanager
