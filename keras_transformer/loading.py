@@ -13,13 +13,13 @@ from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.candidates import SamplingConfig
 from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
 from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.tasks import task_decoding
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError, reason
 from keras_transformer.export.model_card import describe, read_card
 from keras_transformer.export.saved_model import load_graphs, numbers
 from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.parsing.parser import Parser
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.subwords import Subwords

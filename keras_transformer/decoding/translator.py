@@ -169,7 +169,7 @@ class Translator:
         return self.graphs["score_ids"](source=source, target=target)["log_prob"].numpy()
 
     def parse(self, texts: Sequence[str], progress: bool = False) -> list:
-        """Returns trees; parsing/parser.py has the translator that does.
+        """Returns trees; decoding/parser.py has the translator that does.
 
         Raises:
             InputError: as this model translates.

@@ -7,11 +7,11 @@ from typing import Any
 import keras
 
 from keras_transformer.decoding.answers import text_graphs
+from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.tasks import TASKS
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.sample import SHOWN, SampleTranslation
 from keras_transformer.parsing.linearisation import NO_TAG, Linearisation
-from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.parseval import percent, score_trees, with_gold_tags
 from keras_transformer.parsing.trees import Tree
 

@@ -1,3 +1,5 @@
+import hashlib
+import json
 import math
 import shutil
 

@@ -2,11 +2,11 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translation
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.parsing import SampleParses, parsing_scores
 from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
 
 

@@ -5,10 +5,10 @@ import tensorflow as tf
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.parsing.parser import Parser
 
 
 def make(*answers, linearisation=None):
