@@ -82,12 +82,13 @@ def load(
             config = dataclasses.replace(config, sampling=SamplingConfig(**card["sampling"]))
         return translator_of(load_graphs(path), config, TransformerConfig(**card["config"]), card)
     trained = restore(path, checkpoint)
-    if trained.about["task"] == "parsing" and n_best != 1:
-        n_best = None  # as an export has it: either the first translation is certain, or all
     config = decoding_config(trained, beam_size, alpha)
     config = dataclasses.replace(
         config, batch_tokens=batch_tokens or config.batch_tokens, n_best=n_best, sampling=sampling
     )
+    if trained.about["task"] == "parsing" and n_best != 1:
+        # As an export has it: the answers that repair chooses among are certain, or the first is.
+        config = dataclasses.replace(config, n_best=None)
     card = {
         **trained.facts,
         **trained.about,
