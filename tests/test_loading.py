@@ -292,7 +292,7 @@ def test_a_translation_model_does_not_parse(translators):
 
 def test_a_keras_file_without_its_directory(places, tmp_path):
     shutil.copy(places["parsing"]["keras"], tmp_path / "model.keras")
-    with pytest.raises(InputError, match="the vocabulary must be vocabulary.model or"):
+    with pytest.raises(InputError, match=r"the vocabulary must be vocabulary\.model or"):
         kt.load(tmp_path / "model.keras")
     shutil.copy(places["parsing"]["model_dir"] / "vocabulary.model", tmp_path)
     found = kt.load(tmp_path / "model.keras")
