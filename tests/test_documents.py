@@ -11,6 +11,11 @@ from tests.program_fixtures import BIN, loaded
 
 ROOT = BIN.parent
 DOCUMENTS = ["README.md", "BUILD_NOTES.md", "CONTRIBUTING.md"]
+# Of saved_model_cli, TensorFlow Serving and the benchmarks, and one that was removed.
+OTHER_FLAGS = {
+    *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir"),
+    "skip_bad_records",
+}
 
 
 def text_of(name):
@@ -53,15 +58,28 @@ def test_named_files_exist(name):
         assert (ROOT / path).exists() or (ROOT / "keras_transformer" / path).exists(), path
 
 
-@pytest.mark.parametrize(
-    "program", sorted({name for name, _ in program_calls(text_of(DOCUMENTS[0]))})
-)
-def test_flags_of_the_commands_exist(program):
-    calls = [words for name, words in program_calls(text_of(DOCUMENTS[0])) if name == program]
-    with loaded(program):
-        for words in calls:
-            given = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
-            assert given <= {*flags.FLAGS, "help"}, (program, words)
+@pytest.fixture(scope="module")
+def flags_of():
+    """Program -> its flags."""
+    found = {}
+    for path in sorted(BIN.glob("*.py")):
+        if path.stem not in ("__main__", "command"):
+            with loaded(path.stem):
+                found[path.stem] = {*flags.FLAGS}
+    return found
+
+
+def test_flags_of_the_commands_exist(flags_of):
+    for program, words in program_calls(text_of("README.md")):
+        given = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
+        assert given <= flags_of[program] | {"help"}, (program, words)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_flags_in_the_text_exist(name, flags_of):
+    prose = re.sub(r"```.*?```", "", text_of(name), flags=re.DOTALL)
+    known = set().union(*flags_of.values()) | OTHER_FLAGS
+    assert set(re.findall(r"`[^`\n]*?--([a-z]\w+)", prose)) <= known
 
 
 def test_make_targets_exist():
