@@ -32,8 +32,11 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from timing import log
+
+from keras_transformer.analysis.text_table import text_table
 from keras_transformer.parsing.parseval import DELETED, brackets_of, score_trees, with_gold_tags
 from keras_transformer.parsing.trees import (
     JOINT,
@@ -80,14 +83,16 @@ def main():
 def scores(name, gold, predicted):
     """Labelled bracket scores, of all sentences and of those up to 40 words."""
     tagged = [with_gold_tags(*pair) for pair in zip(predicted, gold, strict=True)]
-    found = score_trees(gold, tagged)
-    print(f"\n{name}\n{found.table()}", file=sys.stderr)
-    numbers = found.to_dict()
+    numbers = score_trees(gold, tagged).to_dict()
     keys = ("f1", "precision", "recall", "complete_match", "sentences")
-    return {
+    summary = {
         part: {key: values[key] for key in keys}
         for part, values in (("all", numbers), ("up_to_40_words", numbers["up_to_40_words"]))
     }
+    for rows in (summary, numbers["by_length"], numbers["by_label"]):
+        header = (name, *next(iter(rows.values()), ()))
+        log(text_table(header, [(part, *values.values()) for part, values in rows.items()]))
+    return summary
 
 
 class RightBranching:

@@ -19,16 +19,16 @@ from keras_transformer.parsing.trees import Tree
 def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any]:
     """Scores one tree a sentence as EVALB does.
 
-    Which words are punctuation, and do not count, is told by the gold tags: a wrong tag costs
-    tagging accuracy, and no sentence its place among the scored ones.
+    Punctuation does not count, and the gold tags decide what is punctuation. So a wrong tag lowers
+    tagging accuracy but never makes a sentence an error.
 
     Returns:
-        ParsevalScores.to_dict(), but for tags: {"tagging_accuracy"} is of all, punctuation
-        included, and None where none were predicted. And {"well_formed"}: the share of trees over
-        exactly the gold tree's words, in percent.
+        ParsevalScores.to_dict(), with two changes: "tagging_accuracy" counts all words, also
+        punctuation, and is None if no tags were predicted; "well_formed" is added, the percentage
+        of trees over exactly the gold tree's words.
 
     Raises:
-        InputError: for no trees, or unequal numbers of them.
+        InputError: if there are no trees, or unequal numbers of them.
     """
     if len(trees) != len(gold):
         received = f"{len(trees)} trees of {len(gold)} sentences"
@@ -42,7 +42,7 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
     predicted = any(tag != NO_TAG for tree in trees for tag, _ in tree.leaves())
     same_words = sum(a.words() == b.words() for a, b in zip(trees, gold, strict=True))
     scores = score_trees(gold, tagged).to_dict()
-    del scores["up_to_40_words"]["tagging_accuracy"]  # of the gold tags
+    del scores["up_to_40_words"]["tagging_accuracy"]  # it would be that of the gold tags
     return {
         **scores,
         "tagging_accuracy": percent(sum(tags), len(tags)) if predicted else None,
@@ -51,13 +51,13 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
 
 
 class SampleParses(SampleTranslation):
-    """Greedy parses of a fixed sample, for the `translate_sample` of training.TrainingData.
+    """Greedy parses of a fixed sample: the `translate_sample` of training.TrainingData.
 
     Args:
         tokenizer: the vocabulary.
         trees: gold, of the whole split.
-        sentences: how many of them make the sample.
-        max_length: longest source in subwords.
+        sentences: size of the sample.
+        max_length: length of the longest source in subwords.
         linearisation: of the training data.
     """
 

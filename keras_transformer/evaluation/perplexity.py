@@ -1,4 +1,4 @@
-"""Perplexity per subword: of the loss without label smoothing, so that models can be compared."""
+"""Perplexity per subword, from the loss without label smoothing."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,8 +19,8 @@ def perplexity(
 ) -> dict[str, Any]:
     """Computes exp(-sum of log P(token | tokens before it, source) / number of tokens).
 
-    Every token that is not padding counts, EOS too. Perplexities are comparable between models of
-    one vocabulary only.
+    Every token that is not padding counts, EOS too. Only perplexities of models with the same
+    vocabulary can be compared.
 
     Args:
         translator: of the model.
@@ -31,7 +31,7 @@ def perplexity(
         {"perplexity", "cross_entropy" in nats a token, "tokens"}.
 
     Raises:
-        InputError: where there is no token.
+        InputError: if there are no tokens.
     """
     batches = list(batches)
     found = in_streams(lambda batch: translator.score_ids(*batch), batches)

@@ -1,6 +1,6 @@
-"""What evaluations found, kept in the model directory, and where its training stands.
+"""Results of evaluations and of training that are kept in the model directory.
 
-evaluation-SPLIT.json   what bin/evaluate.py printed last for that split
+evaluation-SPLIT.json   the last result of bin/evaluate.py for that split
 """
 
 import math
@@ -13,9 +13,9 @@ from keras_transformer.files import read_json, write_json
 
 
 def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) -> None:
-    """Keeps the results of a split, in place of older ones.
+    """Writes the results of a split, in place of older ones.
 
-    Where that cannot be, a warning says so: the results are worth more than the file.
+    If the file cannot be written there is a warning only, so that the results are not lost.
     """
     path = Path(model_dir) / f"evaluation-{split}.json"
     try:
@@ -25,22 +25,22 @@ def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) ->
 
 
 def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
-    """The results kept of a split; None where it has not been evaluated.
+    """The last results of a split; None if it has not been evaluated.
 
     Raises:
-        InputError: where the file is broken.
+        InputError: if the file is broken.
     """
     return _read(Path(model_dir) / f"evaluation-{split}.json")
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:
-    """Where training stands at the last checkpoint, without reading its weights.
+    """The state of training at the last checkpoint, from the list of checkpoints alone.
 
     Returns:
-        {"steps", "minutes", "perplexity" of the validation split}, each None where unknown.
+        {"steps", "minutes", "perplexity" of the validation split}, each None if unknown.
 
     Raises:
-        InputError: where the list of checkpoints is broken.
+        InputError: if the list of checkpoints is broken.
     """
     index = _read(Path(model_dir) / "checkpoints" / "index.json") or {}
     last = (index.get("checkpoints") or [{}])[-1]

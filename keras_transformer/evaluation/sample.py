@@ -1,4 +1,4 @@
-"""Translations of a few validation sentences while a model trains: BLEU to watch, text to read."""
+"""Translations of a few validation sentences during training, with their BLEU."""
 
 import random
 from collections.abc import Sequence
@@ -10,19 +10,20 @@ from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.translation import translation_scores
 
-SHOWN = 8  # translations in the text
+SHOWN = 8  # number of translations in the text
 
 
 class SampleTranslation:
-    """Greedy translations of a fixed sample, for the `translate_sample` of training.TrainingData.
+    """Greedy translations of a fixed sample: the `translate_sample` of training.TrainingData.
 
-    The same sentences each time, drawn by a fixed seed, and no random numbers of the training run.
+    The sentences are drawn with a seed of their own, so that they are the same each time and the
+    random numbers of training do not change.
 
     Args:
         tokenizer: the vocabulary.
         sources, references: the whole split.
-        sentences: how many of them make the sample.
-        max_length: longest source in subwords.
+        sentences: size of the sample.
+        max_length: length of the longest source in subwords.
     """
 
     def __init__(

@@ -7,8 +7,8 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from keras_transformer.errors import InputError
 
-# Those that need neither a download nor another package. 13a is sacreBLEU's default and WMT's;
-# "none" is for text that is tokenized already.
+# The tokenizations that need neither a download nor another package. 13a is the default of
+# sacreBLEU and of WMT; "none" is for text that is tokenized already.
 TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
 
 
@@ -21,17 +21,18 @@ def translation_scores(
     """Scores a corpus of translations, each against one reference.
 
     Args:
-        translations: one a sentence, empty ones included.
-        references: as many.
-        tokenize: how BLEU cuts words, one of TOKENIZATIONS. chrF needs no words.
-        lowercase: whether case does not matter, to BLEU and chrF.
+        translations: one for each sentence; empty ones are allowed.
+        references: as many as translations.
+        tokenize: the tokenization for BLEU, one of TOKENIZATIONS. chrF needs none.
+        lowercase: whether BLEU and chrF ignore case.
 
     Returns:
         {"bleu", "chrf"} in percent, {"signature", "chrf_signature"} of sacreBLEU, and
         {"brevity_penalty", "length_ratio"}.
 
     Raises:
-        InputError: for an unknown tokenization, no sentences, or unequal numbers of them.
+        InputError: if the tokenization is unknown, if there are no sentences, or unequal numbers of
+            them.
     """
     if tokenize not in TOKENIZATIONS:
         rule = f"--tokenize must be one of {', '.join(TOKENIZATIONS)}"
@@ -39,7 +40,7 @@ def translation_scores(
     if not references or len(translations) != len(references):
         received = f"{len(translations)} translations of {len(references)} references"
         raise InputError(f"BLEU needs a translation for each reference. Received: {received}")
-    # force=True: tokenized references are what the user asked for, and need no warning.
+    # force=True: sacreBLEU would warn about references that are tokenized already.
     bleu_metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     chrf_metric = CHRF(lowercase=lowercase)
     bleu = bleu_metric.corpus_score(list(translations), [list(references)])

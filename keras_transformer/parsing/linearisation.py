@@ -5,9 +5,9 @@
     (S (NP DT NN )NP (VP VBZ )VP )S                  words="tags"
     (S (NP The dog )NP (VP barks )VP )S              words="keep"
 
-A model may emit any sequence; what is made of it is always a tree over exactly the sentence's
-words, in their order. Which of them a token stands for is a matter of counting, unless words are
-kept: then what the tokens say is aligned with the sentence, and a slip stays where it happened.
+A model may emit any sequence. It is always read as a tree over exactly the sentence's words, in
+their order. The n-th word token stands for the n-th word, unless words are kept: then the tokens
+are aligned with the sentence, so that one mistake does not shift all words after it.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.parsing.trees import JOINT, TOP, UNARIES, Tree, collapse_unaries, escape
 
 WORDS = ("xx", "tags", "keep")
-NO_TAG = "XX"  # stands for a word; as a tag, says that none was predicted
+NO_TAG = "XX"  # stands for a word; as a tag it means that no tag was predicted
 
 _OPENING = re.compile(r"\(([^\s()]+)", re.ASCII)
 _CLOSING = re.compile(r"\)([^\s()]*)", re.ASCII)
@@ -28,17 +28,17 @@ _WORD = re.compile(r"[^\s()]+", re.ASCII)
 
 @dataclasses.dataclass
 class Repairs:
-    """What had to be done to make a tree of a token sequence, by kind."""
+    """Numbers of repairs that a token sequence needed to become a tree, by kind."""
 
-    unmatched_closing: int = 0  # brackets that close nothing open: left out
-    missing_closing: int = 0  # constituents that another bracket, or the end, had to close
+    unmatched_closing: int = 0  # closing brackets without an opening one: left out
+    missing_closing: int = 0  # constituents closed by another bracket or by the end
     empty_constituents: int = 0  # brackets around nothing: left out
-    repeated_unaries: int = 0  # constituents whose only child has their label: made one
-    missing_words: int = 0  # words of the sentence for which there was no token: added
-    extra_words: int = 0  # tokens beyond the sentence's words: left out
-    other_words: int = 0  # kept words that are not the sentence's: replaced
-    strange_tokens: int = 0  # no token of a linearised tree, such as "((": left out
-    missing_root: int = 0  # 1 where not everything stood in one constituent: put into a TOP
+    repeated_unaries: int = 0  # constituents whose only child has the same label: merged
+    missing_words: int = 0  # words of the sentence without a token: added
+    extra_words: int = 0  # more word tokens than words: left out
+    other_words: int = 0  # kept words that differ from the sentence's: replaced
+    strange_tokens: int = 0  # tokens that no linearised tree has, such as "((": left out
+    missing_root: int = 0  # 1 if there were several outermost nodes: put into a TOP
 
     @property
     def total(self) -> int:
@@ -79,7 +79,7 @@ class Linearisation:
         return tokens
 
     def symbols(self, tree: Tree) -> set[str]:
-        """The different tokens of a tree, but for kept words."""
+        """The set of tokens of a tree, without kept words."""
         keep = self.words == "keep"
         return {token for token in self.tokens(tree) if not keep or token[0] in "()"}
 
@@ -91,20 +91,20 @@ class Linearisation:
 def tree_from_tokens(
     tokens: Iterable[str], words: Sequence[str], linearisation: Linearisation | None = None
 ) -> tuple[Tree, Repairs]:
-    """Makes a tree over exactly `words` of any token sequence.
+    """Makes a tree over exactly `words` from any token sequence.
 
-    Of the tokens of a cleaned tree it is that tree. Otherwise: a closing bracket closes the
-    innermost open constituent of its label, and what is open within it; without a label, as ")",
-    the innermost. The other rules stand at the fields of `Repairs`.
+    The tokens of a cleaned tree give that tree. In other sequences a closing bracket closes the
+    innermost open constituent of its label, and all that is open within it; ")" without a label
+    closes the innermost one. For the other rules see the fields of `Repairs`.
 
     Args:
-        tokens: whatever a model said.
+        tokens: the output of a model.
         words: of the sentence, at least one.
-        linearisation: what the tokens are; words="tags" makes tags of those that are no brackets,
-            otherwise every tag is XX.
+        linearisation: how to read the tokens. With words="tags" tokens that are no brackets become
+            tags; otherwise every tag is XX.
 
     Raises:
-        InputError: where there are no words.
+        InputError: if there are no words.
     """
     if not words:
         raise InputError("a sentence to parse must hold a word. Received: none")
@@ -118,11 +118,11 @@ def tree_from_tokens(
 
 
 def shares(said: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Aligns the words that a model said with those of the sentence.
+    """Aligns the words that a model predicted with those of the sentence.
 
     Returns:
-        For each word said, how many of the sentence's next words stand in its place: none where it
-        is one too many; more where others are missing behind it. Words missing at the end are left.
+        For each predicted word, how many of the sentence's next words it stands for: 0 for an extra
+        word, more than 1 where words after it are missing. Words missing at the end are left over.
     """
     result = [0] * len(said)
     matcher = difflib.SequenceMatcher(None, said, words, autojunk=False)
@@ -142,10 +142,10 @@ class _Builder:
         self, words: Sequence[str], word_shares: Sequence[int], linearisation: Linearisation
     ):
         self.words, self.linearisation = words, linearisation
-        self.shares = iter(word_shares)  # of each word token, and none of further ones
+        self.shares = iter(word_shares)  # of each word token; further tokens have 0
         self.repairs = Repairs()
-        self.used = 0  # words that stand in the tree
-        # Label and children of each open constituent, outermost first, within one never closed.
+        self.used = 0  # number of words in the tree so far
+        # Label and children of each open constituent, outermost first. The first is never closed.
         self.open: list[tuple[str, list[Tree]]] = [("", [])]
 
     def read(self, token: str) -> None:

@@ -1,12 +1,13 @@
 """Labelled bracket scores, counted as EVALB counts them with COLLINS.prm (Table 4's F1).
 
-EVALB is the program of Sekine and Collins (1997) behind every F1 on the Penn Treebank. What its
-parameter file says stands below as constants. In short: punctuation and traces leave the tree with
-their words, a constituent left without words leaves too, function tags are cut off, and every other
-bracket (label, first word, last word) counts, the outermost included, preterminals not.
+EVALB is the program of Sekine and Collins (1997) behind every F1 on the Penn Treebank. The
+constants below are those of its parameter file. In short: punctuation and traces are removed
+together with their words, constituents without words are removed too, function tags are cut off,
+and every other bracket (label, first word, last word) counts, the outermost included. Preterminals
+do not count.
 
 One addition: a bracket without a label, which treebank files have around each tree, is left out
-like TOP. EVALB counts it, and its manual tells users to have TOP there.
+like TOP. EVALB counts it, and its manual tells users to name it TOP.
 """
 
 from collections import Counter
@@ -19,11 +20,11 @@ from keras_transformer.errors import InputError
 from keras_transformer.parsing.trees import Tree
 
 DELETED = frozenset(("TOP", "-NONE-", ",", ":", "``", "''", ".", ""))  # DELETE_LABEL
-NO_LENGTH = "-NONE-"  # DELETE_LABEL_FOR_LENGTH: no word of the sentence
+NO_LENGTH = "-NONE-"  # DELETE_LABEL_FOR_LENGTH: traces do not count as words
 EQUAL = {"PRT": "ADVP"}  # EQ_LABEL
 CUTOFF_LENGTH = 40  # CUTOFF_LEN, in words, punctuation included
 MAX_ERRORS = 10  # MAX_ERROR
-LENGTHS = (10, 20, 30, 40, 60)  # upper ends of the table by length; one more row holds the rest
+LENGTHS = (10, 20, 30, 40, 60)  # longest sentences of each row by length; the last row is open
 
 
 class Bracket(NamedTuple):
@@ -37,19 +38,19 @@ class Bracket(NamedTuple):
 
 @dataclass(frozen=True)
 class Brackets:
-    """What is counted of a tree."""
+    """The parts of a tree that are compared."""
 
     words: list[str]  # without deleted ones
     tags: list[str]  # of these words
     brackets: list[Bracket]  # in preorder
-    length: int  # words, punctuation included and traces not
+    length: int  # number of words with punctuation, without traces
 
 
 def brackets_of(tree: Tree) -> Brackets:
-    """Takes a tree apart into what EVALB compares."""
+    """Finds the words, tags and brackets of a tree that EVALB compares."""
     words, tags, constituents, length = [], [], [], 0
-    # A number on the stack ends the constituent of that number. No recursion: a parser may well
-    # give a chain of hundreds of brackets.
+    # A number on the stack ends the constituent of that number. There is no recursion, as a parser
+    # may produce a chain of hundreds of brackets.
     stack: list[Tree | int] = [tree]
     node = 0
     while stack:
@@ -78,9 +79,9 @@ def brackets_of(tree: Tree) -> Brackets:
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """The counts of one sentence; all zero but `length` where it is not valid."""
+    """The counts of one sentence. All but `length` are zero if it is skipped or an error."""
 
-    length: int  # of the gold tree, in words, punctuation included and traces not
+    length: int  # words of the gold tree with punctuation, without traces
     skipped: bool = False  # the predicted tree has no words
     error: str = ""  # how its words differ from those of the gold tree
     gold: Counter[str] = field(default_factory=Counter)  # brackets, by label
@@ -94,9 +95,9 @@ class SentenceScore:
 def score_sentence(gold: Tree, predicted: Tree) -> SentenceScore:
     """Compares two trees of a sentence.
 
-    A predicted tree without words is skipped, and one whose words, punctuation left out, are not
-    those of the gold tree is an error; neither counts in recall, precision or any other average.
-    As tags decide what punctuation is, a wrong tag can make an error, too.
+    A predicted tree without words is skipped. One whose words differ from the gold tree's (without
+    punctuation) is an error. Neither counts in recall, precision or any other average. As tags
+    decide what punctuation is, a wrong tag can also cause an error.
     """
     ours, theirs = brackets_of(gold), brackets_of(predicted)
     if not theirs.words:
@@ -127,8 +128,8 @@ def unmatched_nodes(gold: Tree, predicted: Tree) -> tuple[set[int], set[int]]:
     """Finds the brackets that only one of two trees has.
 
     Returns:
-        The numbers (`Bracket.node`) of those in gold alone, and of those in predicted alone; none
-        of trees that cannot be compared, as their words differ.
+        The numbers (`Bracket.node`) of those in gold alone, and of those in predicted alone. Both
+        are empty if the words of the trees differ.
     """
     ours, theirs = brackets_of(gold), brackets_of(predicted)
     if ours.words != theirs.words:
@@ -139,8 +140,8 @@ def unmatched_nodes(gold: Tree, predicted: Tree) -> tuple[set[int], set[int]]:
 def with_gold_tags(predicted: Tree, gold: Tree) -> Tree:
     """Gives the words of a predicted tree the tags of the gold tree.
 
-    This is for parsers that do not say tags: without them a comma would be a word to score. A tree
-    with more or fewer words than the gold one has, traces left out, is returned as it is.
+    This is for parsers that predict no tags: without tags a comma would be scored as a word. A tree
+    with more or fewer words than the gold tree (without traces) is returned as it is.
     """
     tags = [tag for tag, _ in gold.leaves() if tag != NO_LENGTH]
     if len(predicted.leaves()) != len(tags):
@@ -155,7 +156,7 @@ def with_gold_tags(predicted: Tree, gold: Tree) -> Tree:
 
 
 def _keys(tree: Brackets) -> Counter[tuple[str, int, int]]:
-    """A multiset: of two equal brackets each needs a partner of its own."""
+    """The brackets as a multiset: each of two equal brackets needs a partner of its own."""
     return Counter(bracket[:3] for bracket in tree.brackets)
 
 
@@ -178,13 +179,13 @@ def _crossing(gold: list[Bracket], predicted: list[Bracket]) -> int:
 
 
 def percent(part: float, whole: float) -> float:
-    """100 part / whole, in two decimals; 0 of nothing."""
+    """100 part / whole, rounded to two decimals; 0 if `whole` is 0."""
     return round(100 * part / whole, 2) if whole else 0.0
 
 
 @dataclass
 class BracketCounts:
-    """Brackets of a label, or of all."""
+    """Numbers of brackets, of one label or of all."""
 
     gold: int = 0
     predicted: int = 0
@@ -206,7 +207,7 @@ class BracketCounts:
 
 @dataclass
 class Totals:
-    """Sums over sentences; all but the first three are over valid ones."""
+    """Sums over sentences. All but the first three leave out skipped ones and errors."""
 
     sentences: int = 0
     errors: int = 0
@@ -235,7 +236,7 @@ class Totals:
         self.correct_tags += score.correct_tags
 
     def to_dict(self) -> dict[str, float]:
-        """EVALB's summary: percentages, but for counts and crossing brackets a sentence."""
+        """EVALB's summary: percentages, numbers of sentences, crossing brackets per sentence."""
         valid = self.sentences - self.errors - self.skipped
         return {
             **self.brackets.to_dict(),
@@ -258,7 +259,7 @@ class ParsevalScores:
     short: Totals = field(default_factory=Totals)  # of sentences up to CUTOFF_LENGTH
     lengths: dict[str, Totals] = field(default_factory=dict)  # by range of lengths: "11-20"
     labels: dict[str, BracketCounts] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)  # a line for each error sentence
+    problems: list[str] = field(default_factory=list)  # a line for each sentence with an error
 
     def add(self, score: SentenceScore) -> None:
         """Counts one more sentence."""
@@ -273,46 +274,25 @@ class ParsevalScores:
             self.problems.append(f"tree {self.all.sentences}: {score.error}")
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary of all sentences, and under further keys of the short ones and of parts."""
+        """The summary of all sentences, and those of short ones, by length and by label."""
+        by_length = sorted(self.lengths.items(), key=lambda item: int(item[0].split("-")[0]))
+        by_label = sorted(self.labels.items(), key=lambda item: (-item[1].gold, item[0]))
         return {
             **self.all.to_dict(),
             f"up_to_{CUTOFF_LENGTH}_words": self.short.to_dict(),
             "by_length": {
                 name: {**part.brackets.to_dict(), "sentences": part.sentences}
-                for name, part in self._lengths()
+                for name, part in by_length
             },
             "by_label": {
                 label: {**counts.to_dict(), "gold": counts.gold, "predicted": counts.predicted}
-                for label, counts in self._labels()
+                for label, counts in by_label
             },
         }
 
-    def table(self) -> str:
-        """The summary, the table by length and the table by label, as lines of text."""
-        summaries = (self.all.to_dict(), self.short.to_dict())
-        lines = [f"{'':<22}{'all':>10}{f'<= {CUTOFF_LENGTH} words':>14}"]
-        for key in summaries[0]:
-            lines.append(
-                f"{key.replace('_', ' '):<22}{summaries[0][key]:>10}{summaries[1][key]:>14}"
-            )
-        header = f"{'f1':>8}{'precision':>11}{'recall':>8}"
-        lines += ["", f"{'length':<10}{'sentences':>10}{header}"]
-        for name, part in self._lengths():
-            lines.append(f"{name:<10}{part.sentences:>10}{_columns(part.brackets)}")
-        lines += ["", f"{'label':<10}{'gold':>10}{header}"]
-        for label, counts in self._labels():
-            lines.append(f"{label:<10}{counts.gold:>10}{_columns(counts)}")
-        return "\n".join(lines)
-
-    def _lengths(self) -> list[tuple[str, Totals]]:
-        return sorted(self.lengths.items(), key=lambda item: int(item[0].split("-")[0]))
-
-    def _labels(self) -> list[tuple[str, BracketCounts]]:
-        return sorted(self.labels.items(), key=lambda item: (-item[1].gold, item[0]))
-
 
 def length_range(length: int) -> str:
-    """The row of a sentence in the table by length: "1-10", ..., "61-"."""
+    """The range that a sentence belongs to in `by_length`: "1-10", ..., "61-"."""
     start = 1
     for end in LENGTHS:
         if length <= end:
@@ -321,24 +301,19 @@ def length_range(length: int) -> str:
     return f"{start}-"
 
 
-def _columns(counts: BracketCounts) -> str:
-    scores = counts.to_dict()
-    return f"{scores['f1']:>8.2f}{scores['precision']:>11.2f}{scores['recall']:>8.2f}"
-
-
 def score_trees(
     gold: Iterable[Tree], predicted: Iterable[Tree], max_errors: int = MAX_ERRORS
 ) -> ParsevalScores:
     """Scores predicted trees against gold trees, in pairs.
 
     Args:
-        gold: as the treebank has them, traces and function tags included or cleaned away.
-        predicted: as many; those of sentences that were not parsed have no words.
-        max_errors: EVALB's limit of predicted trees with other words than the gold ones. It lets
-            one more pass than it says, and stops at the next.
+        gold: the treebank's trees, with or without traces and function tags.
+        predicted: as many trees; sentences that were not parsed have trees without words.
+        max_errors: EVALB's limit of predicted trees whose words differ from the gold tree's. EVALB
+            accepts one more than its limit, and stops at the next.
 
     Raises:
-        InputError: for no trees, unequal numbers of them, or too many of other words.
+        InputError: if there are no trees, unequal numbers of them, or too many errors.
     """
     scores = ParsevalScores()
     for number, (ours, theirs) in enumerate(zip_longest(gold, predicted), 1):

@@ -1,6 +1,6 @@
-"""Constituency trees: reading Penn Treebank brackets, writing them, and cleaning as the field does.
+"""Constituency trees: reading and writing Penn Treebank brackets, and the usual cleaning.
 
-Nothing here recurses: a tree of a 400-word sentence can be deeper than Python's stack.
+Nothing here recurses, as the tree of a 400-word sentence can be deeper than Python's stack.
 """
 
 import gzip
@@ -11,15 +11,15 @@ from typing import TypeVar
 
 from keras_transformer.errors import InputError, reason
 
-TOP = "TOP"  # the label of a root that a cleaned tree needs and its treebank does not name
+TOP = "TOP"  # the label of a root that the treebank does not name
 TOP_LABELS = ("", "TOP", "ROOT", "S1")  # wrappers around a sentence, in one treebank or another
 TRACE_TAG = "-NONE-"
-JOINT = "+"  # between the labels of a collapsed chain of unaries: S+VP; in no Penn label
+JOINT = "+"  # between the labels of a collapsed chain of unaries, S+VP; no Penn label has it
 UNARIES = ("keep", "collapse")
 
-# Words end at ASCII white space: a no-break or thin space is a character of the word it stands in.
+# Words end at ASCII white space. A no-break or thin space is a character within a word.
 _TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
-# The label before its function tags and indices; -LRB-, -RRB- and -NONE- are labels as they stand.
+# The label without function tags and indices; -LRB-, -RRB- and -NONE- are whole labels.
 _BARE_LABEL = re.compile(r"-[^-]+-|[^-=|]+")
 T = TypeVar("T")
 
@@ -84,18 +84,18 @@ def _brackets(node: Tree, children: list[str]) -> str:
 
 
 def escape(word: str) -> str:
-    """Spells a word as treebanks do, so that brackets around it can be told from those in it."""
+    """Writes brackets in a word as treebanks do, to distinguish them from brackets of the tree."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 def read_trees(path: str) -> Iterator[Tree]:
-    """Yields the trees of a file in Penn Treebank brackets, plain or .gz, as they stand there.
+    """Yields the trees of a file in Penn Treebank brackets, plain or .gz, without changing them.
 
-    A tree may take several lines, and a line hold several trees. The top label may be empty.
+    A tree may span several lines, and a line may hold several trees. The top label may be empty.
 
     Raises:
-        InputError: for a file that cannot be read; naming file and line, for brackets that do not
-            match, or hold neither one word nor brackets, and for a tree without words.
+        InputError: if the file cannot be read. For brackets that do not match, brackets that hold
+            neither one word nor brackets, and trees without words, it names file and line.
     """
     opened = gzip.open if str(path).endswith(".gz") else open
     try:
@@ -107,7 +107,7 @@ def read_trees(path: str) -> Iterator[Tree]:
 
 
 def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
-    """Yields the trees of some lines of text; `name` stands for their file in errors."""
+    """Yields the trees of lines of text. `name` is the file name in error messages."""
     stack: list[_Open] = []
     for number, line in enumerate(lines, start=1):
         place = f"{name}:{number}"
@@ -130,7 +130,7 @@ def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
 
 
 class _Open:
-    """A bracket that is not closed yet."""
+    """A bracket that has not been closed yet."""
 
     def __init__(self, place: str):
         self.place = place
@@ -151,15 +151,15 @@ class _Open:
 
 
 def clean(tree: Tree) -> Tree:
-    """Returns a tree as parsers are trained and scored on.
+    """Returns the tree in the form that parsers are trained and scored on.
 
-    Traces go, and constituents that hold nothing else. Labels lose function tags and indices
-    (NP-SBJ-1 is NP, ADVP|PRT is ADVP). A constituent whose only child has its label is one with it.
-    A wrapper around one constituent (an empty label, TOP, ROOT, S1) goes; around anything else it
-    is called TOP, so that the root is always a constituent.
+    Traces are removed, and constituents that hold nothing else. Labels lose function tags and
+    indices (NP-SBJ-1 is NP, ADVP|PRT is ADVP). A constituent is merged with its only child if both
+    have the same label. A wrapper around one constituent (an empty label, TOP, ROOT, S1) is
+    removed. A wrapper around anything else is named TOP, so that the root is always a constituent.
 
     Raises:
-        InputError: for a tree without words.
+        InputError: if the tree has no words.
     """
     cleaned = tree.fold(_clean_node)
     if cleaned is None:
@@ -188,9 +188,9 @@ def bare_label(label: str) -> str:
 
 
 def collapse_unaries(tree: Tree) -> Tree:
-    """Makes one constituent of each chain of constituents with one child: (S (VP ...)) is S+VP.
+    """Merges each chain of constituents with one child into one constituent: (S (VP ...)) is S+VP.
 
-    Nothing is lost: reading the labels undoes it (linearisation.py).
+    The labels hold all that is needed to undo it (linearisation.py).
     """
 
     def collapse(node: Tree, children: list[Tree]) -> Tree:

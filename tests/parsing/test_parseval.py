@@ -249,19 +249,17 @@ def test_nothing_right_is_zero():
     assert score_trees([tree("(S (NN x))")], [Tree("TOP")]).to_dict()["complete_match"] == 0.0
 
 
-def test_table_lists_labels_by_their_number():
+def test_labels_come_in_the_order_of_their_number():
     predicted = tree(GOLD.replace("(VP", "(NP"))
-    lines = score_trees([tree(GOLD)], [predicted]).table().splitlines()
-    assert [line.split() for line in lines[:2]] == [
-        ["all", "<=", "40", "words"],
-        ["f1", "75.0", "75.0"],
-    ]
-    assert ["1-10", "1", "75.00", "75.00", "75.00"] in [line.split() for line in lines]
-    assert [line.split() for line in lines[-4:]] == [
-        ["NP", "1", "66.67", "50.00", "100.00"],
-        ["PP", "1", "100.00", "100.00", "100.00"],
-        ["S", "1", "100.00", "100.00", "100.00"],
-        ["VP", "1", "0.00", "0.00", "0.00"],
+    found = score_trees([tree(GOLD)], [predicted]).to_dict()
+    assert found["by_length"] == {
+        "1-10": {"f1": 75.0, "precision": 75.0, "recall": 75.0, "sentences": 1}
+    }
+    assert [(label, *counts.values()) for label, counts in found["by_label"].items()] == [
+        ("NP", 66.67, 50.0, 100.0, 1, 2),
+        ("PP", 100.0, 100.0, 100.0, 1, 1),
+        ("S", 100.0, 100.0, 100.0, 1, 1),
+        ("VP", 0.0, 0.0, 0.0, 1, 0),
     ]
 
 
