@@ -1,24 +1,25 @@
-"""Translating with our SavedModel, CTranslate2 and OpenNMT-tf, in turn, on the same weights.
+"""Translation by our SavedModel, CTranslate2 and OpenNMT-tf, in turn and with the same weights.
 
     python benchmarks/decoding.py --model_dir=runs/multi30k/model --data_dir=runs/multi30k/data \
         [--opennmt_python=opennmt/bin/python]      (opennmt_peer.py says what that needs)
 
-Three cases, beam 4, each engine with the same number of threads in a process of its own; the
-engines take turns, several rounds, so that a drift of the machine hits all of them.
+There are three cases, all with beam 4. Each engine has the same number of threads and a process of
+its own. The engines take turns for several rounds, so that changes in the machine's speed affect
+all of them alike.
 
     batch    base with random weights, vocabulary 32,000: 64 sentences of 24 tokens (23 words and
-             EOS) at once, translated to exactly 24 tokens each: the special ids have embeddings
-             that never win, in all engines alike, and the limit is 24
+             EOS) at once, translated to exactly 24 tokens each: in all engines the special ids
+             have embeddings that never win, and the limit is 24
     single   the first 24 of these, one at a time: median and 95th percentile of the latency
     file     --model_dir on the test split of --data_dir, the whole file in each engine's own
-             batches: ours of 4,096 padded source tokens, CTranslate2's of 2,048, OpenNMT-tf's of
-             64 sentences, all of like length. Each has its own length penalty at 0.6: ours and
+             batches of similar length: ours of 4,096 padded source tokens, CTranslate2's of 2,048,
+             OpenNMT-tf's of 64 sentences. Each has its own length penalty at 0.6: ours and
              OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6
 
-Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It takes and gives
-text, so its time includes the vocabulary's; the others are given tokens and give tokens. Ours and
-CTranslate2 lay out their threads as was fastest for each: as many batches at a time as there are
-threads, each on one, but for CTranslate2 in `single`, where all work on the sentence.
+Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It reads and writes
+text, so that its time includes the tokenization; the others read and write tokens. Ours and
+CTranslate2 use their threads in the way that was fastest for each: one batch per thread at the same
+time, except for CTranslate2 in `single`, where all threads work on the sentence.
 
 Ratios are to CTranslate2 float32, round by round: of speeds in `batch` and `file` (more is better),
 of latencies in `single` (less is better). Memory is the largest resident size of the engine's
@@ -29,22 +30,22 @@ import argparse
 import dataclasses
 import json
 import os
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from step_clock import megabytes
 from timing import log, run
+from workers import run_worker
 
 BEAMS, ALPHA = 4, 0.6
 CASES = ("batch", "single", "file")
 ENGINES = ("keras_transformer", "ctranslate2_float32", "ctranslate2_int8", "opennmt_tf")
 REFERENCE = "ctranslate2_float32"
 COLUMNS = ("sentences/s", "tokens/s", "median ms", "p95 ms", "peak MB", "BLEU", "ratio")
-# preset (post-norm), sentences, tokens of each with EOS, vocabulary; small is for a try
+# preset (post-norm), sentences, tokens of each with EOS, vocabulary; "small" is for a quick run
 SHAPES = {"base": ("base", 64, 24, 32000), "small": ("tiny", 8, 24, 500)}
 SINGLE, WARM_UP = 24, 64  # sentences
 
@@ -55,7 +56,7 @@ def main():
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--opennmt_python", help="a Python that has OpenNMT-tf")
+    parser.add_argument("--opennmt_python", help="a Python with OpenNMT-tf")
     parser.add_argument("--model_dir", help="a trained model with a BPE vocabulary, for `file`")
     parser.add_argument("--data_dir", help="its data, for `file`")
     parser.add_argument("--checkpoint", default="average:5", help="of --model_dir")
@@ -77,7 +78,7 @@ def main():
 
 
 def compare(case, folder, arguments):
-    """Runs the engines in turn and sums up: {engine: {column: median over the rounds}}."""
+    """Runs the engines in turn: {engine: {column: median over the rounds}}."""
     folder = folder / ("trained" if case == "file" else "random")
     if not folder.exists():
         prepare = prepare_trained if case == "file" else prepare_random
@@ -85,7 +86,7 @@ def compare(case, folder, arguments):
     rounds = {engine: [] for engine in arguments.engines}
     for _ in range(arguments.rounds):
         for engine in arguments.engines:
-            done = run_worker(engine, case, folder, arguments)
+            done = run_engine(engine, case, folder, arguments)
             rounds[engine].append(columns(case, done, folder))
             log(f"{case} {engine} {rounds[engine][-1]}")
     key = "median ms" if case == "single" else "sentences/s"
@@ -98,23 +99,20 @@ def compare(case, folder, arguments):
     }
 
 
-def run_worker(engine, case, folder, arguments):
-    """What the engine's process prints: {"seconds": [...], "peak_megabytes", "outputs": [...]}."""
-    here = Path(__file__).resolve()
-    command = [sys.executable, str(here), f"--threads={arguments.threads}", "--worker", engine]
-    if engine == "opennmt_tf":
-        command = [arguments.opennmt_python, str(here.with_name("opennmt_peer.py"))]
+def run_engine(engine, case, folder, arguments):
+    """Result of the engine's process: {"seconds": [...], "peak_megabytes", "outputs": [...]}."""
     names = ["OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS"]
     if engine == "opennmt_tf":
-        names.append("TF_NUM_INTRAOP_THREADS")
-    environment = {**os.environ, **dict.fromkeys(names, str(arguments.threads))}
-    command += [case, str(folder)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-    return json.loads(done.stdout.splitlines()[-1])
+        threads = dict.fromkeys([*names, "TF_NUM_INTRAOP_THREADS"], str(arguments.threads))
+        python = arguments.opennmt_python
+        return run_worker("opennmt_peer.py", case, str(folder), python=python, **threads)
+    threads = dict.fromkeys(names, str(arguments.threads))
+    words = (f"--threads={arguments.threads}", "--worker", engine, case, str(folder))
+    return run_worker("decoding.py", *words, **threads)
 
 
 def columns(case, done, folder):
-    """Makes a row of the table of what an engine's process printed."""
+    """A row of the table, from the output of an engine's process."""
     job, seconds = read_job(folder), done["seconds"]
     texts, lengths = read_outputs(done["outputs"], folder)
     row = {"sentences/s": len(texts) / sum(seconds), "tokens/s": sum(lengths) / sum(seconds)}
@@ -132,7 +130,7 @@ def columns(case, done, folder):
 
 
 def read_outputs(outputs, folder):
-    """Makes texts of what an engine gave, texts or tokens, and counts their tokens."""
+    """The texts of an engine's outputs, which are texts or tokens, and their numbers of tokens."""
     if not (folder / "vocabulary.model").exists():  # a word is a token, and EOS never comes
         texts = [text if isinstance(text, str) else " ".join(text) for text in outputs]
         return texts, [len(text.split()) for text in texts]
@@ -191,14 +189,14 @@ def prepare_trained(folder, arguments):
     decoding = DecodingConfig(BEAMS, ALPHA, max_source_length=longest)
     texts, references = split_text(arguments.data_dir, "test")
     job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
-    job["max_length"] = longest + decoding.extra_length  # of the engines that have one for all
+    job["max_length"] = longest + decoding.extra_length  # one limit for all sentences
     folder.mkdir()
     (folder / tokenizer.file.name).write_bytes(tokenizer.file.read_bytes())
     write_job(folder, model, tokenizer, decoding, job)
 
 
 def write_job(folder, model, tokenizer, decoding, job):
-    """Writes the model as each engine reads it, and the sentences."""
+    """Writes the model in the format of each engine, and the sentences."""
     import numpy as np
 
     from keras_transformer.decoding.inference_model import inference_model
@@ -256,7 +254,7 @@ def work(engine, case, folder, threads):
 
 
 def measure(case, sentences, translate):
-    """Times `translate`, from a list of sentences to one of translations, as the case has it."""
+    """Times `translate`, from a list of sentences to a list of translations."""
     translate(sentences[:WARM_UP])
     translate(sentences[:1])
     batches = [[sentence] for sentence in sentences[:SINGLE]] if case == "single" else [sentences]
@@ -265,19 +263,18 @@ def measure(case, sentences, translate):
         begun = time.perf_counter()
         outputs += translate(batch)
         seconds.append(time.perf_counter() - begun)
-    # Not getrusage's: that counts what the parent held before exec.
-    status = Path("/proc/self/status").read_text()
-    peak = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
-    return {"seconds": seconds, "peak_megabytes": peak, "outputs": outputs}
+    return {"seconds": seconds, "peak_megabytes": megabytes("VmHWM"), "outputs": outputs}
 
 
 def print_table(results):
-    line = "{:8}{:21}" + "{:>13}" * len(COLUMNS)
-    log(line.format("case", "engine", *COLUMNS))
-    for case, engines in results.items():
-        for engine, row in engines.items():
-            cells = [f"{row[name]:.2f}" if name in row else "-" for name in COLUMNS]
-            log(line.format(case, engine, *cells))
+    from keras_transformer.analysis.text_table import fixed, text_table
+
+    rows = [
+        (case, engine, *(fixed(row.get(name), 2) for name in COLUMNS))
+        for case, engines in results.items()
+        for engine, row in engines.items()
+    ]
+    log(text_table(("case", "engine", *COLUMNS), rows))
 
 
 if __name__ == "__main__":

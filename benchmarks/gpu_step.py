@@ -1,4 +1,4 @@
-"""Time of training steps on an accelerator: forward, backward and Adam, and how much of it is used.
+"""Time of training steps on an accelerator, and the share of its peak that they use.
 
     python benchmarks/gpu_step.py                        (--help; --quick for a look, on any CPU)
     KERAS_BACKEND=jax python benchmarks/gpu_step.py      (with the extra "jax")
@@ -15,12 +15,12 @@ import functools
 import json
 import os
 import platform
-import resource
 import statistics
 import time
 
 import numpy as np
-from timing import InputError, log, run
+from step_clock import megabytes
+from timing import check_positive, log, require, run
 
 WARM_UP = 3
 
@@ -39,19 +39,16 @@ def main():
     if arguments.quick:
         arguments.presets, arguments.vocab_size, arguments.matmul_size = ["tiny"], 500, 256
         arguments.tokens, arguments.length, arguments.steps = 128, 8, 2
-    for name in ("tokens", "length", "steps", "matmul_size"):
-        if getattr(arguments, name) < 1:
-            raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
-    if arguments.tokens < arguments.length:
-        raise InputError(f"--tokens must be at least --length. Received: {arguments.tokens}")
+    check_positive(arguments, "tokens", "length", "steps", "matmul_size")
+    least = arguments.length
+    require(arguments.tokens >= least, "--tokens must be at least --length", arguments.tokens)
     from keras_transformer.presets import preset
 
     for name in arguments.presets:
         preset(name, arguments.vocab_size)  # raises for an unknown one, before anything is measured
     backend = os.environ["KERAS_BACKEND"]
     engine = {"jax": Jax, "tensorflow": TensorFlow}.get(backend)
-    if engine is None:
-        raise InputError(f"KERAS_BACKEND must be jax or tensorflow. Received: {backend}")
+    require(engine is not None, "KERAS_BACKEND must be jax or tensorflow", backend)
     peak = matmul_peak(engine, arguments.matmul_size, arguments.precision)
     log(f"{engine.__name__} on {engine.device()}: matrix products at {peak / 1e12:.4g} TFLOP/s")
     rows = {preset: measure(engine, preset, arguments, peak) for preset in arguments.presets}
@@ -131,8 +128,8 @@ def processor() -> str:
 
 
 def process_memory() -> int:
-    """The most memory that this process has had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """The peak of this process's resident memory, in bytes."""
+    return int(megabytes("VmHWM") * 2**20)
 
 
 class Jax:

@@ -1,8 +1,8 @@
-"""How the cost of a training step grows: over length, batch, vocabulary and replicas.
+"""How the cost of a training step grows with length, batch, vocabulary and replicas.
 
 Part of benchmarks/training.py (--growth). One quantity changes at a time, the others are those of
-BASE; each point is a process of its own. Exponents are fitted to the larger half of the sizes:
-those of the step's time, of the operations of its matrix products, and of the memory beyond the
+BASE. Each point is measured in a process of its own. Exponents are fitted to the larger half of the
+sizes, for the time of a step, the operations of its matrix products, and the memory beyond the
 imported libraries.
 """
 
@@ -21,7 +21,7 @@ QUICK = Work(16, 16, 1, 2, vocab_size=200, sentences=8, length=8, steps=2, matri
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """A quantity, its sizes, and the work at each."""
+    """A quantity, its sizes, and the work at each size."""
 
     label: str
     sizes: list[int]
@@ -118,12 +118,12 @@ def growth_panels(found: dict[str, dict], quick: bool) -> list[Panel]:
     panels = []
     for name, sweep in sweeps(QUICK if quick else BASE, quick).items():
         of, title = found[name], name.capitalize()
-        shared = name == "replicas"  # the same work at all sizes: compared with that of one
+        shared = name == "replicas"  # the same work at all sizes: compared with one replica
 
         def line(label, values, colour=0, dashed=False, sizes=sweep.sizes):
             return Line(label, list(zip(sizes, values, strict=True)), colour, dashed)
 
-        place = 0 if shared else -1  # where theory is drawn through: else the largest size
+        place = 0 if shared else -1  # the size whose point the theory goes through
         scale = 1000 * of["seconds"][place] / of["gigaflops"][place]
         times = [
             line("measured", [1000 * seconds for seconds in of["seconds"]]),

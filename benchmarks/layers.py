@@ -22,18 +22,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from charts import Line, Panel, draw
-from timing import DOCS, InputError, log, run, seconds_of
+from timing import DOCS, check_chart, log, require, run, seconds_of
 
 HEADS = 8
 
 
 class Sizes(NamedTuple):
-    """What is measured; a layer leaves a row of sizes where a call took more than `limit`."""
+    """The sizes to measure. After a call slower than `limit` a layer's larger sizes are skipped."""
 
     lengths: list[int]  # n, at width --width
     widths: list[int]  # d, at length `length`
     length: int
-    path_lengths: list[int]  # in neighbourhoods: n / r
+    path_lengths: list[int]  # n / r
     long: list[int]
     full_up_to: int  # of `long`, with full attention in this process
     repeats: int
@@ -114,20 +114,16 @@ def parse():
 
 
 def check(arguments, sizes):
-    """Rejects sizes that mean nothing, before anything is imported or measured."""
+    """Rejects impossible sizes, before anything is imported or measured."""
     shortest = min(*sizes.lengths, sizes.length, *sizes.long)
-    if not 2 <= arguments.window <= shortest:
-        rule = f"--window (r) must be from 2 to {shortest}, the shortest n"
-        raise InputError(f"{rule}. Received: {arguments.window}")
-    if arguments.kernel < 2:
-        raise InputError(f"--kernel must be at least 2. Received: {arguments.kernel}")
-    if arguments.width < HEADS or arguments.width % HEADS:
-        rule = f"--width must be a multiple of {HEADS}, the number of heads"
-        raise InputError(f"{rule}. Received: {arguments.width}")
-    if arguments.memory_gb is not None and arguments.memory_gb <= 0:
-        raise InputError(f"--memory_gb must be positive. Received: {arguments.memory_gb}")
-    if not arguments.output.parent.is_dir():
-        raise InputError(f"--output must be in a folder. Received: {arguments.output}")
+    window, width, memory = arguments.window, arguments.width, arguments.memory_gb
+    rule = f"--window (r) must be from 2 to {shortest}, the shortest n"
+    require(2 <= window <= shortest, rule, window)
+    require(arguments.kernel >= 2, "--kernel must be at least 2", arguments.kernel)
+    rule = f"--width must be a multiple of {HEADS}, the number of heads"
+    require(width >= HEADS and width % HEADS == 0, rule, width)
+    require(memory is None or memory > 0, "--memory_gb must be positive", memory)
+    check_chart("--output", arguments.output)
 
 
 def sweep(sizes, arguments, limits):
@@ -170,12 +166,14 @@ def forward(kind, n, d, arguments):
 
 
 def multi_head(d, window):
-    """The model's self-attention layer of HEADS heads; all of it where `window` is None."""
-    from keras_transformer.config import TransformerConfig
-    from keras_transformer.model.restricted_attention import self_attention
+    """The model's self-attention layer of HEADS heads; unrestricted if `window` is None."""
+    from keras_transformer.model.attention import MultiHeadAttention
+    from keras_transformer.model.restricted_attention import RestrictedSelfAttention
 
-    config = TransformerConfig(d_model=d, num_heads=HEADS, attention_window=window)
-    layer = self_attention(config)
+    if window is None:
+        layer = MultiHeadAttention(HEADS, d // HEADS)
+    else:
+        layer = RestrictedSelfAttention(HEADS, d // HEADS, window)
     layer.build((1, None, d))
     return layer
 
@@ -226,7 +224,7 @@ def long_sequences(arguments, sizes):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode > 0:
         raise RuntimeError(done.stderr)
-    # Where even TensorFlow's own small allocations fail, it aborts without a word.
+    # If even its own small allocations fail, TensorFlow aborts without a message.
     lines = done.stdout.splitlines() or ['{"outcome": "out of memory"}']
     found["full_at_longest"] = json.loads(lines[-1])
     log(f"full at n={sizes.long[-1]}: {found['full_at_longest']}")
@@ -253,7 +251,7 @@ def within_memory(arguments, n):
     """Tries full attention at length n in the memory that this process may still take."""
     import tensorflow as tf
 
-    forward_backward(64, arguments.width, None)()  # what TensorFlow itself takes
+    forward_backward(64, arguments.width, None)()  # allocates what TensorFlow itself needs
     memory = arguments.memory_gb or 0.8 * kilobytes("/proc/meminfo", "MemAvailable") / 1e6
     used = kilobytes("/proc/self/status", "VmSize") * 1024
     resource.setrlimit(resource.RLIMIT_AS, (used + int(memory * 1e9),) * 2)

@@ -1,13 +1,13 @@
-"""The same translations by OpenNMT-tf, with the same weights: run by benchmarks/decoding.py.
+"""OpenNMT-tf's translations with the same weights, for benchmarks/decoding.py.
 
 It needs Python 3.11 or older and a TensorFlow of 2023, in an environment of its own:
 
     python3.11 -m venv opennmt
     opennmt/bin/pip install "tensorflow==2.13.*" "OpenNMT-tf==2.32.*"
 
-Its stock Transformer, without biases in attention and softmax, with our sinusoids (models with
-learned positions are not compared) and the epsilon of our layer normalisation. Sentences go
-through it as ids, in batches of like length.
+The model is its stock Transformer without biases in attention and softmax, with our sinusoids
+(models with learned positions are not compared) and the epsilon of our layer normalisation.
+Sentences are given as ids, in batches of similar length.
 """
 
 import json
@@ -24,7 +24,7 @@ from decoding import ALPHA, BEAMS, measure, read_job
 
 EPSILON = 1e-6
 BATCH = 64
-# Its names of the special ids, which come first in the vocabulary.
+# OpenNMT-tf's names of the special ids, which come first in the vocabulary.
 SPECIAL = ["<blank>", "<s>", "</s>"]
 END = SPECIAL.index("</s>")
 
@@ -41,7 +41,7 @@ class Sinusoids(opennmt.layers.PositionEncoder):
 
 
 def build(job, weights):
-    """Makes the model and gives it the weights."""
+    """Makes the model with the given weights."""
     config = job["model"]
     sharing = opennmt.models.EmbeddingsSharingLevel
     model = opennmt.models.Transformer(
@@ -56,7 +56,7 @@ def build(job, weights):
         pre_norm=config["norm"] == "pre",
     )
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
-        # The last id is left to its bucket of unknown tokens, which has one more row.
+        # The last id is that of its bucket of unknown tokens, which adds a row.
         tokens = [*SPECIAL, *job["vocabulary"][len(SPECIAL) : -1]]
         file.write("".join(f"{token}\n" for token in tokens))
         file.flush()
@@ -72,7 +72,7 @@ def build(job, weights):
 
 
 def assign(model, weights, config):
-    """Copies weights, which are named as in our model."""
+    """Copies the weights, named as in our model."""
 
     def norm(layer, name):
         layer.gamma.assign(weights[f"{name}/gain"])

@@ -1,12 +1,12 @@
-"""The same training step, and batches of the same lengths, by OpenNMT-tf: run by training.py.
+"""OpenNMT-tf's training step, and batches of the same lengths, for benchmarks/training.py.
 
-It needs an environment of its own, as opennmt_peer.py says. Its stock Transformer with our shapes,
-post-norm, sharing all embeddings, without the biases and the attention and ReLU dropout that the
-paper has not; it has as many parameters as ours. What is timed is a tf.function of its Model.train:
-forward and backward pass, an update by LazyAdam, its default, and reading the loss. Its Trainer
-does the same in two such functions, as it can accumulate gradients.
+It needs an environment of its own (see opennmt_peer.py). The model is its stock Transformer with
+our shapes, post-norm, with all embeddings shared, and without the biases and the attention and ReLU
+dropout that the paper does not have; it has as many parameters as ours. A tf.function of its
+Model.train is timed: forward and backward pass, an update by LazyAdam, its default, and reading the
+loss. Its Trainer does the same in two such functions, as it can accumulate gradients.
 
-Called as `padding LENGTHS TOKENS` it says how much its own batches pad.
+`padding LENGTHS TOKENS` prints the share of padding in its own batches instead.
 """
 
 import json
@@ -61,7 +61,7 @@ def make_model(work):
         pre_norm=False,
     )
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
-        # Its bucket of unknown tokens is one row more.
+        # Its bucket of unknown tokens adds a row.
         words = [f"w{number}" for number in range(work.vocab_size - len(SPECIAL) - 1)]
         file.write("".join(f"{token}\n" for token in [*SPECIAL, *words]))
         file.flush()
@@ -77,10 +77,9 @@ def multiply(size):
 
 
 def padding(path, tokens_per_batch):
-    """Shares of padding in its batches of pairs of these lengths, by its training pipeline.
+    """Shares of padding in the batches of its training pipeline, for pairs of these lengths.
 
-    Buckets are 2 tokens wide, its default, and a batch has as many tokens of the longer side as
-    ours may have.
+    Buckets are 2 tokens wide, its default, and the token limit of a batch is the same as ours.
     """
     lengths = np.load(path)  # int64 [pairs, 2], in random order
     dataset = tf.data.Dataset.from_tensor_slices((lengths[:, 0], lengths[:, 1]))
@@ -95,12 +94,12 @@ def padding(path, tokens_per_batch):
             single_pass=True,
         )
     )
-    real, positions, count = np.zeros(2), np.zeros(2), 0
+    tokens, positions, count = np.zeros(2), np.zeros(2), 0
     for batch in batches:
         count += 1
-        real += [int(tf.reduce_sum(side["length"])) for side in batch]
+        tokens += [int(tf.reduce_sum(side["length"])) for side in batch]
         positions += [int(tf.size(side["ids"])) for side in batch]
-    shares = [round(float(share), 4) for share in 1 - real / positions]
+    shares = [round(float(share), 4) for share in 1 - tokens / positions]
     return {"source": shares[0], "target": shares[1], "batches": count}
 
 

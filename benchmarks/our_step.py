@@ -1,7 +1,7 @@
 """This library's training step: run by benchmarks/training.py and growth.py.
 
-What is timed is TrainingStep.run: a batch out of tf.data, forward and backward pass, Adam, and the
-sums that the curves are made of. With `replicas`, on so many logical CPU devices.
+TrainingStep.run is timed: a batch from tf.data, forward and backward pass, Adam, and the sums for
+the training curves. `replicas` is the number of logical CPU devices.
 """
 
 from workers import model_config  # isort: skip  (first: it makes the checkout importable)

@@ -1,11 +1,11 @@
-"""Shares of padding in training batches: ours, and OpenNMT-tf's of pairs of the same lengths."""
+"""Shares of padding in our training batches, and in OpenNMT-tf's with pairs of the same lengths."""
 
 import tempfile
 from pathlib import Path
 
 from workers import run_worker
 
-PAIRS = 200_000  # that are looked at, or the whole training split where it is smaller
+PAIRS = 200_000  # counted at most
 
 
 def padding_shares(data_dir: str, tokens_per_batch: int, opennmt_python: str | None) -> dict:

@@ -1,20 +1,21 @@
-"""What simple parsers reach on a treebank: the ground under the Transformer's F1 (Table 4).
+"""F1 of simple parsers on a treebank, as baselines for the Transformer's F1 (Table 4).
 
     python benchmarks/parsing_baselines.py --train_trees=train.ptb.gz --test_trees=test.ptb.gz
 
-right_branching: each word begins a constituent that goes on to the sentence's end. The root has
-the most frequent label of roots, the others that of all constituents that end with a sentence; a
-last full stop hangs on the root.
+right_branching: each word begins a constituent that ends with the sentence. The root has the most
+frequent label of roots, and the others have the most frequent label of constituents that end with
+a sentence. A final full stop is a child of the root.
 
-pcfg: the best tree by CKY under a probabilistic grammar read off the training trees, unsmoothed.
-Unary chains are one label, labels know their parent's (v = 2), and long rules are cut in two from
-the left, remembering two sisters (h = 2). A word has the tags it had in training, a rare one also
-those of other rare words of its form; or the gold tags are given. A span keeps the symbols within
-BEAM of its best. Sentences of more than --max_length words, and those that the grammar has no tree
-for, come out right-branching; the result counts them.
+pcfg: the best tree by CKY under an unsmoothed probabilistic grammar read off the training trees.
+Unary chains are one label, labels include their parent's (v = 2), and long rules are made binary
+from the left with a memory of two sisters (h = 2). A word has the tags that it had in training; a
+rare word also has those of other rare words of the same form. --tags=gold gives the gold tags
+instead. A span keeps the symbols within BEAM of its best. Sentences of more than --max_length
+words, and sentences without a tree in the grammar, get the right-branching tree; the result counts
+them.
 
-Both are scored with gold tags, which tell punctuation from words. Prints the scores on stderr and
-one JSON line on stdout.
+Both are scored with gold tags, which distinguish punctuation from words. Prints the scores on
+stderr and one JSON line on stdout.
 """
 
 import argparse
@@ -34,7 +35,7 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from timing import log
+from timing import log, run
 
 from keras_transformer.analysis.text_table import text_table
 from keras_transformer.parsing.parseval import DELETED, brackets_of, score_trees, with_gold_tags
@@ -47,17 +48,19 @@ from keras_transformer.parsing.trees import (
 )
 
 BEAM = 10.0  # natural logarithm of probability, that of the symbol itself included
-RARE = 1  # words seen no more often than this tell what tags unknown words have
-KNOWN = 1.0  # how often a word must be seen to weigh as much as its ending
+RARE = 1  # words seen at most this often determine the tags of unknown words
+KNOWN = 1.0  # occurrences of a word that weigh as much as its form
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train_trees", required=True, help="Penn Treebank brackets")
     parser.add_argument("--test_trees", required=True, help="Penn Treebank brackets")
-    parser.add_argument("--max_length", type=int, default=100, help="words that the PCFG parses")
+    parser.add_argument(
+        "--max_length", type=int, default=100, help="longest sentence for the PCFG, in words"
+    )
     parser.add_argument("--tags", choices=("words", "gold"), default="words")
-    parser.add_argument("--sentences", type=int, help="only so many of the test trees")
+    parser.add_argument("--sentences", type=int, help="number of test trees (default: all)")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     begun = time.time()
@@ -96,7 +99,7 @@ def scores(name, gold, predicted):
 
 
 class RightBranching:
-    """A parser that knows two labels."""
+    """A parser with two labels."""
 
     def __init__(self, trees: list[Tree]):
         roots = Counter(tree.label for tree in trees)
@@ -145,7 +148,7 @@ class Lexicon:
 
 
 def form(word: str) -> str:
-    """What is looked at in an unknown word: capitals, digits, other characters, and the ending."""
+    """The form of an unknown word: capitals, digits, other characters, and the ending."""
     kinds = {"A": str.isupper, "a": str.islower, "1": str.isdigit}
     has = [name for name, is_kind in kinds.items() if any(map(is_kind, word))]
     other = "-" * any(not character.isalnum() for character in word)
@@ -155,8 +158,8 @@ def form(word: str) -> str:
 def binary_rules(tree: Tree) -> Iterator[tuple[tuple[str, ...], ...]]:
     """Yields (parent, left, right), or (parent, tag) over a word, of a tree of collapsed unaries.
 
-    Symbols are (tag,), (label, parent's label), and for what is left of a long rule (label, "",
-    the one or two sisters before).
+    Symbols are (tag,), (label, parent's label), and for the rest of a long rule (label, "", the one
+    or two sisters before it).
     """
     stack = [(tree, "")]
     while stack:
@@ -176,7 +179,7 @@ def binary_rules(tree: Tree) -> Iterator[tuple[tuple[str, ...], ...]]:
 
 
 class Span(NamedTuple):
-    """What some words may be, in order of the symbols' numbers."""
+    """The possible symbols of some words, ordered by their numbers."""
 
     symbols: np.ndarray
     scores: np.ndarray  # log-probability of the best tree
@@ -204,7 +207,7 @@ class Pcfg:
             self.roots[self.numbers[label, ""]] = np.log(count / len(trees))
 
         def table(parts: int) -> tuple[np.ndarray, np.ndarray]:
-            """The rules with so many parts, by numbers and sorted by left part, and log P."""
+            """The rules with `parts` parts, as numbers sorted by the left part, and their log P."""
             rules = [rule for rule in counts if len(rule) == parts + 1]
             rules.sort(key=lambda rule: self.numbers[rule[1]])
             numbers = [[self.numbers[symbol] for symbol in rule] for rule in rules]
@@ -218,7 +221,7 @@ class Pcfg:
         self.many = np.bincount(self.left, minlength=len(self.names))
 
     def parse(self, leaves: list[tuple[str, str]]) -> Tree | None:
-        """The most probable tree, or None where the grammar has none within the beam."""
+        """The most probable tree, or None if the grammar has none within the beam."""
         count = len(leaves)
         chart = {(i, i + 1): self._word(*leaf) for i, leaf in enumerate(leaves)}
         # The same scores by number of symbol, to look up right parts.
@@ -279,7 +282,7 @@ class Pcfg:
         return Span(symbols, scores, splits, rules)
 
     def _trees(self, chart, leaves, start: int, end: int, symbol: int) -> list[Tree]:
-        """The tree of a label, or the children that what is left of a rule stands for."""
+        """The tree of a label, or the children that the rest of a rule stands for."""
         span = chart[start, end]
         index = np.searchsorted(span.symbols, symbol)
         rule, split, name = span.rules[index], span.splits[index], self.names[symbol]
@@ -304,7 +307,7 @@ def parse_all(parser: Pcfg, gold: list[Tree], arguments) -> list[Tree | None]:
 
 
 def _take(parser: Pcfg) -> None:
-    global PARSER  # of a process, to which it comes once and not with each sentence
+    global PARSER  # one for each process, so that it is not sent with each sentence
     PARSER = parser
 
 
@@ -313,4 +316,4 @@ def _parse(leaves: list[tuple[str, str]]) -> Tree | None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -2,16 +2,16 @@
 
     python benchmarks/pipeline.py --work_dir=runs/pipeline     (--pairs=50000 for a look; --help)
 
-The text is made up, the same on every machine, with what makes WMT's hard: 500,000 words a side,
-the r-th of which comes up in proportion to 1 / (r + 2.7) and is spelled in the more syllables the
-rarer it is; source lengths lognormal around 25 words (median 20, sigma 0.65), and target lengths
-about those of their sources (sigma 0.2). bin/prepare_data.py prepares it, and its resident memory
-is summed over its processes ten times a second. Then epochs of batches are read in this process,
-and an iterator is saved and restored near the beginning and in the middle of an epoch. On two cores
-4.5 million pairs take less than ten minutes, and 3 GB of disk.
+The text is synthetic and the same on every machine. Like WMT's it has many rare words: 500,000
+words a side; the r-th word has a probability proportional to 1 / (r + 2.7), and rarer words have
+more syllables. Source lengths are lognormal around 25 words (median 20, sigma 0.65), and target
+lengths are close to those of their sources (sigma 0.2). bin/prepare_data.py prepares the text, and
+its resident memory is summed over its processes ten times a second. Then epochs of batches are read
+in this process, and an iterator is saved and restored near the beginning and in the middle of an
+epoch. On two cores 4.5 million pairs take less than ten minutes, and 3 GB of disk.
 
-What is there already is not made again, so the program can be interrupted; times and memory of a
-preparation then are those of all its starts. Prints a table on stderr, and one JSON line on stdout.
+Finished parts are not made again, so the program can be interrupted; time and memory of the
+preparation then cover all its starts. Prints a table on stderr, and one JSON line on stdout.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import sys
 import time
 from pathlib import Path
 
-from timing import InputError, log, run
+from timing import check_positive, log, require, run
 from tqdm import tqdm
 
 PREPARE = Path(__file__).resolve().parent.parent / "bin" / "prepare_data.py"
@@ -46,9 +46,7 @@ def main():
     parser.add_argument("--tokens_per_batch", type=int, default=25_000)
     parser.add_argument("--epochs", type=int, default=3, help="that are read")
     arguments = parser.parse_args()
-    for name in ("pairs", "epochs"):
-        if getattr(arguments, name) < 1:
-            raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
+    check_positive(arguments, "pairs", "epochs")
     folder = arguments.work_dir / f"{arguments.pairs}-pairs"
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder, arguments.pairs)
@@ -133,8 +131,8 @@ def prepare(folder, data_dir, vocab_size):
             "peak_resident_mb": max(before.get("peak_resident_mb", 0), round(peak / 1e6)),
         }
         measured.write_text(json.dumps(found))
-    if process.returncode:
-        raise InputError(f"bin/prepare_data.py must end well. Received: code {process.returncode}")
+    code = process.returncode
+    require(code == 0, "bin/prepare_data.py must end well", f"code {code}")
     return found
 
 

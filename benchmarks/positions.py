@@ -2,15 +2,16 @@
 
     python benchmarks/positions.py --data_dir=D --model_dirs=SINUSOIDAL,LEARNED
 
-For models trained alike on the same data, prepared with a small --max_length: BLEU by length of the
-source, up to the longest that they were trained on and beyond. Rows of a learned table beyond it
-were never trained: they are as they were drawn. Beyond the last row (max_positions) sources are
-cut; sinusoids never end. Also how far M PE(pos) is from PE(pos + k), of the one matrix M that each
-offset k has. Prints a table on stderr, one JSON line on stdout, and draws docs/positions.svg.
+For models trained in the same way on the same data, prepared with a small --max_length: BLEU by
+length of the source, up to the longest length in training and beyond it. Beyond it, the rows of a
+learned table are still at their random initial values, and beyond the last row (max_positions)
+sources are cut; sinusoids have no end. Also the largest difference of M PE(pos) and PE(pos + k),
+for the matrix M that belongs to each offset k. Prints a table on stderr, one JSON line on stdout,
+and draws docs/positions.svg.
 
-That chart is of Multi30k: bin/prepare_data.py --vocab_size=8000 --max_length=16 with its training
-files; for --test_source and --test_target, test_2016_flickr and the training pairs of 18 English
-words or more, which are too long to be trained on. Both models: bin/train.py --preset=tiny
+The chart there is of Multi30k: bin/prepare_data.py --vocab_size=8000 --max_length=16 with its
+training files; for --test_source and --test_target, test_2016_flickr and the training pairs of 18
+English words or more, which are too long for training. Both models: bin/train.py --preset=tiny
 --tokens_per_batch=3000 --config norm=pre --config dropout=0.25 --config warmup_steps=600
 --config learning_rate_scale=1.5 --train_steps=1800 --checkpoint_minutes=0.5.
 """
@@ -20,7 +21,7 @@ import json
 from pathlib import Path
 
 from charts import Line, Panel, draw
-from timing import DOCS, InputError, log, run
+from timing import DOCS, check_chart, check_positive, log, require, run
 
 OFFSETS = (1, 10, 100)  # k
 POSITIONS = 1000
@@ -38,11 +39,8 @@ def main():
     parser.add_argument("--least", type=int, default=50, help="sentences of a bucket at least")
     parser.add_argument("--output", type=Path, default=DOCS / "positions.svg")
     arguments = parser.parse_args()
-    for name in ("bucket", "least"):
-        if getattr(arguments, name) < 1:
-            raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
-    if not arguments.output.parent.is_dir():
-        raise InputError(f"--output must be in a folder. Received: {arguments.output}")
+    check_positive(arguments, "bucket", "least")
+    check_chart("--output", arguments.output)
 
     from keras_transformer.vocabulary.subwords import Subwords
     from pipelines.datasets import split_text
@@ -52,11 +50,9 @@ def main():
     text = split_text(arguments.data_dir, arguments.split)
     # As a model reads them: EOS included.
     lengths = [len(ids) + 1 for ids in Subwords.load(arguments.data_dir).encode(text[0])]
-    if max(lengths) <= trained:
-        rule = (
-            f"--split must have sentences of more than {trained} subwords, the longest trained on"
-        )
-        raise InputError(f"{rule}. Received: {arguments.split}, whose longest has {max(lengths)}")
+    rule = f"--split must have sentences of more than {trained} subwords, the longest trained on"
+    received = f"{arguments.split}, whose longest has {max(lengths)}"
+    require(max(lengths) > trained, rule, received)
     buckets = length_buckets(lengths, trained, arguments.bucket, arguments.least)
     model_dirs = arguments.model_dirs.split(",")
     for model_dir in model_dirs:
@@ -137,12 +133,12 @@ def check_model(model_dir, data_dir):
     from pipelines.records import read_metadata
 
     metadata, description = read_metadata(data_dir), read_description(model_dir)
-    if description.vocabulary_fingerprint != metadata.fingerprint:
-        rule = f"--model_dirs must have the vocabulary of --data_dir={data_dir}"
-        raise InputError(f"{rule}. Received: {model_dir}, which has another")
-    if description.max_length != metadata.max_length:
-        rule = f"--model_dirs must be trained on at most {metadata.max_length} subwords"
-        raise InputError(f"{rule}. Received: {model_dir}, with {description.max_length}")
+    same = description.vocabulary_fingerprint == metadata.fingerprint
+    rule = f"--model_dirs must have the vocabulary of --data_dir={data_dir}"
+    require(same, rule, f"{model_dir}, which has another")
+    longest = description.max_length
+    rule = f"--model_dirs must be trained on at most {metadata.max_length} subwords"
+    require(longest == metadata.max_length, rule, f"{model_dir}, with {longest}")
 
 
 def shift_errors():

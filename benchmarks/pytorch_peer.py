@@ -1,8 +1,8 @@
-"""The same training step in PyTorch, eager: run by benchmarks/training.py.
+"""The same training step in eager PyTorch, for benchmarks/training.py.
 
 nn.Transformer (post-norm), embeddings tied to the softmax, label smoothing, fused Adam. Attention
-dropout, which nn.Transformer has and the paper has not, is switched off. What is timed is a whole
-step: zero_grad, forward, loss, backward, Adam, and reading the loss.
+dropout, which nn.Transformer has and the paper does not, is switched off. A whole step is timed:
+zero_grad, forward, loss, backward, Adam, and reading the loss.
 """
 
 import math

@@ -3,9 +3,9 @@
     python benchmarks/scaling.py       (--quick for a look; --help)
 
 Time and memory of dot-product attention and of additive attention, v tanh(W_1 q + W_2 k), over d_k.
-Then what growing d_k does to softmax(q k), for components of q and k drawn from N(0, 1), without
-and with the factor 1 / sqrt(d_k): the variance of the products, the entropy of the weights, and the
-gradient that the softmax lets through (its Jacobian's Frobenius norm). Prints a table on stderr,
+Then the effect of a growing d_k on softmax(q k), for components of q and k drawn from N(0, 1),
+without and with the factor 1 / sqrt(d_k): the variance of the products, the entropy of the weights,
+and the gradient through the softmax (the Frobenius norm of its Jacobian). Prints a table on stderr,
 one JSON line on stdout, and draws docs/scaling.svg.
 """
 
@@ -15,11 +15,11 @@ import os
 from pathlib import Path
 
 from charts import Line, Panel, draw
-from timing import DOCS, InputError, log, run, seconds_of
+from timing import DOCS, check_chart, check_positive, log, run, seconds_of
 
 WIDTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1024]  # d_k
-KEYS = 64  # a query's, where weights are looked at
-QUERIES = 2000  # whose figures are averaged
+KEYS = 64  # per query, for the entropy and the gradient
+QUERIES = 2000  # to average over
 
 
 def main():
@@ -28,10 +28,8 @@ def main():
     parser.add_argument("--output", type=Path, default=DOCS / "scaling.svg")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see it run")
     arguments = parser.parse_args()
-    if arguments.length < 1:
-        raise InputError(f"--length must be at least 1. Received: {arguments.length}")
-    if not arguments.output.parent.is_dir():
-        raise InputError(f"--output must be in a folder. Received: {arguments.output}")
+    check_positive(arguments, "length")
+    check_chart("--output", arguments.output)
     length, widths = (64, WIDTHS[::2]) if arguments.quick else (arguments.length, WIDTHS)
     rows = [{"d_k": d_k, **speed(length, d_k), **saturation(d_k)} for d_k in widths]
     print_table(rows)
@@ -75,8 +73,8 @@ def speed(length, d_k):
 def saturation(d_k):
     """Figures of softmax(q k) and softmax(q k / sqrt(d_k)): means over random queries.
 
-    Of the gradient the median too: a mean hides that most queries get next to none while a few,
-    torn between two keys, get much.
+    For the gradient also the median: the mean hides that most queries have almost none, while a few
+    queries, undecided between two keys, have a large one.
     """
     import numpy as np
 

@@ -1,14 +1,14 @@
-"""Kills a training run again and again, and compares it with one that was left alone.
+"""Kills a training run many times, and compares it with a run that was not interrupted.
 
     make soak          (or: python benchmarks/soak.py --data_dir=runs/multi30k/data \\
         --work_dir=runs/soak --kills=30 \\
         -- --preset=tiny --tokens_per_batch=3000 --train_steps=600 --checkpoint_steps=10)
 
-What follows `--` goes to bin/train.py, with --deterministic. Both runs must end with the same
-weights and the same curves, bit for bit. Three kills of four are SIGKILL, at a random moment after
-a random step, or of the start where the run was killed after that step before; the others are
-SIGTERM, which must end with exit code 0. Broken off itself, the same command goes on with the
-kills that are left. Prints one JSON line.
+The flags after `--` are passed to bin/train.py, with --deterministic. Both runs must end with the
+same weights and the same curves, bit for bit. Three of four kills are SIGKILL, at a random moment
+after a random step, or during the start if that step had been reached before; the others are
+SIGTERM, which must end with exit code 0. If the program itself is interrupted, the same command
+resumes with the remaining kills. Prints one JSON line.
 """
 
 import argparse
@@ -24,23 +24,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from timing import InputError, run
+from timing import InputError, check_positive, require, run
 from tqdm import tqdm
 
 TRAIN = Path(__file__).resolve().parent.parent / "bin" / "train.py"
 EXACT = ("loss", "perplexity", "gradient_norm", "padding", "learning_rate", "skipped")
-OURS = ("data_dir", "model_dir", "train_minutes")  # not to be given after `--`
-LAST = 0.95  # of the run, after which none is killed: it might come to its end before
-STEP_SECONDS = 1.0  # after a step within which a run is killed
-START_SECONDS = 15.0  # after a start: about what it takes to import, restore, trace, and step
+OURS = ("data_dir", "model_dir", "train_minutes")  # not allowed after `--`
+LAST = 0.95  # share of the run in which it is killed; later it might end before the kill
+STEP_SECONDS = 1.0  # longest delay of a kill after its step
+START_SECONDS = 15.0  # the same after a start: time to import, restore, trace and take a step
 POLL_SECONDS = 0.05
 
 
 class Kill(NamedTuple):
-    """When a run is ended, and by what."""
+    """The moment and the signal of a kill."""
 
-    part: float  # of the steps, that are to have been taken
-    delay: float  # after that, of STEP_SECONDS or START_SECONDS
+    part: float  # of all steps, to be taken before
+    delay: float  # after that, as a share of STEP_SECONDS or START_SECONDS
     number: signal.Signals
 
 
@@ -73,25 +73,22 @@ def main():
     ends = {name: state["ends"].count(name) for name in ("SIGKILL", "SIGTERM", "finished")}
     weights, curves = same_weights(whole, parts), same_curves(whole, parts)
     print(json.dumps({"steps": steps, **ends, "equal_weights": weights, "equal_curves": curves}))
-    (arguments.work_dir / "soak.json").unlink()  # the next one begins anew
-    if not (weights and curves):
-        raise InputError("a killed run must end like one left alone. Received: another end")
+    (arguments.work_dir / "soak.json").unlink()  # the next soak starts from the beginning
+    require(weights and curves, "a killed run must end like one left alone", "another end")
 
 
 def check(arguments) -> None:
     from pipelines.records import read_metadata
 
-    if arguments.kills < 1:
-        raise InputError(f"--kills must be at least 1. Received: {arguments.kills}")
+    check_positive(arguments, "kills")
     for word in arguments.train:
-        if word.partition("=")[0].lstrip("-") in OURS:
-            rule = f"flags after -- must not be --{', --'.join(OURS)}"
-            raise InputError(f"{rule}. Received: {word}")
+        rule = f"flags after -- must not be --{', --'.join(OURS)}"
+        require(word.partition("=")[0].lstrip("-") not in OURS, rule, word)
     read_metadata(arguments.data_dir)
 
 
 def moments(kills: int, seed: int) -> list[Kill]:
-    """When and how, in the order of the steps."""
+    """Random kills in the order of their steps."""
     rng = random.Random(seed)
     parts = sorted(LAST * rng.random() for _ in range(kills))
     numbers = [signal.SIGKILL] * 3 + [signal.SIGTERM]
@@ -99,7 +96,7 @@ def moments(kills: int, seed: int) -> list[Kill]:
 
 
 def begin(work_dir: Path, settings: dict) -> dict:
-    """What has been done in `work_dir`: all of it, if the same was begun there and not ended."""
+    """The saved state of an unfinished soak with the same settings, or the state of a new one."""
     path = work_dir / "soak.json"
     if path.exists():
         state = json.loads(path.read_text())
@@ -146,14 +143,14 @@ class Training:
         return self.log.stat().st_ino if self.log.exists() else None
 
     def begun(self) -> bool:
-        """Whether this process trains by now, and hears of signals: it has made its log anew."""
+        """Whether this process trains and handles signals: it has then replaced its log."""
         return self._identity() != self.log_before
 
     def step(self) -> int:
         return max((line["step"] for line in events(self.log.parent)), default=0)
 
     def wait(self, bar, until=lambda: False) -> bool:
-        """Waits until `until()` or the end; whether the process still runs."""
+        """Waits until `until()` or the end; returns whether the process is still running."""
         shown = None
         while self.process.poll() is None and not until():
             if (step := self.step()) != shown:
@@ -163,10 +160,10 @@ class Training:
         return self.process.poll() is None
 
     def result(self) -> dict:
-        """What a process has printed that ended well."""
+        """The result of a process that ended well."""
         output, _ = self.process.communicate()
         code, said = self.process.returncode, "".join(output.splitlines()[-1:])
-        # SIGTERM may come when all is done and said, and nothing left but to exit.
+        # SIGTERM may come after the result was printed, just before the exit.
         too_late = code == -signal.SIGTERM and '"stopped": "train_steps"' in said
         if code != 0 and not too_late:
             lines = self.errors.read_text(errors="replace").strip().splitlines()
@@ -178,17 +175,17 @@ class Training:
 
 
 def finish(model_dir: Path, words: list[str], bar) -> dict:
-    """Trains to the end; returns what is printed then."""
+    """Trains to the end; returns the result."""
     with Training(model_dir, words) as training:
         training.wait(bar)
         return training.result()
 
 
 def end_at(model_dir: Path, words: list[str], kill: Kill, step: int, bar) -> str:
-    """Ends a run after `step`; returns what ended it, "finished" where the signal came too late."""
+    """Ends a run after `step`; returns the signal, or "finished" if it came too late."""
     with Training(model_dir, words) as training:
         there = training.step_before >= step
-        # SIGTERM has no meaning for a process that has not begun to train.
+        # A process that has not begun to train does not handle SIGTERM yet.
         started = training.begun if kill.number == signal.SIGTERM else lambda: True
         runs = training.wait(bar, lambda: training.step() >= step and started())
         if runs:
@@ -224,7 +221,7 @@ def same_curves(whole: Path, parts: Path) -> bool:
 
 
 def curves(model_dir: Path) -> dict[int, list]:
-    """{step: what does not depend on the clock} of every point of the training curves."""
+    """{step: values that do not depend on the clock} for every point of the training curves."""
     lines = (line for line in events(model_dir) if line["event"] == "training")
     return {line["step"]: [line[name] for name in EXACT] for line in lines}
 

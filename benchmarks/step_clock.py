@@ -1,7 +1,7 @@
-"""What is measured of a training step, in every engine alike: time, memory, the machine's peak.
+"""Measures a training step in the same way for every engine: time, memory, the machine's peak.
 
-The programs that benchmarks/training.py starts share this; it needs Python alone. Memory and the
-start of the process are read from /proc, so that they are right however the process was started.
+The programs that benchmarks/training.py starts share this module, which needs Python alone. Memory
+and the start of the process are read from /proc, so that they are right however it was started.
 """
 
 import json
@@ -29,27 +29,27 @@ class Work(NamedTuple):
     sentences: int
     length: int
     replicas: int = 1  # devices that share the batch
-    steps: int = 8  # timed, or fewer, but 3,
-    seconds: float = 15.0  # where they take longer than that
-    matrix: int = 2048  # size of those whose product the peak is measured with
+    steps: int = 8  # timed; fewer, but at least 3,
+    seconds: float = 15.0  # if they take longer than this
+    matrix: int = 2048  # size of the matrices whose product measures the peak
 
     def as_json(self) -> str:
         return json.dumps(self._asdict())
 
 
 def main(build: Callable, multiply: Callable) -> None:
-    """A worker's program: takes a Work in JSON, prints what `measure` found."""
+    """The program of a worker: reads a Work as JSON and prints the result of `measure`."""
     work = Work(**json.loads(sys.argv[1]))
     print(json.dumps(measure(build, multiply, work)))
 
 
 def measure(build: Callable, multiply: Callable, work: Work) -> dict[str, float]:
-    """Takes steps and looks at clock and memory.
+    """Takes steps and measures their time and memory.
 
     Args:
-        build: makes of `work` a function that takes a step, and returns when it is done.
-        multiply: makes a function that multiplies two float32 matrices of a size.
-        work: what to do.
+        build: build(work) is a function that takes a step and returns when it is done.
+        multiply: multiply(size) is a function that multiplies two float32 matrices of that size.
+        work: the work to measure.
 
     Returns:
         {"seconds" (the median step), "tokens_per_second" (of the target), "first_step_seconds"
@@ -91,10 +91,9 @@ def matmul_gigaflops(product: Callable, size: int, repeats: int = 8) -> float:
 
 
 def megabytes(name: str) -> float:
-    """VmRSS, resident memory, or VmHWM, the most there has been, of this process.
+    """Resident memory of this process: VmRSS at present, or VmHWM, its peak.
 
-    Not ru_maxrss, where it can be helped: of a process that another has started, that may be the
-    other's.
+    ru_maxrss is used only without /proc: it may include memory of the parent process.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -105,7 +104,7 @@ def megabytes(name: str) -> float:
 
 
 def since_start() -> float:
-    """Seconds since this process was started; or since this module was imported, lacking that."""
+    """Seconds since the start of this process, or since the import of this module if unknown."""
     try:
         ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
         # Not /proc/uptime, which may be a container's own while the ticks are the machine's.

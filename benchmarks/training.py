@@ -1,21 +1,22 @@
-"""Training steps of this library, PyTorch and OpenNMT-tf in turn, on the same shapes and work.
+"""Training steps of this library, PyTorch and OpenNMT-tf, in turn and with the same shapes.
 
     make benchmark                 (or: python benchmarks/training.py --help; --quick for a look)
     python benchmarks/training.py --opennmt_python=opennmt/bin/python \\
         --data_dir=runs/multi30k/data --growth --chart=docs/growth.svg
 
-The work: nn.Transformer's shapes, a softmax tied to the embeddings, label smoothing 0.1, dropout
-0.1 on sublayers and embeddings, Adam; random full-length batches, float32, as many threads as each
-engine takes by itself. A step is timed from a batch in memory to its loss in Python. Each engine
-runs in a process of its own, several times in turn, so that a drift of the machine hits all; an
-engine that is not installed is left out (opennmt_peer.py says how OpenNMT-tf is).
+All engines have nn.Transformer's shapes, a softmax tied to the embeddings, label smoothing 0.1,
+dropout 0.1 on sublayers and embeddings, and Adam, on random batches of full length in float32, with
+each engine's default number of threads. A step is timed from a batch in memory to its loss in
+Python. Each engine runs in a process of its own, several times in turn, so that changes in the
+machine's speed affect all engines alike. An engine that is not installed is left out
+(opennmt_peer.py says how to install OpenNMT-tf).
 
 Figures are medians over the rounds: target tokens a second; matrix-product operations of the model
-a second, and their share of the best 2048x2048 product that any engine makes on this machine;
-the most memory its process had; seconds from the start of the process to the end of the first step.
-With --data_dir, how much of the batches of its training split is padding, ours and OpenNMT-tf's.
-With --growth, how time and memory of our step grow (growth.py). Prints tables on stderr and one
-JSON line on stdout.
+a second, and their share of the best 2048x2048 product that any engine reaches on this machine; the
+peak memory of the process; seconds from the start of the process to the end of the first step.
+With --data_dir also the share of padding in batches of its training split, ours and OpenNMT-tf's.
+With --growth also the growth of time and memory of our step (growth.py). Prints tables on stderr
+and one JSON line on stdout.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from charts import draw
 from growth import QUICK, growth_panels, growth_table, measure_growth
 from padding import padding_shares
 from step_clock import Work
-from timing import InputError, log, run
+from timing import check_chart, check_positive, log, require, run
 from workers import has_module, run_worker, step_gigaflops
 
 OURS = "keras_transformer"
@@ -81,21 +82,18 @@ def parse():
     parser.add_argument("--opennmt_python", help="a Python that has OpenNMT-tf")
     parser.add_argument("--data_dir", help="prepared data, whose batches' padding is counted")
     parser.add_argument("--tokens_per_batch", type=int, default=25_000, help="for --data_dir")
-    parser.add_argument("--growth", action="store_true", help="measure how the cost grows, too")
-    parser.add_argument("--chart", type=Path, help="an SVG file to draw what --growth found in")
+    parser.add_argument("--growth", action="store_true", help="also measure how the cost grows")
+    parser.add_argument("--chart", type=Path, help="SVG file for the chart of --growth")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see it run")
     return parser.parse_args()
 
 
 def check(arguments) -> None:
-    """Rejects what cannot work before anything is measured."""
-    for name in ("rounds", "tokens_per_batch"):
-        if getattr(arguments, name) < 1:
-            raise InputError(f"--{name} must be at least 1. Received: {getattr(arguments, name)}")
-    if arguments.chart and not arguments.growth:
-        raise InputError(f"--chart must go with --growth. Received: {arguments.chart}")
-    if arguments.chart and not arguments.chart.parent.is_dir():
-        raise InputError(f"--chart must be in a folder. Received: {arguments.chart}")
+    """Rejects impossible flags before anything is measured."""
+    check_positive(arguments, "rounds", "tokens_per_batch")
+    if arguments.chart:
+        require(arguments.growth, "--chart must go with --growth", arguments.chart)
+        check_chart("--chart", arguments.chart)
     if arguments.data_dir:
         from pipelines.records import read_metadata
 
@@ -103,7 +101,7 @@ def check(arguments) -> None:
 
 
 def engines(arguments) -> dict[str, str]:
-    """The Python of each engine that is there."""
+    """The Python of each engine that is installed."""
     found = {OURS: sys.executable}
     for engine, flag, module in (
         ("pytorch", "torch_python", "torch"),
@@ -120,7 +118,7 @@ def engines(arguments) -> dict[str, str]:
 
 
 def measure(name: str, work: Work, pythons: dict[str, str], rounds: int) -> dict[str, list[dict]]:
-    """What each engine's process found, round by round."""
+    """The results of each engine's process, round by round."""
     runs: dict[str, list[dict]] = {engine: [] for engine in pythons}
     for _ in range(rounds):
         for engine, python in pythons.items():
@@ -130,7 +128,7 @@ def measure(name: str, work: Work, pythons: dict[str, str], rounds: int) -> dict
 
 
 def summed_up(work: Work, runs: dict[str, list[dict]]) -> dict:
-    """Medians of each engine, and by how many times ours is the faster, round by round."""
+    """Medians of each engine, and how many times as fast ours is, round by round."""
     peak = max(statistics.median(run["matmul_gigaflops"] for run in of) for of in runs.values())
     found = {}
     for engine, of in runs.items():

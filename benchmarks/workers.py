@@ -1,12 +1,13 @@
-"""Programs that measure training steps, each in a process of its own, from the caller's side."""
+"""Runs the measuring programs of this folder, each in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from step_clock import Work
-from timing import InputError, log
+from timing import InputError, log, require
 
 from keras_transformer.analysis.complexity import forward_flops
 from keras_transformer.config import TransformerConfig
@@ -14,20 +15,22 @@ from keras_transformer.config import TransformerConfig
 HERE = Path(__file__).resolve().parent
 
 
-def run_worker(program: str, *words: str, python: str = sys.executable) -> dict:
-    """What a program of this folder prints last, as JSON; its messages only where it fails."""
-    done = subprocess.run([python, str(HERE / program), *words], capture_output=True, text=True)
+def run_worker(program: str, *words: str, python: str = sys.executable, **environment: str) -> dict:
+    """The last line that a program of this folder prints, as JSON. Its log is shown if it fails."""
+    command = [python, str(HERE / program), *words]
+    variables = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
     if done.returncode:
         log(done.stderr)
-        raise InputError(f"{program} must end well. Received: exit code {done.returncode}")
+    require(done.returncode == 0, f"{program} must end well", f"exit code {done.returncode}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def has_module(python: str, module: str) -> bool:
-    """Whether a Python has a module.
+    """Whether a module is installed for a Python.
 
     Raises:
-        InputError: where there is no such Python.
+        InputError: if there is no such Python.
     """
     found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
     try:
@@ -42,6 +45,6 @@ def model_config(work: Work) -> TransformerConfig:
 
 
 def step_gigaflops(work: Work) -> float:
-    """Billions of operations of a step's matrix products: backward is twice forward."""
+    """Billions of operations of a step's matrix products; backward needs twice those of forward."""
     lengths = (work.length, work.length)
     return 3 * forward_flops(model_config(work), work.sentences, *lengths) / 1e9

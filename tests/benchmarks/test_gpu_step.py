@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from keras_transformer import presets
+from keras_transformer.errors import InputError
 
 
 @pytest.fixture
@@ -47,5 +48,5 @@ def test_impossible_flags_before_anything_is_measured(
 ):
     monkeypatch.setenv("KERAS_BACKEND", backend)
     monkeypatch.setattr(gpu_step.module, "matmul_peak", None)
-    with pytest.raises(gpu_step.module.InputError, match=message):
+    with pytest.raises(InputError, match=message):
         gpu_step(*flags)

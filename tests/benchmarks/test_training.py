@@ -6,6 +6,8 @@ import types
 import numpy as np
 import pytest
 
+from keras_transformer.errors import InputError
+
 
 @pytest.fixture
 def benchmarks(monkeypatch, request):
@@ -112,7 +114,7 @@ def test_engines_that_are_not_there_are_left_out_with_a_word(benchmarks, capsys)
     assert "opennmt_tf" not in benchmarks.training.engines(arguments)
     assert "opennmt_tf: left out, as there is no --opennmt_python" in capsys.readouterr().err
     arguments.opennmt_python = "/no/such/python"
-    with pytest.raises(benchmarks.training.InputError, match="Received: /no/such/python"):
+    with pytest.raises(InputError, match="Received: /no/such/python"):
         benchmarks.training.engines(arguments)
     arguments.opennmt_python = sys.executable
     assert "opennmt_tf" not in benchmarks.training.engines(arguments)
@@ -188,7 +190,7 @@ def test_padding_of_an_epoch(benchmarks, prepared):
 )
 def test_impossible_flags(benchmarks, monkeypatch, flags, message):
     monkeypatch.setattr(sys, "argv", ["training.py", *flags])
-    with pytest.raises(benchmarks.training.InputError, match=message):
+    with pytest.raises(InputError, match=message):
         benchmarks.training.main()
 
 
