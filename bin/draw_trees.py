@@ -23,16 +23,15 @@ flags.DEFINE_integer("count", 20, "How many trees to draw.", lower_bound=1)
 
 
 def main():
-    from keras_transformer.errors import InputError, reason
+    from keras_transformer.errors import InputError, reason, require
     from keras_transformer.parsing.parseval import score_trees
     from keras_transformer.parsing.trees import clean, read_trees
 
-    if FLAGS.output != "-" and Path(FLAGS.output).suffix not in (".html", ".svg"):
-        raise InputError(f"--output must be FILE.html, FILE.svg or -. Received: {FLAGS.output}")
+    known = FLAGS.output == "-" or Path(FLAGS.output).suffix in (".html", ".svg")
+    require(known, "--output must be FILE.html, FILE.svg or -", FLAGS.output)
     trees, gold, scores = list(read_trees(FLAGS.trees)), [], None
-    if FLAGS.first > len(trees):
-        rule = f"--first must not exceed the number of trees in {FLAGS.trees}, {len(trees)}"
-        raise InputError(f"{rule}. Received: {FLAGS.first}")
+    rule = f"--first must not exceed the number of trees in {FLAGS.trees}, {len(trees)}"
+    require(FLAGS.first <= len(trees), rule, FLAGS.first)
     if FLAGS.gold:
         gold = list(read_trees(FLAGS.gold))
         try:

@@ -10,7 +10,6 @@ result say "not run here". The commands behind each table are printed below it.
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,11 @@ def main():
         read_measured,
         trained_row,
     )
-    from keras_transformer.errors import InputError
+    from keras_transformer.errors import require
 
     kept = Path(paper_tables.__file__).parent  # what was measured is installed with the library
     for name in FLAGS.table or [""]:
-        if name not in ("1", "2", "3", "4"):
-            raise InputError(f"--table must be of 1, 2, 3, 4. Received: {name!r}")
+        require(name in ("1", "2", "3", "4"), "--table must be of 1, 2, 3, 4", repr(name))
     measured = FLAGS.measured or kept / "measured.json"
     trained = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
     found = {row["model_dir"] for row in trained}
@@ -62,10 +60,10 @@ def main():
 def write_measured(trained: list[dict[str, Any]]) -> None:
     """Writes rows to the file that --write_measured names."""
     from keras_transformer.errors import InputError
+    from keras_transformer.files import write_json
 
-    text = json.dumps(trained, indent=2, ensure_ascii=False)
     try:
-        Path(FLAGS.write_measured).write_text(f"{text}\n", encoding="utf-8")
+        write_json(FLAGS.write_measured, trained)
     except OSError as error:
         rule = "--write_measured must be a file that can be written"
         raise InputError(f"{rule}. Received: {FLAGS.write_measured} ({error.strerror})") from None

@@ -39,16 +39,16 @@ flags.DEFINE_integer("seed", 1, "Seed of every row.")
 def main():
     from keras_transformer.analysis.table_3 import reduced_settings, select_rows, sweep_table
     from keras_transformer.analysis.trained_rows import trained_row
-    from keras_transformer.errors import InputError
+    from keras_transformer.errors import InputError, require
     from pipelines.records import read_metadata
 
     rows = select_rows(FLAGS.rows)
     settings = {
         row: reduced_settings(row, FLAGS.divide_layers, FLAGS.divide_widths) for row in rows
     }
-    if "validation" not in read_metadata(FLAGS.data_dir).splits:
-        rule = "--data_dir must have a validation split"
-        raise InputError(f"{rule}. Received: {FLAGS.data_dir}, without one")
+    has_validation = "validation" in read_metadata(FLAGS.data_dir).splits
+    rule = "--data_dir must have a validation split"
+    require(has_validation, rule, f"{FLAGS.data_dir}, without one")
     root = Path(FLAGS.model_dir)
     root.mkdir(parents=True, exist_ok=True)
     trained, failed = [], {}
@@ -62,8 +62,7 @@ def main():
             print(f"row {row} failed: {error}", file=sys.stderr)
         (root / "table.md").write_text(sweep_table(trained) + "\n", encoding="utf-8")
         (root / "table.json").write_text(json.dumps(trained, indent=2) + "\n", encoding="utf-8")
-    if not trained:
-        raise InputError(f"at least one row must succeed. Received: {failed}")
+    require(bool(trained), "at least one row must succeed", failed)
     print(sweep_table(trained), file=sys.stderr)
     return {"table": str(root / "table.md"), "rows": trained, "failed": failed}
 

@@ -13,7 +13,7 @@ from keras_transformer.analysis.paper import TABLE_3
 from keras_transformer.analysis.text_table import fixed, text_table
 from keras_transformer.analysis.trained_rows import SETTINGS, again
 from keras_transformer.config import TransformerConfig
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 from keras_transformer.presets import preset
 
 DIVIDED_WIDTHS = ("d_model", "d_ff", "d_k", "d_v")
@@ -37,9 +37,7 @@ def select_rows(names: list[str]) -> list[str]:
     """
     known = [*TABLE_3, *dict.fromkeys(row[0] for row in TABLE_3 if row[1:].isdecimal())]
     for name in names or [""]:
-        if name not in known:
-            rule = f"--rows must be of Table 3's {', '.join(known)}"
-            raise InputError(f"{rule}. Received: {name!r}")
+        require(name in known, f"--rows must be of Table 3's {', '.join(known)}", repr(name))
     return [row for row in TABLE_3 if row in names or (row[1:].isdecimal() and row[0] in names)]
 
 
@@ -54,10 +52,9 @@ def reduced_settings(row: str, divide_layers: int, divide_widths: int) -> dict[s
     settings = {}
     for name, divisor in divisors.items():
         settings[name], rest = divmod(getattr(full, name), divisor)
-        if rest:
-            flag = "layers" if name == "num_layers" else "widths"
-            rule = f"--divide_{flag} must divide {name}={getattr(full, name)} of row {row}"
-            raise InputError(f"{rule}. Received: {divisor}")
+        flag = "layers" if name == "num_layers" else "widths"
+        rule = f"--divide_{flag} must divide {name}={getattr(full, name)} of row {row}"
+        require(rest == 0, rule, divisor)
     return settings
 
 

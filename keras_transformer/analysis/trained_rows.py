@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.analysis.complexity import count_parameters
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 from keras_transformer.evaluation.results import read_results, read_training
 from keras_transformer.presets import PRESETS, preset
 from keras_transformer.training.model_directory import ModelDescription, read_description
@@ -27,9 +27,8 @@ def find_model_dirs(folders: list[str]) -> list[Path]:
     for folder in map(Path, folders):
         inside = [folder] if (folder / "config.json").exists() else sorted(folder.glob("*"))
         dirs = [path for path in inside if (path / "config.json").exists()]
-        if not dirs:
-            rule = "--model_dirs must name directories that bin/train.py or bin/sweep.py made"
-            raise InputError(f"{rule}. Received: {folder}")
+        rule = "--model_dirs must name directories that bin/train.py or bin/sweep.py made"
+        require(bool(dirs), rule, folder)
         found += dirs
     return found
 

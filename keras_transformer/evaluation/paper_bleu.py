@@ -13,7 +13,7 @@ from typing import Any
 from absl import logging
 from sacrebleu.metrics import BLEU
 
-from keras_transformer.errors import InputError
+from keras_transformer.evaluation.translation import check_pairs
 
 _HYPHEN = re.compile(r"(\S)-(\S)")
 # The tokenizer of Moses always separates these from the last word; sacremoses does not always.
@@ -37,9 +37,7 @@ def paper_bleu(
     Raises:
         InputError: if there are no sentences, or unequal numbers of them.
     """
-    if not references or len(translations) != len(references):
-        received = f"{len(translations)} translations of {len(references)} references"
-        raise InputError(f"BLEU needs a translation for each reference. Received: {received}")
+    check_pairs(translations, references)
     try:
         tokens_of = moses_tokenizer(language)
     except ImportError:

@@ -9,7 +9,7 @@ import keras
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.tasks import TASKS
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 from keras_transformer.evaluation.sample import SHOWN, SampleTranslation
 from keras_transformer.parsing.linearisation import NO_TAG, Linearisation
 from keras_transformer.parsing.parseval import percent, score_trees, with_gold_tags
@@ -30,9 +30,8 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
     Raises:
         InputError: if there are no trees, or unequal numbers of them.
     """
-    if len(trees) != len(gold):
-        received = f"{len(trees)} trees of {len(gold)} sentences"
-        raise InputError(f"F1 needs a tree for each sentence. Received: {received}")
+    received = f"{len(trees)} trees of {len(gold)} sentences"
+    require(len(trees) == len(gold), "F1 needs a tree for each sentence", received)
     tagged = list(map(with_gold_tags, trees, gold))
     tags = [
         ours == theirs

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from keras_transformer.config import PAD_ID
 from keras_transformer.decoding.streams import in_streams
 from keras_transformer.decoding.translator import Translator
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 from keras_transformer.training.summaries import perplexity_of
 
 
@@ -38,8 +38,7 @@ def perplexity(
     bar = tqdm(found, total=len(batches), unit="batch", disable=not progress)
     log_prob = sum(float(np.sum(log_probs, dtype=np.float64)) for log_probs in bar)
     tokens = sum(int(np.count_nonzero(np.asarray(target) != PAD_ID)) for _, target in batches)
-    if tokens == 0:
-        raise InputError("perplexity needs at least one target token. Received: none")
+    require(tokens > 0, "perplexity needs at least one target token", "none")
     cross_entropy = -log_prob / tokens
     return {
         "perplexity": perplexity_of(cross_entropy),

@@ -5,7 +5,7 @@ from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 
 # The tokenizations that need neither a download nor another package. 13a is the default of
 # sacreBLEU and of WMT; "none" is for text that is tokenized already.
@@ -34,12 +34,9 @@ def translation_scores(
         InputError: if the tokenization is unknown, if there are no sentences, or unequal numbers of
             them.
     """
-    if tokenize not in TOKENIZATIONS:
-        rule = f"--tokenize must be one of {', '.join(TOKENIZATIONS)}"
-        raise InputError(f"{rule}. Received: {tokenize!r}")
-    if not references or len(translations) != len(references):
-        received = f"{len(translations)} translations of {len(references)} references"
-        raise InputError(f"BLEU needs a translation for each reference. Received: {received}")
+    rule = f"--tokenize must be one of {', '.join(TOKENIZATIONS)}"
+    require(tokenize in TOKENIZATIONS, rule, repr(tokenize))
+    check_pairs(translations, references)
     # force=True: sacreBLEU would warn about references that are tokenized already.
     bleu_metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     chrf_metric = CHRF(lowercase=lowercase)
@@ -53,3 +50,10 @@ def translation_scores(
         "brevity_penalty": round(bleu.bp, 4),
         "length_ratio": round(bleu.ratio, 4),
     }
+
+
+def check_pairs(translations: Sequence[str], references: Sequence[str]) -> None:
+    """Raises InputError if there are no references, or not a translation for each."""
+    paired = bool(references) and len(translations) == len(references)
+    received = f"{len(translations)} translations of {len(references)} references"
+    require(paired, "BLEU needs a translation for each reference", received)

@@ -15,7 +15,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 from keras_transformer.parsing.trees import JOINT, TOP, UNARIES, Tree, collapse_unaries, escape
 
 WORDS = ("xx", "tags", "keep")
@@ -55,9 +55,9 @@ class Linearisation:
     def __post_init__(self):
         for name, choices in (("words", WORDS), ("unaries", UNARIES)):
             value = getattr(self, name)
-            if value not in choices:
-                rule = f"--tree_{name} must be one of {', '.join(choices)}"
-                raise InputError(f"{rule}. Received: {value!r}")
+            require(
+                value in choices, f"--tree_{name} must be one of {', '.join(choices)}", repr(value)
+            )
 
     def tokens(self, tree: Tree) -> list[str]:
         """Writes a cleaned tree."""
@@ -106,8 +106,7 @@ def tree_from_tokens(
     Raises:
         InputError: if there are no words.
     """
-    if not words:
-        raise InputError("a sentence to parse must hold a word. Received: none")
+    require(bool(words), "a sentence to parse must hold a word", "none")
     tokens, linearisation = list(tokens), linearisation or Linearisation()
     said = [token for token in tokens if _WORD.fullmatch(token)]
     kept = linearisation.words == "keep"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 from keras_transformer.parsing.trees import Tree
 
 DELETED = frozenset(("TOP", "-NONE-", ",", ":", "``", "''", ".", ""))  # DELETE_LABEL
@@ -327,6 +327,5 @@ def score_trees(
                 f"at most {max_errors + 1} predicted trees may differ from the gold ones in words"
             )
             raise InputError(f"{rule}. Received: more; the first is {scores.problems[0]}")
-    if not scores.all.sentences:
-        raise InputError("scores need at least one tree. Received: none")
+    require(scores.all.sentences > 0, "scores need at least one tree", "none")
     return scores
