@@ -1,34 +1,28 @@
 """How many different pairs the grammar has, counted from its tables."""
 
-from pipelines.grammar.derivations import NounPhrase
+from pipelines.grammar import lexicon, tree
 from pipelines.grammar.entries import ACCUSATIVE, Noun, Verb
-from pipelines.grammar.sample_clauses import OBJECTS, SUBJECTS
-from pipelines.grammar.sample_phrases import ADJECTIVES_OF, UNOWNED
-from pipelines.grammar.verbs import VERBS_BY_FRAME
-from pipelines.grammar.words import DETERMINER
+from pipelines.grammar.sample_phrases import UNOWNED
 
 _DETERMINERS = ("the", "this", "my", "his", "her", "our")
 _VERB_FORMS = 4  # present, past, perfect and will
 
 
-def counted_phrases(noun: Noun) -> list[NounPhrase]:
+def counted_phrases(noun: Noun) -> list[tree.NounPhrase]:
     """the, this, my, his, her, our, in both numbers, with each adjective of its kind or none."""
     plurals = (False, True) if noun.german_plural else (False,)
     return [
-        NounPhrase(noun, DETERMINER[name], plural, adjective)
+        tree.NounPhrase(noun, lexicon.DETERMINER[name], plural, adjective)
         for name in (("the", "this") if noun.kind in UNOWNED else _DETERMINERS)
         for plural in plurals
-        for adjective in (None, *ADJECTIVES_OF[noun.kind])
+        for adjective in (None, *lexicon.ADJECTIVES_OF[noun.kind])
     ]
 
 
 def counted_verbs() -> tuple[Verb, ...]:
     """The transitive verbs with different presents and pasts, whose clauses are counted."""
-    return tuple(
-        verb
-        for verb in VERBS_BY_FRAME["transitive"]
-        if verb.case == ACCUSATIVE and not verb.invariable
-    )
+    verbs = lexicon.VERBS_BY_FRAME["transitive"]
+    return tuple(verb for verb in verbs if verb.case == ACCUSATIVE and not verb.invariable)
 
 
 def distinct_pairs_lower_bound() -> int:
@@ -40,17 +34,13 @@ def distinct_pairs_lower_bound() -> int:
     """
     total = 0
     for verb in counted_verbs():
-        subjects = [noun for noun in SUBJECTS[verb] if noun.kind != "kin"]
-        objects = [noun for noun in OBJECTS[verb] if noun.kind not in ("kin", "cause")]
+        subjects = [noun for noun in verb.subjects if noun.kind != "kin"]
+        objects = [noun for noun in verb.objects if noun.kind not in ("kin", "cause")]
         pairs = sum(
-            _size(subject) * _size(object)
+            len(counted_phrases(subject)) * len(counted_phrases(object))
             for subject in subjects
             for object in objects
             if subject is not object
         )
         total += pairs * _VERB_FORMS
     return total
-
-
-def _size(noun: Noun) -> int:
-    return len(counted_phrases(noun))

@@ -5,17 +5,8 @@ Every rule is a function of entries and features; no sentence structure is known
 
 from functools import cache
 
-from pipelines.grammar.entries import (
-    CASES,
-    DATIVE,
-    GENITIVE,
-    NOMINATIVE,
-    Adjective,
-    Determiner,
-    GermanVerb,
-    Noun,
-)
-from pipelines.grammar.words import GERMAN_NUMBERS, GERMAN_TENS
+from pipelines.grammar import entries
+from pipelines.grammar.lexicon import NUMBER
 
 PLURAL = "p"  # the plural has one set of endings for all genders
 _COLUMNS = ("m", "f", "n", PLURAL)
@@ -25,7 +16,7 @@ def _endings(*rows: str) -> dict[tuple[str, str], str]:
     """A table of cases (rows) by genders and plural (columns); "-" is no ending."""
     return {
         (case, column): form.removeprefix("-")
-        for case, row in zip(CASES, rows, strict=True)
+        for case, row in zip(entries.CASES, rows, strict=True)
         for column, form in zip(_COLUMNS, row.split(), strict=True)
     }
 
@@ -41,16 +32,9 @@ ADJECTIVE_ENDINGS = {
     "mixed": _endings("er e es en", "en e es en", "en en en en", "en en en en"),
     "strong": _endings("er e es e", "en e es e", "em er em en", "en er en er"),
 }
-_RELATIVE = _endings("der die das die", "den die das die", "dem der dem denen", "- - - -")
-_CONTRACTIONS = {
-    ("in", "dem"): "im",
-    ("an", "dem"): "am",
-    ("zu", "dem"): "zum",
-    ("zu", "der"): "zur",
-    ("von", "dem"): "vom",
-    ("in", "das"): "ins",
-    ("an", "das"): "ans",
-}
+RELATIVE_PRONOUNS = _endings("der die das die", "den die das die", "dem der dem denen", "- - - -")
+_CONTRACTIONS = {"in dem": "im", "an dem": "am", "zu dem": "zum", "von dem": "vom"}
+_CONTRACTIONS |= {"zu der": "zur", "in das": "ins", "an das": "ans"}
 # Verbs whose first person singular is their third: ich kann, ich mag, ich weiß.
 _PRETERITE_PRESENTS = ("können", "dürfen", "sollten", "müssen", "wollen", "mögen", "wissen")
 
@@ -61,14 +45,14 @@ def agreement_column(gender: str, plural: bool) -> str:
 
 
 @cache
-def article(determiner: Determiner, case: str, column: str) -> str:
+def article(determiner: entries.Determiner, case: str, column: str) -> str:
     """The inflected determiner: den, einem, dieser, unserer; "" for none."""
     ending = ARTICLE_PATTERNS[determiner.pattern][case, column]
     return ending if determiner.pattern == "der" else determiner.german + ending
 
 
 @cache
-def attributive(adjective: Adjective, endings: str, case: str, column: str) -> str:
+def attributive(adjective: entries.Adjective, endings: str, case: str, column: str) -> str:
     """The adjective before its noun: teures, dunkle, müden, rosa."""
     if not adjective.stem:
         return adjective.german
@@ -76,20 +60,15 @@ def attributive(adjective: Adjective, endings: str, case: str, column: str) -> s
 
 
 @cache
-def decline(noun: Noun, case: str, plural: bool) -> str:
+def decline(noun: entries.Noun, case: str, plural: bool) -> str:
     """The noun in its case: dem Studenten, des Hauses, den Kindern, den Autos."""
     if plural:
-        dative_n = case == DATIVE and noun.german_plural[-1] not in "ns"
+        dative_n = case == entries.DATIVE and noun.german_plural[-1] not in "ns"
         return noun.german_plural + ("n" if dative_n else "")
     if noun.weak:
         # the oblique singular of a weak noun looks like its plural
-        return noun.german if case == NOMINATIVE else noun.german_plural
-    return noun.genitive if case == GENITIVE else noun.german
-
-
-def relative_pronoun(case: str, column: str) -> str:
-    """der, die, das; the dative plural is denen."""
-    return _RELATIVE[case, column]
+        return noun.german if case == entries.NOMINATIVE else noun.german_plural
+    return noun.genitive if case == entries.GENITIVE else noun.german
 
 
 def contract(preposition: str, phrase: str) -> str:
@@ -98,12 +77,12 @@ def contract(preposition: str, phrase: str) -> str:
     Only an article contracts: "dem" as a relative pronoun must not be passed here.
     """
     first, _, rest = phrase.partition(" ")
-    contracted = _CONTRACTIONS.get((preposition, first))
+    contracted = _CONTRACTIONS.get(f"{preposition} {first}")
     return f"{contracted} {rest}" if contracted else f"{preposition} {phrase}"
 
 
 @cache
-def finite(verb: GermanVerb, tense: str, person: int, plural: bool) -> str:
+def finite(verb: entries.GermanVerb, tense: str, person: int, plural: bool) -> str:
     """The finite form without a separable prefix, in the present or the past."""
     if tense == "past":
         return _plural_past(verb.past) if plural else verb.past
@@ -126,24 +105,20 @@ def _first_person(infinitive: str) -> str:
     return infinitive.removesuffix("n").removesuffix("e") + "e"
 
 
-def participle(verb: GermanVerb) -> str:
+def participle(verb: entries.GermanVerb) -> str:
     """angerufen, besucht, gegangen."""
     return verb.prefix + verb.participle
 
 
-def zu_infinitive(verb: GermanVerb) -> str:
+def zu_infinitive(verb: entries.GermanVerb) -> str:
     """anzurufen in one word, zu kaufen in two."""
     return f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {verb.infinitive}"
 
 
 @cache
 def number_word(number: int) -> str:
-    """A cardinal from 2 to 99, units before tens: einundzwanzig."""
-    if number in GERMAN_NUMBERS:
-        return GERMAN_NUMBERS[number]
-    tens, units = divmod(number, 10)
-    unit = "ein" if units == 1 else GERMAN_NUMBERS.get(units, "")
-    if tens == 1:
-        # sechs and sieben are cut short: sechzehn, siebzehn
-        return {6: "sech", 7: "sieb"}.get(units, unit) + "zehn"
-    return (f"{unit}und" if unit else "") + GERMAN_TENS[tens]
+    """A cardinal from 1 to 99, units before tens: einundzwanzig."""
+    if number in NUMBER:
+        return NUMBER[number].german
+    units = number % 10
+    return f"{NUMBER[units].german}und{NUMBER[number - units].german}"

@@ -1,184 +1,154 @@
 """Random noun phrases, places and adverbials that make sense."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from random import Random
 
-from pipelines.grammar.derivations import Nominal, NounPhrase, PrepositionalPhrase
-from pipelines.grammar.entries import Adjective, Adverb, Noun
-from pipelines.grammar.nouns import MASS_KINDS, NOUN, NOUNS, NOUNS_BY_KIND
-from pipelines.grammar.words import (
-    ADJECTIVES,
-    BARE,
-    DETERMINER,
-    DIRECTIONS,
-    LOCATIVES,
-    NAMES,
-    PREPOSITION,
-    PRONOUNS,
-    TIMES,
-)
+from pipelines.grammar import lexicon, tree
+from pipelines.grammar.entries import Noun, Preposition
 
-ADJECTIVES_OF: dict[str, tuple[Adjective, ...]] = {
-    kind: tuple(adjective for adjective in ADJECTIVES if kind in adjective.kinds)
-    for kind in NOUNS_BY_KIND
-}
-_POSSESSIVES = ("my", "his", "her", "our", "their")
 # Nobody says "my forest" or "the baker's rain".
 UNOWNED = ("person", "open", "waterside", "area", "cause", "opening", "plant", "event")
+POSSESSIVES = ("my", "his", "her", "our", "their")
+_MASS = ("stuff", "drink", "cause")
 _SINGULAR_ONLY, _PLURAL_ONLY = ("a", "every"), ("all", "many", "some", "several", "", "number")
-_WEIGHTS = {
-    "subject": "the 46 a 12 this 8 owned 14 every 4 no 2 all 3 many 3 some 2 several 2 number 3 "
-    "bare 3",
-    "object": "the 36 a 26 this 6 owned 12 possessor 5 many 2 some 2 several 2 number 5 bare 4",
-    "definite": "the 62 this 10 owned 18 possessor 10",
-    "negatable": "the 38 this 6 owned 12 a 34 bare 10",
-    "indefinite": "a 50 many 8 some 5 several 5 number 15 no 12",
-    "antecedent": "the 75 a 20 all 5",
-    "kin": "owned 85 possessor 15",
-    "mass": "the 45 bare 40 this 7 owned 8",
-    "which": "which 75 how_many 25",
+
+
+def weighted(listing: str) -> tuple[list[str], list[int]]:
+    """The names ("" for "bare") and their cumulative weights, for rng.choices."""
+    fields = [field.rsplit(" ", 1) for field in listing.split(", ")]
+    names = [name.replace("bare", "") for name, _ in fields]
+    return names, list(accumulate(int(weight) for _, weight in fields))
+
+
+# How often each determiner is drawn, by the part that the phrase plays.
+_DETERMINERS = {
+    "subject": weighted(
+        "the 46, a 12, this 8, owned 14, every 4, no 2, all 3, many 3, some 2, several 2, "
+        "number 3, bare 3"
+    ),
+    "object": weighted(
+        "the 36, a 26, this 6, owned 12, possessor 5, many 2, some 2, several 2, number 5, bare 4"
+    ),
+    "definite": weighted("the 62, this 10, owned 18, possessor 10"),
+    "negatable": weighted("the 38, this 6, owned 12, a 34, bare 10"),
+    "indefinite": weighted("a 50, many 8, some 5, several 5, number 15, no 12"),
+    "antecedent": weighted("the 75, a 20, all 5"),
+    "kin": weighted("owned 85, possessor 15"),
+    "mass": weighted("the 45, bare 40, this 7, owned 8"),
+    "which": weighted("which 75, how many 25"),
 }
-
-
-def _weighted(listing: str) -> tuple[list[str], list[int]]:
-    """The names ("" for no determiner) and their cumulative weights."""
-    fields = listing.split()
-    names = ["" if name == "bare" else name.replace("_", " ") for name in fields[::2]]
-    return names, list(accumulate(int(weight) for weight in fields[1::2]))
-
-
-_CHOICES = {role: _weighted(listing) for role, listing in _WEIGHTS.items()}
 _NUMBERS = tuple(range(2, 13)) * 8 + tuple(range(13, 100))
-_LOCATED = tuple(
-    (PREPOSITION[name], noun)
-    for noun in NOUNS
-    if noun.kind not in ("vehicle", "furniture")
-    for name in LOCATIVES.get(noun.kind, ())
-)
-_DIRECTED = tuple(
-    (PREPOSITION[name], noun) for noun in NOUNS for name in DIRECTIONS.get(noun.kind, ())
-)
-_DRIVEN = tuple(
-    (preposition, noun)
-    for preposition, noun in _DIRECTED
-    if preposition.english in ("to", "through", "around", "onto")
+
+
+def _before_nouns(kind: str) -> list[tuple[Preposition, Noun]]:
+    """The nouns of the lexicon, in its order, with each preposition of the kind."""
+    prepositions = lexicon.PREPOSITIONS_BY_KIND[kind]
+    return [
+        (entry, noun) for noun in lexicon.NOUNS for entry in prepositions if noun in entry.nouns
+    ]
+
+
+LOCATED = [pair for pair in _before_nouns("place") if pair[1].kind != "furniture"]
+DIRECTED = _before_nouns("direction")
+DRIVEN = [
+    (entry, noun)
+    for entry, noun in DIRECTED
+    if entry.english in ("to", "through", "around", "onto")
     and noun.kind not in ("room", "plant")
     and noun.english != "roof"
-)
-_DATED = tuple(
-    (PREPOSITION[name], noun)
-    for name in ("before", "after", "during")
-    for noun in NOUNS_BY_KIND["event"]
-) + tuple(
-    (PREPOSITION[name], noun)
-    for name in ("because of", "despite")
-    for noun in NOUNS_BY_KIND["cause"]
-)
-_COMPANIONS = NOUNS_BY_KIND["person"] + NOUNS_BY_KIND["kin"] * 2
-_TIMES_IN: dict[str, tuple[Adverb, ...]] = {
-    tense: tuple(adverb for adverb in TIMES if tense in adverb.tenses)
-    for tense in ("present", "past", "perfect", "modal")
+]
+_DATED = [
+    (entry, noun) for entry in lexicon.PREPOSITIONS_BY_KIND["occasion"] for noun in entry.nouns
+]
+# The prepositions of place that a noun is used with.
+LOCATIVES = {
+    noun: [entry for entry in lexicon.PREPOSITIONS_BY_KIND["place"] if noun in entry.nouns]
+    for noun in lexicon.NOUNS
 }
 
 
-def noun_phrase(rng: Random, noun: Noun, role: str, described: float = 0.43) -> NounPhrase:
-    """A phrase around the noun with a determiner that suits its role in the sentence."""
-    choice = _determiner_name(rng, noun, role)
-    plural = _is_plural(rng, noun, choice)
-    adjectives = ADJECTIVES_OF[noun.kind]
-    adjective = rng.choice(adjectives) if adjectives and rng.random() < described else None
-    if choice == "possessor":
-        return NounPhrase(noun, BARE, plural, adjective, None, _possessor(rng, noun))
-    if choice == "number":
-        return NounPhrase(noun, BARE, plural, adjective, rng.choice(_NUMBERS))
-    if choice == "owned":
-        choice = rng.choice(_POSSESSIVES)
-    return NounPhrase(noun, DETERMINER[choice], plural, adjective)
+class PhraseSampler:
+    """Draws noun phrases and phrases with a preposition."""
 
+    def __init__(self, rng: Random) -> None:
+        self.rng, self.choice, self.random = rng, rng.choice, rng.random
 
-def _determiner_name(rng: Random, noun: Noun, role: str) -> str:
-    if noun.kind == "kin":
-        role = "kin"
-    elif noun.kind in MASS_KINDS:
-        role = "mass"
-    names, cumulative = _CHOICES[role]
-    choice = rng.choices(names, cum_weights=cumulative)[0]
-    if choice in ("owned", "possessor") and noun.kind in UNOWNED:
-        return "the"
-    if role != "kin" and choice in _PLURAL_ONLY and noun.kind == "cause":
-        return "the"
-    if role not in ("kin", "mass") and not noun.german_plural and choice in _PLURAL_ONLY:
-        return "the"
-    return choice
+    def noun_phrase(self, noun: Noun, role: str, described: float = 0.43) -> tree.NounPhrase:
+        """A phrase around the noun with a determiner that suits its role in the sentence."""
+        choice = self._determiner_name(noun, role)
+        plural = self._is_plural(noun, choice)
+        adjectives = lexicon.ADJECTIVES_OF[noun.kind]
+        adjective = self.choice(adjectives) if adjectives and self.random() < described else None
+        bare = lexicon.BARE
+        if choice == "possessor":
+            return tree.NounPhrase(noun, bare, plural, adjective, None, self._possessor(noun))
+        if choice == "number":
+            return tree.NounPhrase(noun, bare, plural, adjective, self.choice(_NUMBERS))
+        if choice == "owned":
+            choice = self.choice(POSSESSIVES)
+        return tree.NounPhrase(noun, lexicon.DETERMINER[choice], plural, adjective)
 
+    def _determiner_name(self, noun: Noun, role: str) -> str:
+        role = "kin" if noun.kind == "kin" else "mass" if noun.kind in _MASS else role
+        names, cumulative = _DETERMINERS[role]
+        choice = self.rng.choices(names, cum_weights=cumulative)[0]
+        if choice in ("owned", "possessor") and noun.kind in UNOWNED:
+            return "the"
+        singular = noun.kind == "cause" or (role != "mass" and not noun.german_plural)
+        return "the" if singular and choice in _PLURAL_ONLY else choice
 
-def _is_plural(rng: Random, noun: Noun, choice: str) -> bool:
-    if not noun.german_plural or choice in _SINGULAR_ONLY:
-        return False
-    return choice in _PLURAL_ONLY or choice == "how many" or rng.random() < 0.22
+    def _is_plural(self, noun: Noun, choice: str) -> bool:
+        if not noun.german_plural or choice in _SINGULAR_ONLY:
+            return False
+        return choice in _PLURAL_ONLY or choice == "how many" or self.random() < 0.22
 
+    def _possessor(self, owned: Noun) -> tree.Nominal:
+        if owned.kind == "kin" or self.random() < 0.35:
+            return self.choice(lexicon.NAMES)
+        if self.random() < 0.4:
+            noun = self.choice(lexicon.NOUNS_BY_KIND["kin"])
+            return tree.NounPhrase(noun, lexicon.DETERMINER[self.choice(POSSESSIVES)])
+        noun = self.choice(lexicon.NOUNS_BY_KIND["person"])
+        return tree.NounPhrase(noun, lexicon.DETERMINER["the"], self.random() < 0.2)
 
-def _possessor(rng: Random, owned: Noun) -> Nominal:
-    if owned.kind == "kin" or rng.random() < 0.35:
-        return rng.choice(NAMES)
-    if rng.random() < 0.4:
-        noun = rng.choice(NOUNS_BY_KIND["kin"])
-        return NounPhrase(noun, DETERMINER[rng.choice(_POSSESSIVES)])
-    noun = rng.choice(NOUNS_BY_KIND["person"])
-    return NounPhrase(noun, DETERMINER["the"], rng.random() < 0.2)
+    def participant(self, nouns: Sequence[Noun], role: str) -> tree.Nominal:
+        """A subject or object; people may also be a pronoun or a name."""
+        noun = self.choice(nouns)
+        if noun.is_person and lexicon.NOUN["teacher"] in nouns:
+            chance = self.random()
+            if chance < 0.28:
+                return self.choice(lexicon.PRONOUNS)
+            if chance < 0.38:
+                return self.choice(lexicon.NAMES)
+        return self.noun_phrase(noun, role)
 
+    def somebody(self) -> tree.Nominal:
+        """A short subject for a clause inside another."""
+        if self.random() < 0.6:
+            return self.choice(lexicon.PRONOUNS)
+        return self.noun_phrase(self.choice(lexicon.PEOPLE), "definite", described=0.15)
 
-def participant(rng: Random, nouns: Sequence[Noun], role: str) -> Nominal:
-    """A subject or object; people may also be a pronoun or a name."""
-    noun = rng.choice(nouns)
-    if noun.is_person and NOUN["teacher"] in nouns and role != "antecedent":
-        chance = rng.random()
-        if chance < 0.28:
-            return rng.choice(PRONOUNS)
-        if chance < 0.38:
-            return rng.choice(NAMES)
-    return noun_phrase(rng, noun, role)
+    def landmark(
+        self, preposition: Preposition, noun: Noun, described: float = 0.25, direction: bool = False
+    ) -> tree.PrepositionalPhrase:
+        """The preposition and a definite phrase around the noun: in the old house."""
+        phrase = self.noun_phrase(noun, "definite", described)
+        return tree.PrepositionalPhrase(preposition, phrase, direction)
 
+    def place_at(self, noun: Noun) -> tree.PrepositionalPhrase:
+        """Where something is, at a given place."""
+        return self.landmark(self.choice(LOCATIVES[noun]), noun)
 
-def place(rng: Random) -> PrepositionalPhrase:
-    """Where something happens: in the old house, on a bridge, under the tree."""
-    preposition, noun = rng.choice(_LOCATED)
-    return PrepositionalPhrase(preposition, _landmark(rng, noun))
+    def company(self) -> tree.PrepositionalPhrase:
+        """with or without somebody."""
+        preposition = lexicon.PREPOSITION["with" if self.random() < 0.7 else "without"]
+        noun = self.choice(preposition.nouns + lexicon.NOUNS_BY_KIND["kin"])
+        return self.landmark(preposition, noun, described=0.2)
 
-
-def place_at(rng: Random, noun: Noun) -> PrepositionalPhrase:
-    """Where something is, at a given place."""
-    name = rng.choice(LOCATIVES[noun.kind])
-    return PrepositionalPhrase(PREPOSITION[name], _landmark(rng, noun))
-
-
-def direction(rng: Random, by_vehicle: bool) -> PrepositionalPhrase:
-    """Where somebody goes: into the house, onto the roof, to the station."""
-    preposition, noun = rng.choice(_DRIVEN if by_vehicle else _DIRECTED)
-    return PrepositionalPhrase(preposition, _landmark(rng, noun))
-
-
-def _landmark(rng: Random, noun: Noun) -> NounPhrase:
-    return noun_phrase(rng, noun, "definite", described=0.25)
-
-
-def company(rng: Random) -> PrepositionalPhrase:
-    """with or without somebody."""
-    preposition = PREPOSITION["with" if rng.random() < 0.7 else "without"]
-    noun = rng.choice(_COMPANIONS)
-    return PrepositionalPhrase(preposition, noun_phrase(rng, noun, "definite", described=0.2))
-
-
-def time(rng: Random, tense: str) -> Adverb:
-    """An adverbial of time that goes with the tense ("modal" for a modal in the present)."""
-    return rng.choice(_TIMES_IN[tense])
-
-
-def occasion(rng: Random) -> PrepositionalPhrase:
-    """before the wedding, despite the rain."""
-    preposition, noun = rng.choice(_DATED)
-    phrase = noun_phrase(rng, noun, "definite", described=0.15)
-    return PrepositionalPhrase(
-        preposition, NounPhrase(noun, phrase.determiner, False, phrase.adjective)
-    )
+    def occasion(self) -> tree.PrepositionalPhrase:
+        """before the wedding, despite the rain."""
+        preposition, noun = self.choice(_DATED)
+        phrase = self.noun_phrase(noun, "definite", described=0.15)
+        return tree.PrepositionalPhrase(preposition, replace(phrase, plural=False))

@@ -1,319 +1,267 @@
 """Random sentences: which constructions there are, and how often each is used."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import accumulate
 from random import Random
 
-from pipelines.grammar import sample_clauses as clauses
-from pipelines.grammar import sample_phrases as phrases
-from pipelines.grammar import sample_states as states
-from pipelines.grammar.derivations import (
-    Clause,
-    Coordination,
-    Interrogative,
-    Nominal,
-    NounPhrase,
-    PrepositionalPhrase,
-    Question,
-    RelativePronoun,
-    Sentence,
-    Statement,
-    Subordinate,
-)
-from pipelines.grammar.entries import ACCUSATIVE, Noun, Verb
-from pipelines.grammar.nouns import NOUNS, NOUNS_BY_KIND
-from pipelines.grammar.verbs import VERB, VERBS_BY_FRAME
-from pipelines.grammar.words import CONJUNCTION, PREPOSITION, PRONOUN
+from pipelines.grammar import lexicon, tree
+from pipelines.grammar.entries import ACCUSATIVE, TENSES, Noun, Verb
+from pipelines.grammar.lexicon import CONJUNCTION, NOUNS_BY_KIND, PRONOUN, VERB, VERBS_BY_FRAME
+from pipelines.grammar.sample_clauses import ClauseSampler, clashes, until
+from pipelines.grammar.sample_phrases import LOCATIVES, weighted
 
+_TRANSITIVE = VERBS_BY_FRAME["transitive"]
+_WITH_OBJECT = _TRANSITIVE + VERBS_BY_FRAME["prepositional"]
 _EVENTFUL = tuple(
-    verb
-    for frame in ("intransitive", "transitive", "prepositional")
-    for verb in VERBS_BY_FRAME[frame]
-    if verb not in clauses.STATIVE
+    verb for verb in VERBS_BY_FRAME["intransitive"] + _WITH_OBJECT if "stative" not in verb.features
 )
-_WITH_OBJECT = tuple(
-    verb for frame in ("transitive", "prepositional") for verb in VERBS_BY_FRAME[frame]
-)
-_ASKED_FOR = tuple(
-    verb
-    for verb in VERBS_BY_FRAME["transitive"]
-    if verb.case == ACCUSATIVE and not any(noun.is_person for noun in clauses.OBJECTS[verb])
-)
-_OF_PEOPLE = tuple(
-    verb for verb in _WITH_OBJECT if any(noun.is_person for noun in clauses.OBJECTS[verb])
+_OF_PEOPLE = tuple(verb for verb in _WITH_OBJECT if any(noun.is_person for noun in verb.objects))
+_OF_THINGS = tuple(
+    verb for verb in _TRANSITIVE if verb.case == ACCUSATIVE and verb not in _OF_PEOPLE
 )
 # What a noun can do, and what can be done with it.
-_DOES: dict[Noun, tuple[Verb, ...]] = {
-    noun: tuple(verb for verb in _EVENTFUL if noun in clauses.SUBJECTS[verb]) for noun in NOUNS
-}
-_UNDERGOES: dict[Noun, tuple[Verb, ...]] = {
-    noun: tuple(verb for verb in _WITH_OBJECT if noun in clauses.OBJECTS[verb]) for noun in NOUNS
-}
-_INHABITED = NOUNS_BY_KIND["building"] + NOUNS_BY_KIND["area"]
+_DOES = {noun: [verb for verb in _EVENTFUL if noun in verb.subjects] for noun in lexicon.NOUNS}
+_DONE_TO = {noun: [verb for verb in _WITH_OBJECT if noun in verb.objects] for noun in lexicon.NOUNS}
 _STAYING = tuple(VERB[name] for name in ("live", "work", "sleep", "wait", "sit", "stay"))
-_REASONS = ("because", "although", "when", "if", "while", "before", "as soon as")
-_REASON_WEIGHTS = list(accumulate((30, 15, 20, 8, 10, 9, 8)))
+_PUTTING = tuple(VERB[name] for name in ("go", "drive", "put", "place"))
+_LOCATED = (*_STAYING, *(VERB[name] for name in ("read", "buy", "meet", "rest")))
+_PURPOSEFUL = tuple(VERB[name] for name in ("go", "drive", "hurry", "get up", "wait"))
+# What there is in a place, by the kind of the place.
+_CONTENTS = {
+    "room": lexicon.nouns_of(("furniture", "device", "dish", "opening")),
+    "area": lexicon.nouns_of(("plant", "animal", "building")),
+    "building": lexicon.nouns_of(("furniture", "image", "instrument")),
+    "open": lexicon.nouns_of(("plant", "animal")),
+    "waterside": lexicon.nouns_of(("plant", "hotel", "restaurant")),
+}
+_CONTAINING = tuple(
+    noun
+    for noun in lexicon.NOUNS
+    if noun.kind in _CONTENTS and noun.english not in ("roof", "bridge", "station")
+)
+_REASONS, _REASON_WEIGHTS = weighted(
+    "because 30, although 15, when 20, if 8, while 10, before 9, as soon as 8"
+)
 # Only the causes and conditions: nobody comes "before it is raining".
 _WEATHER_REASONS = ("because", "although", "when", "while")
+# The reasons that go with a state: "because he is ill", but not "while he is ill".
+_STATE_REASONS = ("because", "although")
 
 
-def simple(rng: Random) -> Sentence:
-    """One main clause, with its subject first."""
-    return Statement(clauses.plain_clause(rng))
+def _for_people(verb: Verb) -> bool:
+    """Whether any person can be the subject of the verb."""
+    return verb.subjects[0].kind == "person"
 
 
-def fronted(rng: Random) -> Sentence:
-    """One main clause with its adverbial of time or cause in front."""
-    while True:
-        clause = clauses.plain_clause(rng, adverbials=1.0)
-        if clause.circumstance:
-            return Statement(replace(clause, circumstance=None), clause.circumstance)
-
-
-def coordinated(rng: Random) -> Sentence:
-    """Two main clauses, in the same tense."""
-    tense = rng.choice(("present", "past", "perfect"))
-    first = clauses.plain_clause(rng, tense, adverbials=0.15)
-    second = clauses.plain_clause(rng, tense, adverbials=0.15)
-    while second.verb is first.verb:
-        second = clauses.plain_clause(rng, tense, adverbials=0.15)
-    return Coordination(first, rng.choice(("and", "but")), second)
-
-
-def existential(rng: Random) -> Sentence:
-    """There is, and at times the question after it."""
-    clause = states.existential_clause(rng)
-    if rng.random() < 0.85:
-        return Statement(clause)
-    return Question(clause)
-
-
-def weather(rng: Random) -> Sentence:
-    """It was raining yesterday, with the time in front or at the end."""
-    tense = rng.choice(("present", "past", "perfect"))
-    time = phrases.time(rng, tense) if tense != "present" else None
-    clause = states.weather_clause(rng, tense)
-    if time and rng.random() < 0.5:
-        return Statement(clause, time)
-    return Statement(replace(clause, circumstance=time))
-
-
-def with_reason(rng: Random) -> Sentence:
-    """A main clause and an adverbial clause after or before it, in the same tense."""
-    tense = rng.choice(("present", "past"))
-    if rng.random() < 0.25:
-        name = rng.choice(_WEATHER_REASONS)
-        inner = states.weather_clause(rng, tense)
-    else:
-        name = rng.choices(_REASONS, cum_weights=_REASON_WEIGHTS)[0]
-        inner = _inner(rng, tense, with_state=name in _WEATHER_REASONS[:2])
-    if name in ("if", "as soon as") and tense == "past":
-        name = "when"
-    subordinate = Subordinate(CONJUNCTION[name], inner)
-    clause = clauses.plain_clause(rng, tense, adverbials=0.1)
-    while clause.verb.frame == "copula" and name not in _WEATHER_REASONS[:2]:
-        clause = clauses.plain_clause(rng, tense, adverbials=0.1)
-    if rng.random() < 0.35:
-        return Statement(clause, subordinate)
-    return Statement(replace(clause, tail=subordinate))
-
-
-def _inner(rng: Random, tense: str, with_state: bool) -> Clause:
-    """A short clause about somebody, to be put inside another."""
-    if with_state and rng.random() < 0.25:
-        return states.copula_clause(rng, tense)
-    subject = clauses.somebody(rng)
-    verb = _done_by_people(rng)
-    while not clauses.has_past(verb, tense, subject):
-        verb = _done_by_people(rng)
-    return clauses.verb_clause(rng, verb, tense, 0.1, subject=subject)
-
-
-def _done_by_people(rng: Random) -> Verb:
-    verb = rng.choice(_EVENTFUL)
-    while clauses.SUBJECTS[verb][0].kind != "person":
-        verb = rng.choice(_EVENTFUL)
-    return verb
-
-
-def reported(rng: Random) -> Sentence:
-    """say that, ask whether: a clause as the content of a verb."""
-    verb = rng.choice(VERBS_BY_FRAME["clausal"])
-    tense = rng.choice(("present", "past"))
-    inner_tense = rng.choice(("present", "perfect")) if tense == "present" else "past"
-    inner = clauses.plain_clause(rng, inner_tense, adverbials=0.15)
-    name = "whether" if verb.particle == "whether" else "that"
-    subject = phrases.participant(rng, NOUNS_BY_KIND["person"], "definite")
-    negated = verb.english in ("believe that", "say that") and rng.random() < 0.15
-    tail = Subordinate(CONJUNCTION[name], inner)
-    return Statement(Clause(subject, verb, tense, negated=negated, tail=tail))
-
-
-def infinitive(rng: Random) -> Sentence:
-    """tries to open the door, and goes to the station in order to help the tourist."""
-    subject = phrases.participant(rng, NOUNS_BY_KIND["person"], "subject")
-    verb = _done_by_people(rng)
-    while verb.english in _INVOLUNTARY:
-        verb = _done_by_people(rng)
-    inner = clauses.verb_clause(rng, verb, "present", 0.0, subject=subject)
-    inner = replace(inner, tense="present", negated=False)
-    if rng.random() < 0.6:
-        tense = rng.choice(("present", "past", "perfect"))
-        tail = Subordinate(CONJUNCTION["to"], inner)
-        control = rng.choice(VERBS_BY_FRAME["control"])
-        return Statement(Clause(subject, control, tense, tail=tail))
-    tail = Subordinate(CONJUNCTION["in order to"], inner)
-    outer = rng.choice((VERB["go"], VERB["drive"], VERB["hurry"], VERB["get up"], VERB["wait"]))
-    clause = clauses.verb_clause(rng, outer, None, 0.0, subject=subject)
-    return Statement(replace(clause, negated=False, tail=tail))
-
-
-_INVOLUNTARY = (
-    "sneeze",
-    "lose",
-    "break",
-    "forget",
-    "see",
-    "hear",
-    "fall asleep",
-    "dream of",
-    "hurry",
-)
-
-
-def with_relative(rng: Random) -> Sentence:
-    """A relative clause on the subject, or on an object that ends its clause."""
-    for _ in range(100):
-        tense = rng.choice(("present", "past", "perfect"))
-        verb = rng.choice(_EVENTFUL)
-        on_object = bool(verb.objects) and rng.random() < 0.5
-        nouns = clauses.OBJECTS[verb] if on_object else clauses.SUBJECTS[verb]
-        noun = rng.choice(nouns)
-        if noun.kind in ("kin", "cause", "stuff", "drink"):
-            continue
-        antecedent = _antecedent(rng, noun, "present" if tense == "perfect" else tense)
-        if antecedent is None or antecedent.relative.verb is verb:
-            continue
-        if on_object:
-            clause = clauses.verb_clause(rng, verb, tense, 0.0, object=antecedent)
-            negated = clause.negated and antecedent.definite
-            return Statement(replace(clause, negated=negated))
-        if clauses.has_past(verb, tense, antecedent):
-            return Statement(clauses.verb_clause(rng, verb, tense, 0.0, subject=antecedent))
-    raise RuntimeError("no antecedent was found for a relative clause in 100 verbs")
-
-
-def _antecedent(rng: Random, noun: Noun, tense: str) -> NounPhrase | None:
-    phrase = phrases.noun_phrase(rng, noun, "antecedent", described=0.2)
-    pronoun = RelativePronoun(noun, phrase.plural)
-    if noun in _INHABITED and rng.random() < 0.5:
-        inside = PrepositionalPhrase(PREPOSITION["in"], pronoun)
-        verb = rng.choice(_STAYING)
-        clause = Clause(clauses.somebody(rng), verb, tense, complement=inside)
-        return replace(phrase, relative=clause)
-    does, undergoes = _DOES[noun], _UNDERGOES[noun]
-    if does and (not undergoes or rng.random() < 0.5):
-        verb = rng.choice(does)
-        if not clauses.has_past(verb, tense, pronoun):
-            return None
-        clause = clauses.verb_clause(rng, verb, tense, 0.2, subject=pronoun)
-    elif undergoes:
-        verb = rng.choice(undergoes)
-        subject = clauses.somebody(rng)
-        if clauses.SUBJECTS[verb][0].kind != "person":
-            return None
-        if not clauses.has_past(verb, tense, subject):
-            return None
-        if clauses.clashes(subject, pronoun):
-            return None
-        clause = clauses.verb_clause(rng, verb, tense, 0.0, subject, pronoun)
-    else:
-        return None
-    return replace(phrase, relative=replace(clause, circumstance=None, negated=False))
-
-
-def _question(clause: Clause, asked: str = "") -> Question:
+def _question(clause: tree.Clause, asked: str = "") -> tree.Question:
     """An affirmative question; nobody asks about what they do themselves."""
     subject = clause.subject
     if subject is PRONOUN["I"]:
         subject = PRONOUN["he"]
     elif subject is PRONOUN["we"]:
         subject = PRONOUN["they"]
-    return Question(replace(clause, subject=subject, negated=False), asked)
+    return tree.Question(replace(clause, subject=subject, negated=False), asked)
 
 
-def yes_no(rng: Random) -> Sentence:
-    """Does the man read the book?"""
-    return _question(clauses.plain_clause(rng, adverbials=0.2))
+class SentenceSampler(ClauseSampler):
+    """Draws sentences."""
 
+    def simple(self) -> tree.Sentence:
+        """One main clause, with its subject first."""
+        return tree.Statement(self.plain_clause())
 
-def asking_who(rng: Random) -> Sentence:
-    """Who reads the book? Which student ...? How many children ...?"""
-    verb = _done_by_people(rng)
-    subject: Nominal = Interrogative(person=True)
-    if rng.random() < 0.5:
-        subject = phrases.noun_phrase(rng, rng.choice(NOUNS_BY_KIND["person"]), "which", 0.1)
-    clause = clauses.verb_clause(rng, verb, None, 0.15, subject=subject)
-    return Question(replace(clause, negated=False), "subject")
+    def fronted(self) -> tree.Sentence:
+        """One main clause with its adverbial of time or cause in front."""
+        clause = until(lambda drawn: drawn.circumstance, lambda: self.plain_clause(adverbials=1.0))
+        return tree.Statement(replace(clause, circumstance=None), clause.circumstance)
 
-
-def asking_for_object(rng: Random) -> Sentence:
-    """What does he read? Whom does she help? Which book ...? How many apples ...?"""
-    choice = rng.random()
-    if choice < 0.35:
-        verb, asked = rng.choice(_ASKED_FOR), Interrogative(person=False)
-    elif choice < 0.65:
-        verb, asked = rng.choice(_OF_PEOPLE), Interrogative(person=True)
-    else:
-        verb = rng.choice(_WITH_OBJECT)
-        nouns = [noun for noun in clauses.OBJECTS[verb] if noun.german_plural]
-        if not nouns or any(noun.kind == "kin" for noun in nouns):
-            return asking_for_object(rng)
-        asked = phrases.noun_phrase(rng, rng.choice(nouns), "which", described=0.15)
-    clause = clauses.verb_clause(rng, verb, None, 0.0, object=asked)
-    return _question(clause, "object")
-
-
-def asking_adverb(rng: Random) -> Sentence:
-    """Where, when, why."""
-    choice = rng.random()
-    if choice < 0.3:
-        verb = rng.choice((VERB["go"], VERB["drive"], VERB["put"], VERB["place"]))
-        clause = clauses.verb_clause(rng, verb, None, 0.0)
-        return _question(replace(clause, complement=None), "where (direction)")
-    if choice < 0.6:
-        verb = rng.choice((*_STAYING, VERB["read"], VERB["buy"], VERB["meet"], VERB["rest"]))
-        clause = clauses.verb_clause(rng, verb, None, 0.0)
-        return _question(replace(clause, complement=None), "where")
-    if choice < 0.8:
-        clause = clauses.verb_clause(
-            rng, rng.choice(_EVENTFUL), rng.choice(("present", "past")), 0.0
+    def coordinated(self) -> tree.Sentence:
+        """Two main clauses, in the same tense."""
+        tense = self.choice(TENSES)
+        first = self.plain_clause(tense, adverbials=0.15)
+        second = until(
+            lambda drawn: drawn.verb is not first.verb,
+            lambda: self.plain_clause(tense, adverbials=0.15),
         )
-        return _question(clause, "when")
-    clause = clauses.plain_clause(rng, rng.choice(("present", "past")), adverbials=0.0)
-    return _question(clause, "why")
+        return tree.Coordination(first, self.choice(("and", "but")), second)
+
+    def existential(self) -> tree.Sentence:
+        """There are three trees in the garden, and sometimes the question "Are there ...?"."""
+        container = self.choice(_CONTAINING)
+        noun = self.choice(_CONTENTS[container.kind])
+        object = self.noun_phrase(noun, "indefinite", described=0.45)
+        preposition = lexicon.PREPOSITION["in"]
+        if container.kind != "building":
+            preposition = self.choice(LOCATIVES[container])
+        place = self.landmark(preposition, container, described=0.2)
+        tense = "present" if self.random() < 0.6 else "past"
+        it, verb = lexicon.EXPLETIVE, lexicon.EXISTENTIAL
+        clause = tree.Clause(it, verb, tense, object=object, place=place)
+        return tree.Statement(clause) if self.random() < 0.85 else tree.Question(clause)
+
+    def weather(self) -> tree.Sentence:
+        """It was raining yesterday, with the time in front or at the end."""
+        tense = self.choice(TENSES)
+        times = lexicon.ADVERBS_IN["time", tense]
+        time = self.choice(times) if tense != "present" else None
+        clause = self.weather_clause(tense)
+        if time and self.random() < 0.5:
+            return tree.Statement(clause, time)
+        return tree.Statement(replace(clause, circumstance=time))
+
+    def with_reason(self) -> tree.Sentence:
+        """A main clause and an adverbial clause after or before it, in the same tense."""
+        tense = self.choice(("present", "past"))
+        if self.random() < 0.25:
+            name = self.choice(_WEATHER_REASONS)
+            inner = self.weather_clause(tense)
+        else:
+            name = self.rng.choices(_REASONS, cum_weights=_REASON_WEIGHTS)[0]
+            inner = self._inner(tense, with_state=name in _STATE_REASONS)
+        if name in ("if", "as soon as") and tense == "past":
+            name = "when"
+        clause = until(
+            lambda drawn: drawn.verb.frame != "copula" or name in _STATE_REASONS,
+            lambda: self.plain_clause(tense, adverbials=0.1),
+        )
+        subordinate = tree.Subordinate(CONJUNCTION[name], inner)
+        if self.random() < 0.35:
+            return tree.Statement(clause, subordinate)
+        return tree.Statement(replace(clause, tail=subordinate))
+
+    def _inner(self, tense: str, with_state: bool) -> tree.Clause:
+        """A short clause about somebody, to be put inside another."""
+        if with_state and self.random() < 0.25:
+            return self.copula_clause(tense)
+        subject = self.somebody()
+        verb = until(lambda drawn: tree.tense_is_clear(drawn, tense, subject), self._done_by_people)
+        return self.verb_clause(verb, tense, 0.1, subject=subject)
+
+    def _done_by_people(self) -> Verb:
+        return until(_for_people, lambda: self.choice(_EVENTFUL))
+
+    def reported(self) -> tree.Sentence:
+        """say that, ask whether: a clause as the content of a verb."""
+        verb = self.choice(VERBS_BY_FRAME["clausal"])
+        tense = self.choice(("present", "past"))
+        inner_tense = self.choice(("present", "perfect")) if tense == "present" else "past"
+        inner = self.plain_clause(inner_tense, adverbials=0.15)
+        subject = self.participant(NOUNS_BY_KIND["person"], "definite")
+        negated = verb.english in ("believe that", "say that") and self.random() < 0.15
+        tail = tree.Subordinate(CONJUNCTION[verb.particle], inner)
+        return tree.Statement(tree.Clause(subject, verb, tense, negated=negated, tail=tail))
+
+    def infinitive(self) -> tree.Sentence:
+        """tries to open the door, and goes to the station in order to help the tourist."""
+        subject = self.participant(NOUNS_BY_KIND["person"], "subject")
+        verb = until(lambda drawn: "unplanned" not in drawn.features, self._done_by_people)
+        inner = replace(self.verb_clause(verb, "present", subject=subject), negated=False)
+        if self.random() < 0.6:
+            tense = self.choice(TENSES)
+            control = self.choice(VERBS_BY_FRAME["control"])
+            tail = tree.Subordinate(CONJUNCTION["to"], inner)
+            return tree.Statement(tree.Clause(subject, control, tense, tail=tail))
+        clause = self.verb_clause(self.choice(_PURPOSEFUL), subject=subject)
+        tail = tree.Subordinate(CONJUNCTION["in order to"], inner)
+        return tree.Statement(replace(clause, negated=False, tail=tail))
+
+    def with_relative(self) -> tree.Sentence:
+        """A relative clause on the subject, or on an object that ends its clause."""
+        for _ in range(100):
+            tense = self.choice(TENSES)
+            verb = self.choice(_EVENTFUL)
+            on_object = bool(verb.objects) and self.random() < 0.5
+            noun = self.choice(verb.objects if on_object else verb.subjects)
+            if noun.kind in ("kin", "cause", "stuff", "drink"):
+                continue
+            antecedent = self._antecedent(noun, "present" if tense == "perfect" else tense)
+            if antecedent is None or antecedent.relative.verb is verb:
+                continue
+            if on_object:
+                clause = self.verb_clause(verb, tense, object=antecedent)
+                negated = clause.negated and antecedent.definite
+                return tree.Statement(replace(clause, negated=negated))
+            if tree.tense_is_clear(verb, tense, antecedent):
+                return tree.Statement(self.verb_clause(verb, tense, subject=antecedent))
+        raise RuntimeError("no antecedent was found for a relative clause in 100 verbs")
+
+    def _antecedent(self, noun: Noun, tense: str) -> tree.NounPhrase | None:
+        """The noun with a relative clause, or None where the draws make no good one."""
+        phrase = self.noun_phrase(noun, "antecedent", described=0.2)
+        pronoun = tree.RelativePronoun(noun, phrase.plural)
+        if noun.kind in ("building", "area") and self.random() < 0.5:
+            inside = tree.PrepositionalPhrase(lexicon.PREPOSITION["in"], pronoun)
+            verb = self.choice(_STAYING)
+            clause = tree.Clause(self.somebody(), verb, tense, complement=inside)
+            return replace(phrase, relative=clause)
+        does, done_to = _DOES[noun], _DONE_TO[noun]
+        if does and (not done_to or self.random() < 0.5):
+            verb = self.choice(does)
+            if not tree.tense_is_clear(verb, tense, pronoun):
+                return None
+            clause = self.verb_clause(verb, tense, 0.2, subject=pronoun)
+        elif done_to:
+            verb = self.choice(done_to)
+            subject = self.somebody()
+            clear = tree.tense_is_clear(verb, tense, subject)
+            if not _for_people(verb) or not clear or clashes(subject, pronoun):
+                return None
+            clause = self.verb_clause(verb, tense, subject=subject, object=pronoun)
+        else:
+            return None
+        return replace(phrase, relative=replace(clause, circumstance=None, negated=False))
+
+    def yes_no(self) -> tree.Sentence:
+        """Does the man read the book?"""
+        return _question(self.plain_clause(adverbials=0.2))
+
+    def asking_who(self) -> tree.Sentence:
+        """Who reads the book? Which student ...? How many children ...?"""
+        verb = self._done_by_people()
+        subject: tree.Nominal = tree.Interrogative(person=True)
+        if self.random() < 0.5:
+            subject = self.noun_phrase(self.choice(NOUNS_BY_KIND["person"]), "which", 0.1)
+        return _question(self.verb_clause(verb, None, 0.15, subject=subject), "subject")
+
+    def asking_for_object(self) -> tree.Sentence:
+        """What does he read? Whom does she help? Which book ...? How many apples ...?"""
+        choice = self.random()
+        if choice < 0.35:
+            verb, asked = self.choice(_OF_THINGS), tree.Interrogative(person=False)
+        elif choice < 0.65:
+            verb, asked = self.choice(_OF_PEOPLE), tree.Interrogative(person=True)
+        else:
+            verb = self.choice(_WITH_OBJECT)
+            nouns = [noun for noun in verb.objects if noun.german_plural]
+            if not nouns or any(noun.kind == "kin" for noun in nouns):
+                return self.asking_for_object()
+            asked = self.noun_phrase(self.choice(nouns), "which", described=0.15)
+        return _question(self.verb_clause(verb, object=asked), "object")
+
+    def asking_adverb(self) -> tree.Sentence:
+        """Where, when, why."""
+        choice = self.random()
+        if choice < 0.6:
+            towards = choice < 0.3
+            clause = self.verb_clause(self.choice(_PUTTING if towards else _LOCATED))
+            asked = "where (direction)" if towards else "where"
+            return _question(replace(clause, complement=None), asked)
+        if choice < 0.8:
+            verb = self.choice(_EVENTFUL)
+            clause = self.verb_clause(verb, self.choice(("present", "past")))
+            return _question(clause, "when")
+        clause = self.plain_clause(self.choice(("present", "past")), adverbials=0.0)
+        return _question(clause, "why")
 
 
-_CONSTRUCTIONS: dict[Callable[[Random], Sentence], int] = {
-    simple: 33,
-    fronted: 10,
-    with_reason: 14,
-    reported: 8,
-    infinitive: 6,
-    with_relative: 10,
-    coordinated: 4,
-    existential: 4,
-    weather: 1,
-    yes_no: 5,
-    asking_who: 2,
-    asking_for_object: 4,
-    asking_adverb: 3,
-}
-_NAMES = list(_CONSTRUCTIONS)
-_CUMULATIVE = list(accumulate(_CONSTRUCTIONS.values()))
+# How often each construction is drawn.
+_CONSTRUCTIONS, _WEIGHTS = weighted(
+    "simple 33, fronted 10, with_reason 14, reported 8, infinitive 6, with_relative 10, "
+    "coordinated 4, existential 4, weather 1, yes_no 5, asking_who 2, asking_for_object 4, "
+    "asking_adverb 3"
+)
 
 
-def random_sentence(rng: Random) -> Sentence:
-    """A derivation drawn from all constructions."""
-    return rng.choices(_NAMES, cum_weights=_CUMULATIVE)[0](rng)
+def random_sentence(rng: Random) -> tree.Sentence:
+    """A tree drawn from all constructions."""
+    construction = rng.choices(_CONSTRUCTIONS, cum_weights=_WEIGHTS)[0]
+    return getattr(SentenceSampler(rng), construction)()

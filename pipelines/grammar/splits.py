@@ -19,11 +19,14 @@ equal English sentences share a split as well, and any two splits are disjoint i
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
 
+from pipelines.grammar.english import realise_english
+from pipelines.grammar.german_syntax import GermanWriter
 from pipelines.grammar.sample_sentences import random_sentence
-from pipelines.grammar.sentences import Pair, realise
+from pipelines.grammar.tree import Question, Sentence
 
 SPLITS = ("train", "validation", "test", "test_compositional")
 
@@ -45,6 +48,30 @@ MIN_WORDS, MAX_WORDS = 4, 18
 # Of every ten digests one is for validation and one for test.
 _BUCKETS = 10
 _PATIENCE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both sentences and the (German lemma, construction) combinations they are made of."""
+
+    english: str
+    german: str
+    uses: frozenset[tuple[str, str]]
+
+
+def realise(sentence: Sentence) -> Pair:
+    """Writes the sentence of the tree in both languages."""
+    writer = GermanWriter()
+    end = "?" if isinstance(sentence, Question) else "."
+    english = _punctuate(realise_english(sentence), end)
+    german = _punctuate(writer.sentence(sentence), end)
+    return Pair(english, german, frozenset(writer.uses))
+
+
+def _punctuate(words: list[str], end: str) -> str:
+    """Joins words and commas; a comma that meets another or the end of the sentence is one."""
+    text = " ".join(filter(None, words)).replace(" ,", ",").replace(",,", ",").removesuffix(",")
+    return text[0].upper() + text[1:] + end
 
 
 def split_of(pair: Pair) -> str:

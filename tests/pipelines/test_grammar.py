@@ -14,7 +14,33 @@ from pipelines.grammar import HELD_OUT, SPLITS, distinct_pairs_lower_bound, sent
 from pipelines.grammar import english as english_forms
 from pipelines.grammar import german as german_forms
 from pipelines.grammar.counting import counted_phrases, counted_verbs
-from pipelines.grammar.derivations import (
+from pipelines.grammar.entries import CASES
+from pipelines.grammar.lexicon import (
+    ADJECTIVE,
+    ADJECTIVES,
+    ADVERB,
+    BE,
+    CONJUNCTION,
+    DETERMINER,
+    EXISTENTIAL,
+    EXPLETIVE,
+    HAVE,
+    MODAL,
+    MODALS,
+    NAME,
+    NAMES,
+    NOUN,
+    NOUNS,
+    NUMBER,
+    PREPOSITION,
+    PRONOUN,
+    PRONOUNS,
+    VERB,
+    VERBS,
+)
+from pipelines.grammar.sample_sentences import random_sentence
+from pipelines.grammar.splits import realise, split_of
+from pipelines.grammar.tree import (
     Clause,
     Comparison,
     Coordination,
@@ -25,35 +51,6 @@ from pipelines.grammar.derivations import (
     RelativePronoun,
     Statement,
     Subordinate,
-)
-from pipelines.grammar.entries import CASES
-from pipelines.grammar.nouns import NOUN, NOUNS
-from pipelines.grammar.sample_clauses import OBJECTS, SUBJECTS
-from pipelines.grammar.sample_sentences import random_sentence
-from pipelines.grammar.sentences import realise
-from pipelines.grammar.splits import split_of
-from pipelines.grammar.verbs import BE, EXISTENTIAL, HAVE, MODAL, MODALS, VERB, VERBS
-from pipelines.grammar.words import (
-    ADJECTIVE,
-    ADJECTIVES,
-    ADVERB,
-    CONJUNCTION,
-    CONJUNCTIONS,
-    DETERMINER,
-    ENGLISH_NUMBERS,
-    ENGLISH_TENS,
-    EXPLETIVE,
-    FREQUENCIES,
-    GERMAN_NUMBERS,
-    GERMAN_TENS,
-    MANNERS,
-    NAME,
-    NAMES,
-    PREPOSITION,
-    PREPOSITIONS,
-    PRONOUN,
-    PRONOUNS,
-    TIMES,
 )
 
 _PLURALS = {noun.english_plural: noun for noun in NOUNS if noun.english_plural}
@@ -694,11 +691,12 @@ def lexicon():
         yield "modal", modal.english, modal.german.lemma
     for adjective in ADJECTIVES:
         yield "adjective", adjective.english, adjective.german
-    for entry in TIMES + FREQUENCIES + MANNERS:
-        yield "adverb", entry.english, entry.german
-    for preposition in PREPOSITIONS:
+    for entry in ADVERB.values():
+        if entry.kind != "question":
+            yield "adverb", entry.english, entry.german
+    for preposition in PREPOSITION.values():
         yield "preposition", preposition.english, preposition.german
-    for conjunction in CONJUNCTIONS:
+    for conjunction in CONJUNCTION.values():
         yield "conjunction", conjunction.english, conjunction.german
     for name, determiner in DETERMINER.items():
         if name:
@@ -706,10 +704,9 @@ def lexicon():
     for pronoun in PRONOUNS:
         yield "pronoun", pronoun.english, pronoun.german
     for name in NAMES:
-        yield "name", name.spelling, name.spelling
-    for words, counterparts in ((ENGLISH_NUMBERS, GERMAN_NUMBERS), (ENGLISH_TENS, GERMAN_TENS)):
-        for number, word in words.items():
-            yield "number", word, counterparts[number]
+        yield "name", name.english, name.german
+    for number in NUMBER.values():
+        yield "number", number.english, number.german
 
 
 def test_every_english_entry_has_one_german_one():
@@ -938,7 +935,7 @@ def test_counted_sentences_are_all_different():
     assert verb in counted_verbs()
     subjects = counted_phrases(NOUN["teacher"])
     objects = counted_phrases(NOUN["horse"])
-    assert NOUN["teacher"] in SUBJECTS[verb] and NOUN["horse"] in OBJECTS[verb]
+    assert NOUN["teacher"] in verb.subjects and NOUN["horse"] in verb.objects
     forms = (("present", None), ("past", None), ("perfect", None), ("present", MODAL["will"]))
     english = {
         realise(Statement(Clause(subject, verb, tense, modal, object=object))).english

@@ -1,38 +1,27 @@
-"""What a sentence pair is made from: one structure, from which both languages are realised.
+"""The tree of a sentence pair: one structure, from which both languages are written.
 
-A derivation is built from explicit choices, by a test as well as by the sampler. It raises
-ValueError for the few choices that would make English ambiguous or that the grammar lacks.
+A tree is built from explicit choices, by a test or by the sampler. It raises ValueError for the
+few choices that would make English ambiguous or that the grammar lacks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.grammar.entries import (
-    Adjective,
-    Adverb,
-    Conjunction,
-    Determiner,
-    Modal,
-    Noun,
-    Preposition,
-    Verb,
-)
-from pipelines.grammar.words import BARE, DETERMINER, Name, Pronoun
-
-TENSES = ("present", "past", "perfect")
+from pipelines.grammar import entries
+from pipelines.grammar.lexicon import BARE, DETERMINER
 
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
     """the three old books; a possessor stands in the place of the determiner."""
 
-    noun: Noun
-    determiner: Determiner = BARE
+    noun: entries.Noun
+    determiner: entries.Determiner = BARE
     plural: bool = False
-    adjective: Adjective | None = None
+    adjective: entries.Adjective | None = None
     number: int | None = None
-    possessor: NounPhrase | Name | None = None
+    possessor: NounPhrase | entries.Name | None = None
     relative: Clause | None = None
 
     @property
@@ -58,30 +47,32 @@ class Interrogative:
 class RelativePronoun:
     """The pronoun that stands for an antecedent inside its relative clause."""
 
-    noun: Noun
+    noun: entries.Noun
     plural: bool
 
 
-Nominal = NounPhrase | Pronoun | Name | Interrogative | RelativePronoun
+Nominal = NounPhrase | entries.Pronoun | entries.Name | Interrogative | RelativePronoun
 
 
 @dataclass(frozen=True, slots=True)
 class PrepositionalPhrase:
     """A preposition and its noun phrase; `direction` turns a two-way one to the accusative."""
 
-    preposition: Preposition
+    preposition: entries.Preposition
     nominal: Nominal
     direction: bool = False
 
 
-Adverbial = Adverb | PrepositionalPhrase
+Adverbial = entries.Adverb | PrepositionalPhrase
+# What a relative clause or a question moves to its front, and leaves out behind it.
+Moved = Nominal | PrepositionalPhrase | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """older than, or as old as, the standard."""
 
-    adjective: Adjective
+    adjective: entries.Adjective
     standard: Nominal
     equal: bool = False
 
@@ -90,7 +81,7 @@ class Comparison:
 class Subordinate:
     """A conjunction and its clause; an infinitive clause repeats the subject it understands."""
 
-    conjunction: Conjunction
+    conjunction: entries.Conjunction
     clause: Clause
 
 
@@ -103,57 +94,42 @@ class Clause:
     """
 
     subject: Nominal
-    verb: Verb
+    verb: entries.Verb
     tense: str = "present"
-    modal: Modal | None = None
+    modal: entries.Modal | None = None
     negated: bool = False
     recipient: Nominal | None = None
     object: Nominal | None = None
     complement: PrepositionalPhrase | None = None
-    predicate: Adjective | Comparison | NounPhrase | None = None
-    manner: Adverb | None = None
+    predicate: entries.Adjective | Comparison | NounPhrase | None = None
+    manner: entries.Adverb | None = None
     place: PrepositionalPhrase | None = None
     circumstance: Adverbial | None = None
-    frequency: Adverb | None = None
+    frequency: entries.Adverb | None = None
     tail: Subordinate | None = None
 
     def __post_init__(self) -> None:
-        if self.tense not in TENSES:
-            raise ValueError(f"tense must be one of {TENSES}, got {self.tense!r}")
-        self._check_modal()
-        if self.invariable_past:
+        verb, modal, object = self.verb, self.modal, self.object
+        if self.tense not in entries.TENSES:
+            raise ValueError(f"tense must be one of {entries.TENSES}, got {self.tense!r}")
+        if modal is None and not tense_is_clear(verb, self.tense, self.subject):
             raise ValueError(
                 "the simple past must differ from the present in English, "
-                f"got {self.verb.english!r} with a subject other than the third singular"
+                f"got {verb.english!r} with a subject other than the third singular"
             )
-        if self.negated and isinstance(self.object, NounPhrase):
-            vague = not self.object.definite and not self.object.takes_kein
-            if vague:
-                raise ValueError(
-                    "a negated clause must have a definite, indefinite or bare object, "
-                    f"got {self.object.determiner.english_plural!r} {self.object.number}"
-                )
-
-    def _check_modal(self) -> None:
-        if self.modal is None:
-            return
-        if self.tense == "perfect" or (self.tense == "past" and not self.modal.past):
+        if modal and (self.tense == "perfect" or (self.tense == "past" and not modal.past)):
             raise ValueError(
-                f"a modal must have the tense it is used in, got {self.modal.english!r} "
+                f"a modal must have the tense it is used in, got {modal.english!r} "
                 f"in the {self.tense}"
             )
-        if self.negated and not self.modal.negatable:
-            raise ValueError(f"a negated modal must be negatable, got {self.modal.english!r}")
-
-    @property
-    def invariable_past(self) -> bool:
-        """Whether an English reader could not tell this past from a present (they read)."""
-        return (
-            self.verb.invariable
-            and self.tense == "past"
-            and self.modal is None
-            and agreement(self.subject) != (3, False)
-        )
+        if modal and self.negated and not modal.negatable:
+            raise ValueError(f"a negated modal must be negatable, got {modal.english!r}")
+        phrase = object if self.negated and isinstance(object, NounPhrase) else None
+        if phrase and not phrase.definite and not phrase.takes_kein:
+            raise ValueError(
+                "a negated clause must have a definite, indefinite or bare object, "
+                f"got {phrase.determiner.english_plural!r} {phrase.number}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +163,11 @@ Sentence = Statement | Coordination | Question
 
 def agreement(nominal: Nominal) -> tuple[int, bool]:
     """Person of the nominal, and whether it is a plural."""
-    if isinstance(nominal, Pronoun):
+    if isinstance(nominal, entries.Pronoun):
         return nominal.person, nominal.plural
     return 3, isinstance(nominal, NounPhrase | RelativePronoun) and nominal.plural
+
+
+def tense_is_clear(verb: entries.Verb, tense: str, subject: Nominal) -> bool:
+    """Whether an English reader can tell the tense: "they read" could be present or past."""
+    return tense != "past" or not verb.invariable or agreement(subject) == (3, False)
