@@ -210,7 +210,6 @@ def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(filelock.FileLock(path).acquire(blocking=False))
-            path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
         except filelock.Timeout:
             holder = ""
             with contextlib.suppress(OSError):
@@ -221,4 +220,6 @@ def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
             ) from None
         except OSError as error:  # some network file systems have no locks
             logging.warning("%s cannot be locked (%s): use it once at a time", path, reason(error))
+        with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
         yield

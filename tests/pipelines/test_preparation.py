@@ -84,7 +84,7 @@ def test_max_length_counts_eos(tmp_path):
         )
 
 
-def test_a_second_run_finds_its_work_done(files, data_dir):
+def test_a_second_run_changes_nothing(files, data_dir):
     first = prepare(FileSource(files), data_dir, CONFIG)
     before = snapshot(data_dir)
     second = prepare(FileSource(files), data_dir, CONFIG)
@@ -196,7 +196,7 @@ def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, toke
         (records, "write_metadata", 0, 0),
     ],
 )
-def test_an_interrupted_run_is_gone_on_with(
+def test_an_interrupted_run_is_resumed(
     many, whole, data_dir, monkeypatch, target, name, call, blocks
 ):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
@@ -215,7 +215,7 @@ def test_an_interrupted_run_is_gone_on_with(
     assert sum(arguments[0]._seed.endswith("train") for arguments in written) == blocks
 
 
-def test_an_interrupted_run_of_other_settings_is_done_anew(many, tmp_path, monkeypatch):
+def test_an_interrupted_run_of_other_settings_starts_again(many, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         interrupt(patch, Sharding, "_write_shard", 2)
         with pytest.raises(OSError, match="disk full"):
@@ -226,7 +226,7 @@ def test_an_interrupted_run_of_other_settings_is_done_anew(many, tmp_path, monke
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-def test_a_run_interrupted_as_it_cleared_up_is_done(many, data_dir, monkeypatch):
+def test_a_run_interrupted_in_its_cleanup_is_complete(many, data_dir, monkeypatch):
     with monkeypatch.context() as patch:
         interrupt(patch, shutil, "rmtree", 1)  # the first clears the way for the vocabulary
         with pytest.raises(OSError, match="disk full"):
@@ -320,7 +320,7 @@ def test_two_runs_cannot_share_a_folder(files, data_dir):
 
 
 @pytest.mark.parametrize(("target", "name"), [(records, "leftovers"), (preparation, "locked")])
-def test_another_run_that_ends_as_this_one_begins_has_done_its_work(
+def test_another_run_that_ends_as_this_one_begins_is_not_repeated(
     files, data_dir, monkeypatch, target, name
 ):
     call, found = getattr(target, name), []

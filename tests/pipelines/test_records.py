@@ -60,7 +60,7 @@ def test_metadata_come_back(metadata, tmp_path):
     assert read_metadata(tmp_path) == metadata
 
 
-def test_no_metadata_no_data_set(metadata, tmp_path):
+def test_a_folder_without_metadata_is_not_a_data_set(metadata, tmp_path):
     with pytest.raises(InputError, match=r"--data_dir must be a folder completed by prepare_data"):
         read_metadata(tmp_path)
     with pytest.raises(InputError, match=r"no metadata.json"):
@@ -131,7 +131,7 @@ def test_a_damaged_beginning_is_named(metadata, tmp_path):
         read_metadata(tmp_path)
 
 
-def test_data_prepared_before_beginnings_were_written_down(metadata, tmp_path):
+def test_data_of_an_earlier_version_without_digests(metadata, tmp_path):
     fields = dataclasses.asdict(metadata)
     del fields["splits"]["train"]["beginnings"]
     (tmp_path / "metadata.json").write_text(json.dumps(fields))

@@ -70,7 +70,7 @@ def test_shards_depend_on_the_seed_and_not_on_which_block_came_first(tmp_path, s
     assert contents(tmp_path / "a") == contents(tmp_path / "b") != contents(tmp_path / "c")
 
 
-def test_what_is_there_is_not_made_again(tmp_path, small):
+def test_existing_files_are_not_written_again(tmp_path, small):
     split = write(tmp_path, [0, 1, 2, 4])
     assert [split.has_block(number) for number in range(6)] == [1, 1, 1, 0, 1, 0]
     # Data without an index are of a process that was killed while it wrote them.
@@ -85,7 +85,7 @@ def test_what_is_there_is_not_made_again(tmp_path, small):
     assert Sharding(tmp_path, "test", 300, 1).finished() is None
 
 
-def test_blocks_that_outlived_the_shards_go(tmp_path, small):
+def test_blocks_of_complete_shards_are_removed(tmp_path, small):
     split = write(tmp_path, range(5))
     kept = {path: path.read_bytes() for path in (tmp_path / "unfinished").iterdir()}
     info = split.finish(5)
@@ -118,6 +118,6 @@ def message(source, target):
         (list(range(100, 300)), [7] * 20000),
     ],
 )
-def test_examples_are_protobuf_s(source, target):
+def test_examples_have_the_bytes_of_protobuf(source, target):
     expected = message(source, target)
     assert example(source, target) == expected.SerializeToString(deterministic=True)

@@ -35,7 +35,7 @@ class TestLines:
         assert lines(write(tmp_path / "t.gz", gzip.compress(text))) == ["ein", "zwei ü"]
         assert lines(write(tmp_path / "t", text)) == ["ein", "zwei ü"]
 
-    def test_a_byte_order_mark_is_no_text(self, tmp_path):
+    def test_a_byte_order_mark_is_not_text(self, tmp_path):
         assert lines(write(tmp_path / "t", b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")) == ["a", "\ufeffb"]
 
     @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ class TestLines:
             ),
         ],
     )
-    def test_what_is_no_text_is_named(self, tmp_path, name, content, message):
+    def test_files_that_are_not_text_are_named(self, tmp_path, name, content, message):
         path = write(tmp_path / name, content)
         with pytest.raises(InputError, match=message) as error:
             lines(path)
@@ -253,6 +253,6 @@ class TestGrammar:
         assert grammar.settings() == GrammarSource(7, seed=1).settings()
         assert grammar.settings() != GrammarSource(7, seed=2).settings()
 
-    def test_no_pairs_are_refused(self):
+    def test_zero_pairs_are_refused(self):
         with pytest.raises(InputError, match=r"--grammar_pairs must be at least 1. Received: 0"):
             GrammarSource(0, seed=1)

@@ -154,7 +154,7 @@ def test_a_saved_model_encodes_and_decodes(learned, tmp_path):
     assert [t.decode("utf-8") for t in text.numpy()] == EXACT
 
 
-def test_what_is_no_vocabulary_is_named(tmp_path):
+def test_files_that_are_not_vocabularies_are_named(tmp_path):
     with pytest.raises(InputError, match=r"must be vocabulary.model or .*, or a folder that"):
         Subwords.load(tmp_path)
     (tmp_path / "vocabulary.model").write_bytes(b"nonsense")
