@@ -50,6 +50,7 @@ def _before_nouns(kind: str) -> list[tuple[Preposition, Noun]]:
     ]
 
 
+# A preposition and a noun each: places, directions, what a vehicle drives to, and occasions.
 LOCATED = [pair for pair in _before_nouns("place") if pair[1].kind != "furniture"]
 DIRECTED = _before_nouns("direction")
 DRIVEN = [
