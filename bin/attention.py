@@ -11,7 +11,7 @@ import sys
 from absl import flags
 
 FLAGS = flags.FLAGS
-define_model_flags()
+define_model_flags(__name__)
 flags.DEFINE_string("source", None, "The sentence.", required=True)
 flags.DEFINE_string("target", None, "Its translation; by default, the model's.")
 flags.DEFINE_string("output", None, "The page, an HTML file.", required=True)

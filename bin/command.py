@@ -19,9 +19,6 @@ from absl import app, flags, logging  # noqa: E402
 
 from keras_transformer.errors import InputError  # noqa: E402
 
-# Flags that functions of this module define belong to the program that calls them.
-flags.disclaim_key_flags()
-
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """Runs `main` as a program: parses flags, prints its result as one JSON line on stdout.
@@ -45,26 +42,26 @@ def flag_values(config: type) -> dict[str, Any]:
     return {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
 
 
-def define_model_flags() -> None:
-    """Defines the flags of a program that uses a trained model, whatever holds it."""
-    flags.DEFINE_string(
-        "model_dir",
-        None,
-        "A trained model (bin/train.py), or a .keras file with its vocabulary beside it.",
-    )
-    flags.DEFINE_string("saved_model", None, "An export (bin/export.py), in place of --model_dir.")
-    flags.DEFINE_string(
-        "checkpoint", None, "latest (the default), best, average:K, or a checkpoint's path."
-    )
-    flags.DEFINE_integer(
-        "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
-    )
-    flags.DEFINE_float(
-        "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
-    )
-    flags.DEFINE_integer(
-        "batch_tokens", None, "Padded source tokens at once; 4096 if not given.", lower_bound=1
-    )
+def define_model_flags(program: str) -> None:
+    """Defines the flags of a program that uses a trained model, whatever holds it.
+
+    Args:
+        program: `__name__` of the program, whose --help shows them.
+    """
+    # absl calls the module that was started by its file's name.
+    of_program = {"module_name": sys.argv[0] if program == "__main__" else program}
+    trained = "A trained model (bin/train.py), or a .keras file with its vocabulary beside it."
+    exported = "An export (bin/export.py), in place of --model_dir."
+    checkpoints = "latest (the default), best, average:K, or a checkpoint's path."
+    beams = "Beams; 1 is greedy search. 4 if not given; parsing: 21."
+    penalty = "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3."
+    tokens = "Padded source tokens at once; 4096 if not given."
+    flags.DEFINE_string("model_dir", None, trained, **of_program)
+    flags.DEFINE_string("saved_model", None, exported, **of_program)
+    flags.DEFINE_string("checkpoint", None, checkpoints, **of_program)
+    flags.DEFINE_integer("beam_size", None, beams, lower_bound=1, **of_program)
+    flags.DEFINE_float("alpha", None, penalty, lower_bound=0, **of_program)
+    flags.DEFINE_integer("batch_tokens", None, tokens, lower_bound=1, **of_program)
 
 
 def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:

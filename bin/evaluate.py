@@ -10,7 +10,7 @@ import time
 from absl import flags
 
 FLAGS = flags.FLAGS
-define_model_flags()
+define_model_flags(__name__)
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
 flags.DEFINE_string("split", "test", "The split of the data to score.")
 flags.DEFINE_integer(

@@ -9,7 +9,7 @@ from command import check_model_flags, define_model_flags, load_model, run  # is
 from absl import flags
 
 FLAGS = flags.FLAGS
-define_model_flags()
+define_model_flags(__name__)
 flags.DEFINE_string("host", "127.0.0.1", "Where to listen; 0.0.0.0 lets other machines in.")
 flags.DEFINE_integer(
     "port", 8501, "Where to listen; 0 is any free one.", lower_bound=0, upper_bound=65535

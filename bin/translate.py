@@ -15,7 +15,7 @@ import sys
 from absl import flags
 
 FLAGS = flags.FLAGS
-define_model_flags()
+define_model_flags(__name__)
 flags.DEFINE_string("input", "-", "UTF-8 text, a sentence a line; - is stdin.")
 flags.DEFINE_string("output", "-", "Where the translations go, a line each; - is stdout.")
 flags.DEFINE_integer("n_best", 1, "Translations of a line; more than 1 are numbered by its line.")
