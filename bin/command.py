@@ -17,7 +17,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from absl import app, flags, logging  # noqa: E402
 
-from keras_transformer.errors import InputError  # noqa: E402
+from keras_transformer.errors import InputError, require  # noqa: E402
 
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
@@ -75,14 +75,12 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
 
     values = flags.FLAGS
     given = [name for name in ("model_dir", "saved_model") if values[name].value is not None]
-    if len(given) != 1:
-        rule = "exactly one of --model_dir and --saved_model must be given"
-        raise InputError(f"{rule}. Received: {' and '.join(given) or 'neither'}")
+    rule = "exactly one of --model_dir and --saved_model must be given"
+    require(len(given) == 1, rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
         for name in ("checkpoint", "beam_size", "alpha", "batch_tokens", *fixed_in_export):
-            if values[name].present:
-                rule = f"--{name} is fixed in an export, and goes with --model_dir only"
-                raise InputError(f"{rule}. Received: {values[name].value}")
+            rule = f"--{name} is fixed in an export, and goes with --model_dir only"
+            require(not values[name].present, rule, values[name].value)
         read_card(values.saved_model)
     elif not values.model_dir.endswith(".keras"):
         read_description(values.model_dir)

@@ -25,7 +25,7 @@ OF_BLEU = ("tokenize", "lowercase")
 
 def main():
     from keras_transformer.decoding.lines import check_output, write_lines
-    from keras_transformer.errors import InputError
+    from keras_transformer.errors import require
     from pipelines.records import read_metadata
 
     start = time.monotonic()
@@ -35,9 +35,8 @@ def main():
         check_output(FLAGS.output)
     parsing = metadata.task == "parsing"
     for name in OF_BLEU:
-        if parsing and FLAGS[name].present:
-            rule = f"--{name} is for translations, and --data_dir has trees"
-            raise InputError(f"{rule}. Received: {FLAGS[name].value}")
+        rule = f"--{name} is for translations, and --data_dir has trees"
+        require(not (parsing and FLAGS[name].present), rule, FLAGS[name].value)
 
     from keras_transformer.evaluation.evaluate import EvaluationData, evaluate
     from keras_transformer.evaluation.results import write_results
@@ -46,13 +45,13 @@ def main():
     texts = [side[: FLAGS.limit] for side in split_text(FLAGS.data_dir, FLAGS.split)]
     trees = gold_trees(FLAGS.data_dir, FLAGS.split)[: FLAGS.limit] if parsing else None
     translator = load_model(n_best=1)
-    if metadata.fingerprint != translator.card["vocabulary_fingerprint"]:
-        flag = "model_dir" if FLAGS.model_dir is not None else "saved_model"
-        rule = f"--data_dir must have the vocabulary of --{flag}={FLAGS[flag].value}"
-        raise InputError(f"{rule}. Received: {FLAGS.data_dir}, which has another")
-    if metadata.task != translator.card["task"]:
-        rule = f"--data_dir must be prepared for the task of the model, {translator.card['task']}"
-        raise InputError(f"{rule}. Received: {FLAGS.data_dir}, for {metadata.task}")
+    flag = "model_dir" if FLAGS.model_dir is not None else "saved_model"
+    rule = f"--data_dir must have the vocabulary of --{flag}={FLAGS[flag].value}"
+    same = metadata.fingerprint == translator.card["vocabulary_fingerprint"]
+    require(same, rule, f"{FLAGS.data_dir}, which has another")
+    rule = f"--data_dir must be prepared for the task of the model, {translator.card['task']}"
+    same = metadata.task == translator.card["task"]
+    require(same, rule, f"{FLAGS.data_dir}, for {metadata.task}")
     batches = evaluation_batches(FLAGS.data_dir, FLAGS.split, translator.config.batch_tokens)
     data = EvaluationData(*texts, batches, trees, metadata.languages[1] or "de")
     with damage_named(FLAGS.data_dir):

@@ -16,7 +16,7 @@ from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.tasks import task_decoding
 from keras_transformer.decoding.translator import Translator
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.export.model_card import describe, read_card
 from keras_transformer.export.saved_model import load_graphs, numbers
 from keras_transformer.parsing.linearisation import Linearisation
@@ -72,9 +72,8 @@ def load(
     if is_export(path):
         given = (checkpoint, beam_size, alpha, batch_tokens, sampling)
         for name, value in zip(FIXED_IN_EXPORT, given, strict=True):
-            if value is not None:
-                rule = f"--{name} is fixed in an export, and goes with --model_dir only"
-                raise InputError(f"{rule}. Received: {value}")
+            rule = f"--{name} is fixed in an export, and goes with --model_dir only"
+            require(value is None, rule, value)
         card = read_card(path)
         names = [field.name for field in dataclasses.fields(DecodingConfig)]
         config = DecodingConfig(**{**{name: card[name] for name in names}, "n_best": n_best})
@@ -148,17 +147,16 @@ def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedMo
         path, checkpoint = path.parent.parent, path.name
     description = read_description(path)
     tokenizer = Subwords.load(path)
-    if tokenizer.fingerprint != description.vocabulary_fingerprint:
-        rule = f"{path / description.vocabulary} must be the vocabulary that the model was trained"
-        raise InputError(f"{rule} with. Received: fingerprint {tokenizer.fingerprint}")
+    same = tokenizer.fingerprint == description.vocabulary_fingerprint
+    rule = f"{path / description.vocabulary} must be the vocabulary that the model was trained with"
+    require(same, rule, f"fingerprint {tokenizer.fingerprint}")
     model, facts = restore_model(path, "latest" if checkpoint is None else checkpoint)
     return TrainedModel(model, tokenizer, facts, describe(path, facts), description.max_length)
 
 
 def _refuse_checkpoint(path: Path, checkpoint: str | None) -> None:
-    if checkpoint is not None:
-        rule = "--checkpoint goes with a model directory only"
-        raise InputError(f"{rule}. Received: {checkpoint} of {path}")
+    rule = "--checkpoint goes with a model directory only"
+    require(checkpoint is None, rule, f"{checkpoint} of {path}")
 
 
 def _restore_keras_file(path: Path, checkpoint: str | None) -> TrainedModel:
@@ -175,7 +173,6 @@ def _restore_keras_file(path: Path, checkpoint: str | None) -> TrainedModel:
     else:
         about = {"task": "translation", "task_options": {}}
         max_length = DecodingConfig.max_source_length
-    if tokenizer.vocab_size != model.config.vocab_size:
-        rule = f"{tokenizer.file} must have the {model.config.vocab_size} subwords of the model"
-        raise InputError(f"{rule}. Received: {tokenizer.vocab_size}")
+    rule = f"{tokenizer.file} must have the {model.config.vocab_size} subwords of the model"
+    require(tokenizer.vocab_size == model.config.vocab_size, rule, tokenizer.vocab_size)
     return TrainedModel(model, tokenizer, facts, about, max_length)

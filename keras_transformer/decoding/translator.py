@@ -21,7 +21,7 @@ from keras_transformer.decoding.inference import (
     source_limit,
 )
 from keras_transformer.decoding.streams import in_streams, streams
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 
 # Batches of fewer tokens than this are not divided further among streams.
 MIN_BATCH_TOKENS = 512
@@ -131,9 +131,8 @@ class Translator:
         Raises:
             InputError: if there are not as many targets as sources.
         """
-        if len(sources) != len(targets):
-            rule = "there must be a target for every source"
-            raise InputError(f"{rule}. Received: {len(sources)} and {len(targets)}")
+        rule = "there must be a target for every source"
+        require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
         inputs = {
             "source": [self._source(text) for text in sources],
             "target": [self._target(text) for text in targets],
@@ -262,18 +261,15 @@ class Translator:
 
     def _check_prefixes(self, texts: Sequence[str], prefixes: Sequence[str]) -> None:
         """Refuses prefixes that do not fit the texts, or the model."""
-        if "continuation" not in self.graphs:
-            rule = "target_prefixes need a model that is no export"
-            raise InputError(f"{rule}. Received: an export")
-        if len(prefixes) != len(texts):
-            rule = "there must be a target prefix for every sentence"
-            raise InputError(f"{rule}. Received: {len(prefixes)} for {len(texts)}")
+        rule = "target_prefixes need a model directory or a .keras file"
+        require("continuation" in self.graphs, rule, "an export")
+        rule = "there must be a target prefix for every sentence"
+        require(len(prefixes) == len(texts), rule, f"{len(prefixes)} for {len(texts)}")
         # The translation of an empty text may have this many subwords; that of others, more.
         limit = min(self.config.extra_length, self.output_limit - 1)
         for number, count in enumerate(self._count(prefixes), start=1):
-            if count - 1 > limit:
-                rule = f"target prefix {number} must have at most {limit} subwords"
-                raise InputError(f"{rule}. Received: {count - 1}")
+            rule = f"target prefix {number} must have at most {limit} subwords"
+            require(count - 1 <= limit, rule, count - 1)
 
 
 def utf8(text: str) -> bytes:
@@ -321,8 +317,8 @@ def translations(
     Raises:
         InputError: where a score is NaN.
     """
-    if any(math.isnan(score) for score in scores):
-        raise InputError("the model's weights must be finite. Received: scores that are NaN")
+    finite = not any(math.isnan(score) for score in scores)
+    require(finite, "the model's weights must be finite", "scores that are NaN")
     return [
         Translation(text.decode("utf-8"), float(score), float(log_prob), int(length))
         for text, score, log_prob, length in zip(texts, scores, log_probs, lengths, strict=True)
