@@ -1,12 +1,13 @@
 """Draws the attention of every head for one sentence (Figures 3 to 5) as an HTML page.
 
-The page is one file that loads nothing from elsewhere. With --svg, one layer is also drawn as a
-picture for papers. A table of the heads goes to stderr.
+The page is one file that loads nothing from elsewhere. With --picture, one layer is also drawn as a
+picture for papers (this needs matplotlib). A table of the heads goes to stderr.
 """
 
 from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 import sys
+from pathlib import Path
 
 from absl import flags
 
@@ -15,13 +16,16 @@ define_model_flags(__name__)
 flags.DEFINE_string("source", None, "The sentence.", required=True)
 flags.DEFINE_string("target", None, "Its translation; by default, the model's.")
 flags.DEFINE_string("output", None, "The page, an HTML file.", required=True)
-flags.DEFINE_string("svg", None, "Also a picture of one layer, an SVG file.")
-flags.DEFINE_enum("kind", "encoder", ["encoder", "decoder", "memory"], "In --svg: the attention.")
-flags.DEFINE_integer("layer", None, "In --svg: the layer, from 1; by default the last but one.")
-flags.DEFINE_string("heads", None, "In --svg: the heads, from 1, such as 5,6; by default all.")
-flags.DEFINE_string("word", None, "In --svg: only what this word attends to.")
+flags.DEFINE_string("picture", None, "Also draw one layer: a .svg, .png or .pdf file.")
+flags.DEFINE_enum(
+    "kind", "encoder", ["encoder", "decoder", "cross"], "The attention that --picture shows."
+)
+flags.DEFINE_integer("layer", None, "The layer of --picture, from 1; by default the last but one.")
+flags.DEFINE_string("heads", None, "The heads of --picture, from 1, such as 5,6; by default all.")
+flags.DEFINE_string("word", None, "In --picture, show only what this word attends to.")
 
 OF_PICTURE = ("kind", "layer", "heads", "word")
+SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def main():
@@ -31,22 +35,16 @@ def main():
         text = FLAGS[name].value
         if text is not None and not text.strip():
             raise InputError(f"--{name} must hold a word. Received: {text!r}")
-    if FLAGS.svg is None:
-        for name in OF_PICTURE:
-            if FLAGS[name].present:
-                rule = f"--{name} goes with --svg only"
-                raise InputError(f"{rule}. Received: {FLAGS[name].value}")
-    if FLAGS.svg == FLAGS.output:
-        raise InputError(f"--svg and --output must be two files. Received: {FLAGS.svg}")
+    check_picture()
     check_file("output")
-    check_file("svg")
+    check_file("picture")
     check_model_flags()
 
     from keras_transformer.analysis.attention_heads import head_summary, summary_table
     from keras_transformer.analysis.attention_page import attention_page
-    from keras_transformer.analysis.attention_svg import attention_svg
+    from keras_transformer.analysis.attention_pictures import head_picture
     from keras_transformer.analysis.attention_text import text_views
-    from keras_transformer.analysis.attention_views import KINDS
+    from keras_transformer.analysis.attention_views import KINDS, word_labels
 
     translator = load_model(n_best=1)
     layer, heads = layer_and_heads(translator.card["config"])
@@ -54,26 +52,48 @@ def main():
     if target is None:
         target = translation = translator.translate([FLAGS.source])[0][0].text
     views = text_views(translator, FLAGS.source, target)
-    if FLAGS.svg is not None:  # before anything is written: the word may not be there
-        picture = attention_svg(views[KINDS.index(FLAGS.kind)], layer, heads, FLAGS.word)
-        write(FLAGS.svg, picture)
-    page = attention_page(views)
+    if FLAGS.picture is not None:  # before anything is written: the word may not be there
+        view, suffix = views[KINDS.index(FLAGS.kind)], Path(FLAGS.picture).suffix[1:]
+        write(FLAGS.picture, head_picture(view, layer, heads, FLAGS.word, suffix))
+    page = attention_page(views, FLAGS.source, target).encode("utf-8")
     write(FLAGS.output, page)
     print(summary_table(head_summary(views)), file=sys.stderr)
     return {
         "output": FLAGS.output,
-        "bytes": len(page.encode("utf-8")),
-        "svg": FLAGS.svg,
-        "source_pieces": views[0].queries,
-        "target_pieces": views[1].queries,
+        "bytes": len(page),
+        "picture": FLAGS.picture,
+        "source_pieces": word_labels(views[0].queries),
+        "target_pieces": word_labels(views[1].queries),
         "translation": translation,
         **translator.checkpoint,
     }
 
 
+def check_picture():
+    """Checks --picture and the flags that go with it, before anything slow is done."""
+    from keras_transformer.analysis.attention_pictures import INSTALL, has_matplotlib
+    from keras_transformer.errors import InputError
+
+    if FLAGS.picture is None:
+        for name in OF_PICTURE:
+            if FLAGS[name].present:
+                rule = f"--{name} must be given with --picture only"
+                raise InputError(f"{rule}. Received: {FLAGS[name].value}")
+        return
+    if not FLAGS.picture.endswith(SUFFIXES):
+        rule = f"--picture must end in {', '.join(SUFFIXES)}"
+        raise InputError(f"{rule}. Received: {FLAGS.picture}")
+    if FLAGS.picture == FLAGS.output:
+        rule = "--picture and --output must be two files"
+        raise InputError(f"{rule}. Received: {FLAGS.picture}")
+    if not has_matplotlib():
+        rule = f"--picture must have matplotlib ({INSTALL})"
+        raise InputError(f"{rule}. Received: {FLAGS.picture}")
+
+
 def layer_and_heads(model):
     """The layer and the heads of the picture, from 1."""
-    from keras_transformer.analysis.attention_svg import check_number
+    from keras_transformer.analysis.attention_pictures import check_number
 
     num_layers, num_heads = model["num_layers"], model["num_heads"]
     layer = FLAGS.layer if FLAGS.layer is not None else max(1, num_layers - 1)
@@ -96,12 +116,12 @@ def check_file(flag):
             raise InputError(str(error).replace("--output", f"--{flag}", 1)) from None
 
 
-def write(path, text):
+def write(path, content):
     """Writes a file whole or not at all."""
     from keras_transformer.decoding.lines import opened_output
 
     with opened_output(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content)
 
 
 if __name__ == "__main__":

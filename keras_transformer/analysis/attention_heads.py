@@ -17,7 +17,7 @@ from keras_transformer.analysis.text_table import text_table
 class HeadSummary(NamedTuple):
     """One head of one layer; every number is a mean over the queries. Shares are of weight 1."""
 
-    kind: str  # "encoder", "decoder" or "memory"
+    kind: str  # "encoder", "decoder" or "cross"
     layer: int  # from 1
     head: int  # from 1
     entropy: float  # of the weights, in nats: 0 for one key, log n for n equal ones

@@ -1,8 +1,7 @@
 """One HTML page that shows every attention head of a sentence pair (Figures 3 to 5).
 
-The page is a single file that loads nothing: attention_page.html is its text and style,
-attention_figures.js draws, attention_page.js answers to the reader, and the weights stand in it as
-compressed bytes.
+The page is a single file that loads nothing: attention_page.html is its frame,
+attention_figure.js and .css are those of the served page, and the weights are compressed bytes.
 """
 
 import base64
@@ -15,57 +14,47 @@ from importlib import resources
 import numpy as np
 
 from keras_transformer.analysis.attention_heads import HeadSummary, head_summary
-from keras_transformer.analysis.attention_svg import HEAD_COLOURS
-from keras_transformer.analysis.attention_views import TITLES, AttentionView, sentence_of
+from keras_transformer.analysis.attention_views import FIELDS, AttentionView
 
 
-def attention_page(views: Sequence[AttentionView]) -> str:
+def attention_page(views: Sequence[AttentionView], source: str, target: str) -> str:
     """Makes the page. Weights are kept to 1/510 of the largest of their head.
 
     Args:
         views: the three of a sentence pair, from attention_views.
+        source, target: the two texts, for the heading.
 
     Returns:
         HTML, well under 2 MB for 60 subwords a side and 6 layers of 8 heads.
     """
-    scales = [np.maximum(view.weights.max(axis=(2, 3)), 1e-9) / 255 for view in views]
-    levels = [
-        np.rint(view.weights / scale[:, :, None, None]).astype(np.uint8)
-        for view, scale in zip(views, scales, strict=True)
-    ]
+    maps, summary, raw = [], {}, b""
+    for view in views:
+        scales = np.maximum(view.weights.max(axis=(2, 3)), 1e-9) / 255  # weight of level 1, [N, H]
+        raw += np.rint(view.weights / scales[:, :, None, None]).astype(np.uint8).tobytes()
+        steps = [float(f"{scale:.5g}") for scale in scales.ravel()]
+        field = FIELDS[view.kind]
+        maps.append({"field": field, "shape": view.weights.shape, "scales": steps})
+        summary[field] = [[round(number, 4) for number in row[3:]] for row in head_summary([view])]
     data = {
-        "colours": HEAD_COLOURS,
+        "source_pieces": views[0].queries,
+        "target_pieces": views[1].queries,
+        "maps": maps,
         "columns": HeadSummary._fields[3:],
-        "views": [_described(*each) for each in zip(views, scales, strict=True)],
+        "summary": summary,
     }
-    raw = b"".join(level.tobytes() for level in levels)
     parts = {
-        "source": escape(sentence_of(views[0].queries)),
-        "target": escape(sentence_of(views[1].queries)),
+        "source": escape(source),
+        "target": escape(target),
+        "style": _asset("attention_figure.css"),
         # "<" would let a word such as "</script>" end the script that it stands in.
         "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
         "weights": base64.b64encode(zlib.compress(raw, 9)).decode("ascii"),
-        "script": _asset("attention_figures.js") + _asset("attention_page.js"),
+        "script": _asset("attention_figure.js"),
     }
-    # Cut once rather than replaced in turn: texts may hold braces, too.
-    pieces = _asset("attention_page.html").split("{{")
-    return pieces[0] + "".join(
-        parts[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:])
-    )
-
-
-def _described(view: AttentionView, scale: np.ndarray) -> dict:
-    layers, heads = view.weights.shape[:2]
-    return {
-        "kind": view.kind,
-        "title": TITLES[view.kind],
-        "queries": view.queries,
-        "keys": view.keys,
-        "layers": layers,
-        "heads": heads,
-        "scales": [float(f"{step:.5g}") for step in scale.ravel()],  # weight of level 1, [N H]
-        "summary": [[round(number, 4) for number in row[3:]] for row in head_summary([view])],
-    }
+    # The frame is cut once instead of replaced in turn, because texts may hold braces, too.
+    first, *pieces = _asset("attention_page.html").split("{{")
+    named = (piece.split("}}", 1) for piece in pieces)
+    return first + "".join(parts[name] + rest for name, rest in named)
 
 
 def _asset(name: str) -> str:

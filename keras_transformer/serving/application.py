@@ -53,7 +53,13 @@ ANSWER_WEIGHTS = 2_000_000
 WEIGHT_DIGITS = 3
 SCORE_DIGITS = 6
 MAPS = ("encoder", "decoder", "memory")
-PAGE = {"/": "page.html", "/page.css": "page.css", "/page.js": "page.js", "/figure.js": "figure.js"}
+# Files of the package. The figure is that of offline attention pages, and so is the style.
+PAGE = {
+    "/": "serving/page.html",
+    "/page.js": "serving/page.js",
+    "/page.css": "analysis/attention_figure.css",
+    "/figure.js": "analysis/attention_figure.js",
+}
 CONTENT_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 HEADERS = {
     "Cache-Control": "no-cache",
@@ -87,7 +93,7 @@ class Service:
         self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.waiting)
         # Pair by pair: an answer is large, and no pair's error may become another's.
         self.attentions = Batcher(self._attention_bodies, 1, limits.waiting)
-        folder = Path(__file__).parent
+        folder = Path(__file__).parents[1]
         self.page = {path: (folder / name).read_bytes() for path, name in PAGE.items()}
 
     def application(self) -> web.Application:

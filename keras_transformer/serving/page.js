@@ -1,33 +1,12 @@
 // The page: text in, translations to choose from, the attention of the chosen one.
 
-import { Figure, chooseHead, joinPieces, joinWeights } from "./figure.js";
-
-const BOS = "<s>";
-// Choices as [value, label].
-const KINDS = [
-  ["memory", "Encoder\u2013decoder"],
-  ["encoder", "Encoder self"],
-  ["decoder", "Decoder self"],
-];
-const CAPTIONS = {
-  memory: "Encoder\u2013decoder attention",
-  encoder: "Encoder self-attention",
-  decoder: "Decoder self-attention",
-};
-const UNITS = [
-  ["words", "Words"],
-  ["pieces", "Subwords"],
-];
+import { showAttention } from "./figure.js";
 
 const at = (id) => document.getElementById(id);
-const figure = new Figure(at("figure"));
 const model = fetchJson("model").then(showModel, (error) => (showError(at("form"), error), {}));
-// What was answered about each pair of texts, while the page is open.
-const answers = new Map();
-let readAtMost = Infinity; // subwords of a source
+const answers = new Map(); // what was answered about each pair of texts, while the page is open
+const latest = new Map(); // the last work that was begun at each place
 let translating = false;
-let chosen = null; // the pair of texts whose attention is asked for
-let attention = null; // the attention that is drawn
 
 at("form").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -37,9 +16,6 @@ at("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("form").requestSubmit();
 });
 at("sentences").addEventListener("change", (event) => choose(event.target));
-at("controls").addEventListener("change", draw);
-addChoices("kinds", KINDS);
-addChoices("units", UNITS);
 
 async function fetchJson(path, value) {
   const post = { method: "POST", body: JSON.stringify(value) };
@@ -63,49 +39,70 @@ function showModel(card) {
   const facts = [
     card.config && `${card.config.num_layers} layers of ${card.config.num_heads} heads`,
     card.parameters && `${millions.toFixed(millions < 10 ? 1 : 0)} million parameters`,
-    card.beam_size && `beam ${card.beam_size}`,
-    card.alpha !== undefined && `\u03b1 = ${card.alpha}`,
-    card.checkpoint,
+    card.beam_size && `beam size ${card.beam_size}`,
+    card.alpha !== undefined && `length penalty \u03b1 = ${card.alpha}`,
+    card.checkpoint && weightsOf(card.checkpoint),
     card.evaluation?.bleu && `BLEU ${card.evaluation.bleu.toFixed(1)}`,
   ];
-  readAtMost = card.max_source_length ?? readAtMost;
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   at("model").textContent = parts.join(" \u00b7 ");
   return card;
 }
 
-/** Does slow work, telling in `place` that it runs, for how long, and how it failed. */
+/** Says in words which weights a checkpoint's name or path stands for. */
+function weightsOf(checkpoint) {
+  const [name] = checkpoint.match(/[^/\\]*$/);
+  const [, count] = /^average[:-](\d+)/.exec(name) ?? [];
+  const [, step] = /^step-0*(\d+)$/.exec(name) ?? [];
+  if (count) return `weights: mean of ${count} checkpoints`;
+  return step ? `weights of training step ${step}` : `weights: ${name}`;
+}
+
+/**
+ * Does slow work, and says in `place` that it runs, for how long, and how it failed.
+ * Whatever was begun there earlier says nothing from now on.
+ */
 async function busy(place, message, work) {
   const started = performance.now();
-  const status = place.querySelector(".status");
-  const seconds = () => Math.round((performance.now() - started) / 1000);
-  const timer = setInterval(() => (status.textContent = `${message} ${seconds()} s`), 1000);
-  status.textContent = message;
-  showError(place, null);
-  try {
-    return await work();
-  } catch (error) {
+  latest.set(place, started);
+  const say = (text, error = null) => {
+    if (latest.get(place) !== started) return;
+    place.querySelector(".status").textContent = text;
     showError(place, error);
+  };
+  const seconds = () => Math.round((performance.now() - started) / 1000);
+  const timer = setInterval(() => say(`${message} ${seconds()} s`), 1000);
+  say(message);
+  try {
+    const answer = await work();
+    say("");
+    return answer;
+  } catch (error) {
+    say("", error);
     return null;
   } finally {
     clearInterval(timer);
-    status.textContent = "";
   }
 }
 
 async function translate() {
+  if (translating) return;
   const texts = at("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
-  if (texts.length === 0 || translating) return;
+  if (texts.length === 0) {
+    showError(at("form"), new Error("There is no text to translate: write a sentence first."));
+    return;
+  }
   setTranslating(true);
   const card = await model;
   const made = await busy(at("form"), "Translating\u2026", () =>
     fetchJson("translate", { texts, n_best: card.beam_size ?? 1 }),
   );
   setTranslating(false);
+  latest.delete(at("attention")); // what runs there belongs to earlier translations
+  at("translations").hidden = at("attention").hidden = !made;
   if (!made) return;
   const entries = texts.map((text, i) => sentenceEntry(text, made.translations[i]));
   at("sentences").replaceChildren(...entries);
-  at("translations").hidden = false;
   const first = at("sentences").querySelector("input");
   first.checked = true;
   choose(first);
@@ -149,103 +146,16 @@ function number(value, digits) {
 async function choose(input) {
   const { source, target } = input.dataset;
   const pair = JSON.stringify([source, target]);
-  chosen = pair;
   at("attention").hidden = false;
   at("figure").classList.add("stale");
-  if (!answers.has(pair)) {
-    const made = await busy(at("attention"), "Computing attention\u2026", () =>
-      fetchJson("attention", { source, target }),
-    );
-    if (made) answers.set(pair, made);
-  }
-  if (chosen !== pair) return; // another one was chosen meanwhile
-  attention = answers.get(pair) ?? null;
-  at("figure").hidden = at("controls").hidden = attention === null;
-  draw();
-}
-
-function draw() {
-  if (!attention) return;
-  const kind = selected("kinds");
-  const layers = attention[kind];
-  addChoices("layers", numbered(layers.length), layers.length - 1);
-  const layer = Number(selected("layers"));
-  const count = layers[layer].length;
-  addChoices("heads", [["mean", "Mean"], ...numbered(count)]);
-  const head = selected("heads");
-  const weights = chooseHead(layers[layer], head);
-  const heads = head === "mean" ? `mean of ${count} heads` : `head ${Number(head) + 1} of ${count}`;
-  const cut = attention.source_pieces.length >= readAtMost;
-  const caption =
-    `${CAPTIONS[kind]}, layer ${layer + 1} of ${layers.length}, ${heads}.` +
-    (cut ? ` The model reads ${readAtMost} subwords, and no more.` : "");
-  figure.draw({ ...view(kind, weights, selected("units") === "pieces"), caption });
-  at("figure").classList.remove("stale");
-}
-
-/** What Figure.draw takes, but for the caption. */
-function view(kind, weights, apart) {
-  const source = joinPieces(attention.source_pieces, apart);
-  const target = joinPieces(attention.target_pieces, apart);
-  if (kind === "encoder") {
-    return {
-      left: source,
-      right: source,
-      headings: { left: "Source", right: "attends to" },
-      weights: joinWeights(weights, source, source),
-      attends: "left",
-    };
-  }
-  if (kind === "decoder") {
-    const read = wordsRead(target, weights.length);
-    return {
-      left: target,
-      right: read,
-      headings: { left: "Translation, predicted", right: "attends to, as read" },
-      weights: joinWeights(weights, target, read),
-      attends: "left",
-    };
-  }
-  const byTarget = joinWeights(weights, target, source);
-  return {
-    left: source,
-    right: target,
-    headings: { left: "Source", right: "Translation" },
-    weights: source.map((_, s) => byTarget.map((row) => row[s])),
-    attends: "right",
-  };
-}
-
-/** The words that the decoder reads: the target, one position later, behind BOS. */
-function wordsRead(target, length) {
-  const later = target.map((word) => ({
-    ...word,
-    pieces: word.pieces.map((position) => position + 1).filter((position) => position < length),
-  }));
-  return [{ text: BOS, special: true, pieces: [0] }, ...later.filter((word) => word.pieces.length)];
-}
-
-function numbered(count) {
-  return Array.from({ length: count }, (_, i) => [String(i), String(i + 1)]);
-}
-
-/** Fills a fieldset with radio buttons, unless it has these already; keeps what was chosen. */
-function addChoices(id, choices, preferred = 0) {
-  const fieldset = at(id);
-  const before = [...fieldset.querySelectorAll("input")].map((input) => input.value);
-  if (before.join() === choices.map(([value]) => value).join()) return;
-  const kept = choices.findIndex(([value]) => value === selected(id));
-  fieldset.querySelectorAll("label").forEach((label) => label.remove());
-  choices.forEach(([value, text], i) => {
-    const label = document.createElement("label");
-    const input = document.createElement("input");
-    const checked = i === (kept >= 0 ? kept : preferred);
-    Object.assign(input, { type: "radio", name: id, value, checked });
-    label.append(input, text);
-    fieldset.append(label);
+  const attention = await busy(at("attention"), "Computing attention\u2026", async () => {
+    if (!answers.has(pair)) answers.set(pair, await fetchJson("attention", { source, target }));
+    return answers.get(pair);
   });
-}
-
-function selected(id) {
-  return at(id).querySelector("input:checked")?.value;
+  if (!input.checked || !input.isConnected) return; // another one was chosen meanwhile
+  at("figure").hidden = attention === null;
+  if (attention === null) return;
+  const { max_source_length: readAtMost } = await model;
+  showAttention(at("figure"), attention, { readAtMost });
+  at("figure").classList.remove("stale");
 }

@@ -40,9 +40,9 @@ def test_neighbours_count_where_there_are_any():
 
 def test_between_languages_places_are_scaled():
     # Two queries on three keys stand at keys 0 and 2; three on two at 0, 1/2 (nearest: 1) and 1.
-    found = numbers("memory", "xy", "abc", [[1, 0, 0], [0, 0, 1]])
+    found = numbers("cross", "xy", "abc", [[1, 0, 0], [0, 0, 1]])
     assert (found["diagonal"], found["distance"]) == (1, 0)
-    found = numbers("memory", "xyz", "ab", [[1, 0], [0.25, 0.75], [0, 1]])
+    found = numbers("cross", "xyz", "ab", [[1, 0], [0.25, 0.75], [0, 1]])
     assert found["distance"] == pytest.approx(0.5 / 3)
     assert found["diagonal"] == pytest.approx(2.75 / 3)
 
@@ -57,7 +57,7 @@ def test_boundary_and_punctuation():
 
 
 def test_a_single_word():
-    found = numbers("memory", ["</s>"], ["</s>"], [[1]])
+    found = numbers("cross", ["</s>"], ["</s>"], [[1]])
     assert list(found.values())[3:] == [0, 0, 1, 0, 0, 1, 0]
 
 

@@ -1,14 +1,11 @@
+import sys
+
 import keras
 import numpy as np
 import pytest
 
-from keras_transformer.analysis.attention_images import (
-    INK,
-    RULE,
-    SPACE,
-    AttentionImages,
-    head_tiles,
-)
+from keras_transformer.analysis.attention_images import AttentionImages
+from keras_transformer.analysis.attention_pictures import all_heads
 from keras_transformer.analysis.attention_text import text_views
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import attention_maps
@@ -43,8 +40,8 @@ def test_views_of_texts(model, tokenizer):
     )
     ids = [[*each, 2] for each in tokenizer.encode(["the cat", "die katze"])]
     maps = attention_maps(model, *(np.array([each], "i4") for each in ids))
-    assert "".join(encoder.queries).replace("·", "") == "thecat</s>"
-    assert "".join(decoder.keys).replace("·", "") == "<s>diekatze"
+    assert "".join(encoder.queries) == "▁the▁cat</s>"
+    assert "".join(decoder.keys) == "<s>▁die▁katze"
     assert memory.keys == encoder.queries
     for view, weights in zip((encoder, decoder, memory), maps, strict=True):
         np.testing.assert_allclose(view.weights, weights[0], atol=1e-6)
@@ -59,25 +56,8 @@ def test_texts_are_cut(model, tokenizer):
 def test_weights_that_are_no_numbers(model, tokenizer):
     for variable in model.trainable_variables:
         variable.assign(np.full(variable.shape, np.nan))
-    with pytest.raises(InputError, match="encoder map must be finite and not negative"):
+    with pytest.raises(InputError, match="encoder attention map must be finite and not negative"):
         views_of(model, tokenizer, "the cat", "die katze", DecodingConfig())
-
-
-def test_tiles_are_the_weights():
-    weights = np.zeros((2, 1, 2, 3), "f4")
-    weights[0, 0] = [[1, 0, 0], [0, 0.5, 0.5]]
-    picture = head_tiles(weights)
-    size = 32  # 96 pixels for the longer side
-    assert picture.shape == (2 * (2 * size + SPACE) + SPACE, 3 * size + 2 * SPACE, 3)
-    assert picture.dtype == np.uint8
-    first = picture[SPACE : SPACE + 2 * size, SPACE:-SPACE]
-    half = np.rint((255 + np.array(INK)) / 2)
-    assert np.all(first[:size, :size] == INK)
-    assert np.all(first[:size, size:] == 255)
-    assert np.all(first[size:, size:] == half)
-    assert np.all(picture[:SPACE] == RULE)
-    assert np.all(picture[2 * size + SPACE : 2 * size + 2 * SPACE] == RULE)
-    assert np.all(picture[2 * size + 2 * SPACE : -SPACE, SPACE:-SPACE] == 255)
 
 
 def test_the_sentence_of_middle_length_is_drawn(model, tokenizer):
@@ -87,9 +67,20 @@ def test_the_sentence_of_middle_length_is_drawn(model, tokenizer):
     before = [variable.numpy() for variable in model.variables]
     pictures = images(model)
     views = views_of(model, tokenizer, *PAIRS[0], images.config)
-    assert list(pictures) == ["encoder", "decoder", "memory"]
+    assert list(pictures) == ["encoder", "decoder", "cross"]
     for view in views:
-        wanted = head_tiles(view.weights).astype(int)
-        np.testing.assert_allclose(pictures[view.kind], wanted, rtol=0, atol=1)
+        np.testing.assert_allclose(pictures[view.kind], all_heads(view), rtol=0, atol=1)
     for variable, value in zip(model.variables, before, strict=True):
         np.testing.assert_array_equal(variable, value, err_msg="drawing changes nothing")
+
+
+def test_without_matplotlib(model, tokenizer, monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    images = AttentionImages(tokenizer, *zip(*PAIRS, strict=True), max_length=32)
+    assert images(model) == {}
+    assert images(model) == {}
+    (line,) = [record.getMessage() for record in caplog.records if "attention" in record.message]
+    assert line == (
+        "no attention pictures: matplotlib is not installed "
+        '(pip install "keras-transformer[figures]")'
+    )

@@ -7,16 +7,18 @@ import numpy as np
 import pytest
 
 from keras_transformer.analysis.attention_page import attention_page
-from keras_transformer.analysis.attention_svg import HEAD_COLOURS
+from keras_transformer.analysis.attention_pictures import head_colour
 from keras_transformer.analysis.attention_views import attention_views
 
-SOURCE = ["▁Law", "</script><b>{{data}}", "·", "</s>"]
+SOURCE = ["▁Law", "▁</script><b>{{data}}", "▁·", "</s>"]
 TARGET = ["▁Recht", "</s>"]
+TEXT = "Law </script><b>{{data}} ·"
+LAYER_1 = "#kind=encoder&layer=1&heads=1,2"
 PITCH = 20  # pixels from word to word
 
 
 def maps():
-    """Two layers of two heads; layer 1 of the encoder is shown first."""
+    """Two layers of two heads; the page opens with the sharpest cross-attention of layer 2."""
     encoder = np.full((1, 2, 2, 4, 4), 0.25, "f4")
     encoder[0, 0, 0] = np.eye(4)
     encoder[0, 0, 1] = [[0.7, 0.2, 0.1, 0], [0.25] * 4, [0, 0, 0.994, 0.006], [0, 0, 0, 1]]
@@ -29,7 +31,7 @@ def maps():
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "attention.html"
-    page = attention_page(attention_views(SOURCE, TARGET, maps()))
+    page = attention_page(attention_views(SOURCE, TARGET, maps()), TEXT, "Recht")
     path.write_text(page, encoding="utf-8")
     return path
 
@@ -62,7 +64,7 @@ def open_page(browser, page_file):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: complaints.append(request.url))
         page.goto(page_file.as_uri() + address)
-        page.wait_for_function("document.getElementById('links').dataset.lines !== undefined")
+        page.wait_for_function("document.querySelector('#links')?.dataset.lines !== undefined")
         complaints.remove(page_file.as_uri())
         return page
 
@@ -91,28 +93,52 @@ def test_size_and_no_addresses():
     pieces = [f"▁w{i}" for i in range(59)] + ["</s>"]
     rng = np.random.default_rng(1)
     noise = [rng.random((1, 6, 8, 60, 60), "f4") for _ in range(3)]
-    page = attention_page(attention_views(pieces, pieces, noise))
+    page = attention_page(attention_views(pieces, pieces, noise), "a", "b")
     assert len(page.encode("utf-8")) < 1_000_000
     assert not re.search(r"https?:|//\w+\.\w|@import|src=|<link", page)
 
 
-def test_every_weight_is_there(open_page):
+def test_opens_with_one_head_of_the_last_cross_attention(open_page):
     page = open_page()
+    assert lines(page) == 2, "head 2 of layer 2 is the sharpest"
+    assert page.inner_text("#caption b") == "Cross-attention, layer 2 of 2, head 2 of 2."
+    assert page.locator("#heads [name=head]:checked").count() == 1
+
+
+def test_every_weight_is_there(open_page):
+    page = open_page(LAYER_1)
     page.hover(word("queries", 1))
     lines(page)
     # The mean of heads [1, 0, 0, 0] and [0.7, 0.2, 0.1, 0].
     script = "</script><b>{{data}}"
-    said = f"Law → Law 0.85, {script} 0.10, · 0.05 (mean of 2 heads)"
+    said = f"Law attends to Law 0.85, {script} 0.10, · 0.05 (mean of 2 heads)"
     assert readout(page) == said
-    page.click("text=Encoder-decoder attention")
+    page.click("text=Cross-attention")
     page.hover(word("keys", 4))
     lines(page)
-    assert readout(page).startswith("</s> ← Recht 0.50, </s> 0.50")
+    assert readout(page).startswith("</s> is attended to by Recht 0.50, </s> 0.50")
     page.click("#overview button[data-layer='1'][data-head='1']")
     page.hover(word("queries", 2))
     lines(page)
-    assert readout(page) == "</s> → · 1.00"
-    assert page.inner_text("h1") == f"Law {script} ·"
+    assert readout(page) == "</s> attends to · 1.00"
+    assert page.inner_text("h1") == TEXT
+
+
+def test_mean_of_heads(open_page):
+    page = open_page(LAYER_1)
+    assert lines(page) == 4 + 9
+    page.click("text=their mean")
+    page.hover("h1")
+    assert lines(page) == 3 + 4 + 1 + 1, "a line where either head has one; 0.003 is too faint"
+    assert "mean of all 2 heads" in page.inner_text("#caption")
+
+
+def test_words_and_subwords(open_page):
+    page = open_page("#units=subwords")
+    assert page.locator("#keys button").all_inner_texts() == SOURCE
+    page.click("#units >> text=words >> nth=0")
+    lines(page)
+    assert page.locator("#keys button").all_inner_texts() == [*TEXT.split(), "</s>"]
 
 
 def test_lines_are_drawn_in_the_colour_of_their_head(open_page):
@@ -124,14 +150,14 @@ def test_lines_are_drawn_in_the_colour_of_their_head(open_page):
         return [width, [...canvas.getContext("2d").getImageData(0, 0, width, height).data]];
     }""")
     pixels = np.reshape(pixels, [-1, width, 4])
-    colour = [int(HEAD_COLOURS[1][i : i + 2], 16) for i in (1, 3, 5)]
+    colour = 255 * np.array(head_colour(2))
     np.testing.assert_allclose(pixels[PITCH // 2, 2, :3], colour, atol=3)  # of the first word
     # From the third word to the third.
     np.testing.assert_allclose(pixels[2 * PITCH + PITCH // 2, 95], [*colour, 0.994 * 255], atol=3)
 
 
 def test_hover_isolates_a_word(open_page):
-    page = open_page()
+    page = open_page(LAYER_1)
     assert lines(page) == 4 + 9
     page.hover(word("queries", 2))
     assert lines(page) == 1 + 4
@@ -148,7 +174,7 @@ def test_hover_isolates_a_word(open_page):
 
 
 def test_heads_are_chosen(open_page):
-    page = open_page()
+    page = open_page(LAYER_1)
     page.click("#heads label:nth-of-type(1)")
     page.hover("h1")
     assert lines(page) == 9
@@ -161,14 +187,14 @@ def test_heads_are_chosen(open_page):
     assert lines(page) == 4 + 9
     page.click("#overview button[data-layer='1'][data-head='1']")
     assert lines(page) == 16
-    assert "layer 2 of 2, head 2." in page.inner_text("#caption")
+    assert "layer 2 of 2, head 2 of 2." in page.inner_text("#caption")
     assert page.is_checked("#layers label:nth-of-type(2) input")
     page.click("#summary tr:first-child button")
     assert lines(page) == 4
 
 
 def test_heat_map_isolates_a_weight(open_page):
-    page = open_page("#kind=encoder&layer=1&heads=1,2")
+    page = open_page(LAYER_1)
     box = page.locator("#heat").bounding_box()
     # The last square of the last row but one; squares are as large as words are apart.
     page.mouse.move(box["x"] + box["width"] - PITCH / 2, box["y"] + box["height"] - 1.5 * PITCH)
@@ -177,7 +203,7 @@ def test_heat_map_isolates_a_weight(open_page):
 
 
 def test_keyboard(open_page):
-    page = open_page()
+    page = open_page(LAYER_1)
     page.focus(word("queries", 1))
     page.keyboard.press("ArrowDown")
     assert lines(page) == 1 + 4
@@ -197,7 +223,7 @@ def test_keyboard(open_page):
 
 
 def test_table_is_sorted(open_page):
-    page = open_page()
+    page = open_page(LAYER_1)
 
     def column(name):
         place = page.locator("#columns button").all_inner_texts().index(name) + 1
@@ -229,6 +255,9 @@ def test_phone_in_the_dark(open_page):
     page = open_page(viewport={"width": 360, "height": 640}, color_scheme="dark")
     lines(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    for cell in page.locator("#summary tr:last-child td").all():
+        box = cell.bounding_box()
+        assert box["height"] > 0 and box["x"] + box["width"] <= 360, "the table is there whole"
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(int(part) for part in re.findall(r"\d+", background)) < 50
     page.emulate_media(color_scheme="light")

@@ -1,5 +1,6 @@
 import json
 import re
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -15,18 +16,23 @@ def test_page_picture_and_table(run_program, untrained, tmp_path):
     done = run_program(
         "attention",
         *(f"--model_dir={untrained}", "--source=the cat", "--target=die katze"),
-        *(f"--output={page}", f"--svg={picture}", "--kind=memory", "--layer=1", "--heads=2"),
+        *(f"--output={page}", f"--picture={picture}", "--kind=cross", "--layer=1", "--heads=2"),
     )
     assert done.code == 0, done.errors
     assert done.result["output"] == str(page)
     assert done.result["bytes"] == page.stat().st_size
     assert done.result["checkpoint"] == "step-00000020"
     assert done.result["translation"] is None
-    views = data_of(page.read_text("utf-8"))["views"]
-    assert views[0]["keys"] == done.result["source_pieces"]
-    assert views[2]["queries"] == done.result["target_pieces"]
+    assert done.result["picture"] == str(picture)
+    text = page.read_text("utf-8")
+    data = data_of(text)
+    assert "".join(data["source_pieces"]) == "▁the▁cat</s>"
+    assert "".join(data["target_pieces"]) == "▁die▁katze</s>"
+    assert [each["field"] for each in data["maps"]] == ["encoder", "decoder", "memory"]
+    assert '<h1 dir="auto">the cat</h1>\n<p class="translation" dir="auto">die katze</p>' in text
     texts = ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")
-    assert [text.text for text in texts] == [*views[2]["keys"], *views[2]["queries"]]
+    words = [*done.result["source_pieces"], *done.result["target_pieces"]]
+    assert [text.text for text in texts] == words
     rows = [line for line in done.errors.splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + 3 * 2, "a header, a rule, two heads of one layer of three kinds"
     assert sorted(tmp_path.iterdir()) == [picture, page]
@@ -50,14 +56,21 @@ def test_the_model_translates(call_program, untrained, tmp_path):
         (["--target="], "--target must hold a word. Received: ''"),
         (["--model_dir=absent"], "--model_dir must be a directory that bin/train.py made"),
         (["--output=absent/page.html"], "--output must be a file in a directory that can be"),
-        (["--svg=absent/head.svg"], "--svg must be a file in a directory that can be written"),
-        (["--svg=a.svg", "--layer=2"], "--layer must be from 1 to 1. Received: 2"),
-        (["--svg=a.svg", "--heads=1,3"], "--heads must be from 1 to 2. Received: 3"),
-        (["--svg=a.svg", "--heads=one"], "--heads must be from 1 to 2. Received: one"),
-        (["--svg=a.svg", "--kind=other"], "--kind=other"),
-        (["--svg=page.html"], "--svg and --output must be two files. Received: page.html"),
-        (["--heads=1,2"], "--heads goes with --svg only. Received: 1,2"),
-        (["--svg=a.svg", "--word=dog"], "--word must be one of"),
+        (
+            ["--picture=absent/head.svg"],
+            "--picture must be a file in a directory that can be written",
+        ),
+        (["--picture=a.svg", "--layer=2"], "--layer must be from 1 to 1. Received: 2"),
+        (["--picture=a.svg", "--heads=1,3"], "--heads must be from 1 to 2. Received: 3"),
+        (["--picture=a.svg", "--heads=one"], "--heads must be from 1 to 2. Received: one"),
+        (["--picture=a.svg", "--kind=other"], "--kind=other"),
+        (["--picture=page.html"], "--picture must end in .svg, .png, .pdf. Received: page.html"),
+        (
+            ["--picture=a.svg", "--output=a.svg"],
+            "--picture and --output must be two files. Received: a.svg",
+        ),
+        (["--heads=1,2"], "--heads must be given with --picture only. Received: 1,2"),
+        (["--picture=a.svg", "--word=dog"], "--word must be one of"),
     ],
 )
 def test_bad_flags(call_program, untrained, tmp_path, arguments, message):
@@ -66,4 +79,13 @@ def test_bad_flags(call_program, untrained, tmp_path, arguments, message):
     assert done.code == 1
     assert message in done.errors.splitlines()[-1]
     assert done.output == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_picture_without_matplotlib(call_program, untrained, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    given = [f"--model_dir={untrained}", "--source=the cat", "--target=die"]
+    done = call_program("attention", *given, "--output=page.html", "--picture=a.svg", cwd=tmp_path)
+    assert done.code == 1
+    assert 'pip install "keras-transformer[figures]"' in done.errors.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []

@@ -139,10 +139,12 @@ def test_page(translator, path, kind):
 
 def test_page_is_in_the_wheel():
     project = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
-    patterns = project["tool"]["setuptools"]["package-data"]["keras_transformer.serving"]
-    names = [path.name for path in FOLDER.iterdir() if path.is_file() and path.suffix != ".py"]
-    assert set(application.PAGE.values()) == set(names)
-    assert all(any(fnmatch.fnmatch(name, pattern) for pattern in patterns) for name in names)
+    data = project["tool"]["setuptools"]["package-data"]
+    for name in application.PAGE.values():
+        folder, file = name.split("/")
+        assert (FOLDER.parent / name).is_file()
+        patterns = data[f"keras_transformer.{folder}"]
+        assert any(fnmatch.fnmatch(file, pattern) for pattern in patterns), name
 
 
 @pytest.mark.parametrize(

@@ -70,20 +70,33 @@ def translated(page, text="the cat sleeps."):
     """Has a text translated; gives the figure once it is drawn."""
     page.get_by_label("Text to translate").fill(text)
     page.get_by_role("button", name="Translate").click()
-    expect(page.locator("figure:not(.stale)")).to_be_visible()
-    return page.locator("figure")
+    return drawn(page)
+
+
+def drawn(page):
+    """The figure, which is what was asked for last."""
+    figure = page.locator("#figure:not(.stale)")
+    expect(figure.locator("#links[data-lines]")).to_be_visible()
+    return figure
 
 
 def words(figure, side):
-    return figure.locator(f"ol.{side} button")
+    return figure.locator(f"#{side} button")
 
 
 def choose(page, group, name):
     page.get_by_role("group", name=group).get_by_label(name, exact=True).check()
 
 
+def expect_readout(figure, text):
+    """What is said of a word, but for the marks that keep directions apart."""
+    marks = "[\u2068\u2069]?"
+    words = " ".join(f"{marks}{re.escape(word)}{marks}" for word in text.split(" "))
+    expect(figure.locator("#readout")).to_have_text(re.compile(f"^{words}"))
+
+
 def marked(figure, side):
-    return figure.locator(f"ol.{side} button.aligned").all_text_contents()
+    return figure.locator(f"#{side} button.lit").all_text_contents()
 
 
 def test_n_best_with_scores(page):
@@ -97,7 +110,38 @@ def test_n_best_with_scores(page):
     cells = [row.locator("span").all_text_contents() for row in rows]
     assert cells == [["die Katze schläft.", "−0.500", "−1.25"], ["der Kater.", "−1.750", "−3.50"]]
     expect(page.get_by_role("radio", name="die Katze schläft.").first).to_be_checked()
-    expect(page.locator("#model")).to_have_text("1.2 million parameters · beam 2 · α = 0.6")
+    expect(page.locator("#model")).to_have_text(
+        "1.2 million parameters · beam size 2 · length penalty α = 0.6"
+    )
+    expect(page.locator("#translations")).to_contain_text("score is log P divided by the length")
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "text"),
+    [
+        ("average:5", "weights: mean of 5 checkpoints"),
+        ("runs/a/checkpoints/average-3-step-00000042", "weights: mean of 3 checkpoints"),
+        ("step-00000420", "weights of training step 420"),
+        ("mine", "weights: mine"),
+    ],
+)
+def test_checkpoint_in_words(page, translator, checkpoint, text):
+    translator.card["checkpoint"] = checkpoint
+    page.reload()
+    expect(page.locator("#model")).to_contain_text(text)
+
+
+def test_empty_text(page, translator):
+    page.get_by_role("button", name="Translate").click()
+    expect(page.locator("#form .error")).to_have_text(
+        "There is no text to translate: write a sentence first."
+    )
+    translated(page)
+    expect(page.locator("#form .error")).to_be_hidden()
+    page.get_by_label("Text to translate").fill(" \n ")
+    page.get_by_role("button", name="Translate").click()
+    expect(page.locator("#form .error")).to_be_visible()
+    assert len(translator.calls) == 2, "no text was sent"
 
 
 def test_slow_model(page, translator):
@@ -115,7 +159,7 @@ def test_slow_model(page, translator):
         page.keyboard.press("Enter")  # is not sent twice
     finally:
         go_on.set()
-    expect(page.locator("figure:not(.stale)")).to_be_visible()
+    drawn(page)
     expect(page.locator("#form .status")).to_have_text("")
     expect(button).to_have_attribute("aria-disabled", "false")
     assert translator.calls == [["the cat sleeps."], ("the cat sleeps.", "die Katze schläft.")]
@@ -123,82 +167,92 @@ def test_slow_model(page, translator):
 
 def test_aligned_words_are_marked_on_hover(page):
     figure = translated(page)
-    assert words(figure, "left").all_text_contents() == ["the", "cat", "sleeps", ".", "</s>"]
-    assert words(figure, "right").all_text_contents() == ["die", "Katze", "schläft", ".", "</s>"]
-    choose(page, "Head", "1")
-    words(figure, "left").nth(1).hover()
-    assert marked(figure, "right") == ["Katze"]
-    assert marked(figure, "left") == []
-    assert figure.locator("line.lit").count() == 1
-    expect(figure.locator(".readout")).to_have_text("cat is attended to by Katze 1.00")
-    words(figure, "right").nth(2).hover()
-    assert (marked(figure, "left"), marked(figure, "right")) == (["sleeps"], [])
-    expect(figure.locator(".readout")).to_have_text("schläft attends to sleeps 1.00")
+    assert words(figure, "queries").all_text_contents() == ["die", "Katze", "schläft", ".", "</s>"]
+    assert words(figure, "keys").all_text_contents() == ["the", "cat", "sleeps", ".", "</s>"]
+    words(figure, "keys").nth(1).hover()
+    expect_readout(figure, "cat is attended to by Katze 1.00")
+    assert (marked(figure, "queries"), marked(figure, "keys")) == (["Katze"], [])
+    assert figure.locator("#links").get_attribute("data-lines") == "1"
+    words(figure, "queries").nth(2).hover()
+    expect_readout(figure, "schläft attends to sleeps 1.00")
+    assert (marked(figure, "queries"), marked(figure, "keys")) == ([], ["sleeps"])
     page.get_by_role("heading", name="Transformer").hover()
-    assert (marked(figure, "left"), marked(figure, "right")) == ([], [])
+    expect_readout(figure, "Point at a word")
+    assert (marked(figure, "queries"), marked(figure, "keys")) == ([], [])
 
 
 def test_layer_head_and_kind(page):
     figure = translated(page)
-    caption = figure.locator(".caption")
-    expect(caption).to_have_text("Encoder–decoder attention, layer 2 of 2, mean of 2 heads.")
-    words(figure, "right").nth(1).hover()
-    expect(figure.locator(".readout")).to_have_text("Katze attends to cat 0.50, </s> 0.50")
-    choose(page, "Head", "2")
-    expect(caption).to_have_text("Encoder–decoder attention, layer 2 of 2, head 2 of 2.")
-    words(figure, "right").nth(1).hover()
-    assert marked(figure, "left") == ["</s>"]
+    caption = figure.locator("#caption b")
+    expect(caption).to_have_text("Cross-attention, layer 2 of 2, head 1 of 2.")
+    figure.locator("#all").click()
+    figure.get_by_label("their mean").check()
+    expect(caption).to_have_text("Cross-attention, layer 2 of 2, mean of all 2 heads.")
+    words(figure, "queries").nth(1).hover()
+    expect_readout(figure, "Katze attends to cat 0.50, </s> 0.50 (mean of 2 heads)")
+    figure.get_by_label("Layer 2, head 2").click()
+    expect(caption).to_have_text("Cross-attention, layer 2 of 2, head 2 of 2.")
+    words(figure, "queries").nth(1).hover()
+    expect_readout(figure, "Katze attends to </s> 1.00")
     choose(page, "Layer", "1")
-    words(figure, "right").nth(1).hover()
-    assert marked(figure, "left") == ["the", "cat", "sleeps", ".", "</s>"]
-    choose(page, "Kind", "Encoder self")
+    words(figure, "queries").nth(1).hover()
+    expect_readout(figure, "Katze attends to the 0.20, cat 0.20")
+    choose(page, "Attention", "Encoder self-attention")
     expect(caption).to_have_text("Encoder self-attention, layer 1 of 2, head 2 of 2.")
-    assert words(figure, "right").all_text_contents() == ["the", "cat", "sleeps", ".", "</s>"]
+    assert words(figure, "keys").all_text_contents() == ["the", "cat", "sleeps", ".", "</s>"]
+    expect(figure.locator("#numbers")).to_be_hidden()
+
+
+def test_what_was_chosen_stays_and_is_in_the_address(page):
+    figure = translated(page)
+    figure.get_by_label("Layer 1, head 2").click()
+    expect(figure.locator("#caption b")).to_contain_text("layer 1 of 2, head 2 of 2")
+    page.get_by_role("radio", name="der Kater.").check()
+    expect(drawn(page).locator("#caption b")).to_contain_text("layer 1 of 2, head 2 of 2")
+    assert page.url.endswith("#kind=cross&layer=1&heads=2")
 
 
 def test_sentence_that_is_cut(page, translator):
-    caption = translated(page).locator(".caption")
-    expect(caption).to_have_text(re.compile("mean of 2 heads\\.$"))
+    caption = translated(page).locator("#caption")
+    expect(caption).to_have_text(re.compile("as its weight\\.$"))
     translator.card["max_source_length"] = 5
     page.reload()
-    caption = translated(page).locator(".caption")
-    expect(caption).to_have_text(re.compile("The model reads 5 subwords, and no more\\.$"))
+    caption = translated(page).locator("#caption")
+    expect(caption).to_contain_text("The source is cut after 5 subwords")
 
 
 def test_decoder_attends_to_what_it_has_read(page):
     figure = translated(page)
-    choose(page, "Kind", "Decoder self")
-    assert words(figure, "left").all_text_contents() == ["die", "Katze", "schläft", ".", "</s>"]
-    assert words(figure, "right").all_text_contents() == ["<s>", "die", "Katze", "schläft", "."]
-    words(figure, "left").nth(0).hover()
-    expect(figure.locator(".readout")).to_have_text("die attends to <s> 1.00")
+    choose(page, "Attention", "Decoder self-attention")
+    assert words(figure, "queries").all_text_contents() == ["die", "Katze", "schläft", ".", "</s>"]
+    assert words(figure, "keys").all_text_contents() == ["<s>", "die", "Katze", "schläft", "."]
+    words(figure, "queries").nth(0).hover()
+    expect_readout(figure, "die attends to <s> 1.00")
     # Katze is Ka + tze, which see 2 and 3 pieces: <s> (1/2 + 1/3) / 2, and tze sees 1/3 of Ka.
-    words(figure, "left").nth(1).hover()
-    told = "Katze attends to <s> 0.42, die 0.42, Katze 0.17"
-    expect(figure.locator(".readout")).to_have_text(told)
+    words(figure, "queries").nth(1).hover()
+    expect_readout(figure, "Katze attends to <s> 0.42, die 0.42, Katze 0.17")
 
 
 def test_subwords(page):
     figure = translated(page)
-    choose(page, "Head", "1")
-    choose(page, "Units", "Subwords")
+    choose(page, "Units", "subwords")
     pieces = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
-    assert words(figure, "right").all_text_contents() == pieces
-    words(figure, "left").nth(1).hover()
-    assert marked(figure, "right") == ["▁Ka", "tze"]
+    assert words(figure, "queries").all_text_contents() == pieces
+    words(figure, "keys").nth(1).hover()
+    expect_readout(figure, "▁cat is attended to by ▁Ka 1.00, tze 1.00")
+    assert marked(figure, "queries") == ["▁Ka", "tze"]
 
 
 def test_word_can_be_pinned(page):
     figure = translated(page)
-    choose(page, "Head", "1")
-    words(figure, "left").nth(1).click()
+    words(figure, "keys").nth(1).click()
     page.get_by_role("heading", name="Transformer").hover()
-    assert marked(figure, "right") == ["Katze"]
-    choose(page, "Head", "2")
-    assert figure.locator("button.here").all_text_contents() == ["cat"]
-    words(figure, "left").nth(1).click()
+    expect_readout(figure, "cat is attended to by Katze 1.00")
+    figure.get_by_label("Layer 2, head 2").click()
+    expect_readout(figure, "cat is attended to by nothing")
+    words(figure, "keys").nth(1).click()
     page.get_by_role("heading", name="Transformer").hover()
-    assert figure.locator("button.here").count() == 0
+    expect(figure.locator("button.here[data-index]")).to_have_count(0)
 
 
 def test_keyboard_alone(page, translator):
@@ -206,20 +260,67 @@ def test_keyboard_alone(page, translator):
     expect(page.get_by_label("Text to translate")).to_be_focused()
     page.keyboard.type("the cat sleeps.")
     page.keyboard.press("Control+Enter")
-    figure = page.locator("figure:not(.stale)")
-    expect(figure).to_be_visible()
+    drawn(page)
     for _ in range(2):  # the button, the first translation
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
-    expect(figure).to_be_visible()
+    figure = drawn(page)
     assert translator.calls[-1] == ("the cat sleeps.", "der Kater.")
-    for _ in range(4):  # kind, layer, head, units
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_label("Encoder self-attention")).to_be_checked()
+    page.keyboard.press("ArrowLeft")
+    for _ in range(8):  # layer, two heads, all, none, their mean, units, words in columns
         page.keyboard.press("Tab")
-    for key in ("Tab", "ArrowDown", "ArrowRight", "ArrowDown", "ArrowDown"):
+    for key in ("Tab", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-    expect(words(figure, "right").nth(3)).to_be_focused()
-    expect(figure.locator(".readout")).to_have_text(re.compile(r"^\. attends to \. 0\.50"))
+    expect(words(figure, "keys").nth(3)).to_be_focused()
+    expect_readout(figure, ". is attended to by . 1.00")
+
+
+def test_old_translations_go_with_an_error(page, translator):
+    translated(page)
+
+    def fail():
+        raise MemoryError("no room")
+
+    translator.before_call = fail
+    page.get_by_role("button", name="Translate").click()
+    expect(page.locator("#form .error")).to_have_text("the model failed: MemoryError: no room")
+    expect(page.locator("#translations")).to_be_hidden()
+    expect(page.locator("#attention")).to_be_hidden()
+
+
+def test_a_second_choice_while_attention_runs(page, translator):
+    first, second = threading.Event(), threading.Event()
+    started = threading.Semaphore(0)
+    translated(page, "one\ntwo")
+    waits = iter([first, second])
+
+    def wait():
+        event = next(waits)
+        started.release()
+        event.wait(timeout=60)
+
+    translator.before_call = wait
+    status = page.locator("#attention .status")
+    computing = re.compile(r"^Computing attention…( \d+ s)?$")
+    try:
+        page.get_by_role("radio", name="der Kater.").first.check()
+        assert started.acquire(timeout=60)
+        page.get_by_role("radio", name="der Kater.").last.check()
+        with page.expect_response(lambda answer: answer.url.endswith("/attention")):
+            first.set()
+        assert started.acquire(timeout=60)
+        page.wait_for_timeout(50)  # for what the first answer may do to the page
+        expect(status).to_have_text(computing)
+        expect(page.locator("#figure")).to_have_class("stale")
+    finally:
+        first.set()
+        second.set()
+    drawn(page)
+    expect(status).to_have_text("")
 
 
 def test_errors_are_told_in_one_line(page, translator):
@@ -243,7 +344,7 @@ def test_errors_are_told_in_one_line(page, translator):
     page.get_by_role("radio", name="der Kater.").check()
     alert = page.locator("#attention .error")
     expect(alert).to_have_text("the model failed: MemoryError: no room")
-    expect(page.locator("figure")).to_be_hidden()
+    expect(page.locator("#figure")).to_be_hidden()
 
 
 def test_server_that_is_gone(browser, translator):

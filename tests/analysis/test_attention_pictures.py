@@ -1,0 +1,142 @@
+import re
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from keras_transformer.analysis.attention_pictures import all_heads, head_colour, head_picture
+from keras_transformer.analysis.attention_views import AttentionView
+from keras_transformer.errors import InputError
+
+WORDS = ["▁a", "▁<b>", "▁$c\x07$"]
+
+
+@pytest.fixture
+def view():
+    weights = np.zeros((2, 2, 3, 3), "f4")
+    weights[0] = np.eye(3)
+    weights[1, 0] = [[0, 1, 0], [0, 0.75, 0.25], [0, 0.001, 0.999]]
+    weights[1, 1] = 1 / 3
+    return AttentionView("encoder", WORDS, WORDS, weights)
+
+
+def svg(*arguments):
+    return ElementTree.fromstring(head_picture(*arguments, "svg"))
+
+
+def drawn(root, name):
+    return list(root.iter("{http://www.w3.org/2000/svg}" + name))
+
+
+def lines(root):
+    """(colour, opacity, ends) of every line, whose paths are straight and not filled."""
+    for path in drawn(root, "path"):
+        style = dict(item.split(": ") for item in path.get("style").split("; "))
+        if style.get("fill") == "none" and style.get("stroke", "none") != "none":
+            numbers = re.findall(r"-?[\d.]+", path.get("d"))
+            yield style["stroke"], float(style.get("stroke-opacity", 1)), np.float64(numbers)
+
+
+def in_hex(colour):
+    return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
+
+
+def test_lines_are_the_weights(view):
+    found = list(lines(svg(view, 2, [1], None)))
+    assert {colour for colour, _, _ in found} == {in_hex(head_colour(1))}
+    assert [opacity for _, opacity, _ in found] == pytest.approx([1, 0.75, 0.25, 0.999])
+    start = found[0][2][0]
+    pitch = found[1][2][0] - start
+    places = [((ends[[0, 2]] - start) / pitch).tolist() for _, _, ends in found]
+    assert places == [pytest.approx(pair) for pair in ([0, 1], [1, 1], [1, 2], [2, 2])]
+    assert all(ends[1] > ends[3] for _, _, ends in found), "queries are below"
+
+
+def test_words_stand_on_both_sides(view):
+    words = [each.text for each in drawn(svg(view, 1, [1, 2], None), "text")]
+    assert words == ["a", "<b>", "$c\ufffd$"] * 2
+
+
+def test_heads_have_their_colours(view):
+    found = [colour for colour, _, _ in lines(svg(view, 1, [2, 1], None))]
+    assert found == [in_hex(head_colour(2))] * 3 + [in_hex(head_colour(1))] * 3
+    assert np.round(np.multiply(head_colour(1), 255)).tolist() == [46, 115, 184]  # hsl(210 60% 45%)
+
+
+def test_one_word(view):
+    root = svg(view, 2, [1, 2], "<b>")
+    assert [opacity for _, opacity, _ in lines(root)] == pytest.approx(
+        [0.75, 0.25, 1 / 3, 1 / 3, 1 / 3]
+    )
+    colours = [re.search("fill: (#......)", each.get("style"))[1] for each in drawn(root, "text")]
+    assert colours[3:] == ["#8a8780", "#1b1b1b", "#8a8780"]
+    styles = [path.get("style") for path in drawn(root, "path")]
+    boxes = [re.search(r"opacity: ([\d.]+)$", style) for style in styles if "fill: #" in style]
+    assert [float(box[1]) for box in boxes if box] == pytest.approx([0.75, 0.25] + [1 / 3] * 3)
+
+
+def test_a_dark_reader_has_a_dark_picture(view):
+    picture = head_picture(view, 1, [1], None, "svg").decode()
+    (style,) = re.findall("<style>(.*?)</style>", picture, re.S)[:1]
+    assert "@media (prefers-color-scheme: dark)" in style
+    # Paper and ink are exchanged by rules that find their colours in the picture.
+    for light, dark in [("#fffefb", "#16171a"), ("#1b1b1b", "#e8e6e1")]:
+        assert f'[style*="fill: {light}"] {{ fill: {dark} !important }}' in style
+        assert f"fill: {light}" in picture.split("</style>", 1)[1]
+
+
+def test_the_same_attention_gives_the_same_file(view):
+    assert head_picture(view, 1, [1], None, "svg") == head_picture(view, 1, [1], None, "svg")
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_other_formats(view, suffix, start):
+    assert head_picture(view, 1, [1], None, suffix).startswith(start)
+
+
+def test_pyplot_and_its_backends_are_left_alone(view, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # importing it would fail
+    assert head_picture(view, 1, [1], None, "png")
+
+
+@pytest.mark.parametrize(
+    ("layer", "heads", "word", "message"),
+    [
+        (3, [1], None, "--layer must be from 1 to 2. Received: 3"),
+        (0, [1], None, "--layer must be from 1 to 2. Received: 0"),
+        (1, [1, 3], None, "--heads must be from 1 to 2. Received: 3"),
+        (1, [1], "d", "--word must be one of a <b> .* Received: 'd'"),
+    ],
+)
+def test_what_is_not_there(view, layer, heads, word, message):
+    with pytest.raises(InputError, match=message):
+        head_picture(view, layer, heads, word, "svg")
+
+
+def test_all_heads_are_the_weights_with_words(view):
+    picture = all_heads(view).astype(int)
+    assert picture.shape[2] == 3
+    cell = 14
+    # Cut to what is drawn: the heat maps, two gaps and 2 x 3 weights a side, end 0.1 inch from it.
+    corner = picture[-8 * cell - 7 : -7, -8 * cell - 7 : -7]
+    centres = corner[cell // 2 :: cell, cell // 2 :: cell]  # [8, 8, 3]
+    gap = centres[0, 0]
+    assert (centres[0] == gap).all() and (centres[:, 4] == gap).all()
+    brightness = centres.sum(axis=2)
+    dark, white = brightness[1, 1], brightness[1, 2]
+    assert white > 700 and dark < 300, "head 1 of layer 1 is the identity"
+    assert brightness[1:4, 1:4].tolist() == [
+        [dark if i == j else white for j in range(3)] for i in range(3)
+    ]
+    assert brightness[5, 2] == dark, "layer 2, head 1: the first word attends to the second"
+    assert dark < brightness[6, 2] < brightness[6, 3] < white, "0.75 and 0.25"
+    words = picture[cell:, : -8 * cell - 7]  # left of the heat maps
+    assert (words.sum(axis=2) < 200).sum() > 50, "words are written there"
+
+
+def test_words_that_no_font_has(view, recwarn):
+    strange = AttentionView("encoder", ["\U0010fffd"] * 3, ["\U0010fffd"] * 3, view.weights)
+    assert all_heads(strange).shape[2] == 3
+    assert head_picture(strange, 1, [1], None, "png")
+    assert [str(w.message) for w in recwarn] == []
