@@ -4,34 +4,16 @@
 
 const PITCH = 20; // pixels from word to word, as in the style sheet
 const GAP = 190; // pixels between the two sides, on a screen that has room
-const MARGIN = 6; // pixels between the heat map and its words
 const FAINT = 0.01; // lines of smaller weight are not drawn
-const KINDS = {
-  cross: {
-    field: "memory",
-    title: "Cross-attention",
-    headings: ["Translation", "attends to the source"],
-    sides: "Each word of the translation, when it was predicted, attended to the source words.",
-    place: "Word i of Q stands at place i (P − 1) / (Q − 1) of the P source subwords.",
-  },
-  encoder: {
-    field: "encoder",
-    title: "Encoder self-attention",
-    headings: ["Source", "attends to the source"],
-    sides: "Each word of the source attends to all of them.",
-    place: "",
-  },
-  decoder: {
-    field: "decoder",
-    title: "Decoder self-attention",
-    headings: ["Translation", "attends to earlier words"],
-    sides: "Each word, when it was predicted, attended to the words written before it.",
-    place: "Place i holds the last subword written when subword i is predicted.",
-  },
+const KINDS = { // field of the answer, title, headings
+  cross: ["memory", "Cross-attention", ["Translation", "attends to the source"]],
+  encoder: ["encoder", "Encoder self-attention", ["Source", "attends to the source"]],
+  decoder: ["decoder", "Decoder self-attention", ["Translation", "attends to earlier words"]],
 };
 const COLUMNS = { // what a column of the table means
   entropy: "of the weights, in nats (0 where all goes to one subword, log n where n share it)",
-  distance: "|i − j| from the place i of the attending subword to the place j attended to",
+  distance: "|i − j| from the place i of the attending subword (scaled to the source's length in " +
+    "cross-attention; of the last one written in the decoder) to the place j attended to",
   diagonal: "share of the weight at j = i",
   previous: "share at j = i − 1",
   following: "share at j = i + 1",
@@ -56,7 +38,7 @@ const MARKUP = `
 <canvas id="links" role="img"></canvas>
 <ol class="words keys" id="keys"></ol>
 </div></div><figcaption id="caption"></figcaption></figure>
-<figure><div class="scroll"><canvas id="heat" role="img"></canvas></div>
+<figure><div class="scroll"><div id="heat" role="img"></div></div>
 <figcaption id="heat-caption"></figcaption></figure>
 </div>
 <section aria-labelledby="overview-title">
@@ -76,8 +58,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 // A head's colour, lighter on a dark page; the printed pictures have the same.
-const colour = (head) =>
-  `hsl(${(210 + 137.5 * head) % 360} 60% ${dark.matches ? 68 : 45}%)`;
+const colour = (head) => `hsl(${(210 + 137.5 * head) % 360} 60% ${style("--lightness")})`;
 
 let root = null; // the element that holds the figure
 let given = null; // see showAttention
@@ -85,7 +66,7 @@ let view = null; // {queries, keys: words; weights: [N][H][Q][K]} of the chosen 
 // query and key: the isolated word of either side, or null; held: whether it was clicked;
 // glimpse: the head under the pointer, or null.
 const state = { kind: "cross", layer: 0, heads: new Set(), mean: false, units: "words", rows: false,
-  query: null, key: null, held: false, glimpse: null, sort: null, down: true };
+  query: null, key: null, held: false, glimpse: null, sort: 0, down: true };
 
 /**
  * Draws the figure in `place`; what was chosen before stays chosen. A page has one figure.
@@ -102,13 +83,13 @@ export function showAttention(place, attention, options = {}) {
     root = place;
     root.innerHTML = MARKUP;
     readAddress();
+    makeControls();
     answerControls();
     answerPictures();
     answerTables();
   } else {
     makeView();
   }
-  makeControls();
   makeAll();
 }
 
@@ -165,7 +146,7 @@ function makeView() {
     joinPieces(attention[side], state.units === "subwords"));
   const [queries, keys] = { cross: [target, source], encoder: [source, source],
     decoder: [target, wordsRead(target, attention.target_pieces.length)] }[state.kind];
-  const weights = attention[KINDS[state.kind].field].map((heads) =>
+  const weights = attention[KINDS[state.kind][0]].map((heads) =>
     heads.map((head) => joinWeights(head, queries, keys)));
   view = { queries, keys, weights };
 }
@@ -193,7 +174,7 @@ function sharpest(heads) {
 
 // ---- Drawing
 
-function element(name, attributes = {}, ...children) {
+export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
@@ -212,12 +193,12 @@ function cleared(canvas, width, height) {
 }
 
 function makeWords() {
-  for (const [n, side] of ["queries", "keys"].entries()) {
-    const heading = KINDS[state.kind].headings[n];
+  for (const [n, side, name] of [[0, "queries", "query"], [1, "keys", "key"]]) {
+    const heading = KINDS[state.kind][2][n];
     root.querySelector(`h3.${side}`).textContent = heading;
     $(side).setAttribute("aria-label", heading);
     $(side).replaceChildren(...view[side].map(({ text }, i) => element("li", {}, element("button",
-      { type: "button", "data-index": i, title: text, tabindex: i ? -1 : 0 }, text))));
+      { type: "button", [`data-${name}`]: i, title: text, tabindex: i ? -1 : 0 }, text))));
   }
   $("lines").classList.toggle("rows", state.rows);
 }
@@ -271,54 +252,35 @@ function markWords() {
   }
 }
 
-let cell = PITCH; // pixels of a weight in the heat map
-let corner = [0, 0]; // where its first weight is drawn
-let largest = 0; // the largest weight in it
+function makeHeat() {
+  const label = (side, { text }, i) => element("span", { [`data-${side}`]: i }, text);
+  $("heat").replaceChildren(element("span"), ...view.keys.map((word, k) => label("key", word, k)),
+    ...view.queries.flatMap((word, q) => [label("query", word, q),
+      ...view.keys.map((_, k) => element("i", { "data-query": q, "data-key": k }))]));
+}
+
+let largest = 0; // the largest weight in the heat map
 
 function drawHeat() {
-  const { query, key } = state;
-  const [q, k] = [view.queries.length, view.keys.length];
   const heads = shownHeads();
+  const columns = view.keys.length;
   const beside = root.clientWidth - $("lines").offsetWidth - 56;
   const room = Math.min(900, beside > 400 ? beside : root.clientWidth) - 110;
-  cell = Math.max(3, Math.min(PITCH, Math.floor(room / k)));
-  const size = cell >= 9 ? Math.min(13, cell - 1) : 0; // smaller words could not be read
-  const font = `${size || 1}px ${style("--sans")}`;
-  const measure = $("heat").getContext("2d");
-  measure.font = font;
-  const longest = (words) => size && Math.min(100, Math.ceil(
-    Math.max(...words.map(({ text }) => measure.measureText(text).width))));
-  corner = [longest(view.queries) + MARGIN, longest(view.keys) + MARGIN];
-  const [x, y] = corner;
-  const context = cleared($("heat"), x + k * cell + 1, y + q * cell + 1);
-  Object.assign(context, { font, textBaseline: "middle" });
-  const write = (words, here, place, angle, align) => size && words.forEach(({ text }, i) => {
-    context.save();
-    context.translate(...place((i + 0.5) * cell));
-    context.rotate(angle);
-    context.textAlign = align;
-    context.fillStyle = style(i === here || !isolated() ? "--ink" : "--quiet");
-    context.fillText(text, 0, 0, 100);
-    context.restore();
+  const cell = Math.max(3, Math.min(PITCH, Math.floor(room / columns)));
+  $("heat").style.setProperty("--cell", `${cell}px`);
+  $("heat").style.gridTemplateColumns = `max-content repeat(${columns}, ${cell}px)`;
+  $("heat").classList.toggle("wordless", cell < 9); // smaller words could not be read
+  const tint = heads.length === 1 ? colour(heads[0]) : style("--ink");
+  const weights = view.queries.flatMap((_, q) => view.keys.map((_, k) => mean(heads, q, k)));
+  largest = weights.reduce((a, b) => Math.max(a, b), 0);
+  $("heat").querySelectorAll("i").forEach((each, i) => {
+    each.style.background =
+      `color-mix(in srgb, ${tint} ${(100 * weights[i]) / (largest || 1)}%, transparent)`;
   });
-  write(view.queries, query, (along) => [x - MARGIN, y + along], 0, "right");
-  write(view.keys, key, (along) => [x + along, y - MARGIN], -Math.PI / 2, "left");
-  const weights = view.queries.map((_, i) => view.keys.map((_, j) => mean(heads, i, j)));
-  largest = weights.flat().reduce((a, b) => Math.max(a, b), 0);
-  context.fillStyle = heads.length === 1 ? colour(heads[0]) : style("--ink");
-  weights.forEach((row, i) => row.forEach((w, j) => {
-    context.globalAlpha = w / (largest || 1);
-    context.fillRect(x + j * cell, y + i * cell, cell, cell);
-  }));
-  context.globalAlpha = 1;
-  const frame = (name, left, top, right, bottom) => {
-    context.strokeStyle = style(name);
-    context.strokeRect(x + left * cell - 0.5, y + top * cell - 0.5, (right - left) * cell + 1,
-      (bottom - top) * cell + 1);
-  };
-  frame("--rule", 0, 0, k, q);
-  if (query !== null) frame("--accent", 0, query, k, query + 1);
-  if (key !== null) frame("--accent", key, 0, key + 1, q);
+  for (const each of $("heat").children) {
+    each.classList.toggle("row", each.dataset.query === `${state.query}`);
+    each.classList.toggle("column", each.dataset.key === `${state.key}`);
+  }
 }
 
 // ---- What is said of the pictures
@@ -332,14 +294,13 @@ function listed(heads) {
 
 function describe() {
   const heads = shownHeads();
-  const { title, sides } = KINDS[state.kind];
   const averaged = state.mean && heads.length > 1;
-  const place = `${title}, layer ${state.layer + 1} of ${view.weights.length}, ` +
+  const place = `${KINDS[state.kind][1]}, layer ${state.layer + 1} of ${view.weights.length}, ` +
     `${averaged ? "mean of " : ""}${listed(heads)}`;
   const cut = given.attention.source_pieces.length >= given.readAtMost
     ? ` The source is cut after ${given.readAtMost} subwords, the most that the model reads.` : "";
-  $("caption").replaceChildren(element("b", {}, `${place}.`), ` ${sides} ` +
-    `${averaged ? "" : "Colours are heads. "}A line is as opaque as its weight.${cut}`);
+  $("caption").replaceChildren(element("b", {}, `${place}.`),
+    `${averaged ? "" : " Colours are heads."} A line is as opaque as its weight.${cut}`);
   $("heat-caption").textContent = "Attending words downwards, words attended to across; " +
     `${heads.length > 1 ? "means of the heads" : "weights"}, of which the largest is ` +
     `${largest.toFixed(2)}.`;
@@ -351,23 +312,20 @@ function describe() {
 
 function readout(heads) {
   const { query, key } = state;
-  const apart = ({ text }) => `\u2068${text}\u2069`; // whichever way it is written
-  const strongest = (words, weights) => words.map((word, i) => [word, weights[i]])
+  const shown = ({ text }) => `\u2068${text}\u2069`; // whichever way it is written
+  const strongest = (words, weightOf) => words.map((word, i) => [shown(word), weightOf(i)])
     .sort((a, b) => b[1] - a[1]).slice(0, 5).filter(([, w]) => w >= FAINT)
-    .map(([word, w]) => `${apart(word)} ${w.toFixed(2)}`).join(", ") || "nothing";
+    .map(([word, w]) => `${word} ${w.toFixed(2)}`).join(", ") || "nothing";
   const average = heads.length > 1 ? ` (mean of ${heads.length} heads)` : "";
-  if (query !== null && key !== null) {
-    return `${apart(view.queries[query])} → ${apart(view.keys[key])}, by head: ` +
+  const [from, to] = [view.queries[query ?? -1], view.keys[key ?? -1]].map((w) => w && shown(w));
+  if (from && to) {
+    return `${from} → ${to}, by head: ` +
       heads.map((head) => `${head + 1}: ${weight(head, query, key).toFixed(2)}`).join(", ");
   }
-  if (query !== null) {
-    return `${apart(view.queries[query])} attends to ` +
-      strongest(view.keys, view.keys.map((_, k) => mean(heads, query, k))) + average;
-  }
-  if (key !== null) {
-    return `${apart(view.keys[key])} is attended to by ` +
-      strongest(view.queries, view.queries.map((_, q) => mean(heads, q, key))) + average;
-  }
+  const strong = from ? strongest(view.keys, (k) => mean(heads, query, k))
+    : to && strongest(view.queries, (q) => mean(heads, q, key));
+  const verb = from ? "attends to" : "is attended to by";
+  if (strong) return `${from ?? to} ${verb} ${strong}${average}`;
   return "Point at a word or a square to isolate it, or go there with the arrow keys; " +
     "click to keep it, Escape to let go.";
 }
@@ -399,22 +357,16 @@ function drawOverview() {
 }
 
 function makeTable() {
-  $("numbers").hidden = !given.summary;
-  if (!given.summary) return;
-  const { columns } = given;
-  const { sort, down } = state;
-  const { title, field, place } = KINDS[state.kind];
-  const rows = given.summary[field].map((numbers, i) => ({ numbers, i }));
-  if (sort !== null) {
-    const sign = down ? -1 : 1;
-    rows.sort((a, b) => sign * (a.numbers[sort] - b.numbers[sort]) || a.i - b.i);
-  }
-  $("columns").replaceChildren(...[null, ...columns.keys()].map((column) => {
-    const way = column !== sort ? "none" : down && sort !== null ? "descending" : "ascending";
-    return element("th", { scope: "col", "aria-sort": way }, element("button", { type: "button",
-      "data-column": column ?? "", title: COLUMNS[columns[column]] ?? "by layer and head" },
-    columns[column] ?? "head"));
-  }));
+  const { columns, summary } = given;
+  $("numbers").hidden = !summary;
+  if (!summary) return;
+  const { sort, down, kind: [field, title] } = { ...state, kind: KINDS[state.kind] };
+  const rows = summary[field].map((numbers, i) => ({ numbers, i }));
+  const sign = down ? -1 : 1;
+  if (sort) rows.sort((a, b) => sign * (a.numbers[sort - 1] - b.numbers[sort - 1]) || a.i - b.i);
+  const way = (column) => (column !== sort ? "none" : sort && down ? "descending" : "ascending");
+  $("columns").innerHTML = ["head", ...columns].map((name, i) => `<th scope="col"
+    aria-sort="${way(i)}"><button type="button" data-column="${i}">${name}</button></th>`).join("");
   $("summary").replaceChildren(...rows.map(({ numbers, i }) => {
     const [layer, head] = [Math.floor(i / numHeads()), i % numHeads()];
     const name = headButton(layer, head, `layer ${layer + 1}, head ${head + 1}`);
@@ -422,8 +374,7 @@ function makeTable() {
       ...numbers.map((x, n) => element("td", { "data-name": columns[n] }, x.toFixed(2))));
   }));
   $("summary-note").textContent = `${title}. Numbers are means over the subwords that attend: ` +
-    columns.map((name) => `${name}: ${COLUMNS[name]}`).join("; ") +
-    `. ${place} A column's name sorts by it.`;
+    columns.map((name) => `${name}: ${COLUMNS[name]}`).join("; ") + ". Column names sort.";
 }
 
 function markChosen() {
@@ -436,57 +387,50 @@ function markChosen() {
 
 // ---- Controls
 
-function choice(type, name, value, label, checked) {
-  const input = element("input", { type, name, value });
-  input.checked = checked;
-  return element("label", { class: `choice ${name}` }, input, label);
+function makeControls() {
+  const fill = (id, type, name, labels) => $(id).append(...labels.map(([value, label]) =>
+    element("label", { class: `choice ${name}` }, element("input", { type, name, value }), label)));
+  const numbers = (items) => items.map((_, i) => [i, `${i + 1}`]);
+  fill("kinds", "radio", "kind", Object.entries(KINDS).map(([kind, [, title]]) => [kind, title]));
+  fill("layers", "radio", "layer", numbers(view.weights));
+  fill("heads", "checkbox", "head", numbers(view.weights[0]));
+  $("heads").append(...["all", "none"].map((id) => element("button", { type: "button", id }, id)));
+  fill("heads", "checkbox", "mean", [["", "their mean"]]);
+  fill("units", "radio", "units", [["words", "words"], ["subwords", "subwords"]]);
+  fill("directions", "radio", "rows", [["", "in columns"], ["1", "in rows"]]);
+  root.querySelectorAll(".choice.head").forEach((label, head) => {
+    label.style.setProperty("--hue", (210 + 137.5 * head) % 360);
+    label.title = "Double-click for this head alone";
+  });
 }
 
-function makeControls() {
-  const fill = (id, ...choices) =>
-    $(id).replaceChildren($(id).querySelector("legend"), ...choices);
-  const radios = (name, values, chosen, label) => values.map((value) =>
-    choice("radio", name, value, label(value), `${value}` === `${chosen}`));
-  const number = (n) => `${n + 1}`;
-  const heads = view.weights[0].map((_, n) => {
-    const made = choice("checkbox", "head", n, number(n), state.heads.has(n));
-    made.style.setProperty("--colour", colour(n));
-    made.title = "Double-click for this head alone";
-    return made;
-  });
-  fill("kinds", ...radios("kind", Object.keys(KINDS), state.kind, (kind) => KINDS[kind].title));
-  fill("layers", ...radios("layer", [...view.weights.keys()], state.layer, number));
-  fill("heads", ...heads, ...["all", "none"].map((id) => element("button",
-    { type: "button", id }, id)), choice("checkbox", "mean", 1, "their mean", state.mean));
-  fill("units", ...radios("units", ["words", "subwords"], state.units, (unit) => unit));
-  fill("directions", ...radios("rows", ["", "1"], state.rows ? "1" : "",
-    (rows) => (rows ? "in rows" : "in columns")));
+function checkControls() {
+  const { kind, layer, heads, mean, units, rows } = state;
+  const chosen = { kind: [kind], layer: [`${layer}`], head: [...heads].map(String),
+    mean: mean ? [""] : [], units: [units], rows: [rows ? "1" : ""] };
+  for (const input of $("controls").querySelectorAll("input")) {
+    input.checked = chosen[input.name].includes(input.value);
+  }
 }
 
 function readControls() {
   const form = new FormData($("controls"));
-  const chosen = { kind: form.get("kind"), units: form.get("units"), rows: form.get("rows") === "1",
-    layer: +form.get("layer"), heads: new Set(form.getAll("head").map(Number)),
-    mean: form.has("mean") };
-  const other = chosen.kind !== state.kind || chosen.units !== state.units;
-  const turned = chosen.rows !== state.rows;
-  Object.assign(state, chosen);
-  if (other) {
+  const { kind, units } = state;
+  Object.assign(state, { kind: form.get("kind"), units: form.get("units"), mean: form.has("mean"),
+    rows: form.get("rows") === "1", layer: +form.get("layer"),
+    heads: new Set(form.getAll("head").map(Number)) });
+  if (kind !== state.kind || units !== state.units) {
     letGo();
     makeView();
     makeAll();
   } else {
-    if (turned) makeWords();
+    makeWords();
     draw();
   }
 }
 
 function choose(layer, heads) {
   Object.assign(state, { layer, heads: new Set(heads), glimpse: null });
-  for (const input of $("layers").querySelectorAll("input")) input.checked = +input.value === layer;
-  for (const input of $("heads").querySelectorAll("[name=head]")) {
-    input.checked = state.heads.has(+input.value);
-  }
   draw();
 }
 
@@ -496,6 +440,7 @@ function letGo() {
 
 function makeAll() {
   makeWords();
+  makeHeat();
   drawOverview();
   makeTable();
   draw();
@@ -507,6 +452,7 @@ function draw() {
   asked = true;
   requestAnimationFrame(() => {
     asked = false;
+    checkControls();
     drawLines();
     drawHeat();
     markWords();
@@ -556,24 +502,15 @@ function hold(query, key) {
   isolate(query, key, !again && (query !== null || key !== null));
 }
 
-function wordOf(event) {
-  const button = event.target.closest(".words button");
-  if (!button) return [null, null];
-  const index = +button.dataset.index;
-  return button.closest(".queries") ? [index, null] : [null, index];
-}
-
-function cellOf(event) {
-  const box = $("heat").getBoundingClientRect();
-  const q = Math.floor((event.clientY - box.top - corner[1]) / cell);
-  const k = Math.floor((event.clientX - box.left - corner[0]) / cell);
-  const inside = q < view.queries.length && k < view.keys.length && (q >= 0 || k >= 0);
-  return inside ? [q < 0 ? null : q, k < 0 ? null : k] : [null, null];
+// The place of a word or a square: [query, key], of which either may be null.
+function placeOf(event) {
+  const { query, key } = event.target.closest("[data-query], [data-key]")?.dataset ?? {};
+  return [query === undefined ? null : +query, key === undefined ? null : +key];
 }
 
 // Arrow keys go along the words of a side, and across to the other.
 function moveFocus(event) {
-  const [query, key] = wordOf(event);
+  const [query, key] = placeOf(event);
   const [back, on] = state.rows ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"];
   const across = state.rows ? ["ArrowUp", "ArrowDown"] : ["ArrowLeft", "ArrowRight"];
   if ((query ?? key) === null || ![back, on, ...across].includes(event.key)) return;
@@ -608,13 +545,12 @@ function answerControls() {
 }
 
 function answerPictures() {
-  for (const [id, placeOf, moved] of [["lines", wordOf, "pointerover"],
-    ["heat", cellOf, "pointermove"]]) {
-    $(id).addEventListener(moved, (event) => isolate(...placeOf(event)));
+  for (const id of ["lines", "heat"]) {
+    $(id).addEventListener("pointerover", (event) => isolate(...placeOf(event)));
     $(id).addEventListener("pointerleave", () => isolate(null, null));
     $(id).addEventListener("click", (event) => hold(...placeOf(event)));
   }
-  $("lines").addEventListener("focusin", (event) => isolate(...wordOf(event)));
+  $("lines").addEventListener("focusin", (event) => isolate(...placeOf(event)));
   $("lines").addEventListener("focusout", () => isolate(null, null));
   $("lines").addEventListener("keydown", moveFocus);
   document.addEventListener("keydown", (event) => {
@@ -622,10 +558,7 @@ function answerPictures() {
     letGo();
     draw();
   });
-  dark.addEventListener("change", () => {
-    makeControls();
-    makeAll();
-  });
+  dark.addEventListener("change", makeAll);
   addEventListener("resize", draw);
 }
 
@@ -634,11 +567,11 @@ function answerTables() {
     const button = event.target.closest("button");
     if (button?.dataset.head) choose(+button.dataset.layer, [+button.dataset.head]);
     if (button?.dataset.column === undefined) return;
-    const column = button.dataset.column === "" ? null : +button.dataset.column;
+    const column = +button.dataset.column;
     state.down = column !== state.sort || !state.down;
     state.sort = column;
     makeTable();
     markChosen();
-    root.querySelector(`#columns [data-column="${column ?? ""}"]`).focus();
+    root.querySelector(`[data-column="${column}"]`).focus();
   });
 }

@@ -1,7 +1,6 @@
 """Pictures of attention heads, drawn by matplotlib (the extra "figures")."""
 
 import colorsys
-import importlib
 import importlib.util
 import io
 import re
@@ -85,6 +84,9 @@ def all_heads(view: AttentionView) -> np.ndarray:
     Returns:
         uint8 [Y, X, 3].
     """
+    import matplotlib
+    from PIL import Image
+
     layers, heads, Q, P = view.weights.shape
     # The gaps between heads are a row and a column without a value.
     grid = np.full([layers, Q + 1, heads, P + 1], np.nan, np.float32)
@@ -92,7 +94,7 @@ def all_heads(view: AttentionView) -> np.ndarray:
     grid = grid.reshape(layers * (Q + 1), heads * (P + 1))
     cell = max(1, min(LARGEST_CELL, LARGEST_PICTURE // max(grid.shape)))
     figure, axes = _figure(cell * grid.shape[1], cell * grid.shape[0])
-    colours = _matplotlib().colormaps["Blues"].with_extremes(bad="#d9d5cc")
+    colours = matplotlib.colormaps["Blues"].with_extremes(bad="#d9d5cc")
     axes.imshow(grid, colours, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     if cell >= SMALLEST_WORD:
         queries, keys, style = _labels(view.queries), _labels(view.keys), {"size": 0.8 * cell}
@@ -104,7 +106,7 @@ def all_heads(view: AttentionView) -> np.ndarray:
                 x = column * (P + 1) + 1 + k
                 _write(axes, label, x, -1, ha="center", va="bottom", rotation=90, **style)
     png = _saved(figure, "png", dpi=72)
-    with _matplotlib("PIL.Image").open(io.BytesIO(png)) as picture:
+    with Image.open(io.BytesIO(png)) as picture:
         return np.asarray(picture.convert("RGB"))
 
 
@@ -122,7 +124,8 @@ def check_number(flag: str, value: int | str, count: int) -> int:
 
 def _draw_lines(axes, heads: Sequence[int], weights: np.ndarray, chosen: Sequence[int], top: float):
     """Draws lines from each chosen query to every key, by the weights [H, Q, P] of one layer."""
-    collections = _matplotlib("matplotlib.collections")
+    from matplotlib.collections import LineCollection
+
     # Those of a single word end side by side, so that no colour hides another.
     spread = min(0.12, 0.65 / max(len(heads), 1)) if len(chosen) == 1 else 0
     for row, head in enumerate(heads):
@@ -130,7 +133,7 @@ def _draw_lines(axes, heads: Sequence[int], weights: np.ndarray, chosen: Sequenc
         ends = [(q, k) for q in chosen for k in np.flatnonzero(weights[head - 1, q] >= FAINT)]
         lines = [[(q + 0.5, 0), (k + 0.5 + aside, top)] for q, k in ends]
         colours = [(*head_colour(head), min(1, weights[head - 1, q, k])) for q, k in ends]
-        drawn = collections.LineCollection(lines, colors=colours, linewidths=1.4)
+        drawn = LineCollection(lines, colors=colours, linewidths=1.4)
         axes.add_collection(drawn, autolim=False)
 
 
@@ -154,7 +157,9 @@ def _write(axes, label: str, x: float, y: float, **style):
 
 def _figure(width: float, height: float):
     """A figure of that many points with one bare axes, without pyplot and its backends."""
-    figure = _matplotlib("matplotlib.figure").Figure((width / 72, height / 72), dpi=72)
+    from matplotlib.figure import Figure
+
+    figure = Figure((width / 72, height / 72), dpi=72)
     figure.set_facecolor(PAPER)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
@@ -163,8 +168,10 @@ def _figure(width: float, height: float):
 
 def _saved(figure, suffix: str, dpi: int) -> bytes:
     """The file, cut to what is drawn; an SVG file has the colours of both pages."""
+    import matplotlib
+
     file = io.BytesIO()
-    with _matplotlib().rc_context(STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the reader may have the font
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
         place = {"bbox_inches": "tight", "pad_inches": 0.1}
@@ -178,15 +185,3 @@ def _saved(figure, suffix: str, dpi: int) -> bytes:
     )
     style = f"<style>@media (prefers-color-scheme: dark) {{\n{rules}}}</style>\n <defs>"
     return file.getvalue().decode("utf-8").replace("<defs>", style, 1).encode("utf-8")
-
-
-def _matplotlib(name: str = "matplotlib"):
-    """A module of matplotlib, imported when it is needed.
-
-    Raises:
-        InputError: if matplotlib is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise InputError(f"pictures need matplotlib: {INSTALL}") from None

@@ -1,6 +1,6 @@
 // The page: text in, translations to choose from, the attention of the chosen one.
 
-import { showAttention } from "./figure.js";
+import { element, showAttention } from "./figure.js";
 
 const at = (id) => document.getElementById(id);
 const model = fetchJson("model").then(showModel, (error) => (showError(at("form"), error), {}));
@@ -115,33 +115,16 @@ function setTranslating(value) {
 
 /** One sentence, and its translations to choose from. */
 function sentenceEntry(source, translations) {
-  const entry = document.createElement("fieldset");
-  const legend = document.createElement("legend");
-  legend.dir = "auto";
-  legend.textContent = source;
-  entry.append(legend, ...translations.map((translation) => option(source, translation)));
-  return entry;
+  return element("fieldset", {}, element("legend", { dir: "auto" }, source),
+    ...translations.map(({ text, score, log_prob }) => element("label", { class: "entry" },
+      element("input", { type: "radio", name: "translation", "data-source": source,
+        "data-target": text }),
+      element("span", { dir: "auto" }, text || "(nothing)"),
+      number(score, 3), number(log_prob, 2))));
 }
 
-function option(source, translation) {
-  const label = document.createElement("label");
-  label.className = "entry";
-  const input = document.createElement("input");
-  Object.assign(input, { type: "radio", name: "translation" });
-  Object.assign(input.dataset, { source, target: translation.text });
-  const text = document.createElement("span");
-  text.dir = "auto";
-  text.textContent = translation.text || "(nothing)";
-  label.append(input, text, number(translation.score, 3), number(translation.log_prob, 2));
-  return label;
-}
-
-function number(value, digits) {
-  const cell = document.createElement("span");
-  cell.className = "number";
-  cell.textContent = value.toFixed(digits).replace("-", "\u2212");
-  return cell;
-}
+const number = (value, digits) =>
+  element("span", { class: "number" }, value.toFixed(digits).replace("-", "\u2212"));
 
 async function choose(input) {
   const { source, target } = input.dataset;

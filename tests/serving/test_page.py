@@ -252,7 +252,7 @@ def test_word_can_be_pinned(page):
     expect_readout(figure, "cat is attended to by nothing")
     words(figure, "keys").nth(1).click()
     page.get_by_role("heading", name="Transformer").hover()
-    expect(figure.locator("button.here[data-index]")).to_have_count(0)
+    expect(figure.locator(".words button.here")).to_have_count(0)
 
 
 def test_keyboard_alone(page, translator):
@@ -269,7 +269,7 @@ def test_keyboard_alone(page, translator):
     assert translator.calls[-1] == ("the cat sleeps.", "der Kater.")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_label("Encoder self-attention")).to_be_checked()
+    expect(page.get_by_role("radio", name="Encoder self-attention")).to_be_checked()
     page.keyboard.press("ArrowLeft")
     for _ in range(8):  # layer, two heads, all, none, their mean, units, words in columns
         page.keyboard.press("Tab")
