@@ -173,7 +173,8 @@ def _saved(figure, suffix: str, dpi: int) -> bytes:
     file = io.BytesIO()
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the reader may have the font
-        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
+        dates = {"svg": ("Date", "Creator"), "pdf": ("CreationDate",)}
+        undated = dict.fromkeys(dates[suffix]) if suffix in dates else None
         place = {"bbox_inches": "tight", "pad_inches": 0.1}
         figure.savefig(file, format=suffix, dpi=dpi, metadata=undated, **place)
     if suffix != "svg":

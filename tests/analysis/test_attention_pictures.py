@@ -1,4 +1,5 @@
 import re
+import subprocess
 import sys
 from xml.etree import ElementTree
 
@@ -140,3 +141,12 @@ def test_words_that_no_font_has(view, recwarn):
     assert all_heads(strange).shape[2] == 3
     assert head_picture(strange, 1, [1], None, "png")
     assert [str(w.message) for w in recwarn] == []
+
+
+def test_matplotlib_is_imported_when_a_picture_is_drawn():
+    program = (
+        "import sys, keras_transformer.analysis.attention_pictures as pictures; "
+        "print(pictures.has_matplotlib(), 'matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False"], done.stderr
