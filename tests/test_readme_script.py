@@ -1,0 +1,52 @@
+"""README, "Build and train a model": its two scripts as they stand, with smaller numbers."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALLER = {
+    "20_000": "2_000",
+    "warmup_steps=200": "warmup_steps=50",
+    "steps_per_epoch=300, epochs=8": "steps_per_epoch=50, epochs=2",
+}
+
+
+def scripts():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = re.search(r"^### Build and train a model\n(.*?)^## ", readme, re.M | re.DOTALL)[1]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[:2]
+
+
+def test_a_model_is_trained_saved_loaded_elsewhere_and_translates(tmp_path, monkeypatch, capfd):
+    train, use = scripts()
+    assert len((train + use).splitlines()) <= 25
+    for text, smaller in SMALLER.items():
+        assert text in train
+        train = train.replace(text, smaller)
+    monkeypatch.chdir(tmp_path)
+    keras.utils.set_random_seed(1)
+    found = {}
+    exec(train, found)
+    losses = found["model"].history.history["loss"]
+    assert losses[1] < losses[0]
+
+    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", use],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    import keras_transformer as kt
+
+    sentence = re.search(r'translate\(\["(.*?)"\]', use)[1]
+    expected = kt.load("runs/library/model.keras").translate([sentence])[0][0].text
+    assert expected and done.stdout.splitlines()[-1] == expected
