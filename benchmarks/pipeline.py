@@ -200,7 +200,7 @@ def read(folder, data_dir, tokens_per_batch, epochs):
             "batches": batches,
             "save_seconds": round(save, 3),
             "restore_seconds": round(restore, 2),  # to the next batch
-            "megabytes": round(size / 1e6, 2),
+            "megabytes": round(size / 1e6, 4),
         }
 
     iterator = iter(dataset)
