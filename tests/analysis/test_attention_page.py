@@ -64,7 +64,7 @@ def open_page(browser, page_file):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: complaints.append(request.url))
         page.goto(page_file.as_uri() + address)
-        page.wait_for_function("document.querySelector('#links')?.dataset.lines !== undefined")
+        page.wait_for_selector("#links[data-lines]", state="attached")
         complaints.remove(page_file.as_uri())
         return page
 
