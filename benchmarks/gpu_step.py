@@ -11,6 +11,7 @@ of the same device, measured first. Prints a table on stderr and one JSON line o
 """
 
 import argparse
+import dataclasses
 import functools
 import json
 import os
@@ -67,7 +68,8 @@ def measure(engine, name, arguments, peak):
     shape = (sentences, arguments.length)
     ids = np.random.default_rng(0).integers(4, arguments.vocab_size, (2, *shape)).astype("int32")
     begun = time.perf_counter()
-    step = engine.step(config, training, arguments.precision, *ids)
+    training = dataclasses.replace(training, precision=arguments.precision)
+    step = engine.step(config, training, *ids)
     step(1)
     compiled = time.perf_counter() - begun
     step(WARM_UP)
@@ -164,7 +166,7 @@ class Jax:
         return lambda: chain(matrix).block_until_ready()
 
     @staticmethod
-    def step(config, training, precision, source, target):
+    def step(config, training, source, target):
         import jax
         import keras
 
@@ -172,8 +174,7 @@ class Jax:
         from keras_transformer.training.losses import projected_cross_entropy
         from keras_transformer.training.schedule import WarmupInverseSquareRoot
 
-        policy = precision if precision == "float32" else f"mixed_{precision}"
-        whole = Transformer(config, dtype=policy)
+        whole = Transformer(config, dtype=training.dtype_policy)
         model = keras.Model(whole.input, whole.decoder.output)  # to the states, without logits
         place = [v.path for v in model.trainable_variables].index("embedding/matrix")
         optimizer = keras.optimizers.Adam(
@@ -250,15 +251,12 @@ class TensorFlow:
         return lambda: chain(matrix).numpy()
 
     @staticmethod
-    def step(config, training, precision, source, target):
-        import dataclasses
-
+    def step(config, training, source, target):
         import tensorflow as tf
 
         from keras_transformer.training.buckets import Buckets
         from keras_transformer.training.step import TrainingStep
 
-        training = dataclasses.replace(training, precision=precision)
         buckets = Buckets([source.shape[1]], source.size)
         step = TrainingStep(config, training, tf.distribute.get_strategy(), buckets)
         batches = iter(tf.data.Dataset.from_tensors((source, target)).repeat())

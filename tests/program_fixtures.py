@@ -155,9 +155,8 @@ def prepared(tmp_path_factory):
     return folder / "data"
 
 
-@pytest.fixture(scope="session")
-def untrained(prepared, tmp_path_factory):
-    """A model directory for that data, with two checkpoints of random weights."""
+def make_model_dir(data_dir, model_dir, checkpoints):
+    """A model directory for prepared data, with random weights: {step: (seed, validation loss)}."""
     import keras
 
     from keras_transformer.config import TrainingConfig, TransformerConfig
@@ -166,7 +165,7 @@ def untrained(prepared, tmp_path_factory):
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
     from pipelines.records import read_metadata
 
-    metadata = read_metadata(prepared)
+    metadata = read_metadata(data_dir)
     config = TransformerConfig(
         metadata.vocab_size, num_layers=1, d_model=16, d_ff=16, num_heads=2, dropout=0.1
     )
@@ -177,14 +176,20 @@ def untrained(prepared, tmp_path_factory):
         vocabulary=metadata.vocabulary,
         vocabulary_fingerprint=metadata.fingerprint,
         max_length=metadata.max_length,
+        task=metadata.task,
+        task_options=metadata.task_options,
     )
-    model_dir = tmp_path_factory.mktemp("trained") / "model"
-    create_or_check(model_dir, description, prepared / metadata.vocabulary)
+    create_or_check(model_dir, description, data_dir / metadata.vocabulary)
     store = CheckpointStore(model_dir)
-    for step in (10, 20):
-        keras.utils.set_random_seed(step)
-        model = Transformer(config)
-        store.save(
-            {"model": named_variables(model.variables)}, step=step, validation_loss=30 - step
-        )
+    for step, (seed, loss) in checkpoints.items():
+        keras.utils.set_random_seed(seed)
+        variables = named_variables(Transformer(config).variables)
+        store.save({"model": variables}, step=step, validation_loss=loss)
     return model_dir
+
+
+@pytest.fixture(scope="session")
+def untrained(prepared, tmp_path_factory):
+    """A model directory for that data, with two checkpoints of random weights."""
+    model_dir = tmp_path_factory.mktemp("trained") / "model"
+    return make_model_dir(prepared, model_dir, {10: (10, 20), 20: (20, 10)})

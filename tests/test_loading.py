@@ -7,26 +7,21 @@ import asyncio
 import json
 import shutil
 
-import keras
 import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import keras_transformer as kt
 from keras_transformer import loading
-from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.tasks import TASKS
 from keras_transformer.errors import InputError
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.loading import decoding_config, restore
-from keras_transformer.model.transformer import Transformer
 from keras_transformer.parsing.trees import parse_trees
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
-from keras_transformer.training.checkpoints import CheckpointStore, named_variables
-from keras_transformer.training.model_directory import ModelDescription, create_or_check
-from pipelines.records import read_metadata
+from tests.program_fixtures import make_model_dir
 
 BEAMS = 3
 HOLDERS = ("model_dir", "saved_model", "keras")
@@ -75,35 +70,13 @@ def data_dirs(prepared, treebank):
     return {"translation": prepared, "parsing": treebank}
 
 
-def make_model_dir(data_dir, model_dir):
-    """A model directory with a checkpoint of random weights."""
-    metadata = read_metadata(data_dir)
-    config = TransformerConfig(
-        metadata.vocab_size, num_layers=1, d_model=16, d_ff=16, num_heads=2, dropout=0.1
-    )
-    description = ModelDescription(
-        "tiny",
-        config,
-        TrainingConfig(),
-        vocabulary=metadata.vocabulary,
-        vocabulary_fingerprint=metadata.fingerprint,
-        max_length=metadata.max_length,
-        task=metadata.task,
-        task_options=metadata.task_options,
-    )
-    create_or_check(model_dir, description, data_dir / metadata.vocabulary)
-    keras.utils.set_random_seed(3)
-    variables = named_variables(Transformer(config).variables)
-    CheckpointStore(model_dir).save({"model": variables}, step=10, validation_loss=1.0)
-
-
 @pytest.fixture(scope="module")
 def places(data_dirs, tmp_path_factory):
     """task -> holder -> the path of the model."""
     found = {}
     for task in TASKS:
         folder = tmp_path_factory.mktemp(task)
-        make_model_dir(data_dirs[task], folder / "model")
+        make_model_dir(data_dirs[task], folder / "model", {10: (3, 1.0)})
         trained = restore(folder / "model")
         known = (trained.facts, {"date": "2017-06-12", **trained.about})
         config = decoding_config(trained, BEAMS, alpha=None)

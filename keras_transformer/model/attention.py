@@ -111,6 +111,8 @@ class MultiHeadAttention(keras.layers.Layer):
     ):
         heads = self.project_heads(inputs, memory)
         not_padding = mask if memory is None else memory_mask
+        if attention_mask is not None and len(attention_mask.shape) == 3:
+            attention_mask = attention_mask[:, None]  # [B, 1, Q, P], the same for all heads
         outputs, weights = self.attend(
             heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
         )
@@ -131,13 +133,12 @@ class MultiHeadAttention(keras.layers.Layer):
         Args:
             heads: queries [B, H, Q, d_k], keys [B, H, P, d_k] and values [B, H, P, d_v].
             not_padding: bool [B, P], or None.
-            attention_mask, use_causal_mask, return_attention_scores, training: as of `call`.
+            attention_mask: bool, broadcast against [B, H, Q, P], or None.
+            use_causal_mask, return_attention_scores, training: as of `call`.
 
         Returns:
             [B, H, Q, d_v] and the attention weights [B, H, Q, P].
         """
-        if attention_mask is not None and len(attention_mask.shape) == 3:
-            attention_mask = attention_mask[:, None]
         masks = [attention_mask]
         masks.append(None if not_padding is None else not_padding[:, None, None, :])
         masks.append(causal_mask(ops.shape(heads[0])[2]) if use_causal_mask else None)

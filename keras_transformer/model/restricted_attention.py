@@ -57,8 +57,6 @@ class RestrictedSelfAttention(MultiHeadAttention):
         if attention_mask is not None or return_attention_scores:
             positions = ops.arange(ops.shape(heads[0])[2])
             near = window_mask(positions, positions, self.window, use_causal_mask)
-            if attention_mask is not None and len(attention_mask.shape) == 3:
-                attention_mask = attention_mask[:, None]
             mask = all_of([near, attention_mask])
             return super().attend(
                 heads, mask, not_padding, False, return_attention_scores, training
