@@ -10,13 +10,14 @@ import io
 import json
 import logging as standard_logging
 import os
-import subprocess
 import sys
 import types
 from pathlib import Path
 
 import pytest
 from absl import app, flags, logging
+
+from tests.processes import run_python
 
 BIN = Path(__file__).resolve().parents[1] / "bin"
 PAIRS = [
@@ -28,7 +29,6 @@ PAIRS = [
 
 # Of the random numbers of every test that has no seed of its own.
 SEED = int(os.environ.get("TEST_SEED", "20170612"))
-PATIENCE = 600  # seconds, for a program on a machine under load
 
 
 def ended(code, output, errors):
@@ -40,22 +40,12 @@ def ended(code, output, errors):
 
 
 @pytest.fixture(scope="session")
-def run_program():
+def run_program(tmp_path_factory):
     """Runs a program of bin/ as a process; see `ended`."""
+    folder = tmp_path_factory.mktemp("processes")
 
-    def run(name, *arguments, stdin=b"", cwd=None):
-        command = [sys.executable, str(BIN / f"{name}.py"), *arguments]
-        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-        process = subprocess.run(
-            command,
-            input=stdin,
-            capture_output=True,
-            cwd=cwd,
-            env=environment,
-            check=False,
-            timeout=PATIENCE,
-        )
-        return ended(process.returncode, process.stdout.decode(), process.stderr.decode())
+    def run(name, *arguments, **options):
+        return ended(*run_python(BIN / f"{name}.py", *arguments, folder=folder, **options))
 
     return run
 

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tests.program_fixtures import BIN, PATIENCE
+from tests.processes import PATIENCE
+from tests.program_fixtures import BIN
 
 PROGRAM = """
 import runpy, sys

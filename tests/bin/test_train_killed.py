@@ -4,7 +4,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,10 +63,8 @@ def start(data, start_process):
             *("--tokens_per_batch=256", "--sample_sentences=0", "--keep_checkpoints=3"),
             "--deterministic",
         ]
-        command = [sys.executable, *runner, str(TRAIN), *arguments]
         model_dir.mkdir(exist_ok=True)
-        with open(model_dir / "stderr", "ab") as errors:
-            return start_process(command, errors)
+        return start_process([*runner, TRAIN, *arguments], errors=model_dir / "stderr")
 
     return start
 
@@ -100,13 +97,13 @@ def signal_at(process, model_dir, step, number, milliseconds):
     except subprocess.TimeoutExpired:
         process.send_signal(number)
     output, _ = process.communicate(timeout=PATIENCE)
-    return process.returncode, output.decode()
+    return process.returncode, output
 
 
 def finish(process, model_dir):
     output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, (model_dir / "stderr").read_text()
-    return json.loads(output.decode().splitlines()[-1])
+    return json.loads(output.splitlines()[-1])
 
 
 def curves(model_dir):

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -51,11 +50,10 @@ def start(data, start_process):
             *(f"--train_steps={STEPS}", f"--checkpoint_steps={EVERY}", "--log_steps=5"),
             *("--tokens_per_batch=32", "--sample_sentences=0", "--deterministic"),
         ]
-        command = [sys.executable, str(TRAIN), *arguments, *more]
         environment = {**os.environ, **environment}
         folder.mkdir(exist_ok=True)
-        with open(folder / name, "wb") as errors:
-            return start_process(command, errors, environment)
+        (folder / name).unlink(missing_ok=True)
+        return start_process([TRAIN, *arguments, *more], folder / name, environment)
 
     return start
 
@@ -92,7 +90,7 @@ def end(process, errors):
     output, _ = process.communicate(timeout=PATIENCE)
     said = errors.read_text()
     assert "Traceback" not in said, said
-    lines = output.decode().splitlines()
+    lines = output.splitlines()
     return process.returncode, json.loads(lines[-1]) if lines else None, said
 
 

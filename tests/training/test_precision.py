@@ -4,14 +4,12 @@ In a process of its own, as logical devices must be made before TensorFlow start
 """
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.processes import ROOT, run_python
+
 PROGRAM = """
 import json
 import numpy as np
@@ -63,17 +61,15 @@ for precision in ("float32", "float16", "bfloat16"):
 
 
 @pytest.fixture(scope="module")
-def found():
+def found(tmp_path_factory):
     """{precision: what the program finds}; without the last where that has ended it.
 
     With ONEDNN_MAX_CPU_ISA=AVX2, TensorFlow dies of bfloat16.
     """
-    command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=600
-    )
-    found = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
-    assert done.returncode == 0 or set(found) == {"float32", "float16"}, done.stderr
+    folder = tmp_path_factory.mktemp("precision")
+    code, output, errors = run_python("-c", PROGRAM, folder=folder, cwd=ROOT)
+    found = dict(json.loads(line) for line in output.splitlines() if line.startswith("["))
+    assert code == 0 or set(found) == {"float32", "float16"}, errors
     return found
 
 

@@ -4,9 +4,6 @@ Whatever they are, 20 steps over the same batches end with the same parameters.
 """
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +11,8 @@ import pytest
 from keras_transformer.errors import InputError
 from keras_transformer.training.strategy import compiles, make_strategy
 from tests.free_ports import free_addresses
+from tests.processes import ROOT, PythonProcess
 
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 600  # seconds, on a machine under load
 DRAWS = 4
 
 PROGRAM = (
@@ -62,27 +58,15 @@ print(json.dumps({
 )
 
 
-def start(name, replicas, parts=1, rematerialize=False, workers=("localhost:1",)):
-    """Starts the processes of a run."""
+def found_by(folder, name, replicas, parts=1, rematerialize=False, workers=("localhost:1",)):
+    """What each of the processes of a run finds."""
     words = (name, replicas, parts, rematerialize)
-    return [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps([*words, index, *workers])],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        for index in range(len(workers))
-    ]
-
-
-def finish(processes):
-    """What each of the processes of a run has found."""
+    commands = (["-c", PROGRAM, json.dumps([*words, n, *workers])] for n in range(len(workers)))
+    processes = [PythonProcess(command, folder, cwd=ROOT) for command in commands]
     found = []
     try:
         for process in processes:
-            output, errors = process.communicate(timeout=PATIENCE)
+            output, errors = process.communicate()
             assert process.returncode == 0, errors
             found.append(json.loads(output.splitlines()[-1]))
     finally:
@@ -92,8 +76,8 @@ def finish(processes):
 
 
 @pytest.fixture(scope="module")
-def one_replica():
-    return finish(start("one_device", None))[0]
+def one_replica(tmp_path_factory):
+    return found_by(tmp_path_factory.mktemp("one"), "one_device", None)[0]
 
 
 @pytest.mark.parametrize(
@@ -104,9 +88,9 @@ def one_replica():
         ("multi_worker", 2, 2, 2, False),
     ],
 )
-def test_many_equal_one(one_replica, name, workers, replicas, parts, rematerialize):
+def test_many_equal_one(tmp_path, one_replica, name, workers, replicas, parts, rematerialize):
     addresses = free_addresses(workers)
-    several = finish(start(name, replicas, parts, rematerialize, addresses))
+    several = found_by(tmp_path, name, replicas, parts, rematerialize, addresses)
     for of_worker in several:
         np.testing.assert_allclose(of_worker["sums"], one_replica["sums"], rtol=1e-4)
         for one, more in zip(one_replica["weights"], of_worker["weights"], strict=True):
