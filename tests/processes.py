@@ -5,6 +5,7 @@ what a new interpreter is after these imports. `multiprocessing` keeps that proc
 about imports, or about options that TensorFlow reads while it is imported, starts its own process.
 """
 
+import atexit
 import contextlib
 import multiprocessing
 import os
@@ -94,13 +95,21 @@ def _run(command, files, environment, cwd):
     os.environ.update(environment)
     os.chdir(cwd)
     sys.path[:] = [path for path in sys.path if path != str(ROOT)]  # which pytest has added
-    program, *sys.argv = command
+    try:
+        _execute(*command)
+    finally:
+        atexit._run_exitfuncs()  # which multiprocessing leaves out: TensorFlow deletes files there
+
+
+def _execute(program, *arguments):
+    """Runs a program as the interpreter does."""
     if program == "-c":
+        text, *arguments = arguments
+        sys.argv = ["-c", *arguments]
         sys.path.insert(0, "")
-        text, sys.argv[0] = sys.argv[0], "-c"
         main = sys.modules["__main__"] = type(sys)("__main__")
         exec(compile(text, "<string>", "exec"), main.__dict__)
     else:
-        sys.argv.insert(0, program)
+        sys.argv = [program, *arguments]
         sys.path.insert(0, os.path.dirname(program))
         runpy.run_path(program, run_name="__main__")
