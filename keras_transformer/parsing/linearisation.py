@@ -14,6 +14,7 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from keras_transformer.errors import require
 from keras_transformer.parsing.trees import JOINT, TOP, UNARIES, Tree, collapse_unaries, escape
@@ -21,9 +22,7 @@ from keras_transformer.parsing.trees import JOINT, TOP, UNARIES, Tree, collapse_
 WORDS = ("xx", "tags", "keep")
 NO_TAG = "XX"  # stands for a word; as a tag it means that no tag was predicted
 
-_OPENING = re.compile(r"\(([^\s()]+)", re.ASCII)
-_CLOSING = re.compile(r"\)([^\s()]*)", re.ASCII)
-_WORD = re.compile(r"[^\s()]+", re.ASCII)
+_TOKEN = re.compile(r"\((?P<opening>[^\s()]+)|\)(?P<closing>[^\s()]*)|(?P<word>[^\s()]+)", re.ASCII)
 
 
 @dataclasses.dataclass
@@ -61,22 +60,18 @@ class Linearisation:
 
     def tokens(self, tree: Tree) -> list[str]:
         """Writes a cleaned tree."""
-        if self.unaries == "collapse":
-            tree = collapse_unaries(tree)
-        tokens = []
-        stack: list[Tree | str] = [tree]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, str):
-                tokens.append(node)
-            elif node.word is None:
-                tokens.append(f"({node.label}")
-                stack.append(f"){node.label}")
-                stack.extend(reversed(node.children))
-            else:
-                choices = {"xx": NO_TAG, "tags": node.label, "keep": escape(node.word)}
-                tokens.append(choices[self.words])
-        return tokens
+        stands_for_word = {
+            "xx": lambda node: NO_TAG,
+            "tags": lambda node: node.label,
+            "keep": lambda node: escape(node.word),
+        }[self.words]
+
+        def write(node: Tree, children: list[list[str]]) -> list[str]:
+            if node.word is not None:
+                return [stands_for_word(node)]
+            return [f"({node.label}", *chain.from_iterable(children), f"){node.label}"]
+
+        return (collapse_unaries(tree) if self.unaries == "collapse" else tree).fold(write)
 
     def symbols(self, tree: Tree) -> set[str]:
         """The set of tokens of a tree, without kept words."""
@@ -84,36 +79,35 @@ class Linearisation:
         return {token for token in self.tokens(tree) if not keep or token[0] in "()"}
 
     def tree(self, tokens: Iterable[str], words: Sequence[str]) -> tuple[Tree, Repairs]:
-        """Reads tokens as a tree over `words`; see `tree_from_tokens`."""
-        return tree_from_tokens(tokens, words, self)
+        """Makes a tree over exactly `words` from any token sequence.
 
+        The tokens of a cleaned tree give that tree. In other sequences a closing bracket closes the
+        innermost open constituent of its label, and all that is open within it; ")" without a label
+        closes the innermost one. For the other rules see the fields of `Repairs`.
 
-def tree_from_tokens(
-    tokens: Iterable[str], words: Sequence[str], linearisation: Linearisation | None = None
-) -> tuple[Tree, Repairs]:
-    """Makes a tree over exactly `words` from any token sequence.
+        Args:
+            tokens: the output of a model. With words="tags" tokens that are no brackets become
+                tags; otherwise every tag is XX.
+            words: of the sentence, at least one.
 
-    The tokens of a cleaned tree give that tree. In other sequences a closing bracket closes the
-    innermost open constituent of its label, and all that is open within it; ")" without a label
-    closes the innermost one. For the other rules see the fields of `Repairs`.
-
-    Args:
-        tokens: the output of a model.
-        words: of the sentence, at least one.
-        linearisation: how to read the tokens. With words="tags" tokens that are no brackets become
-            tags; otherwise every tag is XX.
-
-    Raises:
-        InputError: if there are no words.
-    """
-    require(bool(words), "a sentence to parse must hold a word", "none")
-    tokens, linearisation = list(tokens), linearisation or Linearisation()
-    said = [token for token in tokens if _WORD.fullmatch(token)]
-    kept = linearisation.words == "keep"
-    builder = _Builder(words, shares(said, words) if kept else [1] * len(words), linearisation)
-    for token in tokens:
-        builder.read(token)
-    return builder.finish(), builder.repairs
+        Raises:
+            InputError: if there are no words.
+        """
+        require(bool(words), "a sentence to parse must hold a word", "none")
+        found = [_TOKEN.fullmatch(token) for token in tokens]
+        said = [token["word"] for token in found if token and token["word"]]
+        word_shares = iter(shares(said, words) if self.words == "keep" else [1] * len(words))
+        builder = _Builder(words, self)
+        for token in found:
+            if token is None:
+                builder.repairs.strange_tokens += 1
+            elif token.lastgroup == "opening":
+                builder.open.append((token["opening"], []))
+            elif token.lastgroup == "closing":
+                builder.close(token["closing"])
+            else:
+                builder.read_word(token["word"], next(word_shares, 0))
+        return builder.finish(), builder.repairs
 
 
 def shares(said: Sequence[str], words: Sequence[str]) -> list[int]:
@@ -137,27 +131,37 @@ def shares(said: Sequence[str], words: Sequence[str]) -> list[int]:
 class _Builder:
     """A tree under construction."""
 
-    def __init__(
-        self, words: Sequence[str], word_shares: Sequence[int], linearisation: Linearisation
-    ):
+    def __init__(self, words: Sequence[str], linearisation: Linearisation):
         self.words, self.linearisation = words, linearisation
-        self.shares = iter(word_shares)  # of each word token; further tokens have 0
         self.repairs = Repairs()
         self.used = 0  # number of words in the tree so far
         # Label and children of each open constituent, outermost first. The first is never closed.
         self.open: list[tuple[str, list[Tree]]] = [("", [])]
 
-    def read(self, token: str) -> None:
-        if opening := _OPENING.fullmatch(token):
-            self.open.append((opening[1], []))
-        elif closing := _CLOSING.fullmatch(token):
-            self._close(closing[1])
-        elif not _WORD.fullmatch(token):
-            self.repairs.strange_tokens += 1
+    def read_word(self, token: str, share: int) -> None:
+        """Adds the next `share` words."""
+        words = self.words[self.used : self.used + share]
+        self.used += share
+        self.repairs.extra_words += share == 0
+        self.repairs.missing_words += max(0, share - 1)
+        self.repairs.other_words += (
+            self.linearisation.words == "keep" and bool(words) and token not in words
+        )
+        tag = token if self.linearisation.words == "tags" else NO_TAG
+        self.open[-1][1].extend(Tree(tag, (), word) for word in words)
+
+    def close(self, label: str) -> None:
+        """Closes the innermost constituent with this label, or any if the label is empty."""
+        depths = range(len(self.open) - 1, 0, -1)
+        depth = next((depth for depth in depths if label in ("", self.open[depth][0])), None)
+        if depth is None:
+            self.repairs.unmatched_closing += 1
         else:
-            self._read_word(token, next(self.shares, 0))
+            self.repairs.missing_closing += len(self.open) - 1 - depth
+            self._close_down_to(depth)
 
     def finish(self) -> Tree:
+        """Closes what is open, adds the words that are left, and returns the tree."""
         self.repairs.missing_closing += len(self.open) - 1
         self._close_down_to(1)
         [(_, top)] = self.open
@@ -171,38 +175,16 @@ class _Builder:
         self.repairs.missing_root = 1
         return Tree(TOP, tuple(top))
 
-    def _read_word(self, token: str, share: int) -> None:
-        words = self.words[self.used : self.used + share]
-        self.used += share
-        self.repairs.extra_words += share == 0
-        self.repairs.missing_words += max(0, share - 1)
-        if self.linearisation.words == "keep":
-            self.repairs.other_words += share > 0 and token not in words
-        tags = [token if self.linearisation.words == "tags" else NO_TAG, *[NO_TAG] * share]
-        self.open[-1][1].extend(Tree(tag, (), word) for tag, word in zip(tags, words, strict=False))
-
-    def _close(self, label: str) -> None:
-        depth = len(self.open) - 1
-        while depth and label not in ("", self.open[depth][0]):
-            depth -= 1
-        if depth == 0:
-            self.repairs.unmatched_closing += 1
-            return
-        self.repairs.missing_closing += len(self.open) - 1 - depth
-        self._close_down_to(depth)
-
     def _close_down_to(self, depth: int) -> None:
         """Closes constituents until `depth` are open."""
         while len(self.open) > depth:
             label, children = self.open.pop()
-            if not children:
-                self.repairs.empty_constituents += 1
-                continue
+            self.repairs.empty_constituents += not children
             collapsed = self.linearisation.unaries == "collapse"
-            chain = filter(None, label.split(JOINT)) if collapsed else [label]  # no part of "(+S"
-            for part in reversed(list(chain)):
+            labels = label.split(JOINT) if collapsed else [label]
+            for part in reversed(labels if children else []):
                 if len(children) == 1 and children[0].word is None and children[0].label == part:
                     self.repairs.repeated_unaries += 1
-                else:
+                elif part:  # "(+S" has an empty one
                     children = [Tree(part, tuple(children))]
             self.open[-1][1].extend(children)

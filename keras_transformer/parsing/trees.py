@@ -5,11 +5,12 @@ Nothing here recurses, as the tree of a 400-word sentence can be deeper than Pyt
 
 import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 
 TOP = "TOP"  # the label of a root that the treebank does not name
 TOP_LABELS = ("", "TOP", "ROOT", "S1")  # wrappers around a sentence, in one treebank or another
@@ -20,7 +21,7 @@ UNARIES = ("keep", "collapse")
 # Words end at ASCII white space. A no-break or thin space is a character within a word.
 _TOKEN = re.compile(r"[()]|[^\s()]+", re.ASCII)
 # The label without function tags and indices; -LRB-, -RRB- and -NONE- are whole labels.
-_BARE_LABEL = re.compile(r"-[^-]+-|[^-=|]+")
+_BARE_LABEL = re.compile(r"-[^-]+-|[^-=|]+|.*")
 T = TypeVar("T")
 
 
@@ -62,25 +63,23 @@ class Tree:
         """Returns the words, in order."""
         return [word for _, word in self.leaves()]
 
+    def _shape(self) -> list[tuple[str, str | None, int]]:
+        return [(node.label, node.word, len(node.children)) for node in self.walk()]
+
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Tree):
-            return NotImplemented
-        return self._shape() == other._shape()
+        return isinstance(other, Tree) and self._shape() == other._shape()
 
     def __hash__(self) -> int:
         return hash(tuple(self._shape()))
 
-    def _shape(self) -> list[tuple[str, str | None, int]]:
-        return [(node.label, node.word, len(node.children)) for node in self.walk()]
-
     def __str__(self) -> str:
         """Brackets on one line; brackets in words become -LRB- and -RRB-."""
-        return self.fold(_brackets)
 
+        def brackets(node: Tree, children: list[str]) -> str:
+            inside = " ".join(children) if node.word is None else escape(node.word)
+            return f"({node.label} {inside})"
 
-def _brackets(node: Tree, children: list[str]) -> str:
-    inside = " ".join(children) if node.word is None else escape(node.word)
-    return f"({node.label} {inside})"
+        return self.fold(brackets)
 
 
 def escape(word: str) -> str:
@@ -101,53 +100,46 @@ def read_trees(path: str) -> Iterator[Tree]:
     try:
         with opened(path, "rt", encoding="utf-8") as file:
             yield from parse_trees(file, str(path))
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         rule = "trees must be in a readable UTF-8 file, plain or .gz"
         raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
 
 
 def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
     """Yields the trees of lines of text. `name` is the file name in error messages."""
-    stack: list[_Open] = []
+    # Of each open bracket: its place, its texts (label, word) and its children.
+    stack: list[tuple[str, list[str], list[Tree]]] = []
     for number, line in enumerate(lines, start=1):
-        place = f"{name}:{number}"
         for token in _TOKEN.findall(line):
             if token == "(":
-                stack.append(_Open(place))
+                stack.append((f"{name}:{number}", [], []))
             elif not stack:
-                raise InputError(f"{place}: trees must begin with '('. Received: {token!r}")
+                rule = f"{name}:{number}: trees must begin with '('"
+                raise InputError(f"{rule}. Received: {token!r}")
             elif token != ")":
-                stack[-1].texts.append(token)
+                stack[-1][1].append(token)
             else:
-                node = stack.pop().close(top=not stack)
+                node = _closed(*stack.pop(), top=not stack)
                 if stack:
-                    stack[-1].children.append(node)
+                    stack[-1][2].append(node)
                 else:
                     yield node
     if stack:
-        rule = "a tree's brackets must all be closed"
-        raise InputError(f"{stack[0].place}: {rule}. Received: {len(stack)} open at the file's end")
+        rule = f"{stack[0][0]}: a tree's brackets must all be closed"
+        raise InputError(f"{rule}. Received: {len(stack)} open at the file's end")
 
 
-class _Open:
-    """A bracket that has not been closed yet."""
-
-    def __init__(self, place: str):
-        self.place = place
-        self.texts: list[str] = []  # label, word
-        self.children: list[Tree] = []
-
-    def close(self, top: bool) -> Tree:
-        """Returns the node; `top` says whether it is a whole tree."""
-        label, *words = self.texts or [""]
-        if len(words) + bool(self.children) != 1 or not (label or top):
-            received = " ".join([f"({label}", *words, "(...)" * bool(self.children)]).strip() + ")"
-            rule = "a bracket must hold a label and either one word or brackets"
-            raise InputError(f"{self.place}: {rule}. Received: {received!r}")
-        node = Tree(label, tuple(self.children), words[0] if words else None)
-        if top and all(tag == TRACE_TAG for tag, _ in node.leaves()):
-            raise InputError(f"{self.place}: a tree must hold a word. Received: {str(node)[:60]!r}")
-        return node
+def _closed(place: str, texts: list[str], children: list[Tree], top: bool) -> Tree:
+    """Makes a node of what a bracket held; `top` says whether it is a whole tree."""
+    label, *words = texts or [""]
+    if len(words) + bool(children) != 1 or not (label or top):
+        received = " ".join([f"({label}", *words, "(...)" * bool(children)]).strip() + ")"
+        rule = f"{place}: a bracket must hold a label and either one word or brackets"
+        raise InputError(f"{rule}. Received: {received!r}")
+    node = Tree(label, tuple(children), words[0] if words else None)
+    if top and all(tag == TRACE_TAG for tag, _ in node.leaves()):
+        raise InputError(f"{place}: a tree must hold a word. Received: {str(node)[:60]!r}")
+    return node
 
 
 def clean(tree: Tree) -> Tree:
@@ -162,13 +154,12 @@ def clean(tree: Tree) -> Tree:
         InputError: if the tree has no words.
     """
     cleaned = tree.fold(_clean_node)
-    if cleaned is None:
-        raise InputError(f"a tree must hold a word. Received: {tree}")
+    require(cleaned is not None, "a tree must hold a word", tree)
     while cleaned.label in TOP_LABELS and len(cleaned.children) == 1:
         cleaned = cleaned.children[0]
-    if cleaned.word is not None:
-        return Tree(TOP, (cleaned,))
-    return Tree(TOP, cleaned.children) if cleaned.label in TOP_LABELS else cleaned
+    if cleaned.label in TOP_LABELS or cleaned.word is not None:
+        return Tree(TOP, cleaned.children or (cleaned,))
+    return cleaned
 
 
 def _clean_node(node: Tree, children: list[Tree | None]) -> Tree | None:
@@ -183,8 +174,7 @@ def _clean_node(node: Tree, children: list[Tree | None]) -> Tree | None:
 
 def bare_label(label: str) -> str:
     """Strips function tags, indices and second choices: NP-SBJ=2 is NP, and -LRB- stays."""
-    match = _BARE_LABEL.match(label)
-    return match[0] if match else label
+    return _BARE_LABEL.match(label)[0]
 
 
 def collapse_unaries(tree: Tree) -> Tree:

@@ -4,7 +4,7 @@ import random
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.parsing.linearisation import Linearisation, Repairs, shares, tree_from_tokens
+from keras_transformer.parsing.linearisation import Linearisation, Repairs, shares
 from keras_transformer.parsing.trees import UNARIES, Tree, clean, parse_trees
 
 SENTENCES = [
@@ -86,7 +86,7 @@ def test_round_trip(way, text):
     ],
 )
 def test_repairs(tokens, expected, repairs):
-    found, done = tree_from_tokens(tokens.split(), ["a", "b"])
+    found, done = Linearisation().tree(tokens.split(), ["a", "b"])
     assert str(found) == expected
     assert done == Repairs(**repairs) and done.total == sum(repairs.values())
 
@@ -156,15 +156,15 @@ def test_any_sequence_becomes_a_tree_over_exactly_the_words(way):
 
 
 def test_hundreds_of_open_brackets_do_no_harm():
-    found, _ = tree_from_tokens(["(S", "(NP"] * 3000, ["a"])
+    found, _ = Linearisation().tree(["(S", "(NP"] * 3000, ["a"])
     assert str(found) == "(TOP (XX a))"
-    found, _ = tree_from_tokens(["(S", "(NP"] * 3000 + ["XX"], ["a"])
+    found, _ = Linearisation().tree(["(S", "(NP"] * 3000 + ["XX"], ["a"])
     assert len(list(found.walk())) == 6001
 
 
 def test_a_sentence_must_hold_a_word():
     with pytest.raises(InputError, match=r"must hold a word\. Received: none"):
-        tree_from_tokens(["(S", ")S"], [])
+        Linearisation().tree(["(S", ")S"], [])
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,11 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     broken, latin = tmp_path / "broken.gz", tmp_path / "latin"
     broken.write_bytes(b"no gzip")
     latin.write_bytes(b"(S (NN caf\xe9))")
-    for path in (tmp_path / "missing", broken, latin):
+    content = gzip.compress(b"(S (NN dog))" * 9)
+    cut, damaged = tmp_path / "cut.gz", tmp_path / "damaged.gz"
+    cut.write_bytes(content[:-9])
+    damaged.write_bytes(content[:10] + b"\xff" + content[11:])
+    for path in (tmp_path / "missing", broken, latin, cut, damaged):
         with pytest.raises(InputError, match=f"readable UTF-8 file.*Received: {path}"):
             list(read_trees(path))
 
