@@ -86,7 +86,7 @@ def main():
 def scores(name, gold, predicted):
     """Labelled bracket scores, of all sentences and of those up to 40 words."""
     tagged = [with_gold_tags(*pair) for pair in zip(predicted, gold, strict=True)]
-    numbers = score_trees(gold, tagged).to_dict()
+    numbers = score_trees(gold, tagged)
     keys = ("f1", "precision", "recall", "complete_match", "sentences")
     summary = {
         part: {key: values[key] for key in keys}

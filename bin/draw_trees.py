@@ -41,7 +41,7 @@ def main():
     drawn = slice(FLAGS.first - 1, FLAGS.first - 1 + FLAGS.count)
     prepare = clean if FLAGS.clean else lambda tree: tree
     trees, gold = [[prepare(tree) for tree in part[drawn]] for part in (trees, gold)]
-    result = {"output": FLAGS.output, **(scores.to_dict() if scores else {})}
+    result = {"output": FLAGS.output, **(scores or {})}
     picture = draw(trees, gold, scores)
     if FLAGS.output == "-":
         print(picture)
@@ -57,20 +57,20 @@ def main():
 
 def draw(trees, gold, scores):
     from keras_transformer.parsing.drawing import svg_tree, text_tree
-    from keras_transformer.parsing.parseval import unmatched_nodes
+    from keras_transformer.parsing.parseval import score_sentence
     from keras_transformer.parsing.tree_page import tree_page
 
     if FLAGS.output.endswith(".html"):
         return tree_page(trees, gold, FLAGS.first, scores)
-    marks = [unmatched_nodes(*pair) for pair in zip(gold, trees, strict=True)] if gold else []
+    found = [score_sentence(*pair) for pair in zip(gold, trees, strict=False)]
     if FLAGS.output.endswith(".svg"):
-        return svg_tree(trees[0], marks[0][1] if gold else ())
+        return svg_tree(trees[0], found[0].wrong if gold else ())
     pictures = []
     for index, tree in enumerate(trees):
-        missed, wrong = marks[index] if gold else ((), ())
+        wrong = found[index].wrong if gold else ()
         pictures += [f"tree {FLAGS.first + index}", text_tree(tree, wrong)]
         if gold:
-            pictures += ["gold", text_tree(gold[index], missed)]
+            pictures += ["gold", text_tree(gold[index], found[index].missed)]
     return "\n".join(pictures)
 
 

@@ -23,7 +23,7 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
     tagging accuracy but never makes a sentence an error.
 
     Returns:
-        ParsevalScores.to_dict(), with two changes: "tagging_accuracy" counts all words, also
+        That of score_trees, with two changes: "tagging_accuracy" counts all words, also
         punctuation, and is None if no tags were predicted; "well_formed" is added, the percentage
         of trees over exactly the gold tree's words.
 
@@ -40,7 +40,7 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
     ]
     predicted = any(tag != NO_TAG for tree in trees for tag, _ in tree.leaves())
     same_words = sum(a.words() == b.words() for a, b in zip(trees, gold, strict=True))
-    scores = score_trees(gold, tagged).to_dict()
+    scores = score_trees(gold, tagged)
     del scores["up_to_40_words"]["tagging_accuracy"]  # it would be that of the gold tags
     return {
         **scores,

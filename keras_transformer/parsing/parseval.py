@@ -10,8 +10,9 @@ One addition: a bracket without a label, which treebank files have around each t
 like TOP. EVALB counts it, and its manual tells users to name it TOP.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -24,7 +25,8 @@ NO_LENGTH = "-NONE-"  # DELETE_LABEL_FOR_LENGTH: traces do not count as words
 EQUAL = {"PRT": "ADVP"}  # EQ_LABEL
 CUTOFF_LENGTH = 40  # CUTOFF_LEN, in words, punctuation included
 MAX_ERRORS = 10  # MAX_ERROR
-LENGTHS = (10, 20, 30, 40, 60)  # longest sentences of each row by length; the last row is open
+# The rows of "by_length", and the most words of a sentence in each.
+LENGTHS = {"1-10": 10, "11-20": 20, "21-30": 30, "31-40": 40, "41-60": 60, "61-": math.inf}
 
 
 class Bracket(NamedTuple):
@@ -33,60 +35,56 @@ class Bracket(NamedTuple):
     label: str
     start: int
     end: int
-    node: int  # its number in the tree, in preorder, preterminals counted; the root is 0
+    node: int  # its number in the tree, in the order of Tree.fold
 
 
-@dataclass(frozen=True)
-class Brackets:
+class Brackets(NamedTuple):
     """The parts of a tree that are compared."""
 
     words: list[str]  # without deleted ones
     tags: list[str]  # of these words
-    brackets: list[Bracket]  # in preorder
+    brackets: list[Bracket]  # a constituent stands before those inside it
     length: int  # number of words with punctuation, without traces
 
 
 def brackets_of(tree: Tree) -> Brackets:
     """Finds the words, tags and brackets of a tree that EVALB compares."""
-    words, tags, constituents, length = [], [], [], 0
-    # A number on the stack ends the constituent of that number. There is no recursion, as a parser
-    # may produce a chain of hundreds of brackets.
-    stack: list[Tree | int] = [tree]
-    node = 0
-    while stack:
-        item = stack.pop()
-        if isinstance(item, int):
-            label, start, number = constituents[item]
-            constituents[item] = Bracket(label, start, len(words), number)
-            continue
-        if item.word is not None:
-            length += item.label != NO_LENGTH
-            if item.label not in DELETED:
-                words.append(item.word)
-                tags.append(EQUAL.get(item.label, item.label))
+    words, tags, brackets = [], [], []
+    length = nodes = 0
+
+    def visit(node: Tree, starts: list[int]) -> int:
+        """Returns how many words stand before a node."""
+        nonlocal length, nodes
+        start = starts[0] if starts else len(words)
+        label = node.label
+        if node.word is None:
+            label = label.partition("-")[0].partition("=")[0]
+            if start < len(words) and label not in DELETED:
+                brackets.append(Bracket(EQUAL.get(label, label), start, len(words), nodes))
         else:
-            stack.append(len(constituents))
-            stack.extend(reversed(item.children))
-            constituents.append((item.label, len(words), node))
-        node += 1
-    counted = []
-    for bracket in constituents:
-        label = bracket.label.partition("-")[0].partition("=")[0]
-        if bracket.start < bracket.end and label not in DELETED:
-            counted.append(bracket._replace(label=EQUAL.get(label, label)))
-    return Brackets(words, tags, counted, length)
+            length += label != NO_LENGTH
+            if label not in DELETED:
+                words.append(node.word)
+                tags.append(EQUAL.get(label, label))
+        nodes += 1
+        return start
+
+    tree.fold(visit)
+    return Brackets(words, tags, brackets[::-1], length)
 
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """The counts of one sentence. All but `length` are zero if it is skipped or an error."""
+    """The comparison of two trees. Without brackets if the sentence is skipped or an error."""
 
     length: int  # words of the gold tree with punctuation, without traces
     skipped: bool = False  # the predicted tree has no words
     error: str = ""  # how its words differ from those of the gold tree
-    gold: Counter[str] = field(default_factory=Counter)  # brackets, by label
+    gold: Counter[str] = field(default_factory=Counter)  # number of brackets of each label
     predicted: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
+    missed: frozenset[int] = frozenset()  # `Bracket.node` of the brackets in the gold tree alone
+    wrong: frozenset[int] = frozenset()  # and of those in the predicted tree alone
     crossing: int = 0  # predicted brackets that cross one or more gold brackets
     words: int = 0  # punctuation left out
     correct_tags: int = 0  # of these words
@@ -109,32 +107,35 @@ def score_sentence(gold: Tree, predicted: Tree) -> SentenceScore:
         if word != other:
             error = f"word {number} but punctuation is {other!r}, and {word!r} in the gold tree"
             return SentenceScore(ours.length, error=error)
-    matched = _keys(ours) & _keys(theirs)
-    labels: Counter[str] = Counter()
-    for (label, _, _), count in matched.items():
-        labels[label] += count
+    missed = _without_partner(ours.brackets, theirs.brackets)
+    wrong = _without_partner(theirs.brackets, ours.brackets)
+    gold_labels = Counter(bracket.label for bracket in ours.brackets)
+    spans = {(bracket.start, bracket.end) for bracket in ours.brackets}
     return SentenceScore(
         ours.length,
-        gold=Counter(bracket.label for bracket in ours.brackets),
+        gold=gold_labels,
         predicted=Counter(bracket.label for bracket in theirs.brackets),
-        matched=labels,
-        crossing=_crossing(ours.brackets, theirs.brackets),
+        matched=gold_labels - Counter(bracket.label for bracket in missed),
+        missed=frozenset(bracket.node for bracket in missed),
+        wrong=frozenset(bracket.node for bracket in wrong),
+        crossing=sum(
+            any(a < start < b < end or start < a < end < b for a, b in spans)
+            for _, start, end, _ in theirs.brackets
+        ),
         words=len(ours.words),
         correct_tags=sum(a == b for a, b in zip(ours.tags, theirs.tags, strict=True)),
     )
 
 
-def unmatched_nodes(gold: Tree, predicted: Tree) -> tuple[set[int], set[int]]:
-    """Finds the brackets that only one of two trees has.
-
-    Returns:
-        The numbers (`Bracket.node`) of those in gold alone, and of those in predicted alone. Both
-        are empty if the words of the trees differ.
-    """
-    ours, theirs = brackets_of(gold), brackets_of(predicted)
-    if ours.words != theirs.words:
-        return set(), set()
-    return _without(ours, _keys(theirs)), _without(theirs, _keys(ours))
+def _without_partner(brackets: list[Bracket], others: list[Bracket]) -> list[Bracket]:
+    """The brackets that others lack; each of two equal brackets needs a partner of its own."""
+    partners = Counter(other[:3] for other in others)
+    alone = []
+    for bracket in brackets:
+        partners[bracket[:3]] -= 1
+        if partners[bracket[:3]] < 0:
+            alone.append(bracket)
+    return alone
 
 
 def with_gold_tags(predicted: Tree, gold: Tree) -> Tree:
@@ -155,155 +156,46 @@ def with_gold_tags(predicted: Tree, gold: Tree) -> Tree:
     return predicted.fold(tagged)
 
 
-def _keys(tree: Brackets) -> Counter[tuple[str, int, int]]:
-    """The brackets as a multiset: each of two equal brackets needs a partner of its own."""
-    return Counter(bracket[:3] for bracket in tree.brackets)
-
-
-def _without(tree: Brackets, partners: Counter[tuple[str, int, int]]) -> set[int]:
-    alone = set()
-    for bracket in tree.brackets:
-        partners[bracket[:3]] -= 1
-        if partners[bracket[:3]] < 0:
-            alone.add(bracket.node)
-    return alone
-
-
-def _crossing(gold: list[Bracket], predicted: list[Bracket]) -> int:
-    """Counts each predicted bracket once, however many gold brackets it crosses."""
-    spans = {(bracket.start, bracket.end) for bracket in gold}
-    return sum(
-        any(a < start < b < end or start < a < end < b for a, b in spans)
-        for _, start, end, _ in predicted
-    )
-
-
 def percent(part: float, whole: float) -> float:
     """100 part / whole, rounded to two decimals; 0 if `whole` is 0."""
     return round(100 * part / whole, 2) if whole else 0.0
 
 
-@dataclass
-class BracketCounts:
-    """Numbers of brackets, of one label or of all."""
-
-    gold: int = 0
-    predicted: int = 0
-    matched: int = 0
-
-    def add(self, gold: int, predicted: int, matched: int) -> None:
-        self.gold += gold
-        self.predicted += predicted
-        self.matched += matched
-
-    def to_dict(self) -> dict[str, float]:
-        """F1, precision and recall in percent. F1 is 2PR / (P + R) = 2M / (G + P's)."""
-        return {
-            "f1": percent(2 * self.matched, self.gold + self.predicted),
-            "precision": percent(self.matched, self.predicted),
-            "recall": percent(self.matched, self.gold),
-        }
+def bracket_scores(gold: int, predicted: int, matched: int) -> dict[str, float]:
+    """F1, precision and recall in percent. F1 is 2PR / (P + R) = 2 matched / (gold + predicted)."""
+    return {
+        "f1": percent(2 * matched, gold + predicted),
+        "precision": percent(matched, predicted),
+        "recall": percent(matched, gold),
+    }
 
 
-@dataclass
-class Totals:
-    """Sums over sentences. All but the first three leave out skipped ones and errors."""
-
-    sentences: int = 0
-    errors: int = 0
-    skipped: int = 0
-    brackets: BracketCounts = field(default_factory=BracketCounts)
-    complete: int = 0  # sentences with all brackets right; tags do not matter
-    crossing: int = 0
-    no_crossing: int = 0
-    two_or_less_crossing: int = 0
-    words: int = 0
-    correct_tags: int = 0
-
-    def add(self, score: SentenceScore) -> None:
-        self.sentences += 1
-        self.errors += bool(score.error)
-        self.skipped += score.skipped
-        if score.error or score.skipped:
-            return
-        counts = (score.gold.total(), score.predicted.total(), score.matched.total())
-        self.brackets.add(*counts)
-        self.complete += len(set(counts)) == 1
-        self.crossing += score.crossing
-        self.no_crossing += score.crossing == 0
-        self.two_or_less_crossing += score.crossing <= 2
-        self.words += score.words
-        self.correct_tags += score.correct_tags
-
-    def to_dict(self) -> dict[str, float]:
-        """EVALB's summary: percentages, numbers of sentences, crossing brackets per sentence."""
-        valid = self.sentences - self.errors - self.skipped
-        return {
-            **self.brackets.to_dict(),
-            "complete_match": percent(self.complete, valid),
-            "average_crossing": round(self.crossing / valid, 2) if valid else 0.0,
-            "no_crossing": percent(self.no_crossing, valid),
-            "two_or_less_crossing": percent(self.two_or_less_crossing, valid),
-            "tagging_accuracy": percent(self.correct_tags, self.words),
-            "sentences": self.sentences,
-            "skipped": self.skipped,
-            "errors": self.errors,
-        }
-
-
-@dataclass
-class ParsevalScores:
-    """The scores of a treebank."""
-
-    all: Totals = field(default_factory=Totals)
-    short: Totals = field(default_factory=Totals)  # of sentences up to CUTOFF_LENGTH
-    lengths: dict[str, Totals] = field(default_factory=dict)  # by range of lengths: "11-20"
-    labels: dict[str, BracketCounts] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)  # a line for each sentence with an error
-
-    def add(self, score: SentenceScore) -> None:
-        """Counts one more sentence."""
-        self.all.add(score)
-        if score.length <= CUTOFF_LENGTH:
-            self.short.add(score)
-        self.lengths.setdefault(length_range(score.length), Totals()).add(score)
-        for label in score.gold | score.predicted:
-            counts = (score.gold[label], score.predicted[label], score.matched[label])
-            self.labels.setdefault(label, BracketCounts()).add(*counts)
-        if score.error:
-            self.problems.append(f"tree {self.all.sentences}: {score.error}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The summary of all sentences, and those of short ones, by length and by label."""
-        by_length = sorted(self.lengths.items(), key=lambda item: int(item[0].split("-")[0]))
-        by_label = sorted(self.labels.items(), key=lambda item: (-item[1].gold, item[0]))
-        return {
-            **self.all.to_dict(),
-            f"up_to_{CUTOFF_LENGTH}_words": self.short.to_dict(),
-            "by_length": {
-                name: {**part.brackets.to_dict(), "sentences": part.sentences}
-                for name, part in by_length
-            },
-            "by_label": {
-                label: {**counts.to_dict(), "gold": counts.gold, "predicted": counts.predicted}
-                for label, counts in by_label
-            },
-        }
-
-
-def length_range(length: int) -> str:
-    """The range that a sentence belongs to in `by_length`: "1-10", ..., "61-"."""
-    start = 1
-    for end in LENGTHS:
-        if length <= end:
-            return f"{start}-{end}"
-        start = end + 1
-    return f"{start}-"
+def summary(scores: Sequence[SentenceScore]) -> dict[str, float]:
+    """EVALB's summary: percentages, numbers of sentences, crossing brackets per sentence."""
+    valid = [score for score in scores if not (score.skipped or score.error)]
+    crossing = [score.crossing for score in valid]
+    complete = sum(not (score.missed or score.wrong) for score in valid)
+    correct_tags = sum(score.correct_tags for score in valid)
+    return {
+        **bracket_scores(
+            sum(score.gold.total() for score in valid),
+            sum(score.predicted.total() for score in valid),
+            sum(score.matched.total() for score in valid),
+        ),
+        "complete_match": percent(complete, len(valid)),
+        "average_crossing": round(sum(crossing) / len(valid), 2) if valid else 0.0,
+        "no_crossing": percent(sum(count == 0 for count in crossing), len(valid)),
+        "two_or_less_crossing": percent(sum(count <= 2 for count in crossing), len(valid)),
+        "tagging_accuracy": percent(correct_tags, sum(score.words for score in valid)),
+        "sentences": len(scores),
+        "skipped": sum(score.skipped for score in scores),
+        "errors": sum(bool(score.error) for score in scores),
+    }
 
 
 def score_trees(
     gold: Iterable[Tree], predicted: Iterable[Tree], max_errors: int = MAX_ERRORS
-) -> ParsevalScores:
+) -> dict[str, Any]:
     """Scores predicted trees against gold trees, in pairs.
 
     Args:
@@ -312,20 +204,55 @@ def score_trees(
         max_errors: EVALB's limit of predicted trees whose words differ from the gold tree's. EVALB
             accepts one more than its limit, and stops at the next.
 
+    Returns:
+        The summary of all sentences, with {"up_to_40_words": the summary of short ones,
+        "by_length": {range of lengths: {"f1", "precision", "recall", "sentences"}}, "by_label":
+        {label: {"f1", "precision", "recall", "gold", "predicted"}}}, the most frequent label first.
+
     Raises:
         InputError: if there are no trees, unequal numbers of them, or too many errors.
     """
-    scores = ParsevalScores()
+    scores: list[SentenceScore] = []
+    errors: list[str] = []
     for number, (ours, theirs) in enumerate(zip_longest(gold, predicted), 1):
         if ours is None or theirs is None:
             ended, other = ("gold", "predicted") if ours is None else ("predicted", "gold")
             rule = "there must be as many predicted trees as gold trees"
             raise InputError(f"{rule}. Received: {number - 1} {ended} trees, and more {other} ones")
-        scores.add(score_sentence(ours, theirs))
-        if scores.all.errors > max_errors + 1:
-            rule = (
-                f"at most {max_errors + 1} predicted trees may differ from the gold ones in words"
-            )
-            raise InputError(f"{rule}. Received: more; the first is {scores.problems[0]}")
-    require(scores.all.sentences > 0, "scores need at least one tree", "none")
-    return scores
+        scores.append(score_sentence(ours, theirs))
+        if scores[-1].error:
+            errors.append(f"tree {number}: {scores[-1].error}")
+            limit = max_errors + 1
+            rule = f"at most {limit} predicted trees may differ from the gold ones in words"
+            require(len(errors) <= limit, rule, f"more; the first is {errors[0]}")
+    require(bool(scores), "scores need at least one tree", "none")
+    short = [score for score in scores if score.length <= CUTOFF_LENGTH]
+    return {
+        **summary(scores),
+        f"up_to_{CUTOFF_LENGTH}_words": summary(short),
+        "by_length": _by_length(scores),
+        "by_label": _by_label(scores),
+    }
+
+
+def _by_length(scores: list[SentenceScore]) -> dict[str, dict[str, float]]:
+    parts: dict[str, list[SentenceScore]] = {name: [] for name in LENGTHS}
+    for score in scores:
+        parts[next(name for name, end in LENGTHS.items() if score.length <= end)].append(score)
+    shown = ("f1", "precision", "recall", "sentences")
+    totals = {name: summary(part) for name, part in parts.items() if part}
+    return {name: {key: total[key] for key in shown} for name, total in totals.items()}
+
+
+def _by_label(scores: list[SentenceScore]) -> dict[str, dict[str, float]]:
+    gold = sum((score.gold for score in scores), Counter())
+    predicted = sum((score.predicted for score in scores), Counter())
+    matched = sum((score.matched for score in scores), Counter())
+    return {
+        label: {
+            **bracket_scores(gold[label], predicted[label], matched[label]),
+            "gold": gold[label],
+            "predicted": predicted[label],
+        }
+        for label in sorted(gold | predicted, key=lambda label: (-gold[label], label))
+    }

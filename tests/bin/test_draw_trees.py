@@ -16,12 +16,13 @@ def test_text(files, run_program):
     assert done.code == 0
     assert done.output.splitlines() == [
         "tree 3",
-        "          S",
-        "    ┌─────┴─┬───┐",
-        "    NP      X   │",
-        "  ┌─┴──┐    │   │",
-        " DT   NN   VBD  .",
-        " the  cat  sat  .",
+        "S",
+        "├─ NP",
+        "│  ├─ DT the",
+        "│  └─ NN cat",
+        "├─ X",
+        "│  └─ VBD sat",
+        "└─ . .",
     ]
     assert '{"output": "-"}' in done.errors
 
@@ -30,9 +31,9 @@ def test_text_beside_gold(files, call_program):
     arguments = ("--trees", str(files / "trees.ptb"), "--gold", str(files / "gold.ptb"))
     lines = call_program("draw_trees", *arguments, "--count=1").output.splitlines()
     assert lines[0] == "tree 1"
-    assert "X*" in lines[3]
-    assert lines[7] == "gold"
-    assert "VP*" in lines[10]
+    assert lines[5] == "├─ X*"
+    assert lines[8] == "gold"
+    assert lines[13] == "├─ VP*"
     raw = call_program("draw_trees", *arguments, "--count=1", "--noclean").output
     assert "NP-SBJ" in raw
     assert "-NONE-" in raw

@@ -7,7 +7,6 @@ from keras_transformer.parsing.drawing import (
     GAP,
     MISSED,
     ROW,
-    columns,
     placed_nodes,
     svg_tree,
     text_tree,
@@ -24,74 +23,69 @@ def tree(text: str) -> Tree:
 
 
 def test_text_of_a_sentence():
-    # Words are centred at 2.5, 7.5, 12.5 and 16.5; NP at 5, VP at 12.5, and S between NP and dot.
     assert text_tree(tree(TEXT)).splitlines() == [
-        "          S",
-        "    ┌─────┴─┬───┐",
-        "    NP     VP   │",
-        "  ┌─┴──┐    │   │",
-        " DT   NN   VBD  .",
-        " the  cat  sat  .",
+        "S",
+        "├─ NP",
+        "│  ├─ DT the",
+        "│  └─ NN cat",
+        "├─ VP",
+        "│  └─ VBD sat",
+        "└─ . .",
     ]
 
 
-def test_text_with_marks_and_a_wide_label():
-    # The parent is above its middle child; the * takes part in the layout.
-    assert text_tree(tree("(S (A (B a)) (WHADVP (C c)) (D d))"), {1}).splitlines() == [
-        "       S",
-        " ┌─────┼─────┐",
-        " A*  WHADVP  │",
-        " │     │     │",
-        " B     C     D",
-        " a     c     d",
-    ]
-
-
-def test_text_of_wide_and_combining_characters():
-    # Two Japanese characters take four columns, e with an accent of its own takes one.
-    assert columns("日本") == 4
-    assert columns("e\u0301a") == 2
-    assert text_tree(tree("(S (A (B 日本)) (C x) (D e\u0301a))")).splitlines() == [
-        "      S",
-        "  ┌───┴┬──┐",
-        "  A    │  │",
-        "  │    │  │",
-        "  B    C  D",
-        " 日本  x  e\u0301a",
-    ]
+def test_text_with_marks():
+    # Children come before parents: DT 0, NN 1, NP 2, VBD 3, VP 4.
+    lines = text_tree(tree(TEXT), {2, 4}).splitlines()
+    assert [line for line in lines if "*" in line] == ["├─ NP*", "├─ VP*"]
 
 
 def test_text_of_an_empty_constituent():
-    assert text_tree(Tree("S", (Tree("NP"), Tree("X", (), "abc")))).splitlines() == [
-        "   S",
-        " ┌─┴──┐",
-        " NP   X",
-        "     abc",
-    ]
+    lines = text_tree(Tree("S", (Tree("NP"), Tree("X", (), "abc")))).splitlines()
+    assert lines == ["S", "├─ NP", "└─ X abc"]
 
 
 def test_root_without_label_is_called_top():
-    assert text_tree(tree("( (NN x))")).splitlines()[0] == " TOP"
+    assert text_tree(tree("( (NN x))")).splitlines() == ["TOP", "└─ NN x"]
 
 
-@pytest.mark.parametrize("width", [columns, text_width])
-def test_nothing_overlaps(width):
-    # Labels wider than their words, chains, and many children.
-    text = "(LONGROOTLABEL (WHADJP (X a)) (A (B (CCCCCCCC (D b)))) (E c) (F (G d) (H e) (I f)))"
-    nodes = placed_nodes(tree(text), width, GAP)
-    assert [node.label for node in nodes][:4] == ["LONGROOTLABEL", "WHADJP", "X", "A"]
-    levels = {node.height for node in nodes}
-    assert levels == {0, 1, 2, 3, 4}
-    for level in levels:
-        row = [node for node in nodes if node.height == level]
-        for left, right in itertools.pairwise(row):
-            room = right.center - left.center - (width(left.label) + width(right.label)) / 2
+def test_width_of_wide_and_combining_characters():
+    # A Japanese character is as wide as two small letters, and an accent has no width of its own.
+    assert text_width("日本") == pytest.approx(text_width("abcd"))
+    assert text_width("e\u0301a") == pytest.approx(text_width("ea"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Labels wider than their words, chains, and many children.
+        "(LONGROOTLABEL (WHADJP (X a)) (A (B (CCCCCCCC (D b)))) (E c) (F (G d) (H e) (I f)))",
+        "(S (WWWWWWWWWWWWWWWWWWWWWW (A a) (B (C bbbbbbbbbbbbbb) (D d))) (E e))",
+    ],
+)
+def test_nothing_overlaps(text):
+    nodes = placed_nodes(tree(text))
+    assert {node.height for node in nodes} == set(range(nodes[-1].height + 1))
+    for left, right in itertools.permutations(nodes, 2):
+        if left.height == right.height and left.center < right.center:
+            room = right.center - left.center - (reach(left) + reach(right))
             assert room >= GAP - 1e-6
-    for node in nodes:
-        assert node.left - 1e-6 <= node.center <= node.left + node.width + 1e-6
-        for child in node.children:
-            assert child.left >= node.left - 1e-6
-            assert child.left + child.width <= node.left + node.width + 1e-6
+    # The line down to a child passes by the labels of the levels between it and its parent.
+    for parent in nodes:
+        for child in parent.children:
+            for node in nodes:
+                if child.height < node.height < parent.height:
+                    assert abs(node.center - child.center) > reach(node)
+    # Each constituent stands over its bar, and below the strip of its parent.
+    for parent in filter(lambda node: node.children, nodes):
+        assert parent.children[0].center <= parent.center <= parent.children[-1].center
+        for child in parent.children:
+            assert abs(child.center - parent.center) <= (parent.width - child.width) / 2 + 1e-6
+
+
+def reach(node):
+    """How far a label, or the word below it, reaches to either side."""
+    return max(text_width(node.label), text_width(node.word or "")) / 2
 
 
 def test_deep_trees():
@@ -128,23 +122,22 @@ def test_svg_stands_alone_and_knows_dark():
     assert "prefers-color-scheme: dark" in svg
     for outside in ("href", "url(", "@import", "<script", "var("):
         assert outside not in svg
-    assert "<style></style>" in svg_tree(tree(TEXT), style="")
 
 
 def test_svg_escapes_words():
     svg = ElementTree.fromstring(svg_tree(tree("""(S (NN <&>) (NN "a"))""")))
     assert [word.text for word in texts(svg, "word")] == ["<&>", '"a"']
     assert svg.get("aria-label") == '<&> "a"'
-    odd = ElementTree.fromstring(svg_tree(tree("(A&B (C< (NN x)))"), {0, 1}))
-    assert [label.text for label in texts(odd, "label")] == ["A&B", "C<"]
+    odd = ElementTree.fromstring(svg_tree(tree("(A&B (C< (NN x)))"), {1, 2}))
+    assert [label.text for label in texts(odd, "label")] == ["C<", "A&B"]
 
 
 def test_svg_marks_brackets():
-    # Preorder: S 0, NP 1, DT 2, NN 3, VP 4.
-    svg = ElementTree.fromstring(svg_tree(tree(TEXT), {1, 4}, MISSED))
+    # Children come before parents: DT 0, NN 1, NP 2, VBD 3, VP 4, dot 5, S 6.
+    svg = ElementTree.fromstring(svg_tree(tree(TEXT), {2, 4}, MISSED))
     groups = [group for group in svg.iter(SVG + "g") if group.get("class") == "missed"]
     assert [texts(group, "label")[0].text for group in groups] == ["NP", "VP"]
     assert groups[0].find(SVG + "title").text == "NP: not in the predicted tree"
-    wrong = ElementTree.fromstring(svg_tree(tree(TEXT), {0}))
+    wrong = ElementTree.fromstring(svg_tree(tree(TEXT), {6}))
     assert wrong.find(SVG + "g").find(SVG + "title").text == "S: not in the gold tree"
     assert not ElementTree.fromstring(svg_tree(tree(TEXT))).findall(SVG + "g")

@@ -6,13 +6,11 @@ import pytest
 
 from keras_transformer.errors import InputError
 from keras_transformer.parsing.parseval import (
-    ParsevalScores,
     SentenceScore,
     brackets_of,
-    length_range,
     score_sentence,
     score_trees,
-    unmatched_nodes,
+    summary,
     with_gold_tags,
 )
 from keras_transformer.parsing.trees import Tree, parse_trees
@@ -168,9 +166,9 @@ def test_totals_by_hand():
     """Four sentences: one right, one with a wrong label, one skipped, one error."""
     wrong = GOLD.replace("(VP", "(NP").replace("NN", "VB")
     predicted = [tree(GOLD), tree(wrong), Tree("TOP"), tree(GOLD.replace("sat", "sits"))]
-    scores = score_trees([tree(GOLD)] * 4, predicted).to_dict()
-    summary = {key: value for key, value in scores.items() if not isinstance(value, dict)}
-    assert summary == {
+    scores = score_trees([tree(GOLD)] * 4, predicted)
+    of_all = {key: value for key, value in scores.items() if not isinstance(value, dict)}
+    assert of_all == {
         # G = 8, P = 8, M = 4 + 3.
         "f1": 87.5,
         "precision": 87.5,
@@ -184,7 +182,7 @@ def test_totals_by_hand():
         "skipped": 1,
         "errors": 1,
     }
-    assert scores["up_to_40_words"] == summary
+    assert scores["up_to_40_words"] == of_all
     expected = {"f1": 87.5, "precision": 87.5, "recall": 87.5, "sentences": 4}
     assert scores["by_length"] == {"1-10": expected}
     # NP: G = 2, P = 1 + 2, M = 2.
@@ -198,19 +196,16 @@ def test_totals_by_hand():
 def test_recall_and_precision_differ():
     # G = 4, P = 2 (S, VP), M = 2: R = 50, P = 100, F1 = 2 * 50 * 100 / 150.
     flat = "(S (DT the) (NN cat) (VP (VBD sat) (IN on) (PRP it)) (. .))"
-    scores = score_trees([tree(GOLD)], [tree(flat)]).to_dict()
+    scores = score_trees([tree(GOLD)], [tree(flat)])
     assert (scores["recall"], scores["precision"], scores["f1"]) == (50.0, 100.0, 66.67)
 
 
 def test_crossing_statistics():
     # 0, 2 and 3 crossing brackets: 5 / 3 on average, 1 of 3 without, 2 of 3 with two or less.
-    scores = ParsevalScores()
-    for crossing in (0, 2, 3):
-        scores.add(SentenceScore(5, words=5, crossing=crossing))
-    summary = scores.to_dict()
-    assert summary["average_crossing"] == 1.67
-    assert summary["no_crossing"] == 33.33
-    assert summary["two_or_less_crossing"] == 66.67
+    found = summary([SentenceScore(5, words=5, crossing=crossing) for crossing in (0, 2, 3)])
+    assert found["average_crossing"] == 1.67
+    assert found["no_crossing"] == 33.33
+    assert found["two_or_less_crossing"] == 66.67
 
 
 def test_only_short_sentences_count_as_short():
@@ -218,10 +213,10 @@ def test_only_short_sentences_count_as_short():
         return tree(f"({label} " + "(NN x) " * words + ")")
 
     scores = score_trees([flat(40), flat(41)], [flat(40), flat(41, "X")])
-    assert scores.to_dict()["f1"] == 50.0  # G = 2, P = 2, M = 1
-    assert scores.to_dict()["up_to_40_words"]["f1"] == 100.0
-    assert scores.to_dict()["up_to_40_words"]["sentences"] == 1
-    assert {name: part["f1"] for name, part in scores.to_dict()["by_length"].items()} == {
+    assert scores["f1"] == 50.0  # G = 2, P = 2, M = 1
+    assert scores["up_to_40_words"]["f1"] == 100.0
+    assert scores["up_to_40_words"]["sentences"] == 1
+    assert {name: part["f1"] for name, part in scores["by_length"].items()} == {
         "31-40": 100.0,
         "41-60": 0.0,
     }
@@ -240,18 +235,19 @@ def test_only_short_sentences_count_as_short():
     ],
 )
 def test_length_ranges(length, expected):
-    assert length_range(length) == expected
+    gold = Tree("S", (Tree("NN", (), "x"),) * length)
+    assert list(score_trees([gold], [gold])["by_length"]) == [expected]
 
 
 def test_nothing_right_is_zero():
-    scores = score_trees([tree("(S (NN x))")], [tree("(X (NN x))")]).to_dict()
+    scores = score_trees([tree("(S (NN x))")], [tree("(X (NN x))")])
     assert (scores["f1"], scores["precision"], scores["recall"]) == (0.0, 0.0, 0.0)
-    assert score_trees([tree("(S (NN x))")], [Tree("TOP")]).to_dict()["complete_match"] == 0.0
+    assert score_trees([tree("(S (NN x))")], [Tree("TOP")])["complete_match"] == 0.0
 
 
 def test_labels_come_in_the_order_of_their_number():
     predicted = tree(GOLD.replace("(VP", "(NP"))
-    found = score_trees([tree(GOLD)], [predicted]).to_dict()
+    found = score_trees([tree(GOLD)], [predicted])
     assert found["by_length"] == {
         "1-10": {"f1": 75.0, "precision": 75.0, "recall": 75.0, "sentences": 1}
     }
@@ -263,12 +259,17 @@ def test_labels_come_in_the_order_of_their_number():
     ]
 
 
-def test_unmatched_nodes_are_named_by_their_place():
-    # Preorder: S 0, NP 1, DT 2, NN 3, VP 4, VBD 5, PP 6, ...
-    assert unmatched_nodes(tree(GOLD), tree(GOLD.replace("(VP", "(X"))) == ({4}, {4})
-    assert unmatched_nodes(tree(GOLD), tree(GOLD)) == (set(), set())
-    # Of two equal brackets the first finds the partner.
-    assert unmatched_nodes(tree("(S (NN x))"), tree("(S (S (NN x)))")) == (set(), {1})
+def test_brackets_of_one_tree_alone_are_named_by_their_place():
+    # Children come before parents: DT 0, NN 1, NP 2, VBD 3, IN 4, PRP 5, PP 6, VP 7, dot 8, S 9.
+    score = score_sentence(tree(GOLD), tree(GOLD.replace("(VP", "(X")))
+    assert (score.missed, score.wrong) == ({7}, {7})
+    score = score_sentence(tree(GOLD), tree(GOLD))
+    assert (score.missed, score.wrong) == (set(), set())
+    # Of two equal brackets the outer one finds the partner.
+    score = score_sentence(tree("(S (NN x))"), tree("(S (S (NN x)))"))
+    assert (score.missed, score.wrong) == (set(), {1})
+    flat, chain = tree("(X (S (NN x)))"), tree("(S (X (S (NN x))))")
+    assert score_sentence(flat, chain).wrong == {1}
 
 
 def test_gold_tags_make_words_comparable():
@@ -296,11 +297,11 @@ def test_unequal_numbers_of_trees():
 def test_twelfth_error_stops():
     # MAX_ERROR 10: EVALB counts eleven errors and gives up at the next.
     gold, wrong = [tree(GOLD)] * 13, [tree(GOLD), *[tree(GOLD.replace("sat", "sits"))] * 12]
-    assert score_trees(gold[:12], wrong[:12]).all.errors == 11
+    assert score_trees(gold[:12], wrong[:12])["errors"] == 11
     message = "at most 11 .* in words. Received: more; the first is tree 2: word 3 .* 'sits'"
     with pytest.raises(InputError, match=message):
         score_trees(gold, wrong)
-    assert score_trees(gold, wrong, max_errors=100).all.errors == 12
+    assert score_trees(gold, wrong, max_errors=100)["errors"] == 12
 
 
 def test_deep_trees():
@@ -308,4 +309,4 @@ def test_deep_trees():
     deep = Tree("NN", (), "x")
     for _ in range(3000):
         deep = Tree("S", (deep,))
-    assert score_trees([deep], [deep]).all.brackets.matched == 3000
+    assert score_sentence(deep, deep).matched.total() == 3000
