@@ -10,7 +10,7 @@ import datetime
 
 from absl import flags
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -39,21 +39,20 @@ OF_SAVED_MODEL = ("beam_size", "alpha", "weights")
 
 def main():
     for name in OF_SAVED_MODEL:
-        if FLAGS.format == "ctranslate2" and FLAGS[name].present:
-            rule = f"--{name} is for --format=saved_model; CTranslate2's caller chooses"
-            raise InputError(f"{rule}. Received: {FLAGS[name].value}")
-
-    from keras_transformer.export.model_card import check_date
+        rule = f"--{name} is for --format=saved_model; CTranslate2's caller chooses"
+        misplaced = FLAGS.format == "ctranslate2" and FLAGS[name].present
+        require(not misplaced, rule, FLAGS[name].value)
 
     date = FLAGS.date or datetime.date.today().isoformat()
-    check_date(date)
+    require(is_date(date), "--date must be a date as YYYY-MM-DD", repr(date))
     if not FLAGS.model_dir.endswith(".keras"):
         from keras_transformer.training.model_directory import read_description
 
         read_description(FLAGS.model_dir)  # refuses a wrong directory before TensorFlow is imported
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
-    from keras_transformer.export.saved_model import check_export_dir, export_saved_model
+    from keras_transformer.export.model_card import check_export_dir
+    from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.loading import decoding_config, restore
 
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
@@ -68,6 +67,13 @@ def main():
     return export_saved_model(
         trained.model, trained.tokenizer, config, weights=FLAGS.weights, **where, **known
     )
+
+
+def is_date(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 if __name__ == "__main__":

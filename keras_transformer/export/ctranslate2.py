@@ -27,10 +27,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.config import BOS_ID, EOS_ID, UNK_ID, TransformerConfig
-from keras_transformer.errors import InputError
-from keras_transformer.export.model_card import write_card
-from keras_transformer.export.saved_model import appearing_at_once, check_export_dir
+from keras_transformer.config import BOS_ID, EOS_ID, UNK_ID
+from keras_transformer.errors import InputError, require
+from keras_transformer.export.model_card import write_export
 from keras_transformer.model.positions import sinusoids
 from keras_transformer.model.sublayer import EPSILON
 
@@ -64,17 +63,15 @@ def export_ctranslate2(
         InputError: where CTranslate2 is not installed, or has no such model, the vocabulary is
             not the model's, or `export_dir` holds something or cannot be written.
     """
-    export_dir, tokenizer_file = Path(export_dir), Path(tokenizer_file)
-    specs = load_ctranslate2().specs
-    check_export_dir(export_dir, overwrite)
-    if model.config.attention_window is not None:
-        rule = "--format=ctranslate2 takes models without attention_window, which it cannot hold"
-        raise InputError(f"{rule}. Received: attention_window={model.config.attention_window}")
+    tokenizer_file = Path(tokenizer_file)
+    ctranslate2 = load_ctranslate2()
+    window = model.config.attention_window
+    rule = "--format=ctranslate2 takes models without attention_window, which it cannot hold"
+    require(window is None, rule, f"attention_window={window}")
     tokens = vocabulary_tokens(tokenizer_file)
-    if len(tokens) != model.config.vocab_size:
-        rule = f"{tokenizer_file} must hold the model's {model.config.vocab_size} subwords"
-        raise InputError(f"{rule}. Received: {len(tokens)}")
-    spec = transformer_spec(specs, model)
+    rule = f"{tokenizer_file} must hold the model's {model.config.vocab_size} subwords"
+    require(len(tokens) == model.config.vocab_size, rule, len(tokens))
+    spec = transformer_spec(ctranslate2.specs, model)
     spec.register_source_vocabulary(tokens)
     spec.register_target_vocabulary(tokens)
     spec.config.unk_token = tokens[UNK_ID]
@@ -90,15 +87,16 @@ def export_ctranslate2(
         "parameters": model.count_params(),
         "weights": "float32",
         "vocabulary_fingerprint": hashlib.sha256(tokenizer_file.read_bytes()).hexdigest(),
-        "ctranslate2": load_ctranslate2().__version__,
+        "ctranslate2": ctranslate2.__version__,
     }
     spec.validate()
     spec.optimize()  # stores equal weights once
-    with appearing_at_once(export_dir.resolve()) as folder:
+
+    def write(folder):
         spec.save(str(folder))
         shutil.copyfile(tokenizer_file, folder / tokenizer_file.name)
-        write_card(folder, card)
-    size = sum(file.stat().st_size for file in export_dir.rglob("*") if file.is_file())
+
+    size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size, **facts}
 
 
@@ -126,15 +124,7 @@ def vocabulary_tokens(file: Path) -> list[str]:
 
 
 def transformer_spec(specs, model: keras.Model):
-    """Puts the model's weights into CTranslate2's description of a Transformer.
-
-    Args:
-        specs: the module ctranslate2.specs.
-        model: any Transformer.
-
-    Returns:
-        A ctranslate2.specs.TransformerSpec without vocabularies.
-    """
+    """Puts a Transformer's weights into a TransformerSpec of ctranslate2.specs."""
     config = model.config
     settings = {
         "num_layers": config.num_layers,
@@ -144,12 +134,18 @@ def transformer_spec(specs, model: keras.Model):
     }
     encoder = specs.TransformerEncoderSpec(**settings)
     decoder = specs.TransformerDecoderSpec(**settings)
-    encoder.embeddings[0].weight = embedding_matrix(model.embedding)
-    decoder.embeddings.weight = embedding_matrix(model.target_embedding)
-    decoder.projection.weight = embedding_matrix(model.logits_embedding)
-    for positions, spec in ((model.source_positions, encoder), (model.target_positions, decoder)):
-        spec.position_encodings.encodings = position_table(config, positions.table)
-    for stack, spec in ((model.encoder, encoder), (model.decoder, decoder)):
+    set_linear(encoder.embeddings[0], model.embedding.softmax_kernel())
+    set_linear(decoder.embeddings, model.target_embedding.softmax_kernel())
+    set_linear(decoder.projection, model.logits_embedding.softmax_kernel())
+    for positions, stack, spec in (
+        (model.source_positions, model.encoder, encoder),
+        (model.target_positions, model.decoder, decoder),
+    ):
+        if positions.table is None:
+            table = array(sinusoids(np.arange(POSITIONS), config.d_model))
+        else:
+            table = array(positions.table) * np.float32(config.d_model**0.5)
+        spec.position_encodings.encodings = table
         if stack.last_norm is not None:
             set_norm(spec.layer_norm, stack.last_norm)
         for layer, layer_spec in zip(stack.layers, spec.layer, strict=True):
@@ -157,43 +153,24 @@ def transformer_spec(specs, model: keras.Model):
     return specs.TransformerSpec(encoder, decoder)
 
 
-def embedding_matrix(layer) -> np.ndarray:
-    """Returns the matrix of an embedding or of the softmax, float32 [V, D]."""
-    return np.ascontiguousarray(array(layer.softmax_kernel()).T)
-
-
-def position_table(config: TransformerConfig, learned) -> np.ndarray:
-    """What is added to the embeddings at each position, float32 [positions, D]."""
-    if learned is None:
-        return array(sinusoids(np.arange(POSITIONS), config.d_model))
-    return array(learned) * np.float32(config.d_model**0.5)
-
-
 def set_layer(spec, layer) -> None:
     """Sets the weights of an encoder's layer, or of a decoder's."""
-    products = [("query", "key", "value")]
-    residual = layer.self_attention_residual
-    set_attention(spec.self_attention, layer.self_attention, residual, products)
+    # CTranslate2 joins the kernels of what is computed from the same states.
+    set_attention(spec.self_attention, layer.self_attention, [("query", "key", "value")])
+    set_norm(spec.self_attention.layer_norm, layer.self_attention_residual.norm)
     if hasattr(layer, "cross_attention"):
-        products = [("query",), ("key", "value")]
-        residual = layer.cross_attention_residual
-        set_attention(spec.attention, layer.cross_attention, residual, products)
-    set_norm(spec.ffn.layer_norm, layer.feed_forward_residual.norm)
+        set_attention(spec.attention, layer.cross_attention, [("query",), ("key", "value")])
+        set_norm(spec.attention.layer_norm, layer.cross_attention_residual.norm)
     set_linear(spec.ffn.linear_0, layer.feed_forward.inner_kernel, layer.feed_forward.inner_bias)
     set_linear(spec.ffn.linear_1, layer.feed_forward.outer_kernel, layer.feed_forward.outer_bias)
+    set_norm(spec.ffn.layer_norm, layer.feed_forward_residual.norm)
 
 
-def set_attention(spec, attention, residual, products) -> None:
-    """Sets the weights of an attention sublayer.
+def set_attention(spec, attention, products) -> None:
+    """Sets the kernels of a MultiHeadAttention, those in each of `products` joined.
 
     CTranslate2's heads are as wide for values as for keys: the narrower are padded with zeros,
     which change no product.
-
-    Args:
-        spec: of the sublayer.
-        attention: the MultiHeadAttention.
-        residual: the Residual around it.
-        products: which of the kernels of queries, keys and values CTranslate2 joins in one.
     """
     heads, width = attention.num_heads, max(attention.key_dim, attention.value_dim)
 
@@ -208,7 +185,6 @@ def set_attention(spec, attention, residual, products) -> None:
         set_linear(linear, np.concatenate([padded(kernel) for kernel in kernels], axis=1))
     set_linear(spec.linear[-1], padded(array(attention.output_kernel).T).T)
     spec.queries_scale = np.float32(attention.key_dim**-0.5)
-    set_norm(spec.layer_norm, residual.norm)
 
 
 def set_linear(spec, kernel, bias=None) -> None:

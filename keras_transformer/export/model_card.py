@@ -1,14 +1,17 @@
-"""What an export says of itself: assets.extra/model_card.json, written last and checked first."""
+"""An export's directory: it appears whole or not at all, with a card that says what it holds.
+
+The card, assets.extra/model_card.json, is written last and checked first.
+"""
 
 import dataclasses
-import datetime
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_results
-from keras_transformer.files import read_json, write_json
+from keras_transformer.files import read_json, replacing_folder, write_json
 from keras_transformer.training.model_directory import read_description
 
 CARD = Path("assets.extra") / "model_card.json"
@@ -49,27 +52,53 @@ def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, A
     }
 
 
-def check_date(date: str) -> None:
-    """Rejects what is no date, or not written as one.
+def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
+    """Refuses to lose anything: only an earlier export is replaced, and only if asked to.
 
     Raises:
-        InputError: in these cases.
+        InputError: where `export_dir` holds something else.
     """
+    export_dir = Path(export_dir)
+    if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.iterdir())):
+        rule = "--export_dir must not exist yet, or be empty, without --overwrite"
+        require(overwrite, rule, repr(str(export_dir)))
+        rule = "--overwrite replaces nothing but an earlier export"
+        require((export_dir / CARD).is_file(), rule, f"--export_dir={str(export_dir)!r}")
+
+
+def write_export(
+    write: Callable[[Path], None],
+    export_dir: str | os.PathLike,
+    card: dict[str, Any],
+    overwrite: bool = False,
+) -> int:
+    """Makes an export: what `write` puts into a new folder, and the card.
+
+    Returns:
+        Its size in bytes.
+
+    Raises:
+        InputError: as of check_export_dir, or where `export_dir` cannot be written.
+    """
+    import tensorflow as tf  # has been imported by all who export, but not by those who read cards
+
+    export_dir = Path(export_dir).resolve()
+    check_export_dir(export_dir, overwrite)
     try:
-        written = datetime.date.fromisoformat(date).isoformat()
-    except ValueError:
-        written = None
-    if written != date:
-        raise InputError(f"--date must be a date as YYYY-MM-DD. Received: {date!r}")
+        with replacing_folder(export_dir) as folder:
+            write(folder)
+            (folder / CARD).parent.mkdir(exist_ok=True)
+            card = {"format_version": FORMAT_VERSION, **card, "files": _sizes(folder)}
+            write_json(folder / CARD, card)
+    except (OSError, tf.errors.OpError) as error:
+        rule = "--export_dir must be writable"
+        raise InputError(f"{rule}. Received: {export_dir}: {reason(error)}") from None
+    return sum(_sizes(export_dir).values())
 
 
-def write_card(folder: Path, card: dict[str, Any]) -> None:
-    """Adds the card to a complete export, with the sizes of all its files."""
+def _sizes(folder: Path) -> dict[str, int]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
-    card = {"format_version": FORMAT_VERSION, **card, "files": sizes}
-    (folder / CARD).parent.mkdir(exist_ok=True)
-    write_json(folder / CARD, card)
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
 
 
 def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
@@ -85,17 +114,12 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
         rule = "--saved_model must be a directory that bin/export.py made"
         raise InputError(f"{rule}. Received: {str(folder)!r}: {error}") from None
     version = card.get("format_version")
-    if version != FORMAT_VERSION:
-        rule = (
-            f"--saved_model must be of format_version {FORMAT_VERSION}, as bin/export.py makes it"
-        )
-        rule += " anew from the model directory"
-        raise InputError(f"{rule}. Received: {str(folder)!r}, of {version}")
+    rule = f"--saved_model must be of format_version {FORMAT_VERSION}, as bin/export.py makes it"
+    rule += " anew from the model directory"
+    require(version == FORMAT_VERSION, rule, f"{str(folder)!r}, of {version}")
+    found = _sizes(folder)
     for name, size in card.get("files", {}).items():
-        path = folder / name
-        found = path.stat().st_size if path.is_file() else None
-        if found != size:
-            rule = "--saved_model must be whole"
-            what = "is missing" if found is None else f"has {found} of {size} bytes"
-            raise InputError(f"{rule}. Received: {str(folder)!r}, where {name} {what}")
+        what = f"has {found[name]} of {size} bytes" if name in found else "is missing"
+        received = f"{str(folder)!r}, where {name} {what}"
+        require(found.get(name) == size, "--saved_model must be whole", received)
     return card

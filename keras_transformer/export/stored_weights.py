@@ -10,45 +10,45 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-DTYPES = ("float32", "bfloat16")
 
+class Float32Copies(tf.saved_model.experimental.TrackableResource):
+    """float32 copies of weights, which are not stored, but made when a SavedModel is loaded.
 
-class LoadedTensors(tf.saved_model.experimental.TrackableResource):
-    """Tensors that are not stored, but computed from what is when a SavedModel is loaded.
-
-    Args:
-        compute: gives a list of them.
-        name: different from that of any others in the process, unless those are equal. Who loads a
-            SavedModel again gets the tensors of before: they stay with the process.
+    They are found by name, and the name by their content: who loads a SavedModel again gets the
+    copies that the process has already.
     """
 
-    def __init__(self, compute: Callable[[], list[tf.Tensor]], name: str):
+    def __init__(self, weights: list[tf.Variable]):
         super().__init__()
-        self._compute, self._name = compute, name
-        self._specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in compute()]
+        self._weights = weights
+        digest = hashlib.sha256()
+        for weight in weights:
+            digest.update(tf.io.serialize_tensor(weight).numpy())
+        self._name = digest.hexdigest()
         self._initialize()
 
     def _create_resource(self):
-        # TensorFlow wants one handle. The tensors have their own, found by name.
+        # TensorFlow wants one handle. The copies have their own.
         return tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=[], shared_name=self._name)
 
     def _initialize(self):
-        for handle, value in zip(self._handles(), self._compute(), strict=True):
+        for handle, weight in zip(self._handles(), self._weights, strict=True):
+            value = tf.cast(weight, tf.float32)
             tf.raw_ops.AssignVariableOp(resource=handle, value=value)
 
     def _handles(self) -> list[tf.Tensor]:
         return [
             tf.raw_ops.VarHandleOp(
-                dtype=spec.dtype, shape=spec.shape, shared_name=f"{self._name}_{place}"
+                dtype=tf.float32, shape=weight.shape, shared_name=f"{self._name}_{place}"
             )
-            for place, spec in enumerate(self._specs)
+            for place, weight in enumerate(self._weights)
         ]
 
     def read(self) -> list[tf.Tensor]:
-        """Gives the tensors in a graph."""
+        """Gives the copies in a graph."""
         return [
-            tf.raw_ops.ReadVariableOp(resource=handle, dtype=spec.dtype)
-            for handle, spec in zip(self._handles(), self._specs, strict=True)
+            tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+            for handle in self._handles()
         ]
 
 
@@ -59,8 +59,9 @@ def stored_weights(
 
     Args:
         model: any Transformer.
-        dtype: how they are stored, one of DTYPES. From bfloat16, half the size, float32 copies are
-            made on loading: computing in bfloat16 rounds more, and few CPUs are faster at it.
+        dtype: how they are stored, "float32" or "bfloat16". From bfloat16, half the size, float32
+            copies are made on loading: computing in bfloat16 rounds more, and few CPUs are faster
+            at it.
 
     Returns:
         What the exported tf.Module must hold; and what makes a context for tracing a graph, in
@@ -71,14 +72,5 @@ def stored_weights(
     if dtype == "float32":
         return [variable.value for variable in variables], contextlib.nullcontext
     narrow = [tf.Variable(tf.cast(variable.value, dtype)) for variable in variables]
-    digest = hashlib.sha256()
-    for weight in narrow:
-        digest.update(tf.io.serialize_tensor(weight).numpy())
-    wide = LoadedTensors(
-        lambda: [tf.cast(weight, tf.float32) for weight in narrow], digest.hexdigest()
-    )
-
-    def context():
-        return keras.StatelessScope(list(zip(variables, wide.read(), strict=True)))
-
-    return [*narrow, wide], context
+    wide = Float32Copies(narrow)
+    return [*narrow, wide], lambda: keras.StatelessScope(zip(variables, wide.read(), strict=True))

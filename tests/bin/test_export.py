@@ -77,7 +77,10 @@ def test_ctranslate2(call_program, untrained, tmp_path):
         (["--weights=int8"], "weights"),
         (["--format=ctranslate2", "--beam_size=3"], "--beam_size is for --format=saved_model"),
         (["--format=ctranslate2", "--weights=bfloat16"], "--weights is for --format=saved_model"),
-        (["--date=tomorrow"], "--date must be a date as YYYY-MM-DD. Received: 'tomorrow'"),
+        *(
+            ([f"--date={date}"], f"--date must be a date as YYYY-MM-DD. Received: '{date}'")
+            for date in ("2017-02-29", "20170612", "2017-6-12", "tomorrow")
+        ),
     ],
 )
 def test_bad_flags(call_program, untrained, tmp_path, arguments, message):

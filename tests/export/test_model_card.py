@@ -5,7 +5,7 @@ import pytest
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import write_results
-from keras_transformer.export.model_card import CARD, check_date, describe, read_card, write_card
+from keras_transformer.export.model_card import CARD, describe, read_card, write_export
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 
 FACTS = {"checkpoint": "average:5", "step": 70}
@@ -48,20 +48,28 @@ def test_evaluation_is_of_the_same_checkpoint(model_dir):
         assert describe(model_dir, {**FACTS, **other})["evaluation"] is None
 
 
-@pytest.mark.parametrize("date", ["2017-02-29", "20170612", "2017-6-12", "June 12", ""])
-def test_dates_are_checked(date):
-    with pytest.raises(InputError, match=r"--date must be a date as YYYY-MM-DD. Received: "):
-        check_date(date)
-
-
 def test_card_lists_the_files_and_tells_of_missing_ones(tmp_path):
-    (tmp_path / "part").mkdir()
-    (tmp_path / "part" / "weights").write_bytes(b"12345")
-    write_card(tmp_path, {"step": 7})
+    def write(folder):
+        (folder / "part").mkdir()
+        (folder / "part" / "weights").write_bytes(b"12345")
+
+    export = tmp_path / "export"
+    size = write_export(write, export, {"step": 7})
     wanted = {"format_version": 2, "step": 7, "files": {"part/weights": 5}}
-    assert read_card(tmp_path) == json.loads((tmp_path / CARD).read_text()) == wanted
-    (tmp_path / "part" / "more").write_bytes(b"")
-    assert read_card(tmp_path) == wanted, "files that are added do no harm"
-    (tmp_path / "part" / "weights").write_bytes(b"1234")
+    assert read_card(export) == json.loads((export / CARD).read_text()) == wanted
+    assert size == 5 + (export / CARD).stat().st_size
+    (export / "part" / "more").write_bytes(b"")
+    assert read_card(export) == wanted, "files that are added do no harm"
+    (export / "part" / "weights").write_bytes(b"1234")
     with pytest.raises(InputError, match=r"must be whole.*where part/weights has 4 of 5 bytes"):
-        read_card(tmp_path)
+        read_card(export)
+
+
+def test_an_export_that_cannot_be_written_is_none(tmp_path):
+    def fail(folder):
+        raise PermissionError(13, "Permission denied")
+
+    rule = r"--export_dir must be writable\. Received: .*export: .*Permission denied"
+    with pytest.raises(InputError, match=rule):
+        write_export(fail, tmp_path / "export", {})
+    assert list(tmp_path.iterdir()) == []
