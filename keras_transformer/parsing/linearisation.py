@@ -53,30 +53,24 @@ class Linearisation:
 
     def __post_init__(self):
         for name, choices in (("words", WORDS), ("unaries", UNARIES)):
-            value = getattr(self, name)
-            require(
-                value in choices, f"--tree_{name} must be one of {', '.join(choices)}", repr(value)
-            )
+            value, rule = getattr(self, name), f"--tree_{name} must be one of {', '.join(choices)}"
+            require(value in choices, rule, repr(value))
 
     def tokens(self, tree: Tree) -> list[str]:
         """Writes a cleaned tree."""
-        stands_for_word = {
-            "xx": lambda node: NO_TAG,
-            "tags": lambda node: node.label,
-            "keep": lambda node: escape(node.word),
-        }[self.words]
 
         def write(node: Tree, children: list[list[str]]) -> list[str]:
-            if node.word is not None:
-                return [stands_for_word(node)]
-            return [f"({node.label}", *chain.from_iterable(children), f"){node.label}"]
+            if node.word is None:
+                return [f"({node.label}", *chain.from_iterable(children), f"){node.label}"]
+            if self.words == "keep":
+                return [escape(node.word)]
+            return [node.label if self.words == "tags" else NO_TAG]
 
         return (collapse_unaries(tree) if self.unaries == "collapse" else tree).fold(write)
 
     def symbols(self, tree: Tree) -> set[str]:
         """The set of tokens of a tree, without kept words."""
-        keep = self.words == "keep"
-        return {token for token in self.tokens(tree) if not keep or token[0] in "()"}
+        return {token for token in self.tokens(tree) if self.words != "keep" or token[0] in "()"}
 
     def tree(self, tokens: Iterable[str], words: Sequence[str]) -> tuple[Tree, Repairs]:
         """Makes a tree over exactly `words` from any token sequence.

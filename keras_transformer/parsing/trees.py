@@ -42,17 +42,19 @@ class Tree:
             stack.extend(reversed(node.children))
 
     def fold(self, combine: Callable[["Tree", list[T]], T]) -> T:
-        """Computes combine(node, results of its children) bottom up, and returns the root's."""
-        results: list[T] = []
-        stack = [(self, False)]
+        """Computes combine(node, results of its children), and returns the root's.
+
+        Children come before their parents, left before right.
+        """
+        order, stack = [], [self]
         while stack:
-            node, visited = stack.pop()
-            if node.children and not visited:
-                stack.append((node, True))
-                stack.extend((child, False) for child in reversed(node.children))
-            else:
-                first = len(results) - len(node.children)
-                results[first:] = [combine(node, results[first:])]
+            node = stack.pop()
+            order.append(node)
+            stack.extend(node.children)
+        results: list[T] = []
+        for node in reversed(order):
+            first = len(results) - len(node.children)
+            results[first:] = [combine(node, results[first:])]
         return results[0]
 
     def leaves(self) -> list[tuple[str, str]]:
