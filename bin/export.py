@@ -59,14 +59,15 @@ def main():
     if FLAGS.format == "ctranslate2":
         load_ctranslate2()  # says that it is not installed before weights are read
     trained = restore(FLAGS.model_dir, FLAGS.checkpoint)
+    card = {**trained.facts, "date": date, **trained.about}
     where = {"export_dir": FLAGS.export_dir, "overwrite": FLAGS.overwrite}
-    known = {"facts": trained.facts, "about": {"date": date, **trained.about}}
     if FLAGS.format == "ctranslate2":
-        return export_ctranslate2(trained.model, trained.tokenizer.file, **where, **known)
-    config = decoding_config(trained, FLAGS.beam_size, FLAGS.alpha)
-    return export_saved_model(
-        trained.model, trained.tokenizer, config, weights=FLAGS.weights, **where, **known
-    )
+        result = export_ctranslate2(trained.model, trained.tokenizer.file, card=card, **where)
+    else:
+        config = decoding_config(trained, FLAGS.beam_size, FLAGS.alpha)
+        parts = (trained.model, trained.tokenizer, config)
+        result = export_saved_model(*parts, card=card, weights=FLAGS.weights, **where)
+    return {**result, **trained.facts}
 
 
 def is_date(text: str) -> bool:

@@ -78,9 +78,9 @@ def places(data_dirs, tmp_path_factory):
         folder = tmp_path_factory.mktemp(task)
         make_model_dir(data_dirs[task], folder / "model", {10: (3, 1.0)})
         trained = restore(folder / "model")
-        known = (trained.facts, {"date": "2017-06-12", **trained.about})
+        card = {**trained.facts, "date": "2017-06-12", **trained.about}
         config = decoding_config(trained, BEAMS, alpha=None)
-        export_saved_model(trained.model, trained.tokenizer, config, folder / "export", *known)
+        export_saved_model(trained.model, trained.tokenizer, config, folder / "export", card)
         trained.model.save(folder / "model" / "model.keras")
         found[task] = {
             "model_dir": folder / "model",

@@ -1,23 +1,18 @@
 """A trained model as a directory that CTranslate2 loads: the same weights in a second engine.
 
-    translator = ctranslate2.Translator(directory, compute_type="int8")
-    best = translator.translate_batch(
-        [["▁A", "▁man"]], beam_size=4, length_penalty=0, min_decoding_length=0
-    )
+Tokens in, tokens out: the vocabulary stands beside the weights, for the sentencepiece package
+(`vocabulary.model`) or vocabulary/subwords.py (`vocabulary.txt`). CTranslate2 adds EOS to sources
+and BOS to targets itself, as its config.json tells it to. Weights are float32 and stored once;
+`compute_type` quantizes them on loading.
 
-Tokens in, tokens out: `vocabulary.model` beside the weights is read by the sentencepiece package
-(`encode(text, out_type=str)`), `vocabulary.txt` by keras_transformer/vocabulary/subwords.py.
-CTranslate2 adds EOS to sources and BOS to targets itself, as its config.json tells it to. Weights
-are float32 and stored once; `compute_type` quantizes them on loading.
-
-Called so, it searches for what alpha = 0 searches for. Its other penalties are not ours: it divides
-log-probabilities by |Y|^length_penalty, not by ((5 + |Y|) / 6)^alpha. Nor are its limits: unless
-told otherwise it writes at least one token and at most 256, and cuts sources at 1,024.
+With length_penalty=0 and min_decoding_length=0 it searches for what alpha = 0 searches for. Its
+other penalties are not ours: it divides log-probabilities by |Y|^length_penalty, not by
+((5 + |Y|) / 6)^alpha. Nor are its limits: unless told otherwise it writes at least one token and at
+most 256, and cuts sources at 1,024.
 """
 
 import dataclasses
 import hashlib
-import importlib
 import os
 import shutil
 from pathlib import Path
@@ -41,9 +36,8 @@ def export_ctranslate2(
     model: keras.Model,
     tokenizer_file: str | os.PathLike,
     export_dir: str | os.PathLike,
-    facts: dict[str, Any],
+    card: dict[str, Any],
     overwrite: bool = False,
-    about: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Writes the directory; `export_dir` appears when it is complete, or not at all.
 
@@ -52,12 +46,11 @@ def export_ctranslate2(
         tokenizer_file: the vocabulary it was trained with, SentencePiece's `.model` or WordPiece's
             `.txt`; a copy stands beside the weights.
         export_dir: must not exist, or be empty, unless `overwrite`.
-        facts: what the checkpoint is, for the model card and the result.
+        card: what is known of the checkpoint, and of its model directory (model_card.describe).
         overwrite: whether an earlier export may be replaced.
-        about: more for the model card; see model_card.describe.
 
     Returns:
-        {"ctranslate2": export_dir, "bytes", "checkpoint", ...}.
+        {"ctranslate2": export_dir, "bytes"}.
 
     Raises:
         InputError: where CTranslate2 is not installed, or has no such model, the vocabulary is
@@ -80,8 +73,7 @@ def export_ctranslate2(
     spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = EPSILON
     card = {
-        **facts,
-        **(about or {}),
+        **card,
         "max_positions": spec.encoder.position_encodings.encodings.shape[0],
         "config": dataclasses.asdict(model.config),
         "parameters": model.count_params(),
@@ -96,21 +88,20 @@ def export_ctranslate2(
         spec.save(str(folder))
         shutil.copyfile(tokenizer_file, folder / tokenizer_file.name)
 
-    size = write_export(write, export_dir, card, overwrite)
-    return {"ctranslate2": str(export_dir), "bytes": size, **facts}
+    return {
+        "ctranslate2": str(export_dir),
+        "bytes": write_export(write, export_dir, card, overwrite),
+    }
 
 
 def load_ctranslate2():
-    """Imports the package, which is an extra.
-
-    Raises:
-        InputError: where it is not installed.
-    """
+    """Imports the package, which is an extra; InputError where it is not installed."""
     try:
-        return importlib.import_module("ctranslate2")
+        import ctranslate2
     except ImportError:
         rule = "--format=ctranslate2 must find the package ctranslate2 (pip install ctranslate2)"
         raise InputError(f"{rule}. Received: none installed") from None
+    return ctranslate2
 
 
 def vocabulary_tokens(file: Path) -> list[str]:

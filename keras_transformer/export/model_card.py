@@ -102,7 +102,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
-    """Reads the card of an export, and checks that the export is one of this version, and whole.
+    """Reads the card of a SavedModel, and checks that it is one of this version, and whole.
 
     Raises:
         InputError: where it is not.
@@ -117,8 +117,10 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
     rule = f"--saved_model must be of format_version {FORMAT_VERSION}, as bin/export.py makes it"
     rule += " anew from the model directory"
     require(version == FORMAT_VERSION, rule, f"{str(folder)!r}, of {version}")
-    found = _sizes(folder)
-    for name, size in card.get("files", {}).items():
+    files, found = card.get("files", {}), _sizes(folder)
+    rule = "--saved_model must be of --format=saved_model"
+    require("saved_model.pb" in files, rule, f"{str(folder)!r}, which holds no SavedModel")
+    for name, size in files.items():
         what = f"has {found[name]} of {size} bytes" if name in found else "is missing"
         received = f"{str(folder)!r}, where {name} {what}"
         require(found.get(name) == size, "--saved_model must be whole", received)

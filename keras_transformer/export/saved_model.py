@@ -38,8 +38,7 @@ def export_saved_model(
     tokenizer: Tokenizer,
     config: DecodingConfig,
     export_dir: str | os.PathLike,
-    facts: dict[str, Any],
-    about: dict[str, Any] | None = None,
+    card: dict[str, Any],
     weights: str = "float32",
     overwrite: bool = False,
 ) -> dict[str, Any]:
@@ -50,14 +49,13 @@ def export_saved_model(
         tokenizer: the vocabulary it was trained with, a tf.Module.
         config: how the SavedModel translates.
         export_dir: must not exist, or be empty, unless `overwrite`.
-        facts: what the checkpoint is, for the model card and the result.
-        about: more for the model card; see model_card.describe. Without it, the task is
-            translation.
+        card: what is known of the checkpoint, and of its model directory (model_card.describe).
+            Without a task, it is translation.
         weights: how they are stored, "float32" or "bfloat16".
         overwrite: whether an earlier export may be replaced.
 
     Returns:
-        {"saved_model": export_dir, "bytes", "checkpoint", ...}.
+        {"saved_model": export_dir, "bytes"}.
 
     Raises:
         InputError: where `export_dir` holds something, or cannot be written.
@@ -69,7 +67,7 @@ def export_saved_model(
     graphs = text_graphs(model, tokenizer, config, reading_weights)
     del graphs["continuation"]  # a third search would make the export half as large again
     card = {
-        **{"task": "translation", "task_options": {}, **facts, **(about or {})},
+        **{"task": "translation", "task_options": {}, **card},
         **numbers(model, tokenizer, config),
         "weights": weights,
         "tensorflow": tf.__version__,
@@ -78,16 +76,14 @@ def export_saved_model(
     def write(folder):
         tf.saved_model.save(module, str(folder), signatures=graphs)
 
-    size = write_export(write, export_dir, card, overwrite)
-    return {"saved_model": str(export_dir), "bytes": size, **facts}
+    return {
+        "saved_model": str(export_dir),
+        "bytes": write_export(write, export_dir, card, overwrite),
+    }
 
 
 def numbers(model: keras.Model, tokenizer: Tokenizer, config: DecodingConfig) -> dict[str, Any]:
-    """What the model is, and how it translates.
-
-    Returns:
-        The fields of DecodingConfig, and {"config", "parameters", "vocabulary_fingerprint"}.
-    """
+    """The fields of DecodingConfig, and {"config", "parameters", "vocabulary_fingerprint"}."""
     return {
         **dataclasses.asdict(config),
         "max_source_length": source_limit(model.config, config),

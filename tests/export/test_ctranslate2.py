@@ -15,6 +15,7 @@ from keras_transformer.decoding.inference import DecodingConfig, search_ids, tar
 from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.errors import InputError
 from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.step import TrainingStep
 from pipelines.vocabulary import learn_subwords
@@ -158,13 +159,15 @@ def test_directory(vocabulary, tmp_path):
     result = export_ctranslate2(model, vocabulary, folder, FACTS)
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     size = sum(path.stat().st_size for path in files.values())
-    assert result == {"ctranslate2": str(folder), "bytes": size, **FACTS}
+    assert result == {"ctranslate2": str(folder), "bytes": size}
     assert files["vocabulary.txt"].read_bytes() == vocabulary.read_bytes()
     # Weights once: the one embedding matrix and the one table of 2048 positions included.
     weights = 4 * (model.count_params() + 2048 * 16)
     assert weights < files["model.bin"].stat().st_size < weights + 5000
     card = json.loads(files["assets.extra/model_card.json"].read_text())
     assert (card["checkpoint"], card["parameters"]) == ("step-00000007", model.count_params())
+    with pytest.raises(InputError, match=r"of --format=saved_model\. .* holds no SavedModel"):
+        load(folder)
     with pytest.raises(InputError, match="--export_dir must not exist yet, or be empty, without"):
         export_ctranslate2(model, vocabulary, folder, FACTS)
     export_ctranslate2(model, vocabulary, folder, {"checkpoint": "other"}, overwrite=True)

@@ -52,12 +52,13 @@ def test_card_lists_the_files_and_tells_of_missing_ones(tmp_path):
     def write(folder):
         (folder / "part").mkdir()
         (folder / "part" / "weights").write_bytes(b"12345")
+        (folder / "saved_model.pb").write_bytes(b"123")
 
     export = tmp_path / "export"
     size = write_export(write, export, {"step": 7})
-    wanted = {"format_version": 2, "step": 7, "files": {"part/weights": 5}}
+    wanted = {"format_version": 2, "step": 7, "files": {"part/weights": 5, "saved_model.pb": 3}}
     assert read_card(export) == json.loads((export / CARD).read_text()) == wanted
-    assert size == 5 + (export / CARD).stat().st_size
+    assert size == 8 + (export / CARD).stat().st_size
     (export / "part" / "more").write_bytes(b"")
     assert read_card(export) == wanted, "files that are added do no harm"
     (export / "part" / "weights").write_bytes(b"1234")

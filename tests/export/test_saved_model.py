@@ -84,10 +84,9 @@ def parts(tmp_path_factory):
     for kind, weights in WEIGHTS.items():
         folder = tmp_path_factory.mktemp(kind)
         model, tokenizer = make_parts(kind, folder)
-        export_dir, about = folder / "export" / "1", {"date": "2017-06-12", "preset": "tiny"}
-        result = export_saved_model(
-            model, tokenizer, DECODING, export_dir, FACTS, about, weights=weights
-        )
+        export_dir, card = folder / "export" / "1", {"date": "2017-06-12", "preset": "tiny"}
+        card |= FACTS
+        result = export_saved_model(model, tokenizer, DECODING, export_dir, card, weights)
         for variable in model.trainable_variables:
             variable.assign(tf.cast(tf.cast(variable.value, weights), tf.float32))
         found[kind] = (model, tokenizer, export_dir, result)
@@ -337,7 +336,7 @@ def test_weights_and_vocabulary_are_stored_once(parts):
         values = variable.numpy()
         assert values.size < 20 or values.T.tobytes()[:64] not in graph
     total = sum(file.stat().st_size for file in export_dir.rglob("*") if file.is_file())
-    assert result == {"saved_model": str(export_dir), "bytes": total, **FACTS}
+    assert result == {"saved_model": str(export_dir), "bytes": total}
     # Names and shapes of variables, and signatures, take 30 kB beside them.
     assert total - len(graph) <= 1.05 * 4 * model.count_params() + 30_000
     assert len(graph) <= 2_000_000 + len(tokenizer.file.read_bytes())
