@@ -22,12 +22,12 @@ flags.DEFINE_integer("max_waiting", 64, "Requests that may wait for the model.")
 
 def main():
     from keras_transformer.serving.requests import Limits
-    from keras_transformer.serving.server import bound_socket, serve
+    from keras_transformer.serving.server import listening_socket, serve
 
     limits = Limits(FLAGS.timeout, FLAGS.max_sentences, FLAGS.max_characters, FLAGS.max_waiting)
     check_model_flags()  # this and the next line fail at once; loading the model takes a while
-    bound = bound_socket(FLAGS.host, FLAGS.port)
-    return serve(load_model(), bound, FLAGS.host, limits)
+    listening = listening_socket(FLAGS.host, FLAGS.port)
+    return serve(load_model(), listening, FLAGS.host, limits)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import shutil
 
 import numpy as np
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
 import keras_transformer as kt
 from keras_transformer import loading
@@ -22,6 +21,7 @@ from keras_transformer.parsing.trees import parse_trees
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
 from tests.program_fixtures import make_model_dir
+from tests.serving.running import client_of
 
 BEAMS = 3
 HOLDERS = ("model_dir", "saved_model", "keras")
@@ -228,7 +228,7 @@ def test_attention(programs, tmp_path, task):
 def test_serve(translators, task):
     async def answers(translator):
         service = Service(translator, Limits(), None)
-        async with TestClient(TestServer(service.application())) as client:
+        async with client_of(service) as client:
             texts = {"texts": TEXTS[task]}
             found = await (await client.post("/translate", json=texts)).json()
             pair = {"source": texts["texts"][0], "target": found["translations"][0][0]["text"]}

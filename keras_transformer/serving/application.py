@@ -15,28 +15,25 @@ A parsing model's texts are trees in brackets, as its card says: {"task": "parsi
 Row t of `decoder` and `memory` is what the decoder attended to when it predicted target piece t;
 column t of `decoder` is the piece it had read there: BOS for t = 0, target piece t - 1 otherwise.
 
-Whatever cannot be answered gets a 4xx or 5xx with {"error": one line}, and one line in the log;
-what is no HTTP to begin with, aiohttp refuses in plain text.
+Whatever cannot be answered gets a 4xx or 5xx with {"error": one line}, and one line in the log.
 """
 
 import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from keras_transformer.errors import InputError, reason
-from keras_transformer.serving.batching import Batcher, QueueFullError
+from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.requests import (
-    SHOWN_CHARACTERS,
-    AttentionRequest,
     Limits,
     RequestError,
+    check,
     check_sender,
     parse_attention,
     parse_translate,
@@ -53,14 +50,14 @@ ANSWER_WEIGHTS = 2_000_000
 WEIGHT_DIGITS = 3
 SCORE_DIGITS = 6
 MAPS = ("encoder", "decoder", "memory")
+JSON = "application/json"
 # Files of the package. The figure is that of offline attention pages, and so is the style.
 PAGE = {
-    "/": "serving/page.html",
-    "/page.js": "serving/page.js",
-    "/page.css": "analysis/attention_figure.css",
-    "/figure.js": "analysis/attention_figure.js",
+    "/": ("text/html", "serving/page.html"),
+    "/page.js": ("text/javascript", "serving/page.js"),
+    "/page.css": ("text/css", "analysis/attention_figure.css"),
+    "/figure.js": ("text/javascript", "analysis/attention_figure.js"),
 }
-CONTENT_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 HEADERS = {
     "Cache-Control": "no-cache",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -85,110 +82,99 @@ class Service:
     """
 
     def __init__(self, translator: "Translator", limits: Limits, host_names: frozenset[str] | None):
-        self.translator = translator
-        self.limits = limits
-        self.host_names = host_names
-        self.requests = 0
-        self.errors = 0
+        self.translator, self.limits, self.host_names = translator, limits, host_names
+        self.requests = self.errors = 0
         self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.waiting)
         # Pair by pair: an answer is large, and no pair's error may become another's.
         self.attentions = Batcher(self._attention_bodies, 1, limits.waiting)
-        folder = Path(__file__).parents[1]
-        self.page = {path: (folder / name).read_bytes() for path, name in PAGE.items()}
+        self._posts = {"/translate": self._translate, "/attention": self._attention}
+        served = {"sentences": limits.sentences, "characters": limits.characters}
+        self._gets = {
+            "/healthz": (JSON, encoded({"status": "ok"})),
+            "/model": (JSON, encoded({**translator.card, "limits": served})),
+        }
+        for path, (kind, file) in PAGE.items():
+            self._gets[path] = (kind, (Path(__file__).parents[1] / file).read_bytes())
 
-    def application(self) -> web.Application:
-        """Makes the aiohttp application, which runs the batchers while it runs."""
-        app = web.Application(middlewares=[self.guard], client_max_size=self.limits.body_bytes)
-        app.cleanup_ctx.append(self._running_batchers)
-        for path in PAGE:
-            app.router.add_get(path, self.get_page)
-        app.router.add_get("/healthz", self.get_health)
-        app.router.add_get("/model", self.get_model)
-        app.router.add_post("/translate", self.post_translate)
-        app.router.add_post("/attention", self.post_attention)
-        return app
-
-    async def get_page(self, request: web.Request) -> web.Response:
-        """The page, or a file that belongs to it."""
-        kind = CONTENT_TYPES[Path(PAGE[request.path]).suffix]
-        return web.Response(body=self.page[request.path], content_type=kind, charset="utf-8")
-
-    async def get_health(self, request: web.Request) -> web.Response:
-        """That the server runs."""
-        return response({"status": "ok"})
-
-    async def get_model(self, request: web.Request) -> web.Response:
-        """What is served."""
-        limits = {"sentences": self.limits.sentences, "characters": self.limits.characters}
-        return response({**self.translator.card, "limits": limits})
-
-    async def post_translate(self, request: web.Request) -> web.Response:
-        """Translations of sentences."""
-        body = await self._body(request)
-        texts, n_best = parse_translate(body, self.limits, self.translator.card["beam_size"])
-        answers = await self._submit(self.translations, texts)
-        rows = [[translation_fields(best) for best in answer[:n_best]] for answer in answers]
-        return response({"translations": rows})
-
-    async def post_attention(self, request: web.Request) -> web.Response:
-        """Attention weights of a sentence and its translation."""
-        pair = parse_attention(await self._body(request), self.limits)
-        (body,) = await self._submit(self.attentions, [pair])
-        return web.Response(body=body, content_type="application/json", charset="utf-8")
-
-    @web.middleware
-    async def guard(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.Response]]
-    ) -> web.Response:
-        """Lets a request through to its handler, and makes one line of whatever goes wrong."""
-        started, status, message, headers = time.monotonic(), 200, "", {}
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answers a request, with one line of JSON where something goes wrong."""
+        started = time.monotonic()
         try:
             check_sender(request.headers, self.host_names)
-            answer = await handler(request)
+            kind, body = await self._found(request)
         except ConnectionError:
             raise  # nobody is left to answer
-        except RequestError as error:
-            status, message, headers = error.status, str(error), error.headers
-        except web.HTTPException as error:
-            status, message, headers = self._http_error(request, error)
-        except InputError as error:
-            status, message = 500, str(error)
         except Exception as error:
-            status, message = 500, f"the model failed: {type(error).__name__}: {reason(error)}"
-        if message:
-            answer = response({"error": message}, status)
-        answer.headers.update(HEADERS | headers)
+            return self.refusal(request, error, time.monotonic() - started)
+        self._count(request, 200, time.monotonic() - started)
+        return web.Response(body=body, headers=HEADERS, content_type=kind, charset="utf-8")
+
+    def refusal(self, request: web.BaseRequest, error: Exception, seconds: float) -> web.Response:
+        """Makes the answer to a request that is refused, or at which the model failed."""
+        if isinstance(error, InputError):
+            error = RequestError(500, str(error))
+        elif not isinstance(error, RequestError):
+            what = f"{type(error).__name__}: {reason(error)}"
+            error = RequestError(500, f"the model failed: {what}")
+        self._count(request, error.status, seconds, str(error))
+        headers = HEADERS | error.headers
+        return web.json_response({"error": str(error)}, status=error.status, headers=headers)
+
+    def _count(self, request: web.BaseRequest, status: int, seconds: float, message: str = ""):
         self.requests += 1
         self.errors += status >= 400
-        what = f"{request.method} {request.raw_path[:SHOWN_CHARACTERS]} {status}"
-        LOG.info("%s in %.3f s %s", what, time.monotonic() - started, message)
-        return answer
+        what = f"{request.method} {shown(request.raw_path)} {status}"
+        LOG.info("%s in %.3f s %s", what, seconds, message)
 
-    def _http_error(
-        self, request: web.Request, error: web.HTTPException
-    ) -> tuple[int, str, dict[str, str]]:
-        """What aiohttp refuses, in our words: status, message, headers."""
-        if isinstance(error, web.HTTPMethodNotAllowed):
-            allowed = error.headers["Allow"]
-            message = f"{request.path} allows {allowed} only. Received: {request.method}"
-            return error.status, message, {"Allow": allowed}
-        if isinstance(error, web.HTTPRequestEntityTooLarge):
-            message = f"the body must have at most {self.limits.body_bytes} bytes. Received: more"
-            return error.status, message, {}
-        if isinstance(error, web.HTTPNotFound):
-            return error.status, f"there is no {shown(request.path)}", {}
-        return error.status, error.reason, {}
+    async def _found(self, request: web.BaseRequest) -> tuple[str, bytes]:
+        """Gives type and body of the answer."""
+        path, method = request.path, request.method
+        if path not in {**self._gets, **self._posts}:
+            raise RequestError(404, f"there is no {path!r}")
+        allowed = "GET,HEAD" if path in self._gets else "POST"
+        if method not in allowed.split(","):
+            rule = f"{path} allows {allowed} only"
+            raise RequestError(405, f"{rule}. Received: {method}", {"Allow": allowed})
+        expected = request.headers.get("Expect", "100-continue")
+        rule = "Expect must be 100-continue"
+        check(expected.lower() == "100-continue", 417, rule, repr(expected))
+        if path in self._gets:
+            return self._gets[path]
+        return JSON, await self._posts[path](await self._body(request))
 
-    async def _body(self, request: web.Request) -> bytes:
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        body, most = bytearray(), self.limits.body_bytes
         try:
             async with asyncio.timeout(self.limits.timeout):
-                return await request.read()
+                if "Expect" in request.headers and request.version == HttpVersion11:
+                    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    request.writer.output_size = 0  # that was not the answer yet
+                async for part in request.content.iter_any():
+                    body += part
+                    rule = f"the body must have at most {most} bytes"
+                    check(len(body) <= most, 413, rule, "more")
         except TimeoutError:
             rule = f"the body must arrive within {self.limits.timeout:g} seconds"
             raise RequestError(408, f"{rule}. Received: a part of it") from None
         except web.RequestPayloadError:
             rule = "the body must be encoded as its headers say"
             raise RequestError(400, f"{rule}. Received: one that is not, or a part") from None
+        return bytes(body)
+
+    async def _translate(self, body: bytes) -> bytes:
+        texts, n_best = parse_translate(body, self.limits, self.translator.card["beam_size"])
+        answers = await self._submit(self.translations, texts)
+
+        def fields(best: "Translation") -> dict[str, Any]:
+            score, log_prob = round(best.score, SCORE_DIGITS), round(best.log_prob, SCORE_DIGITS)
+            return {"text": best.text, "score": score, "log_prob": log_prob}
+
+        rows = [[fields(best) for best in answer[:n_best]] for answer in answers]
+        return encoded({"translations": rows})
+
+    async def _attention(self, body: bytes) -> bytes:
+        (answer,) = await self._submit(self.attentions, [parse_attention(body, self.limits)])
+        return answer
 
     async def _submit(self, batcher: Batcher, items: list[Any]) -> list[Any]:
         try:
@@ -197,29 +183,13 @@ class Service:
         except TimeoutError:
             message = f"the model took more than {self.limits.timeout:g} seconds"
             raise RequestError(504, message) from None
-        except QueueFullError:
+        except asyncio.QueueFull:
             message = f"{self.limits.waiting} requests wait already: try again"
             raise RequestError(503, message, {"Retry-After": "1"}) from None
 
-    def _attention_bodies(self, pairs: list[AttentionRequest]) -> list[bytes]:
+    def _attention_bodies(self, pairs: list[tuple[str, str]]) -> list[bytes]:
         """Gives whole bodies: making JSON of them, too, would hold up the event loop."""
         return [attention_body(self.translator.attention(*pair)) for pair in pairs]
-
-    async def _running_batchers(self, app: web.Application) -> AsyncIterator[None]:
-        runs = [asyncio.create_task(b.run()) for b in (self.translations, self.attentions)]
-        yield
-        for run in runs:
-            run.cancel()
-        await asyncio.gather(*runs, return_exceptions=True)
-
-
-def translation_fields(translation: "Translation") -> dict[str, Any]:
-    """One translation as JSON has it."""
-    return {
-        "text": translation.text,
-        "score": round(translation.score, SCORE_DIGITS),
-        "log_prob": round(translation.log_prob, SCORE_DIGITS),
-    }
 
 
 def attention_body(attention: "PairAttention") -> bytes:
@@ -228,21 +198,16 @@ def attention_body(attention: "PairAttention") -> bytes:
     Raises:
         RequestError: 413 where it is too much.
     """
-    count = sum(getattr(attention, name).size for name in MAPS)
-    if count > ANSWER_WEIGHTS:
-        rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: ask for a shorter sentence"
-        raise RequestError(413, f"{rule}. Received: one of {count}")
-    fields = {name: getattr(attention, name) for name in ("source_pieces", "target_pieces")}
-    for name in MAPS:  # doubles, as the digits of a rounded float32 go on when printed
-        weights = getattr(attention, name).astype(np.float64)
-        fields[name] = np.round(weights, WEIGHT_DIGITS).tolist()
-    return encoded({**fields, "alignment": attention.alignment.tolist()})
-
-
-def response(value: Any, status: int = 200) -> web.Response:
-    """A JSON response."""
-    body = encoded(value)
-    return web.Response(body=body, status=status, content_type="application/json", charset="utf-8")
+    maps = {name: getattr(attention, name) for name in MAPS}
+    count = sum(weights.size for weights in maps.values())
+    rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: ask for a shorter sentence"
+    check(count <= ANSWER_WEIGHTS, 413, rule, f"one of {count}")
+    lists = {  # doubles, as the digits of a rounded float32 go on when printed
+        name: np.round(weights.astype(np.float64), WEIGHT_DIGITS).tolist()
+        for name, weights in maps.items()
+    }
+    pieces = {name: getattr(attention, name) for name in ("source_pieces", "target_pieces")}
+    return encoded({**pieces, **lists, "alignment": attention.alignment.tolist()})
 
 
 def encoded(value: Any) -> bytes:

@@ -2,16 +2,17 @@
 
 import { element, showAttention } from "./figure.js";
 
+const EXAMPLES = { English: "the old woman sees a dog.", German: "die alte Frau sieht einen Hund." };
+
 const at = (id) => document.getElementById(id);
-const model = fetchJson("model").then(showModel, (error) => (showError(at("form"), error), {}));
+const model = fetchJson("model").then(showModel, (error) => {
+  at("form").querySelector(".error").textContent = error.message;
+  return {};
+});
 const answers = new Map(); // what was answered about each pair of texts, while the page is open
 const latest = new Map(); // the last work that was begun at each place
-let translating = false;
 
-at("form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  translate();
-});
+at("form").addEventListener("submit", translate);
 at("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("form").requestSubmit();
 });
@@ -19,22 +20,21 @@ at("sentences").addEventListener("change", (event) => choose(event.target));
 
 async function fetchJson(path, value) {
   const post = { method: "POST", body: JSON.stringify(value) };
-  let response;
-  try {
-    response = await fetch(path, value === undefined ? {} : post);
-  } catch {
+  const response = await fetch(path, value === undefined ? {} : post).catch(() => {
     throw new Error("the server does not answer");
-  }
+  });
   const answer = await response.json().catch(() => ({ error: `status ${response.status}` }));
   if (!response.ok) throw new Error(answer.error);
   return answer;
 }
 
-function showError(place, error) {
-  place.querySelector(".error").textContent = error ? error.message : "";
-}
-
 function showModel(card) {
+  const parsing = card.task === "parsing"; // of the Penn Treebank's English
+  const [source, target] = parsing ? ["English"] : (card.evaluation?.languages ?? []).map(nameOf);
+  let what = parsing ? "English text to parse" : "Text to translate";
+  if (source && target) what = `${source} text to translate into ${target}`;
+  at("label").textContent = `${what}, one sentence per line`;
+  if (source in EXAMPLES) at("text").placeholder = `For example: ${EXAMPLES[source]}`;
   const millions = card.parameters / 1e6;
   const facts = [
     card.config && `${card.config.num_layers} layers of ${card.config.num_heads} heads`,
@@ -49,13 +49,18 @@ function showModel(card) {
   return card;
 }
 
+/** Gives a language's name for its code, or undefined for what a file's name had in its place. */
+function nameOf(code) {
+  const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+  return /^[a-z]{2,3}$/.test(code) ? names.of(code) : undefined;
+}
+
 /** Says in words which weights a checkpoint's name or path stands for. */
 function weightsOf(checkpoint) {
   const [name] = checkpoint.match(/[^/\\]*$/);
-  const [, count] = /^average[:-](\d+)/.exec(name) ?? [];
-  const [, step] = /^step-0*(\d+)$/.exec(name) ?? [];
-  if (count) return `weights: mean of ${count} checkpoints`;
-  return step ? `weights of training step ${step}` : `weights: ${name}`;
+  const [, kind, number] = /^(average|step)[:-]0*(\d+)/.exec(name) ?? [];
+  if (kind === "step") return `weights of training step ${number}`;
+  return `weights: ${kind ? `mean of ${number} checkpoints` : name}`;
 }
 
 /**
@@ -65,56 +70,45 @@ function weightsOf(checkpoint) {
 async function busy(place, message, work) {
   const started = performance.now();
   latest.set(place, started);
-  const say = (text, error = null) => {
+  const say = (status, error = "") => {
     if (latest.get(place) !== started) return;
-    place.querySelector(".status").textContent = text;
-    showError(place, error);
+    place.querySelector(".status").textContent = status;
+    place.querySelector(".error").textContent = error;
   };
   const seconds = () => Math.round((performance.now() - started) / 1000);
   const timer = setInterval(() => say(`${message} ${seconds()} s`), 1000);
   say(message);
-  try {
-    const answer = await work();
-    say("");
-    return answer;
-  } catch (error) {
-    say("", error);
-    return null;
-  } finally {
-    clearInterval(timer);
-  }
+  let failure = "";
+  const answer = await work().catch((error) => (failure = error.message, null));
+  clearInterval(timer);
+  say("", failure);
+  return answer;
 }
 
-async function translate() {
-  if (translating) return;
+async function translate(event) {
+  event.preventDefault();
+  const button = at("translate");
+  if (button.ariaDisabled === "true") return;
   const texts = at("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
-  if (texts.length === 0) {
-    showError(at("form"), new Error("There is no text to translate: write a sentence first."));
-    return;
-  }
-  setTranslating(true);
-  const card = await model;
-  const made = await busy(at("form"), "Translating\u2026", () =>
-    fetchJson("translate", { texts, n_best: card.beam_size ?? 1 }),
-  );
-  setTranslating(false);
+  button.ariaDisabled = "true"; // keeps the focus, unlike disabled
+  const made = await busy(at("form"), "Translating\u2026", async () => {
+    if (texts.length === 0) throw new Error("There is no text yet: write a sentence first.");
+    const { beam_size: n_best = 1 } = await model;
+    return fetchJson("translate", { texts, n_best });
+  });
+  button.ariaDisabled = "false";
   latest.delete(at("attention")); // what runs there belongs to earlier translations
   at("translations").hidden = at("attention").hidden = !made;
   if (!made) return;
   const entries = texts.map((text, i) => sentenceEntry(text, made.translations[i]));
   at("sentences").replaceChildren(...entries);
-  const first = at("sentences").querySelector("input");
-  first.checked = true;
-  choose(first);
-}
-
-function setTranslating(value) {
-  translating = value;
-  at("translate").setAttribute("aria-disabled", String(value)); // keeps the focus, unlike disabled
+  at("sentences").querySelector("input").click();
 }
 
 /** One sentence, and its translations to choose from. */
 function sentenceEntry(source, translations) {
+  const number = (value, digits) =>
+    element("span", { class: "number" }, value.toFixed(digits).replace("-", "\u2212"));
   return element("fieldset", {}, element("legend", { dir: "auto" }, source),
     ...translations.map(({ text, score, log_prob }) => element("label", { class: "entry" },
       element("input", { type: "radio", name: "translation", "data-source": source,
@@ -122,9 +116,6 @@ function sentenceEntry(source, translations) {
       element("span", { dir: "auto" }, text || "(nothing)"),
       number(score, 3), number(log_prob, 2))));
 }
-
-const number = (value, digits) =>
-  element("span", { class: "number" }, value.toFixed(digits).replace("-", "\u2212"));
 
 async function choose(input) {
   const { source, target } = input.dataset;

@@ -2,192 +2,139 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, reason, require
+from keras_transformer.files import from_json
 
-# Longest part of a value that an error repeats.
-SHOWN_CHARACTERS = 60
+# Longest message of an error, and longest part of an address in the log.
+SHOWN_CHARACTERS = 160
 # One character takes at most so many bytes of JSON: two escapes, as in "\ud83d\ude00".
 BYTES_PER_CHARACTER = 12
 
 
 class RequestError(Exception):
-    """A request that is refused; its message is one line.
-
-    Args:
-        status: of HTTP, 400 to 599.
-        message: the rule, and what was received.
-        headers: for the response.
-    """
+    """A request that is refused, in one line, with a status of HTTP and perhaps headers."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None):
-        super().__init__(message)
-        self.status = status
-        self.headers = headers or {}
+        super().__init__(shown(message))
+        self.status, self.headers = status, headers or {}
+
+
+def check(condition: bool, status: int, rule: str, received: Any) -> None:
+    """Refuses a request that breaks a rule, as errors.require does for other input."""
+    if not condition:
+        raise RequestError(status, f"{rule}. Received: {received}")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is served at most.
+    """What is served at most; a limit that would let nothing through is an InputError."""
 
-    Raises:
-        InputError: for a limit that would let nothing through.
-    """
-
-    timeout: float = 60.0  # seconds to wait for a request's body, and again for the model
+    timeout: float = 60.0  # seconds to wait for each of: a request's headers, its body, the model
     sentences: int = 64  # of one request
     characters: int = 20_000  # of one request, all its texts together
     waiting: int = 64  # requests that wait for the model
 
     def __post_init__(self):
-        if not 0 < self.timeout < math.inf:
-            rule = "--timeout must be positive seconds"
-            raise InputError(f"{rule}. Received: {self.timeout}")
-        for flag, value in (
-            ("max_sentences", self.sentences),
-            ("max_characters", self.characters),
-            ("max_waiting", self.waiting),
-        ):
-            if value < 1:
-                raise InputError(f"--{flag} must be at least 1. Received: {value}")
+        is_time = 0 < self.timeout < math.inf
+        require(is_time, "--timeout must be positive seconds", self.timeout)
+        for name in ("sentences", "characters", "waiting"):
+            value = getattr(self, name)
+            require(value >= 1, f"--max_{name} must be at least 1", value)
 
     @property
     def body_bytes(self) -> int:
         """Size of a body: whatever keeps to the other limits fits, however it is escaped."""
         return BYTES_PER_CHARACTER * self.characters + 8 * self.sentences + 1024
 
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Raises a RequestError, 413, for more text than a request may have."""
+        rule = f"a request must have at most {self.sentences} texts"
+        check(len(texts) <= self.sentences, 413, rule, len(texts))
+        characters = sum(map(len, texts))
+        rule = f"a request must have at most {self.characters} characters of text"
+        check(characters <= self.characters, 413, rule, characters)
+
 
 def check_sender(headers: Mapping[str, str], host_names: frozenset[str] | None) -> None:
     """Refuses what other web pages, open in the same browser, may ask for behind its user's back.
 
-    Their own server's name can be made to point to this one (DNS rebinding): the name is in Host.
-    Or they just send us something, and do not see the answer: the browser says so in Origin.
-
-    Args:
-        headers: of the request.
-        host_names: those by which the server may be called; None for any.
+    Their own server's name can be made to point to this one (DNS rebinding): the name is in Host,
+    which must be in `host_names`, unless that is None. Or they just send us something, and do not
+    see the answer: the browser says so in Origin.
 
     Raises:
         RequestError: 403.
     """
     host = headers.get("Host", "")
-    if host_names is not None and host_name(host) not in host_names:
-        rule = f"the Host header must name {' or '.join(sorted(host_names))}"
-        raise RequestError(403, f"{rule}. Received: {shown(host)}")
-    origin = headers.get("Origin")
-    if origin is not None and origin.partition("://")[2] != host:
-        rule = "requests must come from the server's own page, or from no page"
-        raise RequestError(403, f"{rule}. Received: Origin {shown(origin)}")
-
-
-def host_name(host: str) -> str | None:
-    """The name in a Host header, without port and brackets; None where there is none."""
     try:
-        return urlsplit(f"//{host}").hostname
+        name = urlsplit(f"//{host}").hostname  # without port and brackets
     except ValueError:
-        return None
+        name = None
+    if host_names is not None:
+        rule = f"the Host header must name {' or '.join(sorted(host_names))}"
+        check(name in host_names, 403, rule, repr(host))
+    origin = headers.get("Origin")
+    rule = "requests must come from the server's own page, or from no page"
+    check(origin is None or origin.partition("://")[2] == host, 403, rule, f"Origin {origin!r}")
 
 
-class TranslateRequest(NamedTuple):
+@dataclass(frozen=True)
+class TranslateRequest:
     """Sentences to translate, and how many translations each is to have."""
 
-    texts: list[str]
-    n_best: int
+    text: str | None = None  # either this
+    texts: list[str] | None = None  # or this
+    n_best: int = 1
 
 
-class AttentionRequest(NamedTuple):
+@dataclass(frozen=True)
+class AttentionRequest:
     """A sentence, and the translation whose attention is asked for."""
 
     source: str
     target: str
 
 
-def parse_translate(body: bytes, limits: Limits, beam_size: int) -> TranslateRequest:
-    """Reads {"text": string} or {"texts": [string, ...]}, either with "n_best": 1 to `beam_size`.
+def parse_translate(body: bytes, limits: Limits, beam_size: int) -> tuple[list[str], int]:
+    """Gives the sentences of a TranslateRequest, and n_best.
 
     Raises:
-        RequestError: 400 where it says something else, 413 where it is too much.
+        RequestError: 400 for anything else, 413 where it is too much.
     """
-    fields = parse_object(body, ("text", "texts", "n_best"))
-    if ("text" in fields) == ("texts" in fields):
-        received = "both" if "text" in fields else "neither"
-        raise RequestError(
-            400, f"exactly one of text and texts must be given. Received: {received}"
-        )
-    if "text" in fields:
-        texts = [string(fields, "text")]
-    else:
-        texts = fields["texts"]
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise RequestError(400, f"texts must be a list of strings. Received: {shown(texts)}")
-    if len(texts) > limits.sentences:
-        rule = f"a request must have at most {limits.sentences} texts"
-        raise RequestError(413, f"{rule}. Received: {len(texts)}")
-    check_characters(texts, limits)
-    n_best = fields.get("n_best", 1)
-    if type(n_best) is not int or not 1 <= n_best <= beam_size:
-        rule = f"n_best must be an integer from 1 to {beam_size}, the model's beams"
-        raise RequestError(400, f"{rule}. Received: {shown(n_best)}")
-    return TranslateRequest(texts, n_best)
+    request = _parsed(TranslateRequest, body)
+    both = request.text is not None and request.texts is not None
+    texts = request.texts if request.text is None else [request.text]
+    rule = "exactly one of text and texts must be given"
+    check(texts is not None and not both, 400, rule, "both" if both else "neither")
+    limits.check_texts(texts)
+    rule = f"n_best must be an integer from 1 to {beam_size}, the model's beams"
+    check(1 <= request.n_best <= beam_size, 400, rule, request.n_best)
+    return texts, request.n_best
 
 
-def parse_attention(body: bytes, limits: Limits) -> AttentionRequest:
-    """Reads {"source": string, "target": string}.
-
-    Raises:
-        RequestError: 400 where it says something else, 413 where it is too much.
-    """
-    fields = parse_object(body, AttentionRequest._fields)
-    request = AttentionRequest(*(string(fields, name) for name in AttentionRequest._fields))
-    check_characters(request, limits)
-    return request
+def parse_attention(body: bytes, limits: Limits) -> tuple[str, str]:
+    """Gives source and target of an AttentionRequest, or raises as parse_translate does."""
+    request = _parsed(AttentionRequest, body)
+    limits.check_texts([request.source, request.target])
+    return request.source, request.target
 
 
-def parse_object(body: bytes, names: tuple[str, ...]) -> dict[str, Any]:
-    """Reads a JSON object of no other fields than `names`.
-
-    Raises:
-        RequestError: 400 where it is none.
-    """
+def _parsed(kind: type, body: bytes) -> Any:
     try:
-        fields = json.loads(body.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        byte = f"byte 0x{body[error.start]:02x} at offset {error.start}"
-        raise RequestError(400, f"the body must be UTF-8. Received: {byte}") from None
+        return from_json(kind, json.loads(body.decode("utf-8")), "the body")
+    except InputError as error:
+        raise RequestError(400, str(error)) from None
     except (ValueError, RecursionError) as error:
-        what = "a value nested too deep" if isinstance(error, RecursionError) else error
-        raise RequestError(400, f"the body must be JSON. Received: {what}") from None
-    if not isinstance(fields, dict):
-        raise RequestError(400, f"the body must be a JSON object. Received: {shown(fields)}")
-    for name in fields:
-        if name not in names:
-            rule = f"the fields must be among {', '.join(names)}"
-            raise RequestError(400, f"{rule}. Received: {shown(name)}")
-    return fields
+        rule = "the body must be JSON in UTF-8"
+        raise RequestError(400, f"{rule}. Received: {reason(error)}") from None
 
 
-def string(fields: dict[str, Any], name: str) -> str:
-    """Gives a field that must be there, and be a string."""
-    if name not in fields:
-        raise RequestError(400, f"{name} must be given. Received: {', '.join(fields) or 'nothing'}")
-    if not isinstance(fields[name], str):
-        raise RequestError(400, f"{name} must be a string. Received: {shown(fields[name])}")
-    return fields[name]
-
-
-def check_characters(texts: tuple[str, ...] | list[str], limits: Limits) -> None:
-    """Refuses more text than a request may have."""
-    characters = sum(map(len, texts))
-    if characters > limits.characters:
-        rule = f"a request must have at most {limits.characters} characters of text"
-        raise RequestError(413, f"{rule}. Received: {characters}")
-
-
-def shown(value: Any) -> str:
-    """A value as JSON in one line, its end left out where it is long."""
-    text = json.dumps(value)
-    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
+def shown(text: str) -> str:
+    """The beginning of a text, fit for one line of a log."""
+    text = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -3,109 +3,79 @@
 import asyncio
 import contextlib
 import ipaddress
-import logging
+import math
+import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from keras_transformer.errors import InputError, reason
 from keras_transformer.serving.application import LOG, Service
-from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.requests import Limits, RequestError
 
 if TYPE_CHECKING:
     from keras_transformer.decoding.translator import Translator
 
 WARM_UP = "A first sentence, to have everything in its place."
+# Connections at once; more of them wait to be accepted, as many as the system lets wait.
+CONNECTIONS = 500
+# Pause before a connection is accepted where there was no room for it, and between lines about it.
+RETRY_SECONDS = 0.1
+LINE_SECONDS = 60.0
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
-    """Takes an address before anything slow is done; nobody can connect to it yet.
-
-    Args:
-        host: a name or an address.
-        port: 0 for any that is free.
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Takes an address before anything slow is done; whoever connects has to wait for that.
 
     Raises:
         InputError: where the address cannot be had.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         rule = "--host must be a name or an address of this machine"
         raise InputError(f"{rule}. Received: {host!r}: {reason(error)}") from None
-    bound = socket.socket(family, kind, protocol)
     try:
-        # A port is free again as soon as its server has gone.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
+        family, *_, address = found[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, dualstack_ipv6=both)
     except OSError as error:
-        bound.close()
-        raise address_error(host, port, error) from None
-    return bound
+        rule = "--host and --port must be an address that is free"
+        why = os.strerror(error.errno)
+        raise InputError(f"{rule}. Received: {host}:{port}: {why}") from None
 
 
-def address_error(host: str, port: int, error: OSError) -> InputError:
-    """What to say of an address that cannot be had."""
-    rule = "--host and --port must be an address that is free"
-    return InputError(f"{rule}. Received: {host}:{port}: {error.strerror or reason(error)}")
-
-
-def allowed_names(host: str, bound: socket.socket) -> frozenset[str] | None:
+def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:
     """Names by which the server may be called: any, unless it is for this machine alone."""
-    address = bound.getsockname()[0]
+    address = listening.getsockname()[0]
     if not ipaddress.ip_address(address).is_loopback:
         return None
     return frozenset({"localhost", "127.0.0.1", "::1", address, host.lower()})
 
 
 def serve(
-    translator: "Translator", bound: socket.socket, host: str, limits: Limits
+    translator: "Translator", listening: socket.socket, host: str, limits: Limits
 ) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and finishes what it has begun then.
 
     Args:
-        translator: what to serve.
-        bound: from `bound_socket`.
-        host: that `bound` was made with.
-        limits: of a request.
+        translator, limits: as of Service.
+        listening, host: from `listening_socket`, and what that was called with.
 
     Returns:
         {"requests", "errors" (those refused or failed), "sentences", "batches", "seconds"}.
 
     Raises:
-        InputError: where the address was taken meanwhile, or the model's weights are not finite.
+        InputError: where the model's weights are not finite.
     """
     translator.translate([WARM_UP])  # the first call prepares what the others use
-    service = Service(translator, limits, allowed_names(host, bound))
-    return asyncio.run(_serve(service, bound, host))
-
-
-async def _serve(service: Service, bound: socket.socket, host: str) -> dict[str, Any]:
-    started, port = time.monotonic(), bound.getsockname()[1]
-    runner = web.AppRunner(
-        service.application(),
-        handler_cancellation=True,  # nobody waits for the answer to a closed connection
-        shutdown_timeout=service.limits.timeout,
-        access_log=None,
-        logger=one_line_logger(),
-    )
-    await runner.setup()
-    try:
-        await web.SockSite(runner, bound).start()
-        shown_host = f"[{host}]" if ":" in host else host
-        with stop_signals() as stopped:  # before the line that whoever stops it may wait for
-            LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
-            await stopped.wait()
-    except OSError as error:
-        raise address_error(host, port, error) from None
-    finally:
-        await runner.cleanup()
+    started = time.monotonic()
+    service = Service(translator, limits, allowed_names(host, listening))
+    asyncio.run(_serve(service, listening, host))
     return {
         "requests": service.requests,
         "errors": service.errors,
@@ -115,32 +85,76 @@ async def _serve(service: Service, bound: socket.socket, host: str) -> dict[str,
     }
 
 
-@contextlib.contextmanager
-def stop_signals() -> Iterator[asyncio.Event]:
-    """Gives an event that SIGINT or SIGTERM sets; afterwards they do what they do elsewhere."""
+async def _serve(service: Service, listening: socket.socket, host: str) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        yield stopped
-    finally:
+    async with answering(service, listening):
         for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopped.set)
+        shown_host = f"[{host}]" if ":" in host else host
+        port = listening.getsockname()[1]
+        LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
+        await stopped.wait()
+        for number in (signal.SIGINT, signal.SIGTERM):  # a second one ends it at once
             loop.remove_signal_handler(number)
 
 
-def one_line_logger() -> logging.Logger:
-    """A logger for aiohttp, which reports with a traceback what is no HTTP at all."""
+@contextlib.asynccontextmanager
+async def answering(service: Service, listening: socket.socket) -> AsyncIterator[None]:
+    """Answers requests while the block runs; then closes the socket and finishes those begun."""
+    listening.setblocking(False)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux closes connections whose answers are not read
+        milliseconds = min(round(1000 * service.limits.timeout), 2**31 - 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+    server = web.Server(service.answer, handler_cancellation=True)
+    accepting = asyncio.create_task(_accept(service, server, listening))
+    try:
+        yield
+    finally:
+        accepting.cancel()
+        await asyncio.wait([accepting])
+        listening.close()
+        server.pre_shutdown()
+        await server.shutdown(service.limits.timeout)
 
-    def without_traceback(record: logging.LogRecord) -> bool:
-        if record.exc_info:
-            error = record.exc_info[1]
-            if isinstance(error, web.RequestPayloadError):
-                return False  # its request has been answered, and has its line
-            record.msg, record.args = f"{record.getMessage()}: {type(error).__name__}", ()
-            record.exc_info = None
-        return True
 
-    logger = logging.getLogger(f"{__name__}.connections")
-    if not logger.filters:
-        logger.addFilter(without_traceback)
-    return logger
+async def _accept(service: Service, server: web.Server, listening: socket.socket) -> None:
+    """Accepts connections while there are few enough of them.
+
+    An asyncio.Server sets no limit, and without a file descriptor it fills the log with tracebacks.
+    """
+    loop, last_line = asyncio.get_running_loop(), -math.inf
+    while True:
+        problem = f"{CONNECTIONS} are open"
+        try:
+            if len(server.connections) < CONNECTIONS:
+                accepted, _ = await loop.sock_accept(listening)
+                await loop.connect_accepted_socket(lambda: Connection(service, server), accepted)
+                continue
+        except OSError as error:
+            problem = reason(error)
+        if loop.time() > last_line + LINE_SECONDS:
+            last_line = loop.time()
+            LOG.warning("connections have to wait: %s", problem)
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+class Connection(web.RequestHandler):
+    """A connection, whose client must keep to the time limit, and gets JSON even for bad HTTP."""
+
+    def __init__(self, service: Service, server: web.Server):
+        self._service, loop = service, asyncio.get_running_loop()
+        # The limit for connections without a request is one for its headers, too.
+        seconds = service.limits.timeout
+        super().__init__(server, loop=loop, access_log=None, keepalive_timeout=seconds)
+
+    def handle_error(self, request, status=500, exc=None, message=None):
+        """Refuses what is no HTTP, or encoded in a way that aiohttp does not know."""
+        rule = "the request must be HTTP that can be read"
+        first_line = str(message).strip().partition("\n")[0]
+        error = RequestError(status, f"{rule}. Received: {first_line}")
+        answer = self._service.refusal(request, error, seconds=0)
+        answer.force_close()
+        return answer
+
+    def log_exception(self, message, *values, exc_info=None):
+        """Says nothing: each request has its line already, and no error needs a traceback."""

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
 from keras_transformer.errors import InputError
 from keras_transformer.serving import application
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
+from tests.serving.running import client_of
 
 NAMES = frozenset({"localhost", "127.0.0.1"})
 FOLDER = Path(application.__file__).parent
@@ -30,7 +30,7 @@ def served(translator, scenario, limits=None, names=NAMES):
 
     async def run():
         service = Service(translator, limits or Limits(), names)
-        async with TestClient(TestServer(service.application())) as client:
+        async with client_of(service) as client:
             return await asyncio.wait_for(scenario(client, service), timeout=120)
 
     return asyncio.run(run())
@@ -140,7 +140,7 @@ def test_page(translator, path, kind):
 def test_page_is_in_the_wheel():
     project = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
     data = project["tool"]["setuptools"]["package-data"]
-    for name in application.PAGE.values():
+    for _, name in application.PAGE.values():
         path = FOLDER.parent / name
         assert path.is_file()
         assert any(fnmatch.fnmatch(path.name, pattern) for pattern in data["*"]), name
@@ -149,16 +149,16 @@ def test_page_is_in_the_wheel():
 @pytest.mark.parametrize(
     ("method", "path", "request_options", "status", "message"),
     [
-        ("GET", "/absent", {}, 404, 'there is no "/absent"'),
-        ("GET", "/%0aforged", {}, 404, r'there is no "/\nforged"'),
+        ("GET", "/absent", {}, 404, "there is no '/absent'"),
+        ("GET", "/%0aforged", {}, 404, r"there is no '/\nforged'"),
         ("GET", "/../requests.py", {}, 404, "there is no"),
         ("GET", "/page.html", {}, 404, "there is no"),
         ("GET", "/translate", {}, 405, "/translate allows POST only. Received: GET"),
         ("DELETE", "/attention", {}, 405, "/attention allows POST only. Received: DELETE"),
         ("POST", "/", {"data": b""}, 405, "/ allows GET,HEAD only. Received: POST"),
-        ("POST", "/translate", {"data": b"\xff"}, 400, "the body must be UTF-8"),
+        ("POST", "/translate", {"data": b"\xff"}, 400, "the body must be JSON in UTF-8"),
         ("POST", "/translate", {"data": b"{"}, 400, "the body must be JSON"),
-        ("POST", "/translate", {"json": {"txt": "a"}}, 400, "the fields must be among text"),
+        ("POST", "/translate", {"json": {"txt": "a"}}, 400, "txt must be a field"),
         ("POST", "/translate", {"json": {"text": "a", "n_best": 3}}, 400, "from 1 to 2"),
         ("POST", "/attention", {"json": {"source": "a"}}, 400, "target must be given"),
         ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "at most 20000 characters"),

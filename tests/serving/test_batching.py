@@ -1,11 +1,10 @@
 import asyncio
-import contextlib
 import threading
 import time
 
 import pytest
 
-from keras_transformer.serving.batching import Batcher, QueueFullError
+from keras_transformer.serving.batching import Batcher
 
 NOTHING = 99
 
@@ -32,21 +31,13 @@ class Doubler:
 
 
 def run(scenario, batch_items=10, waiting=10):
-    """Runs `scenario(batcher, doubler)` beside the batcher, in an event loop of its own."""
-
-    async def beside():
-        doubler = Doubler()
-        batcher = Batcher(doubler, batch_items, waiting)
-        task = asyncio.create_task(batcher.run())
-        try:
-            return await asyncio.wait_for(scenario(batcher, doubler), timeout=120)
-        finally:
-            doubler.go_on.set()
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-    return asyncio.run(beside())
+    """Runs `scenario(batcher, doubler)` in an event loop of its own."""
+    doubler = Doubler()
+    batcher = Batcher(doubler, batch_items, waiting)
+    try:
+        return asyncio.run(asyncio.wait_for(scenario(batcher, doubler), timeout=120))
+    finally:
+        doubler.go_on.set()
 
 
 async def submitted(batcher, *requests):
@@ -128,7 +119,7 @@ def test_full_queue():
     async def scenario(batcher, doubler):
         first = await in_call(batcher, doubler)
         second, third = await submitted(batcher, [1], [2])
-        with pytest.raises(QueueFullError):
+        with pytest.raises(asyncio.QueueFull):
             await third
         doubler.go_on.set()
         assert await asyncio.gather(first, second) == [[0], [2]]

@@ -7,10 +7,10 @@ import shutil
 import threading
 
 import pytest
-from aiohttp import web
 
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.server import answering, listening_socket
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -22,24 +22,21 @@ expect.set_options(timeout=60_000)
 @contextlib.contextmanager
 def serving(translator):
     """Serves in a thread beside the test, as the browser's driver holds the main one."""
-    loop, ready, urls = asyncio.new_event_loop(), threading.Event(), []
-    stopped = asyncio.Event()
+    loop, ready, stopped = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    listening = listening_socket("127.0.0.1", 0)
+    url = "http://127.0.0.1:{1}/".format(*listening.getsockname())
 
     async def run():
         service = Service(translator, Limits(characters=500), frozenset({"127.0.0.1"}))
-        runner = web.AppRunner(service.application(), access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        urls.append("http://127.0.0.1:{1}/".format(*runner.addresses[0]))
-        ready.set()
-        await stopped.wait()
-        await runner.cleanup()
+        async with answering(service, listening):
+            ready.set()
+            await stopped.wait()
 
     thread = threading.Thread(target=loop.run_until_complete, args=[run()])
     thread.start()
     try:
         assert ready.wait(timeout=60)
-        yield urls[0]
+        yield url
     finally:
         loop.call_soon_threadsafe(stopped.set)
         thread.join()
@@ -53,17 +50,28 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, translator):
-    """The page as it opens; that nothing failed or came from elsewhere is checked at the end."""
-    with serving(translator) as url, browser.new_page() as page:
-        page.set_default_timeout(60_000)
+def open_page(browser, translator):
+    """Opens the page; that nothing failed or came from elsewhere is checked at the end."""
+    with contextlib.ExitStack() as stack:
+
+        def opened():
+            url = stack.enter_context(serving(translator))
+            page = stack.enter_context(browser.new_page())
+            page.set_default_timeout(60_000)
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.on("request", lambda request: asked.append((request.url, url)))
+            page.goto(url)
+            return page
+
         faults, asked = [], []
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(url)
-        yield page
+        yield opened
         assert faults == []
-        assert all(address.startswith((url, "data:")) for address in asked)
+        assert all(address.startswith((url, "data:")) for address, url in asked)
+
+
+@pytest.fixture
+def page(open_page):
+    return open_page()
 
 
 def translated(page, text="the cat sleeps."):
@@ -125,16 +133,50 @@ def test_n_best_with_scores(page):
         ("mine", "weights: mine"),
     ],
 )
-def test_checkpoint_in_words(page, translator, checkpoint, text):
+def test_checkpoint_in_words(open_page, translator, checkpoint, text):
     translator.card["checkpoint"] = checkpoint
-    page.reload()
+    page = open_page()
     expect(page.locator("#model")).to_contain_text(text)
+
+
+@pytest.mark.parametrize(
+    ("card", "label", "example"),
+    [
+        (
+            {"evaluation": {"languages": ["en", "de"]}},
+            "English text to translate into German, one sentence per line",
+            "For example: the old woman sees a dog.",
+        ),
+        (
+            {"evaluation": {"languages": ["fi", "en"]}},
+            "Finnish text to translate into English, one sentence per line",
+            "",
+        ),
+        (
+            {"evaluation": {"languages": ["", "txt"]}},
+            "Text to translate, one sentence per line",
+            "",
+        ),
+        ({"evaluation": None}, "Text to translate, one sentence per line", ""),
+        (
+            {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}},
+            "English text to parse, one sentence per line",
+            "For example: the old woman sees a dog.",
+        ),
+    ],
+)
+def test_languages_and_example(open_page, translator, card, label, example):
+    translator.card.update(card)
+    page = open_page()
+    expect(page.locator("#model")).to_contain_text("parameters")
+    expect(page.locator("label[for=text]")).to_have_text(label)
+    expect(page.get_by_label(label)).to_have_js_property("placeholder", example)
 
 
 def test_empty_text(page, translator):
     page.get_by_role("button", name="Translate").click()
     expect(page.locator("#form .error")).to_have_text(
-        "There is no text to translate: write a sentence first."
+        "There is no text yet: write a sentence first."
     )
     translated(page)
     expect(page.locator("#form .error")).to_be_hidden()
@@ -212,12 +254,11 @@ def test_what_was_chosen_stays_and_is_in_the_address(page):
     assert page.url.endswith("#kind=cross&layer=1&heads=2")
 
 
-def test_sentence_that_is_cut(page, translator):
-    caption = translated(page).locator("#caption")
+def test_sentence_that_is_cut(open_page, translator):
+    caption = translated(open_page()).locator("#caption")
     expect(caption).to_have_text(re.compile("as its weight\\.$"))
     translator.card["max_source_length"] = 5
-    page.reload()
-    caption = translated(page).locator("#caption")
+    caption = translated(open_page()).locator("#caption")
     expect(caption).to_contain_text("The source is cut after 5 subwords")
 
 

@@ -1,6 +1,5 @@
 import asyncio
 import json
-import logging
 import os
 import re
 import signal
@@ -16,14 +15,14 @@ import pytest
 from keras_transformer.errors import InputError
 from keras_transformer.serving import server
 from keras_transformer.serving.requests import Limits
-from keras_transformer.serving.server import allowed_names, bound_socket, one_line_logger, serve
+from keras_transformer.serving.server import allowed_names, listening_socket, serve
 
 # Serves a translator that tells when it is called, and answers when a line of stdin lets it.
 PROGRAM = """
 import json, logging, sys, types
 from keras_transformer.serving import server
 from keras_transformer.serving.requests import Limits
-from keras_transformer.serving.server import bound_socket, serve
+from keras_transformer.serving.server import listening_socket, serve
 
 class Slow:
     card = {"beam_size": 1}
@@ -34,7 +33,7 @@ class Slow:
         return [[types.SimpleNamespace(text=s.upper(), score=0.0, log_prob=0.0)] for s in sentences]
 
 logging.basicConfig(level=logging.INFO)
-print(json.dumps(serve(Slow(), bound_socket("localhost", 0), "localhost", Limits())))
+print(json.dumps(serve(Slow(), listening_socket("localhost", 0), "localhost", Limits())))
 """
 
 
@@ -72,7 +71,7 @@ def test_signal_directly_after_the_line_stops_the_server(translator, monkeypatch
     before = signal.signal(number, unheeded)
     try:
         monkeypatch.setattr(server.LOG, "info", lambda *_: signal.raise_signal(number))
-        result = serve(translator, bound_socket("127.0.0.1", 0), "127.0.0.1", Limits())
+        result = serve(translator, listening_socket("127.0.0.1", 0), "127.0.0.1", Limits())
     finally:
         signal.signal(number, before)
     assert (result["requests"], result["errors"]) == (0, 0)
@@ -116,21 +115,11 @@ def test_signal_lets_running_requests_finish(number):
 
 
 def test_port_in_use():
-    with bound_socket("127.0.0.1", 0) as first:
-        first.listen()
+    with listening_socket("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
         rule = "--host and --port must be an address that is free"
         with pytest.raises(InputError, match=rf"{rule}. Received: 127.0.0.1:{port}: Address alrea"):
-            bound_socket("127.0.0.1", port)
-
-
-def test_port_taken_while_the_model_was_loaded(translator):
-    with bound_socket("127.0.0.1", 0) as late:
-        port = late.getsockname()[1]
-        with bound_socket("127.0.0.1", port) as first:
-            first.listen()
-            with pytest.raises(InputError, match=f"Received: 127.0.0.1:{port}: "):
-                serve(translator, late, "127.0.0.1", Limits())
+            listening_socket("127.0.0.1", port)
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "300.1.1.1", "ho st", "a" * 300])
@@ -141,29 +130,16 @@ def test_no_such_host(monkeypatch, host):
     getaddrinfo = socket.getaddrinfo
     monkeypatch.setattr(server.socket, "getaddrinfo", without_network)
     with pytest.raises(InputError, match=r"--host must be a name or an address of this machine"):
-        bound_socket(host, 0)
+        listening_socket(host, 0)
 
 
 def test_address_of_another_machine():
     with pytest.raises(InputError, match=r"--host and --port must be an address that is free"):
-        bound_socket("192.0.2.1", 0)
+        listening_socket("192.0.2.1", 0)
 
 
 def test_allowed_names():
-    with bound_socket("127.0.0.1", 0) as own:
+    with listening_socket("127.0.0.1", 0) as own:
         assert allowed_names("MyMachine", own) == {"localhost", "127.0.0.1", "::1", "mymachine"}
-    with bound_socket("0.0.0.0", 0) as everywhere:
+    with listening_socket("0.0.0.0", 0) as everywhere:
         assert allowed_names("0.0.0.0", everywhere) is None
-
-
-def test_what_is_no_http_gives_one_line(caplog):
-    logger = one_line_logger()
-    try:
-        raise ValueError("two\nlines")
-    except ValueError:
-        logger.exception("Error handling request from %s", "127.0.0.1")
-    (record,) = caplog.records
-    assert record.getMessage() == "Error handling request from 127.0.0.1: ValueError"
-    assert record.exc_info is None
-    assert one_line_logger().filters == logger.filters and len(logger.filters) == 1
-    assert logger.level == logging.NOTSET
