@@ -3,6 +3,9 @@
 import { element, showAttention } from "./figure.js";
 
 const EXAMPLES = { English: "the old woman sees a dog.", German: "die alte Frau sieht einen Hund." };
+const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+// A language's name by its code; none for another ending of a file, such as txt.
+const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
 
 const at = (id) => document.getElementById(id);
 const model = fetchJson("model").then(showModel, (error) => {
@@ -19,8 +22,8 @@ at("text").addEventListener("keydown", (event) => {
 at("sentences").addEventListener("change", (event) => choose(event.target));
 
 async function fetchJson(path, value) {
-  const post = { method: "POST", body: JSON.stringify(value) };
-  const response = await fetch(path, value === undefined ? {} : post).catch(() => {
+  const post = value && { method: "POST", body: JSON.stringify(value) };
+  const response = await fetch(path, post).catch(() => {
     throw new Error("the server does not answer");
   });
   const answer = await response.json().catch(() => ({ error: `status ${response.status}` }));
@@ -47,12 +50,6 @@ function showModel(card) {
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   at("model").textContent = parts.join(" \u00b7 ");
   return card;
-}
-
-/** Gives a language's name for its code, or undefined for what a file's name had in its place. */
-function nameOf(code) {
-  const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
-  return /^[a-z]{2,3}$/.test(code) ? names.of(code) : undefined;
 }
 
 /** Says in words which weights a checkpoint's name or path stands for. */
