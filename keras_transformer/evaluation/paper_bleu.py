@@ -10,52 +10,49 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import sacrebleu
 from absl import logging
-from sacrebleu.metrics import BLEU
 
-from keras_transformer.evaluation.translation import check_pairs
-
+# As in the script, a character between two hyphens belongs to the first one only: "a-b-c" becomes
+# "a ##AT##-##AT## b-c".
 _HYPHEN = re.compile(r"(\S)-(\S)")
 # The tokenizer of Moses always separates these from the last word; sacremoses does not always.
-_LAST_MARK = re.compile(r"(?<=[^\s.])([.'])$")
+_LAST_MARK = re.compile(r"(?<=[^\s.])([.'])\s*$")
 
 
 def paper_bleu(
     translations: Sequence[str], references: Sequence[str], language: str = "de"
 ) -> dict[str, Any]:
-    """Scores a corpus of translations, each against one reference.
+    """Scores a corpus of translations by corpus BLEU-4 (Papineni et al. 2002).
 
     Args:
         translations: one for each sentence; empty ones are allowed.
         references: as many as translations.
-        language: of both, for the tokenizer. Compounds are split in German only, as is usual.
+        language: of both, for the tokenizer.
 
     Returns:
-        {"paper_bleu" in percent, "paper_bleu_signature"}; {} with a warning where sacremoses is
-        not installed.
-
-    Raises:
-        InputError: if there are no sentences, or unequal numbers of them.
+        {"paper_bleu" in percent, "paper_bleu_signature"}; {} with a warning if sacremoses is not
+        installed.
     """
-    check_pairs(translations, references)
     try:
-        tokens_of = moses_tokenizer(language)
+        tokenized = moses_tokenizer(language)
     except ImportError:
         logging.warning("paper_bleu is left out: it needs the package sacremoses (extra paper).")
         return {}
+    found, wanted = [list(map(tokenized, texts)) for texts in (translations, references)]
+    # force=True: sacreBLEU would warn about text that is tokenized already.
+    unsmoothed = {"smooth_method": "none", "tokenize": "none", "force": True}
+    score = sacrebleu.corpus_bleu(found, [wanted], **unsmoothed).score
     compounds = "split" if language == "de" else "whole"
-
-    def tokenized(sentence):
-        text = " ".join(tokens_of(sentence))
-        return split_compounds(text) if compounds == "split" else text
-
-    score = multi_bleu(list(map(tokenized, translations)), list(map(tokenized, references)))
     signature = f"multi-bleu|case:mixed|tok:moses-{language}|compounds:{compounds}"
     return {"paper_bleu": round(score, 4), "paper_bleu_signature": signature}
 
 
-def moses_tokenizer(language: str) -> Callable[[str], list[str]]:
-    """A function that splits a sentence into the tokens of Moses, without its XML escapes.
+def moses_tokenizer(language: str) -> Callable[[str], str]:
+    """A function that puts spaces between the tokens of a sentence, as Moses does.
+
+    In German, as is usual, words are split at hyphens too, "rich-text" becoming
+    "rich ##AT##-##AT## text".
 
     Raises:
         ImportError: if sacremoses is not installed.
@@ -64,24 +61,9 @@ def moses_tokenizer(language: str) -> Callable[[str], list[str]]:
 
     tokenizer, normalizer = MosesTokenizer(language), MosesPunctNormalizer()
 
-    def tokens(sentence: str) -> list[str]:
-        text = normalizer.replace_unicode_punct(sentence).rstrip()
-        return tokenizer.tokenize(_LAST_MARK.sub(r" \1", text), escape=False)
+    def tokenized(sentence: str) -> str:
+        text = _LAST_MARK.sub(r" \1", normalizer.replace_unicode_punct(sentence))
+        text = tokenizer.tokenize(text, escape=False, return_str=True)
+        return _HYPHEN.sub(r"\1 ##AT##-##AT## \2", text) if language == "de" else text
 
-    return tokens
-
-
-def split_compounds(text: str) -> str:
-    """Splits words at hyphens, "rich-text" becoming "rich ##AT##-##AT## text".
-
-    As in the script, a character between two hyphens belongs to the first one only: "a-b-c"
-    becomes "a ##AT##-##AT## b-c".
-    """
-    return _HYPHEN.sub(r"\1 ##AT##-##AT## \2", text)
-
-
-def multi_bleu(translations: Sequence[str], references: Sequence[str]) -> float:
-    """Corpus BLEU-4 of tokenized texts in percent (Papineni et al. 2002), without smoothing."""
-    # force=True: sacreBLEU would warn about text that is tokenized already.
-    metric = BLEU(tokenize="none", smooth_method="none", force=True)
-    return metric.corpus_score(list(translations), [list(references)]).score
+    return tokenized

@@ -1,4 +1,4 @@
-"""Results of evaluations and of training that are kept in the model directory.
+"""What a model directory keeps of evaluations and of training, read without TensorFlow.
 
 evaluation-SPLIT.json   the last result of bin/evaluate.py for that split
 """
@@ -13,10 +13,7 @@ from keras_transformer.files import read_json, write_json
 
 
 def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) -> None:
-    """Writes the results of a split, in place of older ones.
-
-    If the file cannot be written there is a warning only, so that the results are not lost.
-    """
+    """Writes the results of a split; if the file cannot be written, there is a warning only."""
     path = Path(model_dir) / f"evaluation-{split}.json"
     try:
         write_json(path, results)
@@ -30,11 +27,14 @@ def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
     Raises:
         InputError: if the file is broken.
     """
-    return _read(Path(model_dir) / f"evaluation-{split}.json")
+    try:
+        return read_json(Path(model_dir) / f"evaluation-{split}.json")
+    except FileNotFoundError:
+        return None
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:
-    """The state of training at the last checkpoint, from the list of checkpoints alone.
+    """The state of training at the last checkpoint.
 
     Returns:
         {"steps", "minutes", "perplexity" of the validation split}, each None if unknown.
@@ -42,18 +42,12 @@ def read_training(model_dir: str | Path) -> dict[str, Any]:
     Raises:
         InputError: if the list of checkpoints is broken.
     """
-    index = _read(Path(model_dir) / "checkpoints" / "index.json") or {}
-    last = (index.get("checkpoints") or [{}])[-1]
+    index, last = Path(model_dir) / "checkpoints" / "index.json", {}
+    if index.exists():
+        last = (read_json(index).get("checkpoints") or [{}])[-1]
     seconds, loss = last.get("seconds"), last.get("validation_loss")
     return {
         "steps": last.get("step"),
         "minutes": None if seconds is None else round(seconds / 60, 2),
         "perplexity": None if loss is None else round(math.exp(loss), 4),
     }
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        return read_json(path)
-    except FileNotFoundError:
-        return None
