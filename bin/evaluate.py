@@ -38,7 +38,7 @@ def main():
         rule = f"--{name} is for translations, and --data_dir has trees"
         require(not (parsing and FLAGS[name].present), rule, FLAGS[name].value)
 
-    from keras_transformer.evaluation.evaluate import EvaluationData, evaluate
+    from keras_transformer.evaluation.evaluate import evaluate
     from keras_transformer.evaluation.results import write_results
     from pipelines.datasets import damage_named, evaluation_batches, gold_trees, split_text
 
@@ -53,9 +53,9 @@ def main():
     same = metadata.task == translator.card["task"]
     require(same, rule, f"{FLAGS.data_dir}, for {metadata.task}")
     batches = evaluation_batches(FLAGS.data_dir, FLAGS.split, translator.config.batch_tokens)
-    data = EvaluationData(*texts, batches, trees, metadata.languages[1] or "de")
+    data = (texts, batches, trees, metadata.languages[1] or "de")
     with damage_named(FLAGS.data_dir):
-        scores, answers = evaluate(translator, data, FLAGS.tokenize, FLAGS.lowercase)
+        scores, answers = evaluate(translator, *data, FLAGS.tokenize, FLAGS.lowercase)
     if FLAGS.output is not None:
         write_lines(FLAGS.output, answers)
     results = {

@@ -130,8 +130,7 @@ def train_in(cluster, metadata, description, config):
 def training_data(data_dir, metadata, training):
     """Batches to train on, and what the validation split offers to try the model on."""
     from keras_transformer.analysis.attention_images import AttentionImages
-    from keras_transformer.evaluation.parsing import SampleParses
-    from keras_transformer.evaluation.sample import SampleTranslation
+    from keras_transformer.evaluation.sample import SampleAnswers
     from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.training.loop import TrainingData
     from keras_transformer.vocabulary.subwords import Subwords
@@ -147,12 +146,12 @@ def training_data(data_dir, metadata, training):
     if FLAGS.sample_sentences <= 0:
         return data
     tokenizer, sides = Subwords.load(data_dir), split_text(data_dir, "validation")
-    size = (FLAGS.sample_sentences, metadata.max_length)
+    references, linearisation = sides[1], None
     if metadata.task == "parsing":
-        trees = gold_trees(data_dir, "validation")
-        sample = SampleParses(tokenizer, trees, *size, Linearisation(**metadata.task_options))
-    else:
-        sample = SampleTranslation(tokenizer, *sides, *size)
+        references = gold_trees(data_dir, "validation")
+        linearisation = Linearisation(**metadata.task_options)
+    size = (FLAGS.sample_sentences, metadata.max_length)
+    sample = SampleAnswers(tokenizer, sides[0], references, *size, linearisation)
     pictures = AttentionImages(tokenizer, *sides, metadata.max_length)
     return dataclasses.replace(data, translate_sample=sample, draw_sample=pictures)
 

@@ -1,6 +1,5 @@
 """Scores a translator on a split of a data directory: what bin/evaluate.py prints."""
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,33 +13,24 @@ from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.parsing.trees import Tree
 
 
-@dataclasses.dataclass(frozen=True)
-class EvaluationData:
-    """A split, or the beginning of one.
-
-    Fields:
-        sources, references: its texts, as many of the one as of the other.
-        batches: its records, of (source int32 [B, S], target int32 [B, T]), for the perplexity.
-        trees: the gold trees of the sources, where they are to be parsed.
-        language: of the references, for the tokenizer of BLEU as the paper computed it.
-    """
-
-    sources: Sequence[str]
-    references: Sequence[str]
-    batches: Iterable[tuple[tf.Tensor, tf.Tensor]]
-    trees: Sequence[Tree] | None = None
-    language: str = "de"
-
-
 def evaluate(
-    translator: Translator, data: EvaluationData, tokenize: str = "13a", lowercase: bool = False
+    translator: Translator,
+    texts: tuple[Sequence[str], Sequence[str]],
+    batches: Iterable[tuple[tf.Tensor, tf.Tensor]],
+    trees: Sequence[Tree] | None = None,
+    language: str = "de",
+    tokenize: str = "13a",
+    lowercase: bool = False,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Translates, or parses, the sources, and scores what comes out.
+    """Translates or parses a split, or the beginning of one, and scores the answers.
 
     Args:
         translator: of either task.
-        data: trees and all, for a parser.
-        tokenize, lowercase: as of translation_scores.
+        texts: the sources and as many references.
+        batches: the split's records (source int32 [B, S], target int32 [B, T]), for the perplexity.
+        trees: the gold trees of the sources, if they are to be parsed.
+        language: of the references, for `paper_bleu`.
+        tokenize, lowercase: as of `translation_scores`.
 
     Returns:
         The scores of `translation_scores` and `paper_bleu`, or of `parsing_scores` and the
@@ -48,25 +38,24 @@ def evaluate(
         "alpha"} and the checkpoint's; and the best answer to each source.
 
     Raises:
-        InputError: for no sentences, or weights that are not finite.
+        InputError: if there are no sentences, or the weights are not finite.
     """
-    found = [best[0] for best in translator.translate(data.sources, progress=True)]
-    texts = [best.text for best in found]
-    if data.trees is not None:
-        scores = {**parsing_scores([best.tree for best in found], data.trees)}
+    sources, references = texts
+    found = [best for best, *_ in translator.translate(sources, progress=True)]
+    answers = [best.text for best in found]
+    if trees is None:
+        scores = translation_scores(answers, references, tokenize, lowercase)
+        scores |= paper_bleu(answers, references, language)
     else:
-        scores = {
-            **translation_scores(texts, data.references, tokenize, lowercase),
-            **paper_bleu(texts, data.references, data.language),
-        }
+        scores = parsing_scores([best.tree for best in found], trees)
     results = {
         **scores,
         **translator.counts(),
-        **perplexity(translator, data.batches, progress=True),
-        "sentences": len(data.sources),
+        **perplexity(translator, batches, progress=True),
+        "sentences": len(sources),
         "truncated": translator.truncated,
         "beam_size": translator.config.beam_size,
         "alpha": translator.config.alpha,
         **translator.checkpoint,
     }
-    return results, texts
+    return results, answers

@@ -1,17 +1,10 @@
-"""Labelled bracket F1 of a parser's trees (Table 4), for a split or for a sample in training."""
+"""Labelled bracket F1 of a parser's trees (Table 4)."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import keras
-
-from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.parser import Parser
-from keras_transformer.decoding.tasks import TASKS
 from keras_transformer.errors import require
-from keras_transformer.evaluation.sample import SHOWN, SampleTranslation
-from keras_transformer.parsing.linearisation import NO_TAG, Linearisation
+from keras_transformer.parsing.linearisation import NO_TAG
 from keras_transformer.parsing.parseval import percent, score_trees, with_gold_tags
 from keras_transformer.parsing.trees import Tree
 
@@ -47,38 +40,3 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
         "tagging_accuracy": percent(sum(tags), len(tags)) if predicted else None,
         "well_formed": percent(same_words, len(gold)),
     }
-
-
-class SampleParses(SampleTranslation):
-    """Greedy parses of a fixed sample: the `translate_sample` of training.TrainingData.
-
-    Args:
-        tokenizer: the vocabulary.
-        trees: gold, of the whole split.
-        sentences: size of the sample.
-        max_length: length of the longest source in subwords.
-        linearisation: of the training data.
-    """
-
-    def __init__(self, tokenizer, trees: Sequence[Tree], sentences, max_length, linearisation):
-        texts = [" ".join(tree.words()) for tree in trees]
-        super().__init__(tokenizer, texts, trees, sentences, max_length)
-        self.linearisation: Linearisation = linearisation
-        extra_length = TASKS["parsing"].extra_length
-        self.config = dataclasses.replace(self.config, extra_length=extra_length)
-
-    def make_translator(self, model: keras.Model) -> Parser:
-        graphs = text_graphs(model, self.tokenizer, self.config)
-        return Parser(graphs, self.config, model.config, self.linearisation)
-
-    def __call__(self, model: keras.Model) -> tuple[dict[str, float], str]:
-        """Returns {"f1": percent, "repaired": share in percent}, and trees in Markdown."""
-        best = [answers[0] for answers in self.translator_of(model).translate(self.sources)]
-        found = [parse.tree for parse in best]
-        repaired = sum(parse.repairs.total > 0 for parse in best)
-        f1 = parsing_scores(found, self.references)["f1"]
-        shown = "\n\n".join(
-            f"gold: `{gold}`  \nparsed: `{tree}`"
-            for gold, tree in list(zip(self.references, found, strict=True))[:SHOWN]
-        )
-        return {"f1": f1, "repaired": percent(repaired, len(found))}, shown

@@ -1,4 +1,4 @@
-"""Translations of a few validation sentences during training, with their BLEU."""
+"""Answers to a few validation sentences during training, with their score."""
 
 import random
 from collections.abc import Sequence
@@ -7,58 +7,75 @@ import keras
 
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
+from keras_transformer.decoding.parser import Parser
+from keras_transformer.decoding.tasks import TASKS
 from keras_transformer.decoding.translator import Translator
+from keras_transformer.evaluation.parsing import parsing_scores
 from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.parsing.linearisation import Linearisation
+from keras_transformer.parsing.parseval import percent
+from keras_transformer.parsing.trees import Tree
 
-SHOWN = 8  # number of translations in the text
+SHOWN = 8  # number of answers in the text
 
 
-class SampleTranslation:
-    """Greedy translations of a fixed sample: the `translate_sample` of training.TrainingData.
+class SampleAnswers:
+    """Greedy answers to a fixed sample: the `translate_sample` of training.TrainingData.
 
     The sentences are drawn with a seed of their own, so that they are the same each time and the
     random numbers of training do not change.
 
     Args:
         tokenizer: the vocabulary.
-        sources, references: the whole split.
+        sources, references: the whole split; the references of a parser are gold trees.
         sentences: size of the sample.
         max_length: length of the longest source in subwords.
+        linearisation: of the trees, if sources are to be parsed.
     """
 
     def __init__(
         self,
         tokenizer: Tokenizer,
         sources: Sequence[str],
-        references: Sequence[str],
+        references: Sequence[str] | Sequence[Tree],
         sentences: int,
         max_length: int,
+        linearisation: Linearisation | None = None,
     ):
         chosen = random.Random(1).sample(range(len(sources)), min(sentences, len(sources)))
         self.sources = [sources[n] for n in sorted(chosen)]
         self.references = [references[n] for n in sorted(chosen)]
-        self.tokenizer = tokenizer
-        self.config = DecodingConfig(beam_size=1, alpha=0.0, max_source_length=max_length)
-        self.model: keras.Model | None = None
+        self.tokenizer, self.linearisation = tokenizer, linearisation
+        task = TASKS["translation" if linearisation is None else "parsing"]
+        self.config = DecodingConfig(1, 0.0, task.extra_length, max_source_length=max_length)
         self.translator: Translator | None = None
 
-    def translator_of(self, model: keras.Model) -> Translator:
-        """The translator of a model; its graphs, traced once, read the weights as they are."""
-        if self.model is not model:
-            self.model, self.translator = model, self.make_translator(model)
-        return self.translator
-
-    def make_translator(self, model: keras.Model) -> Translator:
-        graphs = text_graphs(model, self.tokenizer, self.config)
-        return Translator(graphs, self.config, model.config)
-
     def __call__(self, model: keras.Model) -> tuple[dict[str, float], str]:
-        """Returns {"bleu": percent}, and sources, references and translations in Markdown."""
-        found = [best[0].text for best in self.translator_of(model).translate(self.sources)]
-        scores = translation_scores(found, self.references)
+        """Answers with the weights that the model, each time the same one, has now.
+
+        Returns:
+            {"bleu"}, or {"f1", "repaired": share of trees}, in percent; and sources, references and
+            answers in Markdown.
+        """
+        if self.translator is None:  # its graphs are traced once
+            self.translator = self._translator(model)
+        found = [best for best, *_ in self.translator.translate(self.sources)]
+        if self.linearisation is None:
+            scores = translation_scores([best.text for best in found], self.references)
+            scores = {"bleu": scores["bleu"]}
+        else:
+            f1 = parsing_scores([best.tree for best in found], self.references)["f1"]
+            repaired = sum(best.repairs.total > 0 for best in found)
+            scores = {"f1": f1, "repaired": percent(repaired, len(found))}
         rows = list(zip(self.sources, self.references, found, strict=True))[:SHOWN]
         shown = "\n\n".join(
-            f"source: {source}  \nreference: {reference}  \ntranslation: {translation}"
-            for source, reference, translation in rows
+            f"source: {source}  \nreference: `{reference}`  \nanswer: `{answer.text}`"
+            for source, reference, answer in rows
         )
-        return {"bleu": scores["bleu"]}, shown
+        return scores, shown
+
+    def _translator(self, model: keras.Model) -> Translator:
+        graphs = text_graphs(model, self.tokenizer, self.config)
+        if self.linearisation is None:
+            return Translator(graphs, self.config, model.config)
+        return Parser(graphs, self.config, model.config, self.linearisation)
