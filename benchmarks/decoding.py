@@ -267,14 +267,15 @@ def measure(case, sentences, translate):
 
 
 def print_table(results):
-    from keras_transformer.analysis.text_table import fixed, text_table
+    from keras_transformer.analysis.text_table import table_of
 
+    columns = {"case": "case", "engine": "engine", **{name: f"{name}:.2f" for name in COLUMNS}}
     rows = [
-        (case, engine, *(fixed(row.get(name), 2) for name in COLUMNS))
+        {"case": case, "engine": engine, **dict.fromkeys(COLUMNS), **row}
         for case, engines in results.items()
         for engine, row in engines.items()
     ]
-    log(text_table(("case", "engine", *COLUMNS), rows))
+    log(table_of(columns, rows))
 
 
 if __name__ == "__main__":

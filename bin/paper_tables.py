@@ -2,6 +2,7 @@
 
     python bin/paper_tables.py
     python bin/paper_tables.py --table=3 --model_dirs=runs/sweep,runs/multi30k/model
+    python bin/paper_tables.py --json
 
 Without --model_dirs it shows the paper's figures, numbers of parameters and operations, and the
 results in --measured, which is keras_transformer/analysis/measured.json by default. Rows without a
@@ -25,8 +26,11 @@ flags.DEFINE_string("measured", None, "A file of bin/sweep.py (table.json) or of
 flags.DEFINE_string("write_measured", None, "File for the results of --measured and --model_dirs.")
 
 
+flags.DEFINE_bool("json", False, "Print the tables as one line of JSON in place of text.")
+
+
 def main():
-    from keras_transformer.analysis import paper_tables, table_3
+    from keras_transformer.analysis import paper_tables
     from keras_transformer.analysis.trained_rows import (
         find_model_dirs,
         read_measured,
@@ -45,16 +49,17 @@ def main():
     if FLAGS.write_measured:
         write_measured(trained)
     makers = {
-        "1": lambda: (table := paper_tables.table_1(layers), paper_tables.show_table_1(table)),
-        "2": lambda: (table := paper_tables.table_2(trained), paper_tables.show_table_2(table)),
-        "3": lambda: (table := table_3.table_3(trained), table_3.show_table_3(table)),
-        "4": lambda: (table := paper_tables.table_4(trained), paper_tables.show_table_4(table)),
+        "1": lambda: paper_tables.table_1(layers),
+        "2": lambda: paper_tables.table_2(trained),
+        "3": lambda: paper_tables.table_3(trained),
+        "4": lambda: paper_tables.table_4(trained),
     }
-    result = {}
-    for name in FLAGS.table:
-        result[f"table{name}"], text = makers[name]()
+    tables = {name: makers[name]() for name in FLAGS.table}
+    if FLAGS.json:
+        return {f"table{name}": data for name, (data, _) in tables.items()}
+    for name, (_, text) in tables.items():
         print(f"Table {name}\n\n{text}\n")
-    return result
+    return None
 
 
 def write_measured(trained: list[dict[str, Any]]) -> None:

@@ -37,7 +37,7 @@ flags.DEFINE_integer("seed", 1, "Seed of every row.")
 
 
 def main():
-    from keras_transformer.analysis.table_3 import reduced_settings, select_rows, sweep_table
+    from keras_transformer.analysis.table_3 import measured_table, reduced_settings, select_rows
     from keras_transformer.analysis.trained_rows import trained_row
     from keras_transformer.errors import InputError, require
     from pipelines.records import read_metadata
@@ -60,10 +60,10 @@ def main():
         except InputError as error:
             failed[row] = str(error)
             print(f"row {row} failed: {error}", file=sys.stderr)
-        (root / "table.md").write_text(sweep_table(trained) + "\n", encoding="utf-8")
+        (root / "table.md").write_text(measured_table(trained) + "\n", encoding="utf-8")
         (root / "table.json").write_text(json.dumps(trained, indent=2) + "\n", encoding="utf-8")
     require(bool(trained), "at least one row must succeed", failed)
-    print(sweep_table(trained), file=sys.stderr)
+    print(measured_table(trained), file=sys.stderr)
     return {"table": str(root / "table.md"), "rows": trained, "failed": failed}
 
 

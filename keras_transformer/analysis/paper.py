@@ -9,10 +9,10 @@ from typing import NamedTuple
 class LayerType(NamedTuple):
     """A row of Table 1. n: length, d: width, k: kernel, r: neighbourhood."""
 
-    name: str
-    complexity: str  # per layer
-    sequential: str  # operations
-    path: str  # maximum length
+    layer: str
+    paper_complexity: str  # per layer
+    paper_sequential_operations: str
+    paper_maximum_path: str
 
 
 TABLE_1 = (
@@ -53,6 +53,9 @@ TABLE_2 = (
 class Variation(NamedTuple):
     """A row of Table 3, on newstest2013; a blank among the settings is the base model's."""
 
+    paper_perplexity: float | None = None  # per wordpiece
+    paper_bleu: float | None = None
+    paper_parameters_millions: int | None = None
     num_layers: int | None = None  # N
     d_model: int | None = None
     d_ff: int | None = None
@@ -62,43 +65,35 @@ class Variation(NamedTuple):
     dropout: float | None = None  # P_drop
     label_smoothing: float | None = None  # epsilon_ls
     thousand_steps: int | None = None
-    perplexity: float | None = None  # per wordpiece
-    bleu: float | None = None
-    parameters_millions: int | None = None
 
 
+# The columns of Table 3 that are settings -> their names here.
+SETTINGS = {
+    **{"N": "num_layers", "d_model": "d_model", "d_ff": "d_ff", "h": "num_heads"},
+    **{"d_k": "d_k", "d_v": "d_v", "P_drop": "dropout", "eps_ls": "label_smoothing"},
+}
 # Names are those of presets.py. Row E says "positional embedding instead of sinusoids".
 TABLE_3 = {
-    "base": Variation(6, 512, 2048, 8, 64, 64, 0.1, 0.1, 100, 4.92, 25.8, 65),
-    "A1": Variation(num_heads=1, d_k=512, d_v=512, perplexity=5.29, bleu=24.9),
-    "A2": Variation(num_heads=4, d_k=128, d_v=128, perplexity=5.00, bleu=25.5),
-    "A3": Variation(num_heads=16, d_k=32, d_v=32, perplexity=4.91, bleu=25.8),
-    "A4": Variation(num_heads=32, d_k=16, d_v=16, perplexity=5.01, bleu=25.4),
-    "B1": Variation(d_k=16, perplexity=5.16, bleu=25.1, parameters_millions=58),
-    "B2": Variation(d_k=32, perplexity=5.01, bleu=25.4, parameters_millions=60),
-    "C1": Variation(num_layers=2, perplexity=6.11, bleu=23.7, parameters_millions=36),
-    "C2": Variation(num_layers=4, perplexity=5.19, bleu=25.3, parameters_millions=50),
-    "C3": Variation(num_layers=8, perplexity=4.88, bleu=25.5, parameters_millions=80),
-    "C4": Variation(
-        d_model=256, d_k=32, d_v=32, perplexity=5.75, bleu=24.5, parameters_millions=28
-    ),
-    "C5": Variation(
-        d_model=1024, d_k=128, d_v=128, perplexity=4.66, bleu=26.0, parameters_millions=168
-    ),
-    "C6": Variation(d_ff=1024, perplexity=5.12, bleu=25.4, parameters_millions=53),
-    "C7": Variation(d_ff=4096, perplexity=4.75, bleu=26.2, parameters_millions=90),
-    "D1": Variation(dropout=0.0, perplexity=5.77, bleu=24.6),
-    "D2": Variation(dropout=0.2, perplexity=4.95, bleu=25.5),
-    "D3": Variation(label_smoothing=0.0, perplexity=4.67, bleu=25.3),
-    "D4": Variation(label_smoothing=0.2, perplexity=5.47, bleu=25.7),
-    "E": Variation(perplexity=4.92, bleu=25.7),
-    "big": Variation(
-        *(6, 1024, 4096, 16, None, None, 0.3),
-        thousand_steps=300,
-        perplexity=4.33,
-        bleu=26.4,
-        parameters_millions=213,
-    ),
+    "base": Variation(4.92, 25.8, 65, 6, 512, 2048, 8, 64, 64, 0.1, 0.1, 100),
+    "A1": Variation(5.29, 24.9, num_heads=1, d_k=512, d_v=512),
+    "A2": Variation(5.00, 25.5, num_heads=4, d_k=128, d_v=128),
+    "A3": Variation(4.91, 25.8, num_heads=16, d_k=32, d_v=32),
+    "A4": Variation(5.01, 25.4, num_heads=32, d_k=16, d_v=16),
+    "B1": Variation(5.16, 25.1, 58, d_k=16),
+    "B2": Variation(5.01, 25.4, 60, d_k=32),
+    "C1": Variation(6.11, 23.7, 36, num_layers=2),
+    "C2": Variation(5.19, 25.3, 50, num_layers=4),
+    "C3": Variation(4.88, 25.5, 80, num_layers=8),
+    "C4": Variation(5.75, 24.5, 28, d_model=256, d_k=32, d_v=32),
+    "C5": Variation(4.66, 26.0, 168, d_model=1024, d_k=128, d_v=128),
+    "C6": Variation(5.12, 25.4, 53, d_ff=1024),
+    "C7": Variation(4.75, 26.2, 90, d_ff=4096),
+    "D1": Variation(5.77, 24.6, dropout=0.0),
+    "D2": Variation(4.95, 25.5, dropout=0.2),
+    "D3": Variation(4.67, 25.3, label_smoothing=0.0),
+    "D4": Variation(5.47, 25.7, label_smoothing=0.2),
+    "E": Variation(4.92, 25.7),
+    "big": Variation(4.33, 26.4, 213, 6, 1024, 4096, 16, dropout=0.3, thousand_steps=300),
 }
 
 

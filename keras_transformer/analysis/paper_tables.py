@@ -1,28 +1,49 @@
-"""Tables 1, 2 and 4 of the paper beside this project's figures. Table 3 has its own module."""
+"""Tables 1 to 4 of the paper beside this project's figures, each as data and as text."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.analysis.complexity import SENTENCE_TOKENS, paper_training_costs
-from keras_transformer.analysis.paper import TABLE_1, TABLE_2, TABLE_4
+from keras_transformer.analysis import paper
+from keras_transformer.analysis.complexity import (
+    VOCABULARY,
+    count_parameters,
+    paper_training_costs,
+)
 from keras_transformer.analysis.path_length import path_lengths
-from keras_transformer.analysis.text_table import fixed, text_table
+from keras_transformer.analysis.table_3 import PAPER_COLUMNS, measured_table
+from keras_transformer.analysis.text_table import table_of
 from keras_transformer.analysis.trained_rows import again
 from keras_transformer.errors import InputError
+from keras_transformer.presets import preset
+
+Rows = list[dict[str, Any]]
 
 NOT_RUN = "not run here"
-
 # Rows of Table 1 -> their name in analysis/path_length.py, and the layers that
 # benchmarks/layers.py times.
-_LAYERS = {
+LAYERS = {
     "Self-Attention": ("self-attention", ("self-attention",)),
     "Recurrent": ("recurrent", ("LSTM", "GRU")),
     "Convolutional": ("convolutional", ("convolution", "separable")),
     "Self-Attention (restricted)": ("restricted self-attention", ("restricted",)),
 }
-PATH_SIZES = {"length": 128, "kernel": 3, "window": 16}  # n, k and r for which paths are counted
 LAYERS_COMMAND = "python benchmarks/layers.py > runs/layers.json"
+# The vocabulary that gives the printed number of parameters; the paper does not tell it.
+FITTING_VOCABULARY = dict.fromkeys(paper.TABLE_3, 41_000) | {"big": 36_000}
+
+NOTE_1 = """\
+Paths are counted (analysis/path_length.py) for contiguous kernels, which see (k - 1) / 2 to each
+side; O(log_k(n)) needs dilated ones. A neighbourhood of r sees r / 2. Growth, measured again:"""
+NOTE_2 = """\
+Model FLOPs: matrix products of 25,000 tokens a side and step, in sentences of 25, 37,000 ids,
+three forward passes a step; share: of what the GPUs sustain, 9.5 TFLOP/s each."""
+NOTE_3 = """\
+Parameters: the paper gives no vocabulary for its counts. With 41,000 ids every row comes out as
+printed, but big, whose 213 million mean 36,000; section 5.1 says "about 37000". Blank settings are
+the base model's; row E learns its positions. The paper's PPL and BLEU are on newstest2013, of the
+last checkpoint, not averaged. Each row:"""
+NOTE_4 = "The Wall Street Journal's trees are licensed. Each Transformer:"
 
 
 def read_layers(path: str | Path) -> dict[str, Any]:
@@ -38,210 +59,176 @@ def read_layers(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{rule}. Received: {path} ({error})") from None
 
 
-def table_1(layers: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Table 1 as data: the terms, path lengths counted, and exponents measured.
+def table_1(layers: dict[str, Any]) -> tuple[Rows, str]:
+    """Table 1: the paper's terms, path lengths counted, and exponents measured.
 
     Args:
-        layers: result of read_layers, or None.
+        layers: result of read_layers.
     """
-    lengths, rows = path_lengths(**PATH_SIZES), []
-    for layer in TABLE_1:
-        path, timed = _LAYERS[layer.name]
+    n, k, r = 128, 3, 16  # for which paths are counted
+    lengths, rows = path_lengths(n, k, r), []
+    for printed in paper.TABLE_1:
+        path, timed = LAYERS[printed.layer]
+        measured = {
+            name: {letter: layers[name].get(f"{letter}_exponent") for letter in "nd"}
+            for name in timed
+            if name in layers
+        }
+        growth = (f"{name}: n^{of['n']}, d^{of['d']}" for name, of in measured.items())
         rows.append(
             {
-                "layer": layer.name,
-                "paper_complexity": layer.complexity,
-                "paper_sequential_operations": layer.sequential,
-                "paper_maximum_path": layer.path,
+                **printed._asdict(),
                 "maximum_path": lengths[path],
-                "measured": {
-                    name: {letter: layers[name].get(f"{letter}_exponent") for letter in "nd"}
-                    for name in timed
-                    if layers and name in layers
-                },
+                "measured": measured,
+                "growth": "; ".join(growth) or NOT_RUN,
                 "command": LAYERS_COMMAND,
             }
         )
-    return rows
+    columns = {
+        **{"layer": "layer", "complexity": "paper_complexity"},
+        **{"sequential": "paper_sequential_operations", "maximum path": "paper_maximum_path"},
+        **{f"path at n={n}, k={k}, r={r}": "maximum_path", "measured growth of time": "growth"},
+    }
+    again_shown = "python bin/paper_tables.py --table=1 --layers=runs/layers.json"
+    return rows, _text(columns, rows, NOTE_1, [LAYERS_COMMAND, again_shown])
 
 
-def show_table_1(rows: list[dict[str, Any]]) -> str:
-    """Lays out the rows of `table_1`."""
-    n, k, r = PATH_SIZES.values()
-    header = ("layer", "complexity", "sequential", "maximum path", f"path at n={n}, k={k}, r={r}")
-    lines = [
-        (
-            *(row["layer"], row["paper_complexity"], row["paper_sequential_operations"]),
-            *(row["paper_maximum_path"], row["maximum_path"], _exponents(row["measured"])),
-        )
-        for row in rows
-    ]
-    return (
-        f"{text_table((*header, 'measured growth of time'), lines)}\n"
-        "Paths are counted by reachability (analysis/path_length.py). O(log_k(n)) needs dilated\n"
-        "kernels; contiguous ones, counted here, see (k - 1) / 2 to each side a layer, and a\n"
-        "neighbourhood of r sees r / 2. Growth, measured again:\n"
-        f"  {LAYERS_COMMAND}\n  python bin/paper_tables.py --table=1 --layers=runs/layers.json"
-    )
-
-
-def table_2(trained: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Table 2 as data.
+def table_2(trained: Rows) -> tuple[dict[str, Rows], str]:
+    """Table 2: {"systems": the paper's rows, "measured": ours, "training_cost": the paper's}.
 
     Args:
         trained: rows of trained_rows.trained_row; those with BLEU of the test split are taken.
-
-    Returns:
-        {"systems": the paper's rows, "measured": ours, "training_cost": of the paper's trainings}.
     """
-    ours = [
-        {
-            **{name: row[name] for name in ("row", "model_dir", "full_size", "steps", "data")},
-            **{name: row["test"].get(name) for name in ("bleu", "signature", "paper_bleu")},
-            "command": again(row, "test"),
-        }
-        for row in trained
-        if row["test"] and "bleu" in row["test"]
+    measured = _tested(trained, "bleu", "signature", "paper_bleu")
+    systems = [{**system._asdict(), "command": None, "ours": None} for system in paper.TABLE_2]
+    base, big = systems[-2:]
+    base["command"] = [
+        _commands(name, "base", 100_000, "--checkpoint=average:5") for name in ("en-de", "en-fr")
     ]
-    systems = [{**system._asdict(), "command": _COMMANDS_2.get(system.name)} for system in TABLE_2]
-    return {"systems": systems, "measured": ours, "training_cost": paper_training_costs()}
-
-
-_PAIRS = {"en-de": ("base", "big"), "en-fr": ("base", "big_en_fr")}
-_COMMANDS_2 = {
-    name: [
-        f"python bin/train.py --data_dir=runs/{pair}/data --model_dir=runs/{pair}/{presets[place]} "
-        f"--preset={presets[place]} --train_steps={steps} && python bin/evaluate.py "
-        f"--data_dir=runs/{pair}/data --model_dir=runs/{pair}/{presets[place]} "
-        f"--checkpoint=average:{averaged}"
-        for pair, presets in _PAIRS.items()
+    big["command"] = [
+        _commands("en-de", "big", 300_000, "--checkpoint=average:20"),
+        _commands("en-fr", "big_en_fr", 300_000, "--checkpoint=average:20"),
     ]
-    for place, (name, steps, averaged) in enumerate(
-        [("Transformer (base model)", 100_000, 5), ("Transformer (big)", 300_000, 20)]
-    )
-}
+    wmt14 = [row for row in measured if "wmt14" in (row["data"] or "")]
+    base["ours"] = _full_size(wmt14, ["base"], "paper_bleu")
+    big["ours"] = _full_size(wmt14, ["big", "big_en_fr"], "paper_bleu")
+    columns = {
+        **{"system": "name", "En-De": "bleu_de:.2f", "En-Fr": "bleu_fr:.2f"},
+        **{"FLOPs En-De": "flops_de:.1e", "FLOPs En-Fr": "flops_fr:.1e"},
+        **{"En-De, version 1": "bleu_de_v1", "En-Fr, version 1": "bleu_fr_v1", "ours": "ours"},
+    }
+    costs = paper_training_costs()
+    cost_columns = {
+        **{"training": "model", "hours": "hours", "GPUs": "gpus"},
+        **{"time x GPUs x rate": "estimated_flops:.1e", "model FLOPs": "model_flops:.1e"},
+        "share": "utilization:.0%",
+    }
+    scores = {"as the paper scored": "paper_bleu:.2f", "sacreBLEU": "bleu:.2f"}
+    text = [
+        _text(columns, systems, "Each Transformer:", base["command"] + big["command"]),
+        _text(cost_columns, costs, NOTE_2),
+        _tested_text({**scores, "signature": "signature"}, measured),
+    ]
+    data = {"systems": systems, "measured": measured, "training_cost": costs}
+    return data, "\n\n".join(text)
 
 
-def show_table_2(table: dict[str, list[dict[str, Any]]]) -> str:
-    """Lays out `table_2`, with the commands under it."""
-    header = ("system", "En-De", "En-Fr", "FLOPs En-De", "FLOPs En-Fr", "version 1", "ours")
-    lines = [
-        (
-            *(row["name"], fixed(row["bleu_de"], 2), fixed(row["bleu_fr"], 2)),
-            *(_flops(row["flops_de"]), _flops(row["flops_fr"]), _version_1(row)),
-            None if row["command"] is None else _reproduced(row["name"], table["measured"]),
+def table_3(trained: Rows) -> tuple[Rows, str]:
+    """Table 3: the paper's figures, ours, and the commands that reproduce them.
+
+    Args:
+        trained: rows of trained_rows.trained_row; other translation presets come last.
+    """
+    translating = [row for row in trained if row.get("task") != "parsing"]
+    rows = []
+    for name in dict.fromkeys([*paper.TABLE_3, *(row["row"] for row in translating)]):
+        printed = paper.TABLE_3.get(name, paper.Variation())
+        fitting = FITTING_VOCABULARY.get(name)
+        measured = [row for row in translating if row["row"] == name]
+        steps = 1000 * (printed.thousand_steps or 100)
+        rows.append(
+            {
+                "row": name,
+                **printed._asdict(),
+                "parameters": count_parameters(preset(name, VOCABULARY)[0]),
+                "parameters_fitting": fitting and count_parameters(preset(name, fitting)[0]),
+                "fitting_vocabulary": fitting,
+                "command": _commands("en-de", name, steps, "--split=validation"),
+                "ours": "below" if measured else NOT_RUN,
+                "measured": [{**row, "command": again(row, "validation")} for row in measured],
+            }
         )
-        for row in table["systems"]
-    ]
-    header_cost = ("training", "paper's estimate", "time x GPUs x rate", "model FLOPs", "share")
-    costs = [
-        (
-            f"{cost['model']}: {cost['hours']:g} h x {cost['gpus']} {cost['gpu']}",
-            next(_flops(row.flops_de) for row in TABLE_2 if f"({cost['model']}" in row.name),
-            *(_flops(cost["estimated_flops"]), _flops(cost["model_flops"])),
-            f"{cost['utilization']:.0%}",
-        )
-        for cost in table["training_cost"]
-    ]
-    commands = [f"  {c}" for row in table["systems"] for c in row["command"] or ()]
-    return "\n".join(
-        [
-            text_table(header, lines),
-            *("Each Transformer:", *commands, "", text_table(header_cost, costs)),
-            "Rates in TFLOP/s: K80 2.8, K40 3.7, M40 6.0, P100 9.5. Model FLOPs: matrix products",
-            f"of 25,000 tokens a side and step, in sentences of {SENTENCE_TOKENS}, 37,000 ids,",
-            "three forward passes a step; share: of the sustained rate. Again:",
-            "  python bin/paper_tables.py --table=2",
-            *_show_measured_2(table["measured"]),
-        ]
-    )
+    columns = {
+        **{"row": "row", **paper.SETTINGS, **PAPER_COLUMNS, "params, V=37,000": "parameters:,"},
+        **{"params, fitting V": "parameters_fitting:,", "fitting V": "fitting_vocabulary:,"},
+        "ours": "ours",
+    }
+    text = _text(columns, rows, NOTE_3, [f"{row['row']:5} {row['command']}" for row in rows])
+    found = [row for each in rows for row in each["measured"]]
+    if found:
+        commands = [f"  {row['row']:5} {row['command']}" for row in found]
+        text = "\n".join([text, "", measured_table(found), "What was measured:", *commands])
+    return rows, text
 
 
-def _show_measured_2(measured: list[dict[str, Any]]) -> list[str]:
-    if not measured:
-        return ["Measured here, test split: nothing among --model_dirs and --measured."]
-    header = ("measured here", "steps", "as the paper scored", "sacreBLEU", "signature", "on")
-    lines = [
-        (
-            *(row["row"] + (" (full size)" if row["full_size"] else ""), row["steps"]),
-            *(fixed(row["paper_bleu"], 2), fixed(row["bleu"], 2), row["signature"], row["data"]),
-        )
-        for row in measured
-    ]
-    return ["", text_table(header, lines), "Again:", *(f"  {row['command']}" for row in measured)]
+def table_4(trained: Rows) -> tuple[dict[str, Rows], str]:
+    """Table 4: {"parsers": the paper's rows, "measured": ours with their test F1}."""
+    data_dirs = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supervised"}
+    measured, parsers, search = _tested(trained, "f1"), [], "--beam_size=21 --alpha=0.3"
+    for parser in paper.TABLE_4:
+        row = {**parser._asdict(), "command": None, "ours": None}
+        if "Transformer" in parser.name:
+            data = data_dirs[parser.training]
+            row["command"] = _commands(data, f"parsing_{data}", 100_000, search)
+            row["ours"] = _full_size(measured, [f"parsing_{data}"], "f1")
+        parsers.append(row)
+    columns = {"parser": "name", "training": "training", "WSJ 23 F1": "f1", "ours": "ours"}
+    commands = [row["command"] for row in parsers if row["command"]]
+    scores = {"F1 test": "f1:.2f", "minutes": "minutes"}
+    text = [_text(columns, parsers, NOTE_4, commands), _tested_text(scores, measured)]
+    return {"parsers": parsers, "measured": measured}, "\n\n".join(text)
 
 
-def table_4(trained: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Table 4 as data: {"parsers": the paper's rows, "measured": ours with their test F1}."""
-    presets = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supervised"}
-    parsers = []
-    for parser in TABLE_4:
-        ours = "Transformer" in parser.name
-        command = _parsing_command(presets[parser.training]) if ours else None
-        parsers.append({**parser._asdict(), "command": command})
-    measured = [
-        {
-            **{name: row[name] for name in ("row", "model_dir", "steps", "minutes", "data")},
-            "f1": row["test"]["f1"],
-            "command": again(row, "test"),
-        }
-        for row in trained
-        if row["test"] and "f1" in row["test"]
-    ]
-    return {"parsers": parsers, "measured": measured}
-
-
-def _parsing_command(kind: str) -> str:
-    of_row = f"--data_dir=runs/{kind}/data --model_dir=runs/{kind}/model"
+def _commands(data: str, name: str, train_steps: int, evaluation: str) -> str:
+    """Those that train a preset at full size and score it."""
+    paths = f"--data_dir=runs/{data}/data --model_dir=runs/{data}/{name}"
     return (
-        f"python bin/train.py {of_row} --preset=parsing_{kind} && "
-        f"python bin/evaluate.py {of_row} --beam_size=21 --alpha=0.3"
+        f"python bin/train.py {paths} --preset={name} --train_steps={train_steps} && "
+        f"python bin/evaluate.py {paths} {evaluation}"
     )
 
 
-def show_table_4(table: dict[str, list[dict[str, Any]]]) -> str:
-    """Lays out `table_4`, with the commands under it."""
-    lines = [
-        (row["name"], row["training"], row["f1"], NOT_RUN if row["command"] else None)
-        for row in table["parsers"]
+def _tested(trained: Rows, *scores: str) -> Rows:
+    """The rows that have the first of `scores` on the test split, with all of them."""
+    names = ("row", "model_dir", "full_size", "steps", "minutes", "data")
+    return [
+        {
+            **{name: row[name] for name in names},
+            **{name: row["test"].get(name) for name in scores},
+            "command": again(row, "test"),
+        }
+        for row in trained
+        if row["test"] and scores[0] in row["test"]
     ]
-    commands = [f"  {row['command']}" for row in table["parsers"] if row["command"]]
-    shown = [
-        text_table(("parser", "training", "WSJ 23 F1", "ours"), lines),
-        *("The Wall Street Journal's trees are licensed. Each Transformer:", *commands),
-    ]
-    if table["measured"]:
-        header = ("measured here", "F1 test", "steps", "minutes", "on")
-        lines = [
-            (row["row"], fixed(row["f1"], 2), row["steps"], row["minutes"], row["data"])
-            for row in table["measured"]
-        ]
-        shown += ["", text_table(header, lines), "Again:"]
-        shown += [f"  {row['command']}" for row in table["measured"]]
-    return "\n".join(shown)
 
 
-def _exponents(measured: dict[str, dict[str, float | None]]) -> str:
-    shown = (f"{name}: n^{found['n']}, d^{found['d']}" for name, found in measured.items())
-    return "; ".join(shown) or NOT_RUN
-
-
-def _flops(value: float | None) -> str | None:
-    return None if value is None else f"{value:.1e}".replace("e+", "e")
-
-
-def _version_1(row: dict[str, Any]) -> str | None:
-    scores = {"En-De": row["bleu_de_v1"], "En-Fr": row["bleu_fr_v1"]}
-    return ", ".join(f"{pair} {bleu}" for pair, bleu in scores.items() if bleu) or None
-
-
-def _reproduced(system: str, measured: list[dict[str, Any]]) -> str:
-    """Scores of full-size models of WMT14, the paper's own data; NOT_RUN if there are none."""
-    presets = ("base",) if "base" in system else ("big", "big_en_fr")
-    scores = [
-        f"{row['data'].split()[-1]} {row['paper_bleu']:.2f}"
+def _full_size(measured: Rows, presets: list[str], score: str) -> str:
+    """What full-size models of the presets scored, and on what; NOT_RUN if there are none."""
+    found = [
+        f"{row[score]:.2f} on {row['data']}"
         for row in measured
-        if row["row"] in presets and row["full_size"] and "wmt14" in (row["data"] or "")
-        if row["paper_bleu"] is not None
+        if row["row"] in presets and row["full_size"] and row[score] is not None
     ]
-    return ", ".join(scores) or NOT_RUN
+    return ", ".join(found) or NOT_RUN
+
+
+def _tested_text(scores: dict[str, str], measured: Rows) -> str:
+    if not measured:
+        return "Measured here, test split: nothing among --model_dirs and --measured."
+    columns = {"measured here": "row", "full size": "full_size", "steps": "steps", **scores}
+    commands = [row["command"] for row in measured]
+    return _text({**columns, "on": "data"}, measured, "Again:", commands)
+
+
+def _text(columns: dict[str, str], rows: Rows, note: str, commands: list[str] = ()) -> str:
+    return "\n".join([table_of(columns, rows), note, *(f"  {command}" for command in commands)])

@@ -1,6 +1,7 @@
 """Tables that read well both as text and as Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -10,29 +11,32 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         header: names of the columns.
         rows: each with a cell for every column; None is an empty cell.
     """
-    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    columns = list(zip(header, *texts, strict=True))
-    widths = [max(3, *map(len, column)) for column in columns]
-    right = [all(map(_is_number, filter(None, column[1:]))) for column in columns]
+    columns = []
+    for name, *cells in zip(header, *rows, strict=True):
+        texts = ["" if cell is None else str(cell) for cell in cells]
+        to_right = all(map(_is_number, filter(None, texts)))
+        width = max(3, *map(len, (name, *texts)))
+        rule = "-" * (width - 1) + (":" if to_right else "-")
+        columns.append(
+            [f"{text:{'>' if to_right else '<'}{width}}" for text in (name, rule, *texts)]
+        )
+    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*columns, strict=True))
 
-    def line(cells):
-        aligned = [
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(cells, widths, right, strict=True)
-        ]
-        return f"| {' | '.join(aligned)} |"
 
-    rule = [
-        "-" * (width - 1) + (":" if to_right else "-")
-        for width, to_right in zip(widths, right, strict=True)
+def table_of(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lays out rows that have names for their values.
+
+    Args:
+        columns: header -> the name of the value in a row, or "NAME:FORMAT", as "bleu:.2f".
+        rows: None is an empty cell.
+    """
+    fields = [column.partition(":")[::2] for column in columns.values()]
+    cells = [
+        [None if row[name] is None else format(row[name], spec) for name, spec in fields]
+        for row in rows
     ]
-    return "\n".join([line(header), line(rule), *map(line, texts)])
-
-
-def fixed(value: float | None, digits: int) -> str | None:
-    """Writes `value` with `digits` digits after the point; None stays None."""
-    return None if value is None else f"{value:.{digits}f}"
+    return text_table(list(columns), cells)
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").replace(".", "", 1).isdecimal()
+    return text.removeprefix("-").replace(",", "").replace(".", "", 1).isdecimal()

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.analysis.complexity import count_parameters
+from keras_transformer.analysis.paper import SETTINGS
 from keras_transformer.errors import InputError, require
 from keras_transformer.evaluation.results import read_results, read_training
 from keras_transformer.presets import PRESETS, preset
-from keras_transformer.training.model_directory import ModelDescription, read_description
+from keras_transformer.training.model_directory import read_description
 
-# The columns of Table 3 that are settings, under this project's names.
-MODEL_SETTINGS = ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v", "dropout")
-SETTINGS = (*MODEL_SETTINGS, "label_smoothing")
+# Settings of a training run that are flags of their own.
+FLAGS = ("tokens_per_batch", "accumulate_steps", "precision", "seed")
 
 
 def find_model_dirs(folders: list[str]) -> list[Path]:
@@ -25,8 +25,9 @@ def find_model_dirs(folders: list[str]) -> list[Path]:
     """
     found = []
     for folder in map(Path, folders):
-        inside = [folder] if (folder / "config.json").exists() else sorted(folder.glob("*"))
-        dirs = [path for path in inside if (path / "config.json").exists()]
+        dirs = [path.parent for path in sorted(folder.glob("*/config.json"))]
+        if (folder / "config.json").exists():
+            dirs = [folder]
         rule = "--model_dirs must name directories that bin/train.py or bin/sweep.py made"
         require(bool(dirs), rule, folder)
         found += dirs
@@ -54,8 +55,8 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
     """Reads what is known of a trained model; None stands for what has not been measured.
 
     Returns:
-        {"row": its preset, "task", "model_dir", each of SETTINGS, "full_size": whether it has the
-        settings of its preset, "vocab_size", "parameters", "tokens_per_batch", "steps", "minutes",
+        {"row": its preset, "task", "model_dir", each of SETTINGS, "full_size": whether these are
+        its preset's, "vocab_size", "parameters", "tokens_per_batch", "steps", "minutes",
         "perplexity" and "bleu" of the validation split, "validation" and "test": the results of
         bin/evaluate.py for these splits, "data": what they were measured on, "commands": those
         that reproduce the row}.
@@ -63,38 +64,34 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
     Raises:
         InputError: for a directory that bin/train.py did not make.
     """
-    description = read_description(model_dir)
-    model, training = description.model, description.training
-    full_size = False
+    description, stand = read_description(model_dir), read_training(model_dir)
+    settings, original = _settings(description.model, description.training), None
     if description.preset in PRESETS:
-        original, _ = preset(description.preset, model.vocab_size)
-        full_size = all(getattr(original, name) == getattr(model, name) for name in MODEL_SETTINGS)
-    stand = read_training(model_dir)
+        original = _settings(*preset(description.preset, description.model.vocab_size))
     results = {split: read_results(model_dir, split) for split in ("validation", "test")}
     validation = results["validation"] or {}
-    steps = validation.get("step", stand["steps"])
-    data_dir = (results["validation"] or results["test"] or {}).get("data_dir", "DATA_DIR")
-    return {
+    evaluated = validation or results["test"] or {}
+    row = {
         "row": description.preset,
         "task": description.task,
         "model_dir": str(model_dir),
-        **{name: getattr(model, name) for name in MODEL_SETTINGS},
-        "label_smoothing": training.label_smoothing,
-        "full_size": full_size,
-        "vocab_size": model.vocab_size,
-        "parameters": count_parameters(model)["total"],
-        "tokens_per_batch": training.tokens_per_batch,
-        "steps": steps,
+        **{name: settings[name] for name in SETTINGS.values()},
+        "full_size": original is not None
+        and all(settings[name] == original[name] for name in SETTINGS.values()),
+        "vocab_size": description.model.vocab_size,
+        "parameters": count_parameters(description.model),
+        "tokens_per_batch": description.training.tokens_per_batch,
+        "steps": validation.get("step", stand["steps"]),
         "minutes": stand["minutes"],
         "perplexity": validation.get("perplexity", stand["perplexity"]),
         "bleu": validation.get("bleu"),
         **results,
-        "data": _data(results["validation"] or results["test"]),
-        "commands": {
-            "train": _training_command(model_dir, description, steps, data_dir),
-            **{split: _evaluation_command(model_dir, split, results[split]) for split in results},
-        },
+        "data": _data(evaluated),
     }
+    data_dir = evaluated.get("data_dir", "DATA_DIR")
+    commands = {split: _evaluation(model_dir, split, results[split]) for split in results}
+    commands["train"] = original and _training(row, data_dir, settings, original)
+    return {**row, "commands": commands}
 
 
 def again(row: dict[str, Any], split: str) -> str:
@@ -102,39 +99,37 @@ def again(row: dict[str, Any], split: str) -> str:
     return " && ".join(filter(None, (row["commands"]["train"], row["commands"][split])))
 
 
-def _training_command(
-    model_dir: str | Path, description: ModelDescription, steps: int | None, data_dir: str
-) -> str | None:
-    if description.preset not in PRESETS:
-        return None
-    originals = preset(description.preset, description.model.vocab_size)
-    settings = []
-    for config, original in zip((description.model, description.training), originals, strict=True):
-        for name, value in dataclasses.asdict(config).items():
-            if name in ("tokens_per_batch", "accumulate_steps", "precision", "seed"):
-                settings.append(f"--{name}={value}")
-            elif value != getattr(original, name):
-                settings.append(f"--config={name}={value}")
-    arguments = [f"--data_dir={data_dir}", f"--model_dir={model_dir}"]
-    arguments += [f"--preset={description.preset}", *settings, f"--train_steps={steps}"]
-    return f"python bin/train.py {shlex.join(arguments)}"
+def _settings(*configs: Any) -> dict[str, Any]:
+    return {name: value for each in configs for name, value in dataclasses.asdict(each).items()}
 
 
-def _evaluation_command(
-    model_dir: str | Path, split: str, results: dict[str, Any] | None
-) -> str | None:
+def _training(
+    row: dict[str, Any], data_dir: str, settings: dict[str, Any], original: dict[str, Any]
+) -> str:
+    flags = {"data_dir": data_dir, "model_dir": row["model_dir"], "preset": row["row"]}
+    for name, value in settings.items():
+        if name in FLAGS:
+            flags[name] = value
+        elif value != original[name]:
+            flags[f"config={name}"] = value
+    return _command("train", {**flags, "train_steps": row["steps"]})
+
+
+def _evaluation(model_dir: str | Path, split: str, results: dict[str, Any] | None) -> str | None:
     if results is None:
         return None
     names = ("data_dir", "checkpoint", "beam_size", "alpha")
-    flags = {"model_dir": model_dir, "split": split}
-    flags |= {name: results[name] for name in names if name in results}
-    arguments = [f"--{name}={value}" for name, value in flags.items()]
-    return f"python bin/evaluate.py {shlex.join(arguments)}"
+    of_results = {name: results[name] for name in names if name in results}
+    return _command("evaluate", {"model_dir": model_dir, "split": split, **of_results})
 
 
-def _data(results: dict[str, Any] | None) -> str | None:
+def _command(program: str, flags: dict[str, Any]) -> str:
+    return f"python bin/{program}.py {shlex.join(f'--{name}={flags[name]}' for name in flags)}"
+
+
+def _data(results: dict[str, Any]) -> str | None:
     """The data of an evaluation, in words: "tfds:wmt14_translate/de-en en-de"."""
-    if results is None or "dataset" not in results:
+    if "dataset" not in results:
         return None
     languages = "-".join(filter(None, results.get("languages", ())))
     named = results["dataset"] not in ("files", "treebank")

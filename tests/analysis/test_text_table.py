@@ -1,6 +1,4 @@
-import pytest
-
-from keras_transformer.analysis.text_table import fixed, text_table
+from keras_transformer.analysis.text_table import table_of, text_table
 
 
 def test_columns_are_aligned_and_numbers_to_the_right():
@@ -18,6 +16,11 @@ def test_a_table_without_rows():
     assert text_table(("a", "bcde"), []).splitlines()[0] == "|   a | bcde |"
 
 
-@pytest.mark.parametrize(("value", "text"), [(5, "5.00"), (4.916, "4.92"), (None, None)])
-def test_fixed(value, text):
-    assert fixed(value, 2) == text
+def test_rows_with_names_are_formatted():
+    rows = [{"bleu": 4.916, "steps": 12345, "of": "a"}, {"bleu": None, "steps": 5, "of": None}]
+    assert table_of({"BLEU": "bleu:.2f", "10^0": "steps:,", "data": "of"}, rows).splitlines() == [
+        "| BLEU |   10^0 | data |",
+        "| ---: | -----: | ---- |",
+        "| 4.92 | 12,345 | a    |",
+        "|      |      5 |      |",
+    ]

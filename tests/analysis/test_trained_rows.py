@@ -5,14 +5,12 @@ import pytest
 from keras_transformer.analysis.complexity import count_parameters
 from keras_transformer.analysis.paper_tables import (
     read_layers,
-    show_table_1,
-    show_table_2,
-    show_table_4,
     table_1,
     table_2,
+    table_3,
     table_4,
 )
-from keras_transformer.analysis.table_3 import show_table_3, sweep_table, table_3
+from keras_transformer.analysis.table_3 import measured_table
 from keras_transformer.analysis.trained_rows import (
     again,
     find_model_dirs,
@@ -63,7 +61,7 @@ def test_a_reduced_row(make):
     model, _ = with_settings(*preset("C1", 1000), settings)
     assert row["row"] == "C1" and row["num_layers"] == 1 and row["d_k"] == 4
     assert row["full_size"] is False
-    assert row["parameters"] == count_parameters(model)["total"]
+    assert row["parameters"] == count_parameters(model)
     assert (row["steps"], row["perplexity"], row["bleu"]) == (300, 20.123, 12.3)
     assert row["data"] == "runs/data en-de"
     assert row["test"] is None and row["commands"]["test"] is None
@@ -114,18 +112,21 @@ def test_measured_rows_are_read_back(make, tmp_path):
 
 class TestTable3:
     def test_untrained(self):
-        rows = table_3([])
+        rows, text = table_3([])
         assert [row["row"] for row in rows][:2] == ["base", "A1"]
         base = rows[0]
         assert base["parameters"] == 63_045_632
         assert base["paper_parameters_millions"] == 65
         assert rows[1]["paper_parameters_millions"] is None
-        text = show_table_3(rows)
         assert text.count("not run here") == 20
         assert "What was measured" not in text
         for row in rows:
             assert row["command"] in text and f"--preset={row['row']} " in row["command"]
         assert "--train_steps=300000" in rows[-1]["command"]
+        assert _cells(text.splitlines()[2]) == [
+            *("base", "6", "512", "2048", "8", "64", "64", "0.1", "0.1", "4.92", "25.8", "65"),
+            *("63,045,632", "65,093,632", "41,000", "not run here"),
+        ]
 
     def test_trained(self, make):
         found = [
@@ -133,75 +134,90 @@ class TestTable3:
             trained_row(make("two", "A2")),
             trained_row(make("three", "tiny", validation=SCORES)),
         ]
-        rows = table_3(found)
+        rows, text = table_3(found)
         assert [row["row"] for row in rows][-1] == "tiny"
         assert rows[-1]["paper_bleu"] is None
         assert [len(row["measured"]) for row in rows if row["measured"]] == [2, 1]
-        lines = show_table_3(rows).splitlines()
-        first = next(line for line in lines if line.startswith("| A2 "))
-        assert " 300 |   20.12 |     12.3 |" in first
-        assert "runs/data en-de, N=2 d_model=512" in first
-        second = next(line for line in lines if line.startswith("| A2 again"))
-        assert "400 |    1.00 |          |" in second and "full size" in second
+        lines = text.splitlines()
         assert sum("not run here" in line for line in lines) == 19
+        in_table, first, second = (_cells(line) for line in lines if line.startswith("| A2 "))
+        assert in_table[-1] == "below"
+        settings = ["512", "2048", "4", "128", "128", "0.1", "0.1"]
+        assert first[:12] == ["A2", "2", *settings, "300", "20.12", "12.3"]
+        assert first[-4:] == ["5.00", "25.5", "", "runs/data en-de"]
+        assert second[:12] == ["A2", "6", *settings, "400", "1.00", ""]
+        assert again(found[0], "validation") in text
 
     def test_sweep(self, make):
         rows = [trained_row(make("D2", "D2", ["d_model=32"], validation=SCORES))]
-        last = sweep_table(rows).splitlines()[-1]
-        cells = [cell.strip() for cell in last.strip("|").split("|")]
-        millions = f"{rows[0]['parameters'] / 1e6:.2f}"
-        assert cells == [
+        assert _cells(measured_table(rows).splitlines()[-1]) == [
             *("D2", "6", "32", "2048", "8", "4", "4", "0.2", "0.1"),
-            *("300", "20.12", "12.3", millions, "4.95", "25.5", ""),
+            *("300", "20.12", "12.3", f"{rows[0]['parameters']:,}", "4.95", "25.5", ""),
+            "runs/data en-de",
         ]
 
 
 class TestOtherTables:
     def test_1(self, tmp_path):
-        rows = table_1(None)
+        rows, text = table_1({})
         # n - 1 steps of the recurrence after the input; (k - 1) / 2 = 1 and r / 2 = 8 a layer.
         assert [row["maximum_path"] for row in rows] == [1, 128, 127, 16]
-        assert show_table_1(rows).count("not run here") == 4
+        assert text.count("not run here") == 4
         output = tmp_path / "layers.json"
         exponents = {"n_exponent": 1.9, "d_exponent": 1.0}
         output.write_text("log\n" + json.dumps({"layers": {"self-attention": exponents}}) + "\n")
-        shown = show_table_1(table_1(read_layers(output)))
-        assert "self-attention: n^1.9, d^1.0" in shown
-        assert shown.count("not run here") == 3
+        _, text = table_1(read_layers(output))
+        assert "self-attention: n^1.9, d^1.0" in text
+        assert text.count("not run here") == 3
         output.write_text("nothing")
         with pytest.raises(InputError, match=r"--layers must be the output of benchmarks/layers"):
             read_layers(output)
 
     def test_2(self, make):
-        table = table_2([])
-        shown = show_table_2(table)
-        assert shown.count("not run here") == 2
-        assert "ByteNet                    | 23.75 |" in shown and "En-De 23.57" in shown
-        assert "3.3e18" in shown and "2.3e19" in shown
-        assert "Measured here, test split: nothing" in shown
+        _, text = table_2([])
+        assert text.count("not run here") == 2
+        lines = text.splitlines()
+        assert _cells(lines[2]) == ["ByteNet", "23.75", "", "", "", "23.57", "", ""]
+        base = ["27.30", "38.10", "3.3e+18", "3.3e+18", "", "", "not run here"]
+        assert _cells(lines[10]) == ["Transformer (base model)", *base]
+        assert "Measured here, test split: nothing" in text
         small = trained_row(make("small", "base", ["num_layers=1"], test=SCORES))
-        shown = show_table_2(table_2([small]))
-        assert shown.count("not run here") == 2  # another model than the paper's
-        assert "13.50 |     12.30 | nrefs:1|tok:13a | runs/data en-de" in shown
+        _, text = table_2([small])
+        assert text.count("not run here") == 2  # another model than the paper's
+        assert "13.50 |     12.30 | nrefs:1|tok:13a | runs/data en-de" in text
+        _, text = table_2([trained_row(make("other", "base", test=SCORES))])
+        assert text.count("not run here") == 2  # other data than the paper's
         wmt = {**SCORES, "dataset": "tfds:wmt14_translate/de-en"}
         full = trained_row(make("full", "base", test=wmt))
-        shown = show_table_2(table_2([full]))
-        assert "en-de 13.50" in shown and shown.count("not run here") == 1
-        assert again(full, "test") in shown
+        _, text = table_2([full])
+        assert "| 13.50 on tfds:wmt14_translate/de-en en-de |" in text
+        assert text.count("not run here") == 1
+        assert again(full, "test") in text
         without = {name: value for name, value in wmt.items() if name != "paper_bleu"}
         unscored = trained_row(make("unscored", "base", test=without))
-        assert show_table_2(table_2([unscored])).count("not run here") == 2
+        assert table_2([unscored])[1].count("not run here") == 2
 
     def test_4(self, make):
-        table = table_4([])
-        assert show_table_4(table).count("not run here") == 2
+        _, text = table_4([])
+        assert text.count("not run here") == 2
         scores = {"f1": 80.456, "data_dir": "runs/craft", "dataset": "treebank", "step": 9}
         row = trained_row(make("craft", "parsing_wsj", task="parsing", test=scores))
-        shown = show_table_4(table_4([row]))
-        assert "| parsing_wsj   |   80.46 |   400 |" in shown and "| runs/craft" in shown
-        assert again(row, "test") in shown
-        assert not table_2([row])["measured"]
-        assert "parsing_wsj" not in [each["row"] for each in table_3([row])]
+        _, text = table_4([row])
+        assert "| parsing_wsj   | True      |   400 |   80.46 |" in text
+        assert "| 80.46 on runs/craft |" in text and text.count("not run here") == 1
+        assert again(row, "test") in text
+        assert not table_2([row])[0]["measured"]
+
+    def test_parsers_are_not_in_table_3(self, make):
+        parser = trained_row(make("parser", "tiny", task="parsing", test={"f1": 80.0}))
+        assert "tiny" not in [row["row"] for row in table_3([parser])[0]]
+        translator = trained_row(make("translator", "tiny"))
+        rows, _ = table_3([parser, translator])
+        assert [row["model_dir"] for row in rows[-1]["measured"]] == [translator["model_dir"]]
+
+
+def _cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def test_a_preset_that_is_none_of_ours(make):

@@ -6,22 +6,31 @@ import pytest
 from keras_transformer.analysis.paper import TABLE_3
 
 
-def test_all_tables(call_program, tmp_path):
+def test_all_tables_as_text(call_program):
     done = call_program("paper_tables")
     assert done.code == 0, done.errors
-    assert done.result.keys() == {"table1", "table2", "table3", "table4"}
-    rows = {row["row"]: row for row in done.result["table3"]}
-    assert list(rows)[: len(TABLE_3)] == list(TABLE_3)
-    assert rows["base"]["parameters"] == 63_045_632
-    assert rows["base"]["paper_parameters_millions"] == 65
-    assert rows["E"]["paper_parameters_millions"] is None
     lines = done.output.splitlines()
     assert [line for line in lines if line.startswith("Table ")] == [
         f"Table {number}" for number in range(1, 5)
     ]
-    for row in done.result["table3"]:
-        assert f"  {row['row']:5} {row['command']}" in lines
+    for row in TABLE_3:
+        command = next(line for line in lines if line.startswith(f"  {row:5} python bin/train.py"))
+        assert f"--preset={row} " in command
     assert "not run here" in done.output
+    assert "{" not in done.output
+
+
+def test_all_tables_as_json(call_program):
+    done = call_program("paper_tables", "--json")
+    assert done.code == 0, done.errors
+    (line,) = done.output.splitlines()
+    tables = json.loads(line)
+    assert tables.keys() == {"table1", "table2", "table3", "table4"}
+    rows = {row["row"]: row for row in tables["table3"]}
+    assert list(rows)[: len(TABLE_3)] == list(TABLE_3)
+    assert rows["base"]["parameters"] == 63_045_632
+    assert rows["base"]["paper_parameters_millions"] == 65
+    assert rows["E"]["paper_parameters_millions"] is None
 
 
 def test_a_trained_model(call_program, prepared, untrained, tmp_path):
@@ -32,17 +41,18 @@ def test_a_trained_model(call_program, prepared, untrained, tmp_path):
     nothing = tmp_path / "nothing.json"
     nothing.write_text("[]")
     trained = [f"--model_dirs={model_dir}", f"--measured={nothing}", f"--write_measured={kept}"]
-    done = call_program("paper_tables", "--table=2,3", *trained)
+    done = call_program("paper_tables", "--table=2,3", "--json", *trained)
     assert done.result.keys() == {"table2", "table3"}
     (row,) = done.result["table3"][-1]["measured"]
     assert (row["row"], row["steps"], row["full_size"]) == ("tiny", 20, False)
     assert row["test"] == scored
     (measured,) = done.result["table2"]["measured"]
     assert measured["paper_bleu"] == scored["paper_bleu"]
-    assert measured["command"] in done.output
-    again = call_program("paper_tables", "--table=2,3", f"--measured={kept}")
+    again = call_program("paper_tables", "--table=2,3", "--json", f"--measured={kept}")
     assert again.result == done.result
     assert len(json.loads(kept.read_text())) == 1
+    shown = call_program("paper_tables", "--table=2", f"--measured={kept}")
+    assert f"  {measured['command']}" in shown.output.splitlines()
 
 
 @pytest.mark.parametrize(
