@@ -89,8 +89,8 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
         "data": _data(evaluated),
     }
     data_dir = evaluated.get("data_dir", "DATA_DIR")
-    commands = {split: _evaluation(model_dir, split, results[split]) for split in results}
-    commands["train"] = original and _training(row, data_dir, settings, original)
+    commands = {"train": original and _training(row, data_dir, settings, original)}
+    commands |= {split: _evaluation(model_dir, split, results[split]) for split in results}
     return {**row, "commands": commands}
 
 

@@ -58,11 +58,16 @@ class SampleAnswers:
             answers in Markdown.
         """
         if self.translator is None:  # its graphs are traced once
-            self.translator = self._translator(model)
+            graphs = text_graphs(model, self.tokenizer, self.config)
+            parts = (graphs, self.config, model.config)
+            if self.linearisation is None:
+                self.translator = Translator(*parts)
+            else:
+                self.translator = Parser(*parts, self.linearisation)
         found = [best for best, *_ in self.translator.translate(self.sources)]
         if self.linearisation is None:
-            scores = translation_scores([best.text for best in found], self.references)
-            scores = {"bleu": scores["bleu"]}
+            texts = [best.text for best in found]
+            scores = {"bleu": translation_scores(texts, self.references)["bleu"]}
         else:
             f1 = parsing_scores([best.tree for best in found], self.references)["f1"]
             repaired = sum(best.repairs.total > 0 for best in found)
@@ -73,9 +78,3 @@ class SampleAnswers:
             for source, reference, answer in rows
         )
         return scores, shown
-
-    def _translator(self, model: keras.Model) -> Translator:
-        graphs = text_graphs(model, self.tokenizer, self.config)
-        if self.linearisation is None:
-            return Translator(graphs, self.config, model.config)
-        return Parser(graphs, self.config, model.config, self.linearisation)
