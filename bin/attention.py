@@ -29,12 +29,11 @@ SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def main():
-    from keras_transformer.errors import InputError
+    from keras_transformer.errors import require
 
     for name in ("source", "target"):
         text = FLAGS[name].value
-        if text is not None and not text.strip():
-            raise InputError(f"--{name} must hold a word. Received: {text!r}")
+        require(text is None or text.strip(), f"--{name} must hold a word", repr(text))
     check_picture()
     check_file("output")
     check_file("picture")
@@ -43,17 +42,19 @@ def main():
     from keras_transformer.analysis.attention_heads import head_summary, summary_table
     from keras_transformer.analysis.attention_page import attention_page
     from keras_transformer.analysis.attention_pictures import head_picture
-    from keras_transformer.analysis.attention_text import text_views
-    from keras_transformer.analysis.attention_views import KINDS, word_labels
+    from keras_transformer.analysis.attention_views import KINDS, attention_views, word_labels
 
     translator = load_model(n_best=1)
     layer, heads = layer_and_heads(translator.card["config"])
     target, translation = FLAGS.target, None
     if target is None:
         target = translation = translator.translate([FLAGS.source])[0][0].text
-    views = text_views(translator, FLAGS.source, target)
+    views = attention_views(translator.attention(FLAGS.source, target))
     if FLAGS.picture is not None:  # before anything is written: the word may not be there
         view, suffix = views[KINDS.index(FLAGS.kind)], Path(FLAGS.picture).suffix[1:]
+        words = word_labels(view.queries)
+        rule = f"--word must be one of {' '.join(words)}"
+        require(FLAGS.word is None or FLAGS.word in words, rule, repr(FLAGS.word))
         write(FLAGS.picture, head_picture(view, layer, heads, FLAGS.word, suffix))
     page = attention_page(views, FLAGS.source, target).encode("utf-8")
     write(FLAGS.output, page)
@@ -72,29 +73,23 @@ def main():
 def check_picture():
     """Checks --picture and the flags that go with it, before anything slow is done."""
     from keras_transformer.analysis.attention_pictures import INSTALL, has_matplotlib
-    from keras_transformer.errors import InputError
+    from keras_transformer.errors import require
 
     if FLAGS.picture is None:
         for name in OF_PICTURE:
-            if FLAGS[name].present:
-                rule = f"--{name} must be given with --picture only"
-                raise InputError(f"{rule}. Received: {FLAGS[name].value}")
+            rule = f"--{name} must be given with --picture only"
+            require(not FLAGS[name].present, rule, FLAGS[name].value)
         return
-    if not FLAGS.picture.endswith(SUFFIXES):
-        rule = f"--picture must end in {', '.join(SUFFIXES)}"
-        raise InputError(f"{rule}. Received: {FLAGS.picture}")
-    if FLAGS.picture == FLAGS.output:
-        rule = "--picture and --output must be two files"
-        raise InputError(f"{rule}. Received: {FLAGS.picture}")
-    if not has_matplotlib():
-        rule = f"--picture must have matplotlib ({INSTALL})"
-        raise InputError(f"{rule}. Received: {FLAGS.picture}")
+    rule = f"--picture must end in {', '.join(SUFFIXES)}"
+    require(FLAGS.picture.endswith(SUFFIXES), rule, FLAGS.picture)
+    rule = "--picture and --output must be two files"
+    require(FLAGS.picture != FLAGS.output, rule, FLAGS.picture)
+    rule = f"--picture must have matplotlib ({INSTALL})"
+    require(has_matplotlib(), rule, FLAGS.picture)
 
 
 def layer_and_heads(model):
     """The layer and the heads of the picture, from 1."""
-    from keras_transformer.analysis.attention_pictures import check_number
-
     num_layers, num_heads = model["num_layers"], model["num_heads"]
     layer = FLAGS.layer if FLAGS.layer is not None else max(1, num_layers - 1)
     heads = range(1, num_heads + 1) if FLAGS.heads is None else FLAGS.heads.split(",")
@@ -102,6 +97,15 @@ def layer_and_heads(model):
         check_number("layer", layer, num_layers),
         [check_number("heads", head, num_heads) for head in heads],
     )
+
+
+def check_number(flag, value, count):
+    """Reads a number, which must be one of 1, ..., count."""
+    from keras_transformer.errors import require
+
+    known = str(value).isdecimal() and 1 <= int(value) <= count
+    require(known, f"--{flag} must be from 1 to {count}", value)
+    return int(value)
 
 
 def check_file(flag):

@@ -5,38 +5,31 @@ entropy. Heads that follow positions rather than words have a large share on the
 it; heads that rest have theirs on the sentence's boundary or on punctuation.
 """
 
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from keras_transformer.analysis.attention_views import BEGIN, END, AttentionView
 from keras_transformer.analysis.text_table import text_table
 
-
-class HeadSummary(NamedTuple):
-    """One head of one layer; every number is a mean over the queries. Shares are of weight 1."""
-
-    kind: str  # "encoder", "decoder" or "cross"
-    layer: int  # from 1
-    head: int  # from 1
-    entropy: float  # of the weights, in nats: 0 for one key, log n for n equal ones
-    distance: float  # mean |i - j| in keys, i being where the query stands among the keys
-    diagonal: float  # share of the key j = i
-    previous: float  # share of j = i - 1, over the queries that have it
-    following: float  # share of j = i + 1, over the queries that have it
-    boundary: float  # share of "</s>"; in decoder self-attention, of "<s>"
-    punctuation: float  # share of keys without letter or digit, "</s>" and "<s>" left out
+# Numbers of one head, each a mean over the queries. Shares are of weight 1. Query i of Q stands at
+# key i in self-attention, where key i of the decoder is the last word written; between languages,
+# at i (P - 1) / (Q - 1) of P keys, on the straight line from the first words to the last.
+MEASURES = {
+    "entropy": "of the weights, in nats: 0 for one key, log n for n equal ones",
+    "distance": "mean |i − j|, i being where the subword stands among the keys j",
+    "diagonal": "share of the nearest key, j = i",
+    "previous": "share of j = i − 1, over the subwords that have it",
+    "following": "share of j = i + 1, over the subwords that have it",
+    "boundary": "share of </s>; in decoder self-attention, of <s>",
+    "punctuation": "share of keys without letter or digit, </s> and <s> left out",
+}
+HeadSummary = namedtuple("HeadSummary", ("kind", "layer", "head", *MEASURES))  # both from 1
 
 
 def head_summary(views: Sequence[AttentionView]) -> list[HeadSummary]:
-    """Sums up every head of every view, in their order.
-
-    Query i of self-attention stands at key i. Between decoder and encoder, where lengths differ, it
-    stands at i (P - 1) / (Q - 1), on the straight line from the first words to the last; "diagonal"
-    is the key nearest to that. In decoder self-attention, key i is the last word written when word
-    i is predicted.
-    """
+    """Measures every head of every view, in their order."""
     return [
         HeadSummary(view.kind, n + 1, h + 1, *_numbers(view, view.weights[n, h]))
         for view in views
@@ -45,7 +38,7 @@ def head_summary(views: Sequence[AttentionView]) -> list[HeadSummary]:
 
 
 def _numbers(view: AttentionView, weights: np.ndarray) -> list[float]:
-    """The numbers of one head, [Q, P]."""
+    """The MEASURES of one head, [Q, P]."""
     weights = weights.astype(np.float64)
     queries, keys = weights.shape
     places = np.arange(queries) * (keys - 1) / max(queries - 1, 1)  # i

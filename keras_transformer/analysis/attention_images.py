@@ -7,7 +7,7 @@ import numpy as np
 from absl import logging
 
 from keras_transformer.analysis.attention_pictures import INSTALL, all_heads, has_matplotlib
-from keras_transformer.analysis.attention_text import text_views
+from keras_transformer.analysis.attention_views import attention_views
 from keras_transformer.decoding import answers
 from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
 from keras_transformer.decoding.translator import Translator
@@ -18,11 +18,6 @@ class AttentionImages:
 
     It is the same sentence and reference each time: the one of median length among the first 1,000
     of the split. Without matplotlib, a line of the log says so and there are no pictures.
-
-    Args:
-        tokenizer: the vocabulary.
-        sources, references: the split.
-        max_length: longest source in subwords.
     """
 
     def __init__(
@@ -30,7 +25,7 @@ class AttentionImages:
         tokenizer: Tokenizer,
         sources: Sequence[str],
         references: Sequence[str],
-        max_length: int,
+        max_length: int,  # of a source, in subwords
     ):
         pairs = list(zip(sources, references, strict=True))[:1000]
         self.pair = sorted(pairs, key=lambda pair: len(pair[0]))[len(pairs) // 2]
@@ -48,5 +43,5 @@ class AttentionImages:
             return answers.attention(model, self.tokenizer, source, target, self.config)
 
         translator = Translator({"attention": attention}, self.config, model.config)
-        views = text_views(translator, *self.pair)
+        views = attention_views(translator.attention(*self.pair))
         return {view.kind: all_heads(view) for view in views}

@@ -1,45 +1,42 @@
 """One HTML page that shows every attention head of a sentence pair (Figures 3 to 5).
 
-The page is a single file that loads nothing: attention_page.html is its frame,
-attention_figure.js and .css are those of the served page, and the weights are compressed bytes.
+The page is a single file that loads nothing: attention_page.html is its frame, and
+attention_figure.js and .css are those of the served page.
 """
 
 import base64
 import json
-import zlib
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
 
 import numpy as np
 
-from keras_transformer.analysis.attention_heads import HeadSummary, head_summary
+from keras_transformer.analysis.attention_heads import MEASURES, head_summary
 from keras_transformer.analysis.attention_views import FIELDS, AttentionView
 
 
 def attention_page(views: Sequence[AttentionView], source: str, target: str) -> str:
-    """Makes the page. Weights are kept to 1/510 of the largest of their head.
+    """Makes the page. Weights are kept to 1/510.
 
     Args:
         views: the three of a sentence pair, from attention_views.
         source, target: the two texts, for the heading.
 
     Returns:
-        HTML, well under 2 MB for 60 subwords a side and 6 layers of 8 heads.
+        HTML, less than 1 MB for 60 subwords a side and 6 layers of 8 heads.
     """
-    maps, summary, raw = [], {}, b""
+    maps, summary = [], {}
     for view in views:
-        scales = np.maximum(view.weights.max(axis=(2, 3)), 1e-9) / 255  # weight of level 1, [N, H]
-        raw += np.rint(view.weights / scales[:, :, None, None]).astype(np.uint8).tobytes()
-        steps = [float(f"{scale:.5g}") for scale in scales.ravel()]
-        field = FIELDS[view.kind]
-        maps.append({"field": field, "shape": view.weights.shape, "scales": steps})
+        field, levels = FIELDS[view.kind], np.rint(255 * view.weights).astype(np.uint8)
+        levels = base64.b64encode(levels.tobytes()).decode("ascii")
+        maps.append({"field": field, "shape": view.weights.shape, "levels": levels})
         summary[field] = [[round(number, 4) for number in row[3:]] for row in head_summary([view])]
     data = {
         "source_pieces": views[0].queries,
         "target_pieces": views[1].queries,
         "maps": maps,
-        "columns": HeadSummary._fields[3:],
+        "measures": MEASURES,
         "summary": summary,
     }
     parts = {
@@ -48,7 +45,6 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
         "style": _asset("attention_figure.css"),
         # "<" would let a word such as "</script>" end the script that it stands in.
         "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
-        "weights": base64.b64encode(zlib.compress(raw, 9)).decode("ascii"),
         "script": _asset("attention_figure.js"),
     }
     # The frame is cut once instead of replaced in turn, because texts may hold braces, too.

@@ -1,7 +1,6 @@
-"""The three attentions of one sentence pair, each with the words at its two sides.
+"""The three attentions of one sentence pair, each with the subwords at its two sides.
 
-All pictures and tables of attention are made of these: attention_heads, attention_page,
-attention_pictures.
+All pictures and tables of attention are made of these.
 """
 
 from collections.abc import Sequence
@@ -12,15 +11,12 @@ import numpy as np
 from keras_transformer.errors import InputError
 
 if TYPE_CHECKING:  # it imports TensorFlow
-    from keras_transformer.decoding.attention_maps import AttentionMaps
+    from keras_transformer.decoding.translator import PairAttention
 
-# The field of AttentionMaps that holds each kind of attention.
+# The field of PairAttention that holds each kind of attention.
 FIELDS = {"encoder": "encoder", "decoder": "decoder", "cross": "memory"}
 KINDS = tuple(FIELDS)
 BEGIN, END = "<s>", "</s>"
-WORD_BEGIN, JOINER = "▁", "##"  # of SentencePiece, and of WordPiece
-UNSPACED = 0x2E80  # from this character on, most scripts are written without spaces
-CONTINUES = "·"  # stands before a piece that continues a word
 
 
 class AttentionView(NamedTuple):
@@ -32,51 +28,37 @@ class AttentionView(NamedTuple):
     weights: np.ndarray  # float32 [N, H, Q, P], rows summing to 1
 
 
-def attention_views(
-    source_pieces: Sequence[str], target_pieces: Sequence[str], maps: "AttentionMaps"
-) -> list[AttentionView]:
-    """Pairs the attention maps of one sentence pair with their subwords, in the order of KINDS.
+def attention_views(found: "PairAttention") -> list[AttentionView]:
+    """Pairs the attention of a sentence pair with its subwords, in the order of KINDS.
 
     A target subword as a query stands for its prediction: it attends to the subwords written
     before it, of which the first is "<s>".
 
-    Args:
-        source_pieces: the S subwords of the source, "</s>" included.
-        target_pieces: the T subwords of the target, "</s>" included.
-        maps: the attention maps of that pair, B = 1.
-
     Raises:
-        InputError: if the shape of a map does not fit the pieces, or a value is not a weight.
+        InputError: if a weight is not finite, as the weights of the model may not be.
     """
-    source, target = list(source_pieces), list(target_pieces)
+    source, target = found.source_pieces, found.target_pieces
     sides = [(source, source), (target, [BEGIN, *target[:-1]]), (target, source)]
     views = []
-    for kind, (queries, keys), weights in zip(KINDS, sides, maps, strict=True):
-        weights = np.asarray(weights, np.float32)
-        wanted = (1, len(queries), len(keys))
-        if weights.ndim != 5 or weights.shape[::3] + weights.shape[4:] != wanted:
-            rule = f"the {kind} attention map must be [1, N, H, {len(queries)}, {len(keys)}]"
-            raise InputError(f"{rule}. Received: {list(weights.shape)}")
-        if not (np.isfinite(weights).all() and weights.min(initial=0) >= 0):
-            rule = f"weights of the {kind} attention map must be finite and not negative"
-            bad = weights[~(np.isfinite(weights) & (weights >= 0))][0]
-            raise InputError(f"{rule}. Received: {bad}")
-        views.append(AttentionView(kind, queries, keys, weights[0]))
+    for (kind, field), (queries, keys) in zip(FIELDS.items(), sides, strict=True):
+        weights = getattr(found, field)
+        for bad in weights[~np.isfinite(weights)]:
+            raise InputError(f"weights of the {kind} attention must be finite. Received: {bad}")
+        views.append(AttentionView(kind, queries, keys, weights))
     return views
 
 
 def word_labels(pieces: Sequence[str]) -> list[str]:
-    """Writes subwords for a reader: without marks, but CONTINUES before one inside a word.
+    """Writes subwords for a reader: without marks, but "·" before one that continues a word.
 
-    ["▁reg", "ister", ".", "</s>"] and ["reg", "##ister", ".", "</s>"] are both
-    ["reg", "·ister", ".", "</s>"].
+    ["▁reg", "ister", ".", "</s>"] of SentencePiece and ["reg", "##ister", ".", "</s>"] of WordPiece
+    are both ["reg", "·ister", ".", "</s>"].
     """
-    wordpiece = any(piece.startswith(JOINER) for piece in pieces)
-    sentencepiece = not wordpiece and any(piece.startswith(WORD_BEGIN) for piece in pieces)
+    marked = any(piece.startswith("▁") for piece in pieces)
     labels = []
     for piece in pieces:
-        text = piece.removeprefix(JOINER if wordpiece else WORD_BEGIN)
-        goes_on = len(text) < len(piece) if wordpiece else sentencepiece and text == piece
-        spaced = text[:1].isalnum() and ord(text[0]) < UNSPACED
-        labels.append((CONTINUES + text if goes_on and spaced else text) or piece)
+        text = piece.removeprefix("▁" if marked else "##")
+        continues = (text == piece) == marked
+        spaced = text[:1].isalnum() and text < "\u2e80"  # most later scripts have no spaces
+        labels.append(("·" + text if continues and spaced else text) or piece)
     return labels

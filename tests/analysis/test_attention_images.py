@@ -6,7 +6,7 @@ import pytest
 
 from keras_transformer.analysis.attention_images import AttentionImages
 from keras_transformer.analysis.attention_pictures import all_heads
-from keras_transformer.analysis.attention_text import text_views
+from keras_transformer.analysis.attention_views import attention_views
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import attention_maps
 from keras_transformer.decoding.inference import DecodingConfig
@@ -31,7 +31,7 @@ def model(untrained):
 
 def views_of(model, tokenizer, source, target, config):
     translator = Translator(text_graphs(model, tokenizer, config), config, model.config)
-    return text_views(translator, source, target)
+    return attention_views(translator.attention(source, target))
 
 
 def test_views_of_texts(model, tokenizer):
@@ -56,7 +56,7 @@ def test_texts_are_cut(model, tokenizer):
 def test_weights_that_are_no_numbers(model, tokenizer):
     for variable in model.trainable_variables:
         variable.assign(np.full(variable.shape, np.nan))
-    with pytest.raises(InputError, match="encoder attention map must be finite and not negative"):
+    with pytest.raises(InputError, match="weights of the encoder attention must be finite"):
         views_of(model, tokenizer, "the cat", "die katze", DecodingConfig())
 
 

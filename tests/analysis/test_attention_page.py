@@ -1,38 +1,45 @@
 """The page in a real browser; what its file holds, without one."""
 
+import io
 import re
 import shutil
+import types
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from keras_transformer.analysis.attention_page import attention_page
-from keras_transformer.analysis.attention_pictures import head_colour
-from keras_transformer.analysis.attention_views import attention_views
+from keras_transformer.analysis.attention_pictures import head_colour, head_picture
+from keras_transformer.analysis.attention_views import attention_views, word_labels
 
 SOURCE = ["▁Law", "▁</script><b>{{data}}", "▁·", "</s>"]
 TARGET = ["▁Recht", "</s>"]
 TEXT = "Law </script><b>{{data}} ·"
 LAYER_1 = "#kind=encoder&layer=1&heads=1,2"
-PITCH = 20  # pixels from word to word
+PITCH = 20  # pixels from subword to subword
 
 
 def maps():
     """Two layers of two heads; the page opens with the sharpest cross-attention of layer 2."""
-    encoder = np.full((1, 2, 2, 4, 4), 0.25, "f4")
-    encoder[0, 0, 0] = np.eye(4)
-    encoder[0, 0, 1] = [[0.7, 0.2, 0.1, 0], [0.25] * 4, [0, 0, 0.994, 0.006], [0, 0, 0, 1]]
-    decoder = np.full((1, 2, 2, 2, 2), [[1, 0], [0.5, 0.5]], "f4")
-    memory = np.full((1, 2, 2, 2, 4), [0.125, 0.125, 0.25, 0.5], "f4")
-    memory[0, 1, 1] = [[0, 1, 0, 0], [0, 0, 1, 0]]
-    return encoder, decoder, memory
+    encoder = np.full((2, 2, 4, 4), 0.25, "f4")
+    encoder[0, 0] = np.eye(4)
+    encoder[0, 1] = [[0.7, 0.2, 0.1, 0], [0.25] * 4, [0, 0, 0.994, 0.006], [0, 0, 0, 1]]
+    decoder = np.full((2, 2, 2, 2), [[1, 0], [0.5, 0.5]], "f4")
+    memory = np.full((2, 2, 2, 4), [0.125, 0.125, 0.25, 0.5], "f4")
+    memory[1, 1] = [[0, 1, 0, 0], [0, 0, 1, 0]]
+    return {"encoder": encoder, "decoder": decoder, "memory": memory}
+
+
+def page_of(source, target, maps, *texts):
+    found = types.SimpleNamespace(source_pieces=source, target_pieces=target, **maps)
+    return attention_page(attention_views(found), *texts)
 
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "attention.html"
-    page = attention_page(attention_views(SOURCE, TARGET, maps()), TEXT, "Recht")
-    path.write_text(page, encoding="utf-8")
+    path.write_text(page_of(SOURCE, TARGET, maps(), TEXT, "Recht"), encoding="utf-8")
     return path
 
 
@@ -54,7 +61,7 @@ def open_page(browser, page_file):
     """Opens the page, and fails the test if it complains or asks for anything."""
     complaints, contexts = [], []
 
-    def opened(address="", **settings):
+    def opened(address="", file=page_file, **settings):
         contexts.append(
             browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **settings})
         )
@@ -63,9 +70,9 @@ def open_page(browser, page_file):
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: complaints.append(request.url))
-        page.goto(page_file.as_uri() + address)
-        page.wait_for_selector("#links[data-lines]", state="attached")
-        complaints.remove(page_file.as_uri())
+        page.goto(file.as_uri() + address)
+        page.wait_for_selector("#links[viewBox]", state="attached")
+        complaints.remove(file.as_uri())
         return page
 
     yield opened
@@ -75,25 +82,27 @@ def open_page(browser, page_file):
 
 
 def lines(page):
-    """How many lines are drawn, once all that was asked for is."""
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    return int(page.get_attribute("#links", "data-lines"))
+    return page.locator("#links line").count()
 
 
 def word(side, number):
     return f"#{side} li:nth-child({number}) button"
 
 
+def tile(layer, head):
+    return f"#overview [data-layer='{layer - 1}'][data-head='{head - 1}']"
+
+
 def readout(page):
-    """What is said of the words pointed at, without the marks that keep directions apart."""
+    """What is said of the subword pointed at, without the marks that keep directions apart."""
     return re.sub("[\u2068\u2069]", "", page.inner_text("#readout"))
 
 
 def test_size_and_no_addresses():
     pieces = [f"▁w{i}" for i in range(59)] + ["</s>"]
     rng = np.random.default_rng(1)
-    noise = [rng.random((1, 6, 8, 60, 60), "f4") for _ in range(3)]
-    page = attention_page(attention_views(pieces, pieces, noise), "a", "b")
+    noise = {name: rng.random((6, 8, 60, 60), "f4") for name in ("encoder", "decoder", "memory")}
+    page = page_of(pieces, pieces, noise, "a", "b")
     assert len(page.encode("utf-8")) < 1_000_000
     assert not re.search(r"https?:|//\w+\.\w|@import|src=|<link", page)
 
@@ -102,61 +111,64 @@ def test_opens_with_one_head_of_the_last_cross_attention(open_page):
     page = open_page()
     assert lines(page) == 2, "head 2 of layer 2 is the sharpest"
     assert page.inner_text("#caption b") == "Cross-attention, layer 2 of 2, head 2 of 2."
-    assert page.locator("#heads [name=head]:checked").count() == 1
+    assert page.locator("#heads :checked").get_attribute("value") == "1"
+    assert page.locator("#overview [aria-pressed=true]").all_inner_texts() == ["2.2"]
 
 
 def test_every_weight_is_there(open_page):
     page = open_page(LAYER_1)
     page.hover(word("queries", 1))
-    lines(page)
     # The mean of heads [1, 0, 0, 0] and [0.7, 0.2, 0.1, 0].
     script = "</script><b>{{data}}"
     said = f"Law attends to Law 0.85, {script} 0.10, · 0.05 (mean of 2 heads)"
     assert readout(page) == said
     page.click("text=Cross-attention")
     page.hover(word("keys", 4))
-    lines(page)
     assert readout(page).startswith("</s> is attended to by Recht 0.50, </s> 0.50")
-    page.click("#overview button[data-layer='1'][data-head='1']")
+    page.click(tile(2, 2))
     page.hover(word("queries", 2))
-    lines(page)
     assert readout(page) == "</s> attends to · 1.00"
     assert page.inner_text("h1") == TEXT
 
 
-def test_mean_of_heads(open_page):
-    page = open_page(LAYER_1)
-    assert lines(page) == 4 + 9
-    page.click("text=their mean")
-    page.hover("h1")
-    assert lines(page) == 3 + 4 + 1 + 1, "a line where either head has one; 0.003 is too faint"
-    assert "mean of all 2 heads" in page.inner_text("#caption")
-
-
-def test_words_and_subwords(open_page):
-    page = open_page("#units=subwords")
-    assert page.locator("#keys button").all_inner_texts() == SOURCE
-    page.click("#units >> text=words >> nth=0")
-    lines(page)
-    assert page.locator("#keys button").all_inner_texts() == [*TEXT.split(), "</s>"]
+def test_heat_map_is_a_table_of_the_weights(open_page):
+    page = open_page("#kind=encoder&layer=1&heads=2")
+    rows = page.locator("#heat tr").all()
+    cells = [row.locator("th, td").all_inner_texts() for row in rows]
+    labels = word_labels(SOURCE)
+    assert cells[0] == ["", *labels]
+    weights = [[".70", ".20", ".10", ""], [".25"] * 4, ["", "", ".99", ""], ["", "", "", "1"]]
+    assert cells[1:] == [[label, *row] for label, row in zip(labels, weights, strict=True)]
+    rows[3].locator("td").nth(3).hover()
+    assert readout(page) == "· attends to · 0.99", "a row is isolated with its subword"
+    colours = "(cells) => cells.map((cell) => getComputedStyle(cell).backgroundColor)"
+    found = page.locator("#heat tbody tr:first-child td").evaluate_all(colours)
+    brightness = [sum(float(part) for part in re.findall(r"[\d.]+", each)[:3]) for each in found]
+    assert brightness == sorted(set(brightness)), "more weight is darker"
 
 
 def test_lines_are_drawn_in_the_colour_of_their_head(open_page):
     page = open_page("#kind=encoder&layer=1&heads=2")
     assert lines(page) == 3 + 4 + 1 + 1  # 0.006 is too faint
-    width, pixels = page.evaluate("""() => {
-        const canvas = document.getElementById("links");
-        const { width, height } = canvas;
-        return [width, [...canvas.getContext("2d").getImageData(0, 0, width, height).data]];
-    }""")
-    pixels = np.reshape(pixels, [-1, width, 4])
-    colour = 255 * np.array(head_colour(2))
-    np.testing.assert_allclose(pixels[PITCH // 2, 2, :3], colour, atol=3)  # of the first word
-    # From the third word to the third.
-    np.testing.assert_allclose(pixels[2 * PITCH + PITCH // 2, 95], [*colour, 0.994 * 255], atol=3)
+    colour = page.eval_on_selector("line", "(line) => getComputedStyle(line).stroke")
+    found = [float(part) for part in re.findall(r"[\d.]+", colour)[:3]]
+    np.testing.assert_allclose(found, 255 * np.array(head_colour(2)), atol=1)
+    found = [
+        [float(line.get_attribute(name)) for name in ("y1", "y2", "opacity")]
+        for line in page.locator("line").all()
+    ]
+    wanted = [(0, 0, 0.7), (0, 1, 0.2), (0, 2, 0.1), *((1, k, 0.25) for k in range(4))]
+    wanted += [(2, 2, 0.994), (3, 3, 1)]
+    np.testing.assert_allclose(found, np.add(wanted, [0.5, 0.5, 0]), atol=1 / 510)
+    drawn, first, last = (
+        page.locator(name).bounding_box() for name in ("#links", word("keys", 1), word("keys", 4))
+    )
+    assert (drawn["y"], drawn["height"]) == pytest.approx((first["y"], 4 * PITCH), abs=0.01)
+    assert drawn["x"] + drawn["width"] == pytest.approx(first["x"], abs=0.01)
+    assert last["y"] == pytest.approx(first["y"] + 3 * PITCH, abs=0.01)
 
 
-def test_hover_isolates_a_word(open_page):
+def test_hover_isolates_a_subword(open_page):
     page = open_page(LAYER_1)
     assert lines(page) == 4 + 9
     page.hover(word("queries", 2))
@@ -166,40 +178,37 @@ def test_hover_isolates_a_word(open_page):
     page.hover("h1")
     assert lines(page) == 4 + 9
     page.click(word("queries", 2))
-    page.hover("h1")
+    page.hover(word("keys", 1))
     assert lines(page) == 1 + 4, "a click keeps it"
     assert page.get_attribute(word("queries", 2), "aria-pressed") == "true"
+    page.click(word("queries", 2))
+    page.hover("h1")
+    assert lines(page) == 4 + 9, "a second one lets go"
+    page.click(word("queries", 2))
     page.keyboard.press("Escape")
     assert lines(page) == 4 + 9
 
 
-def test_heads_are_chosen(open_page):
+def test_a_click_chooses_a_head(open_page):
     page = open_page(LAYER_1)
-    page.click("#heads label:nth-of-type(1)")
-    page.hover("h1")
+    assert page.inner_text("#caption b") == "Encoder self-attention, layer 1 of 2, all 2 heads."
+    page.click("#heads label:nth-of-type(2)")
     assert lines(page) == 9
-    page.hover("#heads label:nth-of-type(1)")
-    assert lines(page) == 4, "the head under the pointer"
-    page.click("#none")
-    page.hover("h1")
-    assert lines(page) == 0
-    page.click("#all")
+    page.click("#heads >> text=all")
     assert lines(page) == 4 + 9
-    page.click("#overview button[data-layer='1'][data-head='1']")
+    page.click(tile(2, 2))
     assert lines(page) == 16
     assert "layer 2 of 2, head 2 of 2." in page.inner_text("#caption")
     assert page.is_checked("#layers label:nth-of-type(2) input")
-    page.click("#summary tr:first-child button")
-    assert lines(page) == 4
-
-
-def test_heat_map_isolates_a_weight(open_page):
-    page = open_page(LAYER_1)
-    box = page.locator("#heat").bounding_box()
-    # The last square of the last row but one; squares are as large as words are apart.
-    page.mouse.move(box["x"] + box["width"] - PITCH / 2, box["y"] + box["height"] - 1.5 * PITCH)
-    assert lines(page) == 0
-    assert readout(page) == "· → </s>, by head: 1: 0.00, 2: 0.01"
+    page.click(tile(1, 1), modifiers=["Shift"])
+    assert lines(page) == 4, "another layer is not added"
+    page.click(tile(1, 2), modifiers=["Shift"])
+    assert lines(page) == 4 + 9
+    assert page.url.endswith("#kind=encoder&layer=1&heads=1,2")
+    page.click(tile(1, 1), modifiers=["Shift"])
+    assert lines(page) == 9
+    page.click(tile(1, 2), modifiers=["Shift"])
+    assert lines(page) == 9, "the last one stays"
 
 
 def test_keyboard(open_page):
@@ -208,59 +217,77 @@ def test_keyboard(open_page):
     page.keyboard.press("ArrowDown")
     assert lines(page) == 1 + 4
     page.keyboard.press("ArrowRight")
-    assert lines(page) == 1 + 2, "the second word on the right"
+    assert lines(page) == 1 + 2, "the second subword on the right"
     page.keyboard.press("Enter")
     assert lines(page) == 1 + 2
     assert page.get_attribute(word("keys", 2), "aria-pressed") == "true"
     page.keyboard.press("Escape")
-    page.focus("#heads input")
+    page.focus("#heads :checked")
     assert lines(page) == 4 + 9
-    page.keyboard.press("Space")
-    assert lines(page) == 9
-    page.focus("#layers input:checked")
+    page.keyboard.press("ArrowLeft")
+    assert lines(page) == 9, "one key to the next head"
+    page.keyboard.press("ArrowLeft")
+    assert lines(page) == 4
+    page.focus("#layers :checked")
     page.keyboard.press("ArrowRight")
     assert lines(page) == 16
 
 
-def test_table_is_sorted(open_page):
+def test_all_heads_in_the_order_of_a_measure(open_page):
     page = open_page(LAYER_1)
-
-    def column(name):
-        place = page.locator("#columns button").all_inner_texts().index(name) + 1
-        return [float(x) for x in page.locator(f"#summary td:nth-child({place})").all_inner_texts()]
-
-    entropies = column("entropy")
-    assert entropies[0] == 0
-    assert entropies[2] == entropies[3] == 1.39
-    page.click("#columns button:text('entropy')")
-    assert column("entropy") == sorted(entropies, reverse=True)
-    page.click("#columns button:text('entropy')")
-    assert column("entropy") == sorted(entropies)
+    tiles = page.locator("#overview button")
+    assert tiles.all_inner_texts() == ["1.1", "1.2", "2.1", "2.2"]
+    page.select_option("#order", "entropy")
+    # Rows of entropy 0.80, log 4, 0.04 and 0; those of the last layer are uniform.
+    assert tiles.all_inner_texts() == ["2.1: 1.39", "2.2: 1.39", "1.2: 0.56", "1.1: 0.00"]
+    assert "log n for n equal ones" in page.inner_text("#meaning")
+    page.click("#overview button:nth-child(4)")
+    assert lines(page) == 4
+    page.select_option("#order", "")
+    assert tiles.all_inner_texts() == ["1.1", "1.2", "2.1", "2.2"]
 
 
-def test_rows_are_in_the_address(open_page):
-    page = open_page("#kind=decoder&layer=1&heads=1&word=2&rows")
-    assert lines(page) == 2
-    first, second = (page.locator(word("queries", n)).bounding_box() for n in (1, 2))
-    assert second["x"] - first["x"] == pytest.approx(PITCH, abs=0.01)
-    above = page.locator(word("keys", 1)).bounding_box()
-    assert above["y"] + above["height"] < first["y"]
-    page.click("text=in columns")
-    assert lines(page) == 2
-    first, second = (page.locator(word("queries", n)).bounding_box() for n in (1, 2))
-    assert second["y"] - first["y"] == pytest.approx(PITCH, abs=0.01)
+def test_an_address_that_is_not_of_this_page(open_page):
+    page = open_page("#kind=toString&layer=7&heads=0,3,x")
+    assert page.inner_text("#caption b") == "Cross-attention, layer 2 of 2, head 2 of 2."
 
 
 def test_phone_in_the_dark(open_page):
     page = open_page(viewport={"width": 360, "height": 640}, color_scheme="dark")
-    lines(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    for cell in page.locator("#summary tr:last-child td").all():
-        box = cell.bounding_box()
-        assert box["height"] > 0 and box["x"] + box["width"] <= 360, "the table is there whole"
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(int(part) for part in re.findall(r"\d+", background)) < 50
     page.emulate_media(color_scheme="light")
-    lines(page)
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert min(int(part) for part in re.findall(r"\d+", background)) > 200
+
+
+def test_heat_map_of_a_long_sentence_on_a_phone(open_page, tmp_path):
+    pieces = [f"▁w{i}" for i in range(59)] + ["</s>"]
+    equal = {name: np.full((1, 1, 60, 60), 1 / 60) for name in ("encoder", "decoder", "memory")}
+    file = tmp_path / "long.html"
+    file.write_text(page_of(pieces, pieces, equal, "a", "b"), encoding="utf-8")
+    page = open_page(file=file, viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.locator(".scroll").evaluate("(box) => box.scrollTo(box.scrollWidth, box.scrollHeight)")
+    page.locator(".scroll").scroll_into_view_if_needed()
+    box = page.locator(".scroll").bounding_box()
+    parts = ("tbody tr:last-child td:last-child", "tbody tr:last-child th", "thead th:last-child")
+    corner, row, column = (page.locator(f"#heat {part}").bounding_box() for part in parts)
+    for each in (corner, row, column):  # the last square, and the headings of its row and column
+        for start, size in (("x", "width"), ("y", "height")):
+            assert box[start] - 1 <= each[start]
+            assert each[start] + each[size] <= box[start] + box[size] + 1
+    assert (row["x"], column["y"]) == (box["x"], box["y"])
+
+
+@pytest.mark.parametrize(("scheme", "colour"), [("light", "#fffefb"), ("dark", "#16171a")])
+def test_the_paper_of_a_picture_is_that_of_the_reader(browser, tmp_path, scheme, colour):
+    found = types.SimpleNamespace(source_pieces=SOURCE, target_pieces=TARGET, **maps())
+    file = tmp_path / "head.svg"
+    file.write_bytes(head_picture(attention_views(found)[0], 1, [1], None, "svg"))
+    with browser.new_page(color_scheme=scheme) as page:
+        page.goto(file.as_uri())
+        picture = page.screenshot(clip={"x": 1, "y": 1, "width": 4, "height": 4})
+    pixels = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).reshape(-1, 3)
+    assert {"#" + bytes(pixel).hex() for pixel in pixels} == {colour}

@@ -1,3 +1,5 @@
+import types
+
 import numpy as np
 import pytest
 
@@ -7,40 +9,29 @@ from keras_transformer.errors import InputError
 SOURCE, TARGET = ["▁a", "▁b", "</s>"], ["▁x", "</s>"]
 
 
-def uniform_maps(layers=2, heads=2):
-    shapes = [(1, layers, heads, q, k) for q, k in ((3, 3), (2, 2), (2, 3))]
-    return [np.full(shape, 1 / shape[-1], "f4") for shape in shapes]
+@pytest.fixture
+def found():
+    shapes = {"encoder": (2, 2, 3, 3), "decoder": (2, 2, 2, 2), "memory": (2, 2, 2, 3)}
+    maps = {name: np.full(shape, 1 / shape[-1], "f4") for name, shape in shapes.items()}
+    return types.SimpleNamespace(source_pieces=SOURCE, target_pieces=TARGET, **maps)
 
 
-def test_words_at_both_sides():
-    maps = uniform_maps()
-    encoder, decoder, cross = attention_views(SOURCE, TARGET, maps)
+def test_words_at_both_sides(found):
+    encoder, decoder, cross = attention_views(found)
     assert (encoder.kind, encoder.queries, encoder.keys) == ("encoder", SOURCE, SOURCE)
     # "x" is predicted from "<s>" alone, "</s>" from "<s>" and "x".
     assert (decoder.kind, decoder.queries, decoder.keys) == ("decoder", TARGET, ["<s>", "▁x"])
     assert (cross.kind, cross.queries, cross.keys) == ("cross", TARGET, SOURCE)
-    for view, weights in zip((encoder, decoder, cross), maps, strict=True):
-        np.testing.assert_array_equal(view.weights, weights[0])
+    for view, name in [(encoder, "encoder"), (decoder, "decoder"), (cross, "memory")]:
+        np.testing.assert_array_equal(view.weights, getattr(found, name))
 
 
-def test_maps_of_other_pieces():
-    with pytest.raises(
-        InputError, match=r"decoder attention map must be \[1, N, H, 3, 3\]. Received: \[1, "
-    ):
-        attention_views(SOURCE, ["▁x", "▁y", "</s>"], uniform_maps())
-    doubled = [np.repeat(weights, 2, axis=0) for weights in uniform_maps()]
-    with pytest.raises(
-        InputError, match=r"encoder attention map must be .* Received: \[2, 2, 2, 3, 3\]"
-    ):
-        attention_views(SOURCE, TARGET, doubled)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -0.5])
-def test_what_is_no_weight(bad):
-    maps = uniform_maps()
-    maps[2][0, 1, 1, 0, 2] = bad
-    with pytest.raises(InputError, match=f"cross attention map must be finite .* Received: {bad}"):
-        attention_views(SOURCE, TARGET, maps)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_no_weight(found, bad):
+    found.memory[1, 1, 0, 2] = bad
+    rule = f"weights of the cross attention must be finite. Received: {bad}"
+    with pytest.raises(InputError, match=rule):
+        attention_views(found)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from keras_transformer.analysis.attention_views import word_labels
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import answering, listening_socket
@@ -15,6 +16,7 @@ from keras_transformer.serving.server import answering, listening_socket
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+TARGET_WORDS = ["die", "Ka", "·tze", "schläft", ".", "</s>"]
 expect = playwright.expect
 expect.set_options(timeout=60_000)
 
@@ -84,7 +86,7 @@ def translated(page, text="the cat sleeps."):
 def drawn(page):
     """The figure, which is what was asked for last."""
     figure = page.locator("#figure:not(.stale)")
-    expect(figure.locator("#links[data-lines]")).to_be_visible()
+    expect(figure.locator("#links[viewBox]")).to_be_visible()
     return figure
 
 
@@ -209,13 +211,13 @@ def test_slow_model(page, translator):
 
 def test_aligned_words_are_marked_on_hover(page):
     figure = translated(page)
-    assert words(figure, "queries").all_text_contents() == ["die", "Katze", "schläft", ".", "</s>"]
+    assert words(figure, "queries").all_text_contents() == TARGET_WORDS
     assert words(figure, "keys").all_text_contents() == ["the", "cat", "sleeps", ".", "</s>"]
     words(figure, "keys").nth(1).hover()
-    expect_readout(figure, "cat is attended to by Katze 1.00")
-    assert (marked(figure, "queries"), marked(figure, "keys")) == (["Katze"], [])
-    assert figure.locator("#links").get_attribute("data-lines") == "1"
-    words(figure, "queries").nth(2).hover()
+    expect_readout(figure, "cat is attended to by Ka 1.00, ·tze 1.00")
+    assert (marked(figure, "queries"), marked(figure, "keys")) == (["Ka", "·tze"], [])
+    expect(figure.locator("line")).to_have_count(2)
+    words(figure, "queries").nth(3).hover()
     expect_readout(figure, "schläft attends to sleeps 1.00")
     assert (marked(figure, "queries"), marked(figure, "keys")) == ([], ["sleeps"])
     page.get_by_role("heading", name="Transformer").hover()
@@ -227,22 +229,21 @@ def test_layer_head_and_kind(page):
     figure = translated(page)
     caption = figure.locator("#caption b")
     expect(caption).to_have_text("Cross-attention, layer 2 of 2, head 1 of 2.")
-    figure.locator("#all").click()
-    figure.get_by_label("their mean").check()
-    expect(caption).to_have_text("Cross-attention, layer 2 of 2, mean of all 2 heads.")
+    choose(page, "Head", "all")
+    expect(caption).to_have_text("Cross-attention, layer 2 of 2, all 2 heads.")
     words(figure, "queries").nth(1).hover()
-    expect_readout(figure, "Katze attends to cat 0.50, </s> 0.50 (mean of 2 heads)")
+    expect_readout(figure, "Ka attends to cat 0.50, </s> 0.50 (mean of 2 heads)")
     figure.get_by_label("Layer 2, head 2").click()
     expect(caption).to_have_text("Cross-attention, layer 2 of 2, head 2 of 2.")
     words(figure, "queries").nth(1).hover()
-    expect_readout(figure, "Katze attends to </s> 1.00")
+    expect_readout(figure, "Ka attends to </s> 1.00")
     choose(page, "Layer", "1")
     words(figure, "queries").nth(1).hover()
-    expect_readout(figure, "Katze attends to the 0.20, cat 0.20")
+    expect_readout(figure, "Ka attends to the 0.20, cat 0.20")
     choose(page, "Attention", "Encoder self-attention")
     expect(caption).to_have_text("Encoder self-attention, layer 1 of 2, head 2 of 2.")
     assert words(figure, "keys").all_text_contents() == ["the", "cat", "sleeps", ".", "</s>"]
-    expect(figure.locator("#numbers")).to_be_hidden()
+    expect(figure.locator("#ordering")).to_be_hidden()
 
 
 def test_what_was_chosen_stays_and_is_in_the_address(page):
@@ -265,30 +266,19 @@ def test_sentence_that_is_cut(open_page, translator):
 def test_decoder_attends_to_what_it_has_read(page):
     figure = translated(page)
     choose(page, "Attention", "Decoder self-attention")
-    assert words(figure, "queries").all_text_contents() == ["die", "Katze", "schläft", ".", "</s>"]
-    assert words(figure, "keys").all_text_contents() == ["<s>", "die", "Katze", "schläft", "."]
+    assert words(figure, "queries").all_text_contents() == TARGET_WORDS
+    assert words(figure, "keys").all_text_contents() == ["<s>", *TARGET_WORDS[:-1]]
     words(figure, "queries").nth(0).hover()
     expect_readout(figure, "die attends to <s> 1.00")
-    # Katze is Ka + tze, which see 2 and 3 pieces: <s> (1/2 + 1/3) / 2, and tze sees 1/3 of Ka.
     words(figure, "queries").nth(1).hover()
-    expect_readout(figure, "Katze attends to <s> 0.42, die 0.42, Katze 0.17")
-
-
-def test_subwords(page):
-    figure = translated(page)
-    choose(page, "Units", "subwords")
-    pieces = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
-    assert words(figure, "queries").all_text_contents() == pieces
-    words(figure, "keys").nth(1).hover()
-    expect_readout(figure, "▁cat is attended to by ▁Ka 1.00, tze 1.00")
-    assert marked(figure, "queries") == ["▁Ka", "tze"]
+    expect_readout(figure, "Ka attends to <s> 0.50, die 0.50")
 
 
 def test_word_can_be_pinned(page):
     figure = translated(page)
     words(figure, "keys").nth(1).click()
     page.get_by_role("heading", name="Transformer").hover()
-    expect_readout(figure, "cat is attended to by Katze 1.00")
+    expect_readout(figure, "cat is attended to by Ka 1.00, ·tze 1.00")
     figure.get_by_label("Layer 2, head 2").click()
     expect_readout(figure, "cat is attended to by nothing")
     words(figure, "keys").nth(1).click()
@@ -312,7 +302,7 @@ def test_keyboard_alone(page, translator):
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("radio", name="Encoder self-attention")).to_be_checked()
     page.keyboard.press("ArrowLeft")
-    for _ in range(8):  # layer, two heads, all, none, their mean, units, words in columns
+    for _ in range(2):  # layer, head
         page.keyboard.press("Tab")
     for key in ("Tab", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
@@ -415,18 +405,14 @@ def test_right_to_left_text(page):
     expect(page.get_by_text("der Kater.")).to_have_css("direction", "ltr")
 
 
-def test_pieces_are_joined_to_words(page):
-    script = "async (p) => (await import('./figure.js')).joinPieces(p).map((word) => word.text)"
-    for pieces, wanted in [
-        (["▁do", "n", "'", "t", "▁go", "!", "</s>"], ["don't", "go", "!", "</s>"]),
-        (["▁(", "a", ")", "▁1", "-", "2"], ["(", "a", ")", "1-2"]),
-        (["▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "▁ok"], ["😀", "ok"]),
-        (["▁Stra", "ße", "<unk>", "n"], ["Straße", "<unk>", "n"]),
-        (
-            ["the", "cat", "##s", ",", "un", "##seen", "</s>"],
-            ["the", "cats", ",", "unseen", "</s>"],
-        ),
-        (["</s>"], ["</s>"]),
-        ([], []),
+def test_labels_are_those_of_the_pictures(page):
+    script = "async (pieces) => (await import('./figure.js')).wordLabels(pieces)"
+    for pieces in [
+        ["▁do", "n", "'", "t", "▁go", "!", "</s>"],
+        ["▁(", "a", ")", "▁1", "-", "2", "<unk>", "ß"],
+        ["▁", "<0xF0>", "▁我", "们", "▁", "·", "▁הַ", "חָתוּל"],
+        ["the", "cat", "##s", ",", "un", "##seen", "##,", "##们", "</s>"],
+        ["</s>"],
+        [],
     ]:
-        assert page.evaluate(script, pieces) == wanted
+        assert page.evaluate(script, pieces) == word_labels(pieces)
