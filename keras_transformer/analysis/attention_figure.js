@@ -14,14 +14,14 @@ const MARKUP = `
 <fieldset id="layers"><legend>Layer</legend></fieldset>
 <fieldset id="heads"><legend>Head</legend></fieldset>
 </div>
-<p class="readout" id="readout" aria-live="polite"></p>
 <div class="pictures">
 <figure><div class="lines" id="lines">
 <h3 class="queries"></h3><h3 class="keys"></h3>
 <ol class="words queries" id="queries"></ol>
 <svg id="links" preserveAspectRatio="none" role="img" aria-labelledby="caption"></svg>
 <ol class="words keys" id="keys"></ol>
-</div><figcaption id="caption"></figcaption></figure>
+</div><figcaption><b id="caption"></b> <span id="reading"></span> Point at a word to isolate it, or go
+there with the arrow keys; click to keep it, Escape to let go.</figcaption></figure>
 <figure><div class="scroll" tabindex="0" role="region" aria-label="Heat map">
 <table id="heat" aria-labelledby="caption"></table>
 </div><figcaption id="heat-caption"></figcaption></figure>
@@ -62,7 +62,9 @@ export function showAttention(place, attention, options = {}) {
   if (root === null) {
     root = place;
     root.innerHTML = MARKUP;
-    readAddress();
+    makeView();
+    state.layer = view.weights.length - 1;
+    state.heads = [sharpest(view.weights[state.layer])];
     makeControls();
     answerEvents();
   }
@@ -92,8 +94,6 @@ function makeView() {
 
 const weight = (head, q, k) => view.weights[state.layer][head][q][k];
 const mean = (q, k) => sum(state.heads.map((head) => weight(head, q, k))) / state.heads.length;
-// A subword of the other side, and that which is isolated: their places as [query, key].
-const pair = (other) => (state.side === "queries" ? [state.index, other] : [other, state.index]);
 
 function sharpest(heads) {
   const squares = heads.map((rows) => sum(rows.flat().map((w) => w * w)));
@@ -131,9 +131,10 @@ function draw() {
     : `head${heads.length > 1 ? "s" : ""} ${heads.map((head) => head + 1).join(", ")} of ${all}`;
   const cut = given.attention.source_pieces.length >= given.readAtMost
     ? ` The source is cut after ${given.readAtMost} subwords, the most that the model reads.` : "";
-  $("caption").replaceChildren(
-    element("b", {}, `${KINDS[kind][1]}, layer ${layer + 1} of ${view.weights.length}, ${shown}.`),
-    `${heads.length > 1 ? " Colours are heads." : ""} A line is as opaque as its weight.${cut}`);
+  $("caption").textContent =
+    `${KINDS[kind][1]}, layer ${layer + 1} of ${view.weights.length}, ${shown}.`;
+  $("reading").textContent = (heads.length > 1 ? "Colours are heads, numbers their means. " : "") +
+    `A line is as opaque as its weight.${cut}`;
   const head = heads.length === 1 ? heads[0] : heads.length === all ? "all" : null;
   for (const input of $("controls").querySelectorAll("input")) {
     input.checked = input.value === `${{ kind, layer, head }[input.name]}`;
@@ -168,9 +169,9 @@ function drawHeat() {
     `${heads.length > 1 ? "Means of the heads" : "Weights"} from 0.05 on are written.`;
 }
 
-// What pointing at a subword changes: the lines, boxes under subwords as in Figure 3, the readout.
+// What pointing at a subword changes: the lines, and boxes and numbers at those that it is tied to.
 function mark() {
-  const { kind, layer, heads, side, index, held } = state;
+  const { heads, side, index, held } = state;
   // Lines of an isolated subword end side by side, so that no colour hides another.
   const spread = side === null ? 0 : Math.min(0.1, 0.6 / heads.length);
   $("links").innerHTML = heads.map((head, n) => {
@@ -192,32 +193,16 @@ function mark() {
     place.classList.toggle("here", here);
     if (place.tagName !== "BUTTON") continue;
     const tied = ![null, place.dataset.side].includes(side);
-    const weights = tied ? heads.map((head) => weight(head, ...pair(+place.dataset.index))) : [];
+    const [q, k] = side === "keys" ? [place.dataset.index, index] : [index, place.dataset.index];
+    const weights = tied ? heads.map((head) => weight(head, q, k)) : [];
     const boxes = weights.map((w, n) => `${colour(heads[n], 0.63 * w)} ` +
       `${(100 * n) / heads.length}% ${(100 * (n + 1)) / heads.length}%`);
     place.style.background = tied ? `linear-gradient(to right, ${boxes})` : "";
-    place.classList.toggle("lit", Math.max(0, ...weights) >= 0.1);
     place.setAttribute("aria-pressed", held && here);
+    const average = sum(weights) / heads.length;
+    if (average >= FAINT) place.parentNode.dataset.weight = average.toFixed(2);
+    else delete place.parentNode.dataset.weight;
   }
-  if ($("readout").textContent !== readout()) $("readout").textContent = readout();
-  const address = `#kind=${kind}&layer=${layer + 1}&heads=${heads.map((head) => head + 1)}`;
-  if (address !== location.hash) history.replaceState(null, "", address);
-}
-
-function readout() {
-  const { heads, side, index } = state;
-  if (side === null) {
-    return "Point at a word to isolate it, or go there with the arrow keys; " +
-      "click to keep it, Escape to let go.";
-  }
-  const shown = (text) => `\u2068${text}\u2069`; // whichever way it is written
-  const strongest = view[side === "queries" ? "keys" : "queries"]
-    .map((text, i) => [shown(text), mean(...pair(i))])
-    .sort((a, b) => b[1] - a[1]).slice(0, 5).filter(([, w]) => w >= FAINT)
-    .map(([text, w]) => `${text} ${w.toFixed(2)}`).join(", ") || "nothing";
-  const verb = side === "queries" ? "attends to" : "is attended to by";
-  return `${shown(view[side][index])} ${verb} ${strongest}` +
-    (heads.length > 1 ? ` (mean of ${heads.length} heads)` : "");
 }
 
 function drawOverview() {
@@ -252,19 +237,6 @@ function makeControls() {
   fill("layers", "layer", numbers(view.weights));
   fill("heads", "head", [...numbers(view.weights[0]), ["all", "all"]]);
   $("order").append(...Object.keys(given.measures).map((name) => element("option", {}, name)));
-}
-
-// A page's address may say what to show, counted from 1: #kind=encoder&layer=5&heads=5,6
-function readAddress() {
-  const wanted = new URLSearchParams(location.hash.slice(1));
-  const places = (name, items) => (wanted.get(name) ?? "").split(",")
-    .map((text) => text - 1).filter((i) => i in items);
-  if (Object.hasOwn(KINDS, wanted.get("kind"))) state.kind = wanted.get("kind");
-  makeView();
-  const { weights } = view;
-  state.layer = places("layer", weights)[0] ?? weights.length - 1;
-  state.heads = places("heads", weights[0]);
-  if (!state.heads.length) state.heads = [sharpest(weights[state.layer])];
 }
 
 function answerChange({ target: { name, value } }) {

@@ -26,19 +26,18 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
     Returns:
         HTML, less than 1 MB for 60 subwords a side and 6 layers of 8 heads.
     """
-    maps, summary = [], {}
-    for view in views:
-        field, levels = FIELDS[view.kind], np.rint(255 * view.weights).astype(np.uint8)
-        levels = base64.b64encode(levels.tobytes()).decode("ascii")
-        maps.append({"field": field, "shape": view.weights.shape, "levels": levels})
-        summary[field] = [[round(number, 4) for number in row[3:]] for row in head_summary([view])]
     data = {
         "source_pieces": views[0].queries,
         "target_pieces": views[1].queries,
-        "maps": maps,
         "measures": MEASURES,
-        "summary": summary,
+        "summary": {},
     }
+    for view in views:
+        field, levels = FIELDS[view.kind], np.rint(255 * view.weights).astype(np.uint8)
+        levels = base64.b64encode(levels.tobytes()).decode("ascii")
+        data[field] = {"shape": view.weights.shape, "levels": levels}
+        rows = [[round(number, 4) for number in row[3:]] for row in head_summary([view])]
+        data["summary"][field] = rows
     parts = {
         "source": escape(source),
         "target": escape(target),

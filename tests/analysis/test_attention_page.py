@@ -16,7 +16,6 @@ from keras_transformer.analysis.attention_views import attention_views, word_lab
 SOURCE = ["▁Law", "▁</script><b>{{data}}", "▁·", "</s>"]
 TARGET = ["▁Recht", "</s>"]
 TEXT = "Law </script><b>{{data}} ·"
-LAYER_1 = "#kind=encoder&layer=1&heads=1,2"
 PITCH = 20  # pixels from subword to subword
 
 
@@ -61,7 +60,7 @@ def open_page(browser, page_file):
     """Opens the page, and fails the test if it complains or asks for anything."""
     complaints, contexts = [], []
 
-    def opened(address="", file=page_file, **settings):
+    def opened(file=page_file, **settings):
         contexts.append(
             browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **settings})
         )
@@ -70,7 +69,7 @@ def open_page(browser, page_file):
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: complaints.append(request.url))
-        page.goto(file.as_uri() + address)
+        page.goto(file.as_uri())
         page.wait_for_selector("#links[viewBox]", state="attached")
         complaints.remove(file.as_uri())
         return page
@@ -93,9 +92,18 @@ def tile(layer, head):
     return f"#overview [data-layer='{layer - 1}'][data-head='{head - 1}']"
 
 
-def readout(page):
-    """What is said of the subword pointed at, without the marks that keep directions apart."""
-    return re.sub("[\u2068\u2069]", "", page.inner_text("#readout"))
+def encoder_heads(page, *heads):
+    """Shows heads of layer 1 of the encoder, and puts the pointer aside."""
+    page.click("text=Encoder self-attention")
+    for n, head in enumerate(heads):
+        page.click(tile(1, head), modifiers=["Shift"] if n else [])
+    page.hover("h1")
+
+
+def numbers(page, side):
+    """{subword: the weight beside it} of those that are tied to the one pointed at."""
+    tied = page.locator(f"#{side} [data-weight]").all()
+    return {each.inner_text(): each.get_attribute("data-weight") for each in tied}
 
 
 def test_size_and_no_addresses():
@@ -110,29 +118,34 @@ def test_size_and_no_addresses():
 def test_opens_with_one_head_of_the_last_cross_attention(open_page):
     page = open_page()
     assert lines(page) == 2, "head 2 of layer 2 is the sharpest"
-    assert page.inner_text("#caption b") == "Cross-attention, layer 2 of 2, head 2 of 2."
+    assert page.inner_text("#caption") == "Cross-attention, layer 2 of 2, head 2 of 2."
     assert page.locator("#heads :checked").get_attribute("value") == "1"
     assert page.locator("#overview [aria-pressed=true]").all_inner_texts() == ["2.2"]
 
 
 def test_every_weight_is_there(open_page):
-    page = open_page(LAYER_1)
+    page = open_page()
+    encoder_heads(page, 1, 2)
     page.hover(word("queries", 1))
     # The mean of heads [1, 0, 0, 0] and [0.7, 0.2, 0.1, 0].
-    script = "</script><b>{{data}}"
-    said = f"Law attends to Law 0.85, {script} 0.10, · 0.05 (mean of 2 heads)"
-    assert readout(page) == said
+    wanted = {"Law": "0.85", "</script><b>{{data}}": "0.10", "·": "0.05"}
+    assert (numbers(page, "keys"), numbers(page, "queries")) == (wanted, {})
+    assert page.inner_text("#reading").startswith("Colours are heads, numbers their means.")
     page.click("text=Cross-attention")
     page.hover(word("keys", 4))
-    assert readout(page).startswith("</s> is attended to by Recht 0.50, </s> 0.50")
+    wanted = {"Recht": "0.50", "</s>": "0.50"}
+    assert (numbers(page, "keys"), numbers(page, "queries")) == ({}, wanted)
     page.click(tile(2, 2))
     page.hover(word("queries", 2))
-    assert readout(page) == "</s> attends to · 1.00"
+    assert numbers(page, "keys") == {"·": "1.00"}
+    page.hover("h1")
+    assert numbers(page, "keys") == {}
     assert page.inner_text("h1") == TEXT
 
 
 def test_heat_map_is_a_table_of_the_weights(open_page):
-    page = open_page("#kind=encoder&layer=1&heads=2")
+    page = open_page()
+    encoder_heads(page, 2)
     rows = page.locator("#heat tr").all()
     cells = [row.locator("th, td").all_inner_texts() for row in rows]
     labels = word_labels(SOURCE)
@@ -140,7 +153,7 @@ def test_heat_map_is_a_table_of_the_weights(open_page):
     weights = [[".70", ".20", ".10", ""], [".25"] * 4, ["", "", ".99", ""], ["", "", "", "1"]]
     assert cells[1:] == [[label, *row] for label, row in zip(labels, weights, strict=True)]
     rows[3].locator("td").nth(3).hover()
-    assert readout(page) == "· attends to · 0.99", "a row is isolated with its subword"
+    assert numbers(page, "keys") == {"·": "0.99"}, "a row is isolated with its subword"
     colours = "(cells) => cells.map((cell) => getComputedStyle(cell).backgroundColor)"
     found = page.locator("#heat tbody tr:first-child td").evaluate_all(colours)
     brightness = [sum(float(part) for part in re.findall(r"[\d.]+", each)[:3]) for each in found]
@@ -148,7 +161,8 @@ def test_heat_map_is_a_table_of_the_weights(open_page):
 
 
 def test_lines_are_drawn_in_the_colour_of_their_head(open_page):
-    page = open_page("#kind=encoder&layer=1&heads=2")
+    page = open_page()
+    encoder_heads(page, 2)
     assert lines(page) == 3 + 4 + 1 + 1  # 0.006 is too faint
     colour = page.eval_on_selector("line", "(line) => getComputedStyle(line).stroke")
     found = [float(part) for part in re.findall(r"[\d.]+", colour)[:3]]
@@ -169,7 +183,8 @@ def test_lines_are_drawn_in_the_colour_of_their_head(open_page):
 
 
 def test_hover_isolates_a_subword(open_page):
-    page = open_page(LAYER_1)
+    page = open_page()
+    encoder_heads(page, 1, 2)
     assert lines(page) == 4 + 9
     page.hover(word("queries", 2))
     assert lines(page) == 1 + 4
@@ -190,21 +205,21 @@ def test_hover_isolates_a_subword(open_page):
 
 
 def test_a_click_chooses_a_head(open_page):
-    page = open_page(LAYER_1)
-    assert page.inner_text("#caption b") == "Encoder self-attention, layer 1 of 2, all 2 heads."
+    page = open_page()
+    encoder_heads(page, 1, 2)
+    assert page.inner_text("#caption") == "Encoder self-attention, layer 1 of 2, all 2 heads."
     page.click("#heads label:nth-of-type(2)")
     assert lines(page) == 9
     page.click("#heads >> text=all")
     assert lines(page) == 4 + 9
     page.click(tile(2, 2))
     assert lines(page) == 16
-    assert "layer 2 of 2, head 2 of 2." in page.inner_text("#caption")
+    assert page.inner_text("#caption").endswith("layer 2 of 2, head 2 of 2.")
     assert page.is_checked("#layers label:nth-of-type(2) input")
     page.click(tile(1, 1), modifiers=["Shift"])
     assert lines(page) == 4, "another layer is not added"
     page.click(tile(1, 2), modifiers=["Shift"])
     assert lines(page) == 4 + 9
-    assert page.url.endswith("#kind=encoder&layer=1&heads=1,2")
     page.click(tile(1, 1), modifiers=["Shift"])
     assert lines(page) == 9
     page.click(tile(1, 2), modifiers=["Shift"])
@@ -212,7 +227,8 @@ def test_a_click_chooses_a_head(open_page):
 
 
 def test_keyboard(open_page):
-    page = open_page(LAYER_1)
+    page = open_page()
+    encoder_heads(page, 1, 2)
     page.focus(word("queries", 1))
     page.keyboard.press("ArrowDown")
     assert lines(page) == 1 + 4
@@ -234,7 +250,8 @@ def test_keyboard(open_page):
 
 
 def test_all_heads_in_the_order_of_a_measure(open_page):
-    page = open_page(LAYER_1)
+    page = open_page()
+    encoder_heads(page, 1, 2)
     tiles = page.locator("#overview button")
     assert tiles.all_inner_texts() == ["1.1", "1.2", "2.1", "2.2"]
     page.select_option("#order", "entropy")
@@ -245,11 +262,6 @@ def test_all_heads_in_the_order_of_a_measure(open_page):
     assert lines(page) == 4
     page.select_option("#order", "")
     assert tiles.all_inner_texts() == ["1.1", "1.2", "2.1", "2.2"]
-
-
-def test_an_address_that_is_not_of_this_page(open_page):
-    page = open_page("#kind=toString&layer=7&heads=0,3,x")
-    assert page.inner_text("#caption b") == "Cross-attention, layer 2 of 2, head 2 of 2."
 
 
 def test_phone_in_the_dark(open_page):

@@ -28,7 +28,8 @@ def test_page_picture_and_table(run_program, untrained, tmp_path):
     data = data_of(text)
     assert "".join(data["source_pieces"]) == "▁the▁cat</s>"
     assert "".join(data["target_pieces"]) == "▁die▁katze</s>"
-    assert [each["field"] for each in data["maps"]] == ["encoder", "decoder", "memory"]
+    shapes = [data[field]["shape"] for field in ("encoder", "decoder", "memory")]
+    assert shapes == [[1, 2, 3, 3], [1, 2, 4, 4], [1, 2, 4, 3]]
     assert '<h1 dir="auto">the cat</h1>\n<p class="translation" dir="auto">die katze</p>' in text
     texts = ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")
     words = [*done.result["source_pieces"], *done.result["target_pieces"]]
