@@ -178,7 +178,9 @@ class Jax:
         model = keras.Model(whole.input, whole.decoder.output)  # to the states, without logits
         place = [v.path for v in model.trainable_variables].index("embedding/matrix")
         optimizer = keras.optimizers.Adam(
-            WarmupInverseSquareRoot.of(config.d_model, training),
+            WarmupInverseSquareRoot(
+                config.d_model, training.warmup_steps, training.learning_rate_scale
+            ),
             beta_1=training.adam_beta_1,
             beta_2=training.adam_beta_2,
             epsilon=training.adam_epsilon,

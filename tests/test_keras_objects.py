@@ -245,9 +245,8 @@ def test_fit_gives_the_parameters_of_the_loop(tmp_path):
     training = kt.TrainingConfig(warmup_steps=20, learning_rate_scale=0.5)
     keras.utils.set_random_seed(7)
     model = kt.Transformer(MODEL)
-    adam = keras.optimizers.Adam(
-        kt.WarmupInverseSquareRoot.of(MODEL.d_model, training), 0.9, 0.98, 1e-9
-    )
+    rate = kt.WarmupInverseSquareRoot(MODEL.d_model, warmup_steps=20, scale=0.5)
+    adam = keras.optimizers.Adam(rate, 0.9, 0.98, 1e-9)
     loss = kt.LabelSmoothedCrossEntropy(training.label_smoothing)
     model.compile(adam, loss, metrics=[kt.MaskedAccuracy(), kt.MaskedPerplexity()])
     steps = keras.callbacks.LambdaCallback(

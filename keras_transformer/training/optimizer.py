@@ -83,7 +83,7 @@ class FusedAdam(keras.optimizers.Adam):
         if self.clip_norm or self.scaled:
             grads = [gradient * factor for gradient in grads]
         rate = tf.convert_to_tensor(self.learning_rate)
-        tf.cond(finite, lambda: self._update(grads, variables, rate), lambda: self._skip())
+        tf.cond(finite, lambda: self._update(grads, variables, rate), self._skip)
         return norm, finite
 
     def _scale(self):
@@ -91,12 +91,12 @@ class FusedAdam(keras.optimizers.Adam):
 
     def _update(self, grads, variables, rate):
         step = tf.cast(_local(self._iterations).assign_add(1), tf.float32)
-        for gradient, variable in zip(grads, variables, strict=True):
-            index = self._get_variable_index(variable)
+        slots = zip(grads, variables, self._momentums, self._velocities, strict=True)
+        for gradient, variable, momentum, velocity in slots:
             tf.raw_ops.ResourceApplyAdam(
                 var=_local(variable).handle,
-                m=_local(self._momentums[index]).handle,
-                v=_local(self._velocities[index]).handle,
+                m=_local(momentum).handle,
+                v=_local(velocity).handle,
                 beta1_power=self.beta_1**step,
                 beta2_power=self.beta_2**step,
                 lr=rate,
@@ -130,7 +130,7 @@ def _local(variable):
 def make_optimizer(d_model: int, config: TrainingConfig) -> FusedAdam:
     """Builds the optimizer that `config` describes for a model of width `d_model`."""
     return FusedAdam(
-        WarmupInverseSquareRoot.of(d_model, config),
+        WarmupInverseSquareRoot(d_model, config.warmup_steps, config.learning_rate_scale),
         beta_1=config.adam_beta_1,
         beta_2=config.adam_beta_2,
         epsilon=config.adam_epsilon,

@@ -3,8 +3,6 @@
 import keras
 from keras import ops
 
-from keras_transformer.config import TrainingConfig
-
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
@@ -23,11 +21,6 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         super().__init__()
         self.d_model, self.warmup_steps, self.scale = d_model, warmup_steps, scale
 
-    @classmethod
-    def of(cls, d_model: int, config: TrainingConfig) -> "WarmupInverseSquareRoot":
-        """Returns the schedule that `config` describes."""
-        return cls(d_model, config.warmup_steps, config.learning_rate_scale)
-
     def __call__(self, step):
         """Maps the number of updates made so far, int, to the rate of the next one, float32."""
         step_num = ops.cast(step, "float32") + 1
@@ -35,8 +28,5 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         return self.scale * self.d_model**-0.5 * slope
 
     def get_config(self):
-        return {
-            "d_model": self.d_model,
-            "warmup_steps": self.warmup_steps,
-            "scale": self.scale,
-        }
+        names = ("d_model", "warmup_steps", "scale")
+        return {name: getattr(self, name) for name in names}

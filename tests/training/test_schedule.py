@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from keras_transformer.config import TrainingConfig
 from keras_transformer.training.schedule import WarmupInverseSquareRoot
 
 
@@ -23,8 +22,6 @@ def test_base_model_landmarks():
 
 
 def test_scale_and_config_round_trip():
-    schedule = WarmupInverseSquareRoot.of(
-        128, TrainingConfig(warmup_steps=10, learning_rate_scale=2.5)
-    )
+    schedule = WarmupInverseSquareRoot(128, warmup_steps=10, scale=2.5)
     same = WarmupInverseSquareRoot.from_config(schedule.get_config())
     np.testing.assert_allclose(same(7), 2.5 * WarmupInverseSquareRoot(128, 10)(7))
