@@ -33,12 +33,6 @@ class ModelDescription:
     task: str = "translation"  # or "parsing"
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # of parsing
 
-    def differences(self, other: "ModelDescription") -> list[str]:
-        """Lists the fields that differ, as "NAME: the other's value, not this one's"."""
-        mine, others = self.flat(), other.flat()
-        changed = [name for name in mine if mine[name] != others[name]]
-        return [f"{name}: {others[name]}, not {mine[name]}" for name in changed]
-
     def flat(self) -> dict[str, Any]:
         """The fields in one level, with those of the two configurations."""
         fields = dataclasses.asdict(self)
@@ -56,33 +50,25 @@ def opened(model_dir: str | Path, description: ModelDescription, vocabulary_file
 
 def create_or_check(
     model_dir: str | Path, description: ModelDescription, vocabulary_file: str | Path
-) -> bool:
-    """Makes `model_dir` a directory for this model, or checks that it is one.
-
-    Args:
-        model_dir: a directory of this model, or a new one.
-        description: of the model to be trained.
-        vocabulary_file: is copied into a new directory.
-
-    Returns:
-        Whether the directory existed already.
+) -> None:
+    """Makes `model_dir` a directory for this model, with a copy of its vocabulary, or checks it.
 
     Raises:
         InputError: where the directory holds another model.
     """
     model_dir = Path(model_dir)
     if (model_dir / "config.json").exists():
-        differences = "; ".join(read_description(model_dir).differences(description))
+        held, wanted = read_description(model_dir).flat(), description.flat()
+        differences = [f"{k}: {wanted[k]}, not {held[k]}" for k in held if held[k] != wanted[k]]
         rule = "--model_dir must be new or hold the model asked for"
-        require(not differences, rule, f"{model_dir}, which has {differences}")
-        return True
+        require(not differences, rule, f"{model_dir}, which has {'; '.join(differences)}")
+        return
     rule = "--model_dir must be a directory"
     require(model_dir.is_dir() or not model_dir.exists(), rule, f"{model_dir}, a file")
     model_dir.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(vocabulary_file, model_dir / description.vocabulary)
     content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
     write_json(model_dir / "config.json", content)
-    return False
 
 
 def read_description(model_dir: str | Path) -> ModelDescription:
