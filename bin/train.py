@@ -22,9 +22,8 @@ flags.DEFINE_multi_string(
 flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens a side of one optimizer step.")
 flags.DEFINE_integer("accumulate_steps", 1, "Parts that a step's gradients are computed in.")
 flags.DEFINE_float("clip_norm", 0.0, "The largest norm of all gradients together; 0 for any.")
-flags.DEFINE_enum(
-    "precision", "float32", ["float32", "bfloat16", "float16"], "Type of the activations."
-)
+PRECISIONS = ["float32", "bfloat16", "float16"]
+flags.DEFINE_enum("precision", "float32", PRECISIONS, "Type of the activations.")
 flags.DEFINE_integer("seed", 1, "Of weights, dropout and the order of the data.")
 # Of LoopConfig.
 flags.DEFINE_integer("train_steps", 100_000, "Optimizer steps, over all starts of the run.")
@@ -33,26 +32,17 @@ flags.DEFINE_float("checkpoint_minutes", 10, "Minutes between validations and ch
 flags.DEFINE_integer("checkpoint_steps", None, "Steps between them, where these end first.")
 flags.DEFINE_integer("keep_checkpoints", 20, "How many of the last checkpoints to keep.")
 flags.DEFINE_integer("log_steps", 50, "Steps between points of the curves.")
-flags.DEFINE_integer(
-    "max_skipped_steps", 100, "Steps in a row without finite gradients to stop at."
-)
-flags.DEFINE_string(
-    "best_metric", "loss", "Validation metric that chooses `best`: loss, bleu or f1."
-)
+flags.DEFINE_integer("max_skipped_steps", 100, "Steps in a row without finite gradients to end at.")
+flags.DEFINE_string("best_metric", "loss", "Metric that chooses `best`: loss, bleu or f1.")
 flags.DEFINE_integer("patience", None, "Validations without a better best_metric to stop after.")
 flags.DEFINE_bool("histograms", False, "Write histograms of all parameters at each validation.")
 flags.DEFINE_list("profile_steps", None, "FIRST,LAST: write a profile of these steps.")
 flags.DEFINE_enum("xla", "auto", ["auto", "on", "off"], "Compile steps; auto: if there is a GPU.")
 # Where it runs.
-flags.DEFINE_enum(
-    "strategy",
-    "one_device",
-    ["one_device", "mirrored", "multi_worker"],
-    "Where to train; multi_worker: the workers that TF_CONFIG or Slurm names.",
-)
-flags.DEFINE_integer(
-    "replicas", None, "Number of logical CPU devices per worker, to use instead of all GPUs."
-)
+STRATEGIES = ["one_device", "mirrored", "multi_worker"]
+WORKERS = "Where to train; multi_worker: the workers that TF_CONFIG or Slurm names."
+flags.DEFINE_enum("strategy", "one_device", STRATEGIES, WORKERS)
+flags.DEFINE_integer("replicas", None, "Logical CPU devices per worker, instead of all GPUs.")
 flags.DEFINE_float("connect_seconds", 300, "multi_worker: seconds to wait for all workers.")
 flags.DEFINE_bool("deterministic", False, "Make a run repeatable bit for bit (slower on a GPU).")
 flags.DEFINE_integer("sample_sentences", 100, "Validation sentences for BLEU or F1 in training.")
