@@ -256,11 +256,11 @@ class TensorFlow:
     def step(config, training, source, target):
         import tensorflow as tf
 
-        from keras_transformer.training.buckets import Buckets
         from keras_transformer.training.step import TrainingStep
 
-        buckets = Buckets([source.shape[1]], source.size)
-        step = TrainingStep(config, training, tf.distribute.get_strategy(), buckets)
+        training = dataclasses.replace(training, tokens_per_batch=source.size)
+        strategy, lengths = tf.distribute.get_strategy(), [source.shape[1]]
+        step = TrainingStep(config, training, strategy, lengths)
         batches = iter(tf.data.Dataset.from_tensors((source, target)).repeat())
         return lambda count: step.run(batches, count).numpy()
 

@@ -226,6 +226,10 @@ def test_loss_and_metrics_by_hand():
         metric.update_state(labels, logits)
         metric.update_state(np.zeros_like(labels), logits)  # padding alone
         assert float(metric.result()) == pytest.approx(expected)
+        # A mean over tokens, not over batches: one more token makes three.
+        metric.update_state(labels[:, 1:2], logits[:, 1:2])
+    assert float(accuracy.result()) == pytest.approx(2 / 3)
+    assert float(perplexity.result()) == pytest.approx(np.exp((tokens[0] + 2 * tokens[1]) / 3))
 
 
 MODEL = kt.TransformerConfig(

@@ -13,39 +13,20 @@ import tensorflow as tf
 Shape = tuple[int, int]  # rows, length of both sides
 
 
-class Buckets:
-    """The shapes, and padding to them.
+def bucket_shapes(lengths: Sequence[int], tokens_per_batch: int, parts: int = 1) -> list[Shape]:
+    """The shapes for rising lengths, of which the last is at least that of every sentence.
 
     Args:
-        lengths: rising; the last is at least that of every sentence.
-        tokens_per_batch: bounds rows x padded length of a batch, on either side.
+        lengths: the lengths.
+        tokens_per_batch: bounds rows x length of a batch.
+        parts: that a batch is cut into; rows are rounded up to a multiple of it.
     """
+    return [(-(-(tokens_per_batch // length) // parts) * parts, length) for length in lengths]
 
-    def __init__(self, lengths: Sequence[int], tokens_per_batch: int):
-        self.lengths = list(lengths)
-        self.rows = [tokens_per_batch // length for length in self.lengths]
 
-    def shapes(self, multiple: int = 1) -> list[Shape]:
-        """All shapes, with rows rounded up to a multiple: of the parts that a batch is cut in."""
-        rounded = [-(-rows // multiple) * multiple for rows in self.rows]
-        return list(zip(rounded, self.lengths, strict=True))
-
-    def described(self, multiple: int = 1) -> str:
-        """All shapes, to be printed."""
-        named = [f"{rows}x{length}" for rows, length in self.shapes(multiple)]
-        return f"{len(named)} shapes, rows x length of both sides: {' '.join(named)}"
-
-    def pad(self, source: tf.Tensor, target: tf.Tensor, multiple: int = 1):
-        """Pads a batch with zeros, to the smallest shape that holds it.
-
-        Args:
-            source, target: int32 [b, S] and [b, T], eager.
-            multiple: as in `shapes`.
-
-        Returns:
-            source and target, int32 [B, L] both, with (B, L) one of `shapes(multiple)`.
-        """
-        longer = max(source.shape[1], target.shape[1])
-        rows, length = self.shapes(multiple)[bisect.bisect_left(self.lengths, longer)]
-        sides = (source, target)
-        return [tf.pad(s, [[0, rows - s.shape[0]], [0, length - s.shape[1]]]) for s in sides]
+def pad_to_bucket(shapes: Sequence[Shape], source: tf.Tensor, target: tf.Tensor) -> list[tf.Tensor]:
+    """Pads an eager batch, int32 [b, S] and [b, T], to [B, L], the smallest shape that holds it."""
+    longer = max(source.shape[1], target.shape[1])
+    rows, length = shapes[bisect.bisect_left(shapes, longer, key=lambda shape: shape[1])]
+    sides = (source, target)
+    return [tf.pad(s, [[0, rows - s.shape[0]], [0, length - s.shape[1]]]) for s in sides]

@@ -9,7 +9,7 @@ place in `model.variables`, and with them the position in the shuffled data.
 
 import contextlib
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,16 @@ from keras_transformer.training.model_directory import read_description
 
 
 class CheckpointStore:
-    """The checkpoints of a model directory, oldest first.
+    """The checkpoints of a model directory.
 
     Args:
         model_dir: the model directory.
         keep: how many to keep, besides the best one.
         best_metric: chooses the best one: "loss", or a score of which more is better; by default
             the metric named in the index.
+
+    Attributes:
+        entries: the index, oldest checkpoint first: {"name", "step", "validation_loss", ...}.
     """
 
     def __init__(self, model_dir: str | Path, keep: int = 20, best_metric: str | None = None):
@@ -53,18 +56,26 @@ class CheckpointStore:
     @property
     def best(self) -> dict[str, Any] | None:
         """The entry with the best validation; None if there was no validation."""
-        return _best(self.entries, self.best_metric)
+        return self._best(self.entries)
+
+    def _best(self, entries: list[dict[str, Any]]) -> dict[str, Any] | None:
+        """The entry of the smallest loss or the largest score; the first of equal ones."""
+        name, sign = f"validation_{self.best_metric}", -1 if self.best_metric == "loss" else 1
+        measured = [entry for entry in entries if entry.get(name) is not None]
+        return max(measured, key=lambda entry: sign * entry[name], default=None)
+
+    def is_best(self, measured: dict[str, Any]) -> bool:
+        """Whether a validation, {"validation_loss", ...}, is better than those of all entries."""
+        return self._best([*self.entries, measured]) is measured
 
     def path(self, entry: dict[str, Any]) -> str:
         """The prefix of an entry's files."""
         return str(self.directory / entry["name"])
 
     def restore(self, trackables: dict[str, Any], name: str | None = None) -> dict[str, Any] | None:
-        """Reads the newest whole checkpoint; removes damaged later ones from the index.
+        """Reads the newest whole checkpoint, or only the one that another process has read.
 
-        Args:
-            trackables: as in `save`.
-            name: reads this checkpoint alone, which another process has restored.
+        Damaged later ones are removed from the index.
 
         Returns:
             Its entry; None where there are no checkpoints.
@@ -77,7 +88,7 @@ class CheckpointStore:
             rule = "--model_dir must be the same directory on every worker"
             require(self.entries != [], rule, f"{self.directory}, which has no {name}")
         damaged: list[str] = []
-        for place, entry in reversed(list(enumerate(self.entries))):
+        for entry in reversed(self.entries):
             path = self.path(entry)
             try:
                 tf.train.Checkpoint(**trackables).read(path).assert_existing_objects_matched()
@@ -87,7 +98,7 @@ class CheckpointStore:
             for message in damaged:
                 logging.warning("%s; resuming from %s", message, entry["name"])
             if damaged:
-                self._write_index(self.entries[: place + 1])
+                self._write_index(self.entries[: -len(damaged)])
             return entry
         if damaged:
             raise InputError(f"--model_dir: {damaged[0]}; nor is any checkpoint before it")
@@ -100,11 +111,9 @@ class CheckpointStore:
         """
         listed = {entry["name"] for entry in self.entries}
         for path in self.directory.glob("step-*"):
-            if path.name.partition(".")[0].partition("_temp")[0] in listed:
-                continue
             if path.is_dir():
                 shutil.rmtree(path)
-            else:
+            elif path.name.partition(".")[0] not in listed:
                 path.unlink()
 
     def save(self, trackables: dict[str, Any], **facts) -> dict[str, Any]:
@@ -112,35 +121,36 @@ class CheckpointStore:
 
         Args:
             trackables: what tf.train.Checkpoint is made of.
-            facts: for the index; `step` is one of them.
-
-        Returns:
-            The new entry.
+            facts: for the index, whose new entry is returned; `step` is one of them.
 
         Raises:
             InputError: where it cannot be written; earlier ones stay as they were.
         """
         entry = {"name": checkpoint_name(facts["step"]), **facts}
+        every = [*self.entries, entry]
+        best = self._best(every)
+        kept = [old for old in every if old in every[-self.keep :] or old is best]
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             tf.train.Checkpoint(**trackables).write(self.path(entry))
-            every = [*(old for old in self.entries if old["name"] != entry["name"]), entry]
-            best = _best(every, self.best_metric)
-            self._write_index([old for old in every if old in every[-self.keep :] or old is best])
+            self._write_index(kept)
         except (OSError, tf.errors.OpError) as error:
-            self.remove_unlisted()
             last = f"step {self.latest['step']}" if self.entries else "none"
-            raise InputError(
-                f"--model_dir must have room for a checkpoint. Received: {self.directory}: "
-                f"{reason(error)}. The last complete checkpoint ({last}) is unchanged"
-            ) from None
-        self.remove_unlisted()
+            unchanged = f"The last complete checkpoint ({last}) is unchanged"
+            raise _no_room(self.directory, f"{reason(error)}. {unchanged}") from None
+        finally:
+            self.remove_unlisted()
         return entry
 
     def _write_index(self, entries: list[dict[str, Any]]) -> None:
         content = {"best_metric": self.best_metric, "checkpoints": entries}
         write_json(self.directory / "index.json", content)
         self.entries = entries
+
+
+def _no_room(path: str | Path, why: str) -> InputError:
+    rule = "--model_dir must have room for a checkpoint"
+    return InputError(f"{rule}. Received: {path}: {why}")
 
 
 def checkpoint_name(step: int) -> str:
@@ -156,18 +166,6 @@ def newest_checkpoint(model_dir: str | Path) -> str | None:
     return None
 
 
-def is_better(metric: str, value: float, other: float) -> bool:
-    """Whether `value` is better than `other`, as a "loss" or as a score of another name."""
-    return value < other if metric == "loss" else value > other
-
-
-def _best(entries: list[dict[str, Any]], metric: str) -> dict[str, Any] | None:
-    """The entry of the best value; the first of equal ones."""
-    name, sign = f"validation_{metric}", -1 if metric == "loss" else 1
-    measured = [entry for entry in entries if entry.get(name) is not None]
-    return max(measured, key=lambda entry: sign * entry[name], default=None)
-
-
 def named_variables(variables: Iterable[keras.Variable]) -> dict[str, Any]:
     """The variables of a model or optimizer under their places, for tf.train.Checkpoint.
 
@@ -179,10 +177,10 @@ def named_variables(variables: Iterable[keras.Variable]) -> dict[str, Any]:
 def restore_model(
     model_dir: str | Path, checkpoint: str = "latest"
 ) -> tuple[keras.Model, dict[str, Any]]:
-    """Builds the model of a directory, with the weights of a checkpoint.
+    """Builds the model of a directory that bin/train.py made, with the weights of a checkpoint.
 
     Args:
-        model_dir: as bin/train.py made it.
+        model_dir: the directory.
         checkpoint: "latest", "best" (in validation), "average:K" (the mean of the last
             K), or the path of a checkpoint or its name in the directory.
 
@@ -196,8 +194,8 @@ def restore_model(
     weights, facts = read_weights(model_dir, checkpoint)
     model = Transformer(description.model, dtype="float32")
     found, rule = f"in {facts['checkpoint']}", f"--checkpoint must be of the model in {model_dir}"
-    equal = len(weights) == len(model.variables)
-    require(equal, f"{rule}, with {len(model.variables)} variables", f"{len(weights)} {found}")
+    count = len(model.variables)
+    require(len(weights) == count, f"{rule}, with {count} variables", f"{len(weights)} {found}")
     for variable, weight in zip(model.variables, weights, strict=True):
         rule = f"--checkpoint: {variable.path} must have shape {tuple(variable.shape)}"
         require(tuple(variable.shape) == weight.shape, rule, f"{weight.shape} {found}")
@@ -207,11 +205,13 @@ def restore_model(
 
 def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], dict[str, Any]]:
     """Reads the model's variables from a checkpoint, or the mean of several; see restore_model."""
-    store = CheckpointStore(model_dir)
-    facts, path = {"checkpoint": checkpoint}, None
+    store, facts, path = CheckpointStore(model_dir), {"checkpoint": checkpoint}, None
     if checkpoint.startswith("average:"):
-        entries = _last(store, checkpoint.removeprefix("average:"))
-        facts["averaged"] = len(entries)
+        count = checkpoint.removeprefix("average:")
+        largest, rule = len(store.entries), "the number of checkpoints to average must be"
+        require(count.isdecimal() and int(count) >= 1, f"{rule} 1 or more", repr(count))
+        require(int(count) <= largest, f"{rule} at most the {largest} in {store.directory}", count)
+        entries, facts["averaged"] = store.entries[-int(count) :], int(count)
     elif checkpoint in ("latest", "best"):
         entry = store.latest if checkpoint == "latest" else store.best
         needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
@@ -227,15 +227,35 @@ def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarra
     for key in ("step", "validation_loss"):
         if entries and entries[-1].get(key) is not None:
             facts[key] = entries[-1][key]
-    return _mean([_read(path) for path in paths]), facts
+    versions = zip(*[_read(path) for path in paths], strict=True)
+    return [_mean(of_variable) for of_variable in versions], facts
+
+
+def _mean(versions: Sequence[np.ndarray]) -> np.ndarray:
+    """The mean of a variable's versions; of integers (random states), the last one."""
+    last = versions[-1]
+    if not np.issubdtype(last.dtype, np.floating):
+        return last
+    return np.mean(versions, axis=0, dtype=np.float64).astype(last.dtype)
+
+
+def _read(path: str) -> list[np.ndarray]:
+    weights = []
+    try:
+        reader = tf.train.load_checkpoint(path)
+        while reader.has_tensor(name := f"model/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
+            weights.append(reader.get_tensor(name))
+    except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
+        rule = "--checkpoint must be latest, best, average:K or the path of a whole checkpoint"
+        raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
+    require(weights != [], "--checkpoint must be a checkpoint of this program", path)
+    return weights
 
 
 def average_checkpoints(model_dir: str | Path, last: int) -> dict[str, Any]:
     """Writes the mean of the last checkpoints' weights as a checkpoint of its own (section 6.1).
 
-    Args:
-        model_dir: as bin/train.py made it.
-        last: how many; the paper averages 5 for base models and 20 for big ones.
+    The paper averages the last 5 of base models, and the last 20 of big ones.
 
     Returns:
         {"checkpoint": path of the new checkpoint, "averaged", "step"}.
@@ -245,41 +265,9 @@ def average_checkpoints(model_dir: str | Path, last: int) -> dict[str, Any]:
     """
     weights, facts = read_weights(model_dir, f"average:{last}")
     path = CheckpointStore(model_dir).directory / f"average-{last}-{checkpoint_name(facts['step'])}"
-    variables = {str(place): tf.Variable(weight) for place, weight in enumerate(weights)}
     try:
+        variables = {str(place): tf.Variable(weight) for place, weight in enumerate(weights)}
         tf.train.Checkpoint(model=variables).write(str(path))
     except (OSError, tf.errors.OpError) as error:
-        rule = "--model_dir must have room for a checkpoint"
-        raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
+        raise _no_room(path, reason(error)) from None
     return {**facts, "checkpoint": str(path)}
-
-
-def _last(store: CheckpointStore, count: str) -> list[dict[str, Any]]:
-    """The entries that average:COUNT names."""
-    largest, rule = len(store.entries), "the number of checkpoints to average must be"
-    require(count.isdecimal() and int(count) >= 1, f"{rule} 1 or more", repr(count))
-    require(int(count) <= largest, f"{rule} at most the {largest} in {store.directory}", count)
-    return store.entries[-int(count) :]
-
-
-def _mean(all_weights: list[list[np.ndarray]]) -> list[np.ndarray]:
-    """The mean of each variable; of integers (random states), the last value."""
-    means = []
-    for versions in zip(*all_weights, strict=True):
-        floating = np.issubdtype(versions[0].dtype, np.floating)
-        mean = np.mean(versions, axis=0, dtype=np.float64) if floating else versions[-1]
-        means.append(mean.astype(versions[0].dtype))
-    return means
-
-
-def _read(path: str) -> list[np.ndarray]:
-    try:
-        reader = tf.train.load_checkpoint(path)
-        weights = []
-        while reader.has_tensor(name := f"model/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
-            weights.append(reader.get_tensor(name))
-    except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
-        rule = "--checkpoint must be latest, best, average:K or the path of a whole checkpoint"
-        raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
-    require(weights != [], "--checkpoint must be a checkpoint of this program", path)
-    return weights

@@ -5,20 +5,15 @@ training_log.jsonl has a line for every event: {"event": "training" | "validatio
 """
 
 import contextlib
-import dataclasses
 import json
 import math
 import os
 from pathlib import Path
 from typing import Any
 
-import keras
-import numpy as np
 import tensorflow as tf
-from tensorboard.plugins.hparams import api as hparams
 from tqdm import tqdm
 
-from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.files import write_file
 from keras_transformer.training.checkpoints import checkpoint_name
 from keras_transformer.training.loop_config import LoopConfig
@@ -28,39 +23,35 @@ from keras_transformer.training.run_state import RunState
 class Curves:
     """Writes the curves and the log of a model directory.
 
+    Until it is closed, the functions of tf.summary write to the same curves.
+
     Args:
         model_dir: has tensorboard/ and training_log.jsonl.
-        state: where the run resumes or begins. Log lines of later steps are removed: these steps
-            are taken again.
+        state: where the run resumes or begins. Log lines of later steps, which are taken again, are
+            removed.
         config: what to report.
         write: False reports nothing, for workers that are not the chief.
     """
 
     def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig, write: bool):
-        self._directory = str(Path(model_dir) / "tensorboard")
+        self._directory = Path(model_dir) / "tensorboard"
         self._config, self._write, self._profiling = config, write, False
-        self._writer, path = tf.summary.create_noop_writer(), Path(os.devnull)
+        self._open, path = contextlib.ExitStack(), Path(os.devnull)
         if write:
-            _number(Path(self._directory))
-            self._writer = tf.summary.create_file_writer(self._directory)
+            _number(self._directory)
+            writer = tf.summary.create_file_writer(str(self._directory))
+            self._open.callback(writer.close)
+            self._open.enter_context(writer.as_default())
             path = Path(model_dir) / "training_log.jsonl"
             _cut(path, state.step)
-        self._log = open(path, "a", encoding="utf-8")  # noqa: SIM115  (closed in `close`)
-        self._bar = _bar(config, state, write)
+        self._log = self._open.enter_context(path.open("a", encoding="utf-8"))
+        self._bar = self._open.enter_context(_bar(config, state, write))
         if state.saved_step:
             self.event("resumed", state.step, checkpoint=checkpoint_name(state.saved_step))
 
     def close(self) -> None:
-        self._profile(False)
-        self._bar.close()
-        self._writer.close()
-        self._log.close()
-
-    def settings(self, *configs: TransformerConfig | TrainingConfig) -> None:
-        """Writes configurations for TensorBoard's table of hyperparameters."""
-        values = {key: v for config in configs for key, v in dataclasses.asdict(config).items()}
-        with self._writer.as_default():
-            hparams.hparams({key: "none" if v is None else v for key, v in values.items()})
+        self.profile(0)
+        self._open.close()
 
     def event(self, name: str, step: int, **values: Any) -> None:
         """Writes a line of the log."""
@@ -70,35 +61,16 @@ class Curves:
 
     def scalars(self, group: str, step: int, values: dict[str, float]) -> None:
         """Writes a line of the log, and a point of each value's curve."""
-        with self._writer.as_default():
-            for name, value in values.items():
-                tf.summary.scalar(f"{group}/{name}", value, step=step)
+        for name, value in values.items():
+            tf.summary.scalar(f"{group}/{name}", value, step=step)
         self.event(group, step, **values)
-
-    def text(self, name: str, step: int, text: str) -> None:
-        with self._writer.as_default():
-            tf.summary.text(name, text, step=step)
-
-    def picture(self, name: str, step: int, picture: np.ndarray) -> None:
-        """Writes a picture, uint8 [height, width, 3]."""
-        with self._writer.as_default():
-            tf.summary.image(name, picture[None], step=step)
-
-    def histograms(self, step: int, model: keras.Model) -> None:
-        """Writes the distribution of every trainable variable."""
-        with self._writer.as_default():
-            for variable in model.trainable_variables:
-                value = tf.convert_to_tensor(variable.value)
-                tf.summary.histogram(variable.path, value, step=step)
 
     def profile(self, step: int) -> None:
         """Starts or ends a profile for TensorBoard's Profile tab, if `step` is the one to."""
-        first, last = self._config.profile_steps or (0, 0)
-        self._profile(self._write and first <= step <= last)
-
-    def _profile(self, wanted: bool) -> None:
+        first, last = self._config.profile_steps or (1, 0)
+        wanted = self._write and first <= step <= last
         if wanted and not self._profiling:
-            tf.profiler.experimental.start(self._directory)
+            tf.profiler.experimental.start(str(self._directory))
         if self._profiling and not wanted:
             tf.profiler.experimental.stop()
         self._profiling = wanted
@@ -109,10 +81,7 @@ class Curves:
         text = f"step {state.step} loss {loss:.3f} {speed:,.0f} tokens/s"
         self._bar.set_postfix_str(text, refresh=False)
         done = state.step if self._config.train_minutes is None else state.seconds
-        self._bar.update(max(0, min(done, self._bar.total) - self._bar.n))
-
-    def flush(self) -> None:
-        self._writer.flush()
+        self._bar.update(min(done, self._bar.total) - self._bar.n)
 
 
 def _bar(config: LoopConfig, state: RunState, shown: bool) -> tqdm:
@@ -128,8 +97,10 @@ def _bar(config: LoopConfig, state: RunState, shown: bool) -> tqdm:
 
 def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
     """Returns the values with None for infinite floats and NaN, which JSON cannot hold."""
-    bad = {key for key, v in values.items() if isinstance(v, float) and not math.isfinite(v)}
-    return {key: None if key in bad else value for key, value in values.items()}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
 
 
 def _number(directory: Path) -> None:

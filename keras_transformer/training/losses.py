@@ -51,10 +51,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        weights = ops.cast(ops.not_equal(y_true, PAD_ID), "float32")
-        if sample_weight is not None:
-            weights = weights * ops.cast(sample_weight, "float32")
-        return super().__call__(y_true, y_pred, weights)
+        return super().__call__(y_true, y_pred, token_weights(y_true, sample_weight))
 
     def call(self, y_true, y_pred):
         labels = ops.cast(y_true, "int32")
@@ -64,17 +61,14 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
+def token_weights(labels, sample_weight=None):
+    """float32 [B, T]: 0 where labels, int [B, T], are padding, else 1, times the sample_weight."""
+    weights = ops.cast(ops.not_equal(labels, PAD_ID), "float32")
+    return weights if sample_weight is None else weights * ops.cast(sample_weight, "float32")
+
+
 def token_losses(logits, labels, label_smoothing: float):
-    """Computes the loss of every token: the definition above.
-
-    Args:
-        logits: float32 [..., V].
-        labels: int [...].
-        label_smoothing: epsilon_ls.
-
-    Returns:
-        float32 [...].
-    """
+    """Computes the loss of every token: float32 [..., V] and int [...] -> float32 [...]."""
     normalizer = ops.logsumexp(logits, axis=-1)
     of_labels = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), -1)
     loss = normalizer - of_labels
@@ -83,26 +77,8 @@ def token_losses(logits, labels, label_smoothing: float):
     return loss
 
 
-def cross_entropy(logits, labels, label_smoothing: float):
-    """Sums the loss over tokens that are not padding.
-
-    Args:
-        logits: float32 [..., V].
-        labels: int [...]; padding does not count.
-        label_smoothing: epsilon_ls.
-
-    Returns:
-        float32 scalars: the smoothed loss, and the loss without smoothing that perplexity is of.
-    """
-    not_padding = ops.cast(ops.not_equal(labels, PAD_ID), "float32")
-    return tuple(
-        ops.sum(not_padding * token_losses(logits, labels, epsilon))
-        for epsilon in (label_smoothing, 0.0)
-    )
-
-
 def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
-    """The same sums for logits = states matrix^T, without ever holding all logits.
+    """Sums the loss of logits = states matrix^T over tokens, without ever holding all logits.
 
     Blocks of rows are multiplied, exponentiated, and turned into the gradients of states and
     matrix at once, so the gradient costs no second pass. The parts of the gradient that come from
@@ -115,9 +91,10 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
         label_smoothing: epsilon_ls.
 
     Returns:
-        float32 scalars: the smoothed loss (differentiable), and the loss without smoothing (not).
+        float32 scalars: the smoothed loss (differentiable), and the loss without smoothing, which
+        perplexity is of (not differentiable).
     """
-    not_padding = ops.cast(ops.not_equal(labels, PAD_ID), "float32")[:, None]  # [R, 1]
+    not_padding = token_weights(labels)[:, None]  # [R, 1]
 
     @ops.custom_gradient
     def loss(states, matrix):
@@ -126,10 +103,9 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
         label_rows = ops.cast(ops.take(matrix, labels, axis=0), "float32")  # [R, D]
         mean_row = ops.mean(ops.cast(matrix, "float32"), axis=0)  # [D]
         target_rows = (1 - label_smoothing) * label_rows + label_smoothing * mean_row  # E^T q
-        plain = ops.sum(not_padding * (normalizers - ops.sum(wide * label_rows, -1, keepdims=True)))
-        smoothed = ops.sum(
-            not_padding * (normalizers - ops.sum(wide * target_rows, -1, keepdims=True))
-        )
+
+        def total(rows):
+            return ops.sum(not_padding * (normalizers - ops.sum(wide * rows, -1, keepdims=True)))
 
         def gradient(*args, upstream=None):
             upstream = (args[0] if upstream is None else upstream)[0]
@@ -144,7 +120,7 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
                 ops.cast(matrix_gradient, matrix.dtype),
             )
 
-        return ops.stack([smoothed, plain]), gradient
+        return ops.stack([total(target_rows), total(label_rows)]), gradient
 
     smoothed, plain = ops.unstack(loss(states, matrix), num=2)
     return smoothed, ops.stop_gradient(plain)
@@ -152,11 +128,6 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
 
 def _softmax_part(states, matrix, not_padding):
     """Computes log sum exp of the logits, and what softmax(logits) adds to the gradients.
-
-    Args:
-        states: [R, D].
-        matrix: [V, D].
-        not_padding: float32 [R, 1], 0 at padding.
 
     Returns:
         float32: normalizers [R, 1], gradients of states [R, D] and of the matrix [V, D].

@@ -1,13 +1,18 @@
-"""Keras metrics over the tokens of a batch that are not padding, for `compile` and `fit`."""
+"""Accuracy and perplexity over the tokens that are not padding."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.config import PAD_ID
-from keras_transformer.training.losses import token_losses
+from keras_transformer.training.losses import token_losses, token_weights
 
 
-class _MeanOverTokens(keras.metrics.Metric):
+class _MeanOverTokens(keras.metrics.Mean):
     """The mean of a number for each token, over all tokens that are not padding so far.
 
     Call arguments:
@@ -16,22 +21,11 @@ class _MeanOverTokens(keras.metrics.Metric):
         sample_weight: broadcast against [B, T], a factor on each token, or None.
     """
 
-    def __init__(self, name: str, **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.total = self.add_variable((), initializer="zeros", name="total")
-        self.weight = self.add_variable((), initializer="zeros", name="weight")
-
     def update_state(self, y_true, y_pred, sample_weight=None):
-        y_true = ops.cast(y_true, "int32")
-        weights = ops.cast(ops.not_equal(y_true, PAD_ID), "float32")
-        if sample_weight is not None:
-            weights = weights * ops.cast(sample_weight, "float32")
-        values = ops.cast(self.values(y_true, ops.cast(y_pred, "float32")), "float32")
-        self.total.assign_add(ops.sum(weights * values))
-        self.weight.assign_add(ops.sum(weights))
-
-    def result(self):
-        return ops.divide_no_nan(self.total, self.weight)
+        values = self.values(ops.cast(y_true, "int32"), ops.cast(y_pred, "float32"))
+        weights = token_weights(y_true, sample_weight)
+        # Flat, as Mean would give each row of [B, T] the same weight.
+        super().update_state(ops.reshape(values, [-1]), ops.reshape(weights, [-1]))
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -60,3 +54,27 @@ class MaskedPerplexity(_MeanOverTokens):
 
     def result(self):
         return ops.exp(super().result())
+
+
+def held_out_perplexity(losses: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """Computes exp(-sum of log P(token | tokens before it, source) / number of tokens).
+
+    Args:
+        losses: for each batch, -log P of its targets, as a sum or of each target, and the targets,
+            int [B, T]. EOS counts as a token, padding does not.
+
+    Returns:
+        {"perplexity", "cross_entropy" in nats a token, "tokens"}.
+    """
+    total, tokens = 0.0, 0
+    for of_batch, target in losses:
+        total += float(np.sum(of_batch, dtype=np.float64))
+        tokens += int(np.count_nonzero(np.asarray(target) != PAD_ID))
+    cross_entropy = total / max(tokens, 1)
+    perplexity = perplexity_of(cross_entropy)
+    return {"perplexity": perplexity, "cross_entropy": cross_entropy, "tokens": tokens}
+
+
+def perplexity_of(cross_entropy: float) -> float:
+    """exp(cross_entropy), infinite where that is no float."""
+    return math.inf if cross_entropy >= 700 else math.exp(cross_entropy)

@@ -12,23 +12,19 @@ FIRST_SCALE, STEPS_TO_DOUBLE = 2.0**15, 2000
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class FusedAdam(keras.optimizers.Adam):
-    """Adam for the training loop: on TensorFlow, and for gradients summed over the replicas.
+    """Adam for the training loop: on TensorFlow, for gradients already summed over the replicas.
 
-    With `fit`, use keras.optimizers.Adam, which computes the same updates. This class differs:
-
-    - An update whose gradients are not all finite is skipped: neither the parameters nor the
-      moments nor the step of the schedule change.
-    - With `scale_losses`, the loss is multiplied by a scale that keeps float16 gradients from
-      vanishing. A skipped update halves the scale, which was too large.
-    - Gradients must already be summed over the replicas: the loop needs that sum for its norm.
-    - One fused TensorFlow operation updates a parameter. Keras' own takes ten operations that each
-      read and write all parameters.
+    With `fit`, use keras.optimizers.Adam, which computes the same updates. Here, one fused
+    operation updates a parameter; Keras' own takes ten, which each read and write all parameters.
+    An update whose gradients are not all finite is skipped: neither the parameters nor the moments
+    nor the step of the schedule change.
 
     Args:
         learning_rate: a float or a keras.optimizers.schedules.LearningRateSchedule.
         beta_1, beta_2, epsilon: of section 5.3.
         clip_norm: the largest norm of all gradients together; 0 for any.
-        scale_losses: whether to scale the loss, for float16.
+        scale_losses: whether to multiply the loss by a scale that keeps float16 gradients from
+            vanishing. A skipped update halves the scale, which was too large.
     """
 
     def __init__(
@@ -39,14 +35,10 @@ class FusedAdam(keras.optimizers.Adam):
         epsilon: float = 1e-9,
         clip_norm: float = 0.0,
         scale_losses: bool = False,
-        name: str = "adam",
         **kwargs,
     ):
-        super().__init__(
-            learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, name=name, **kwargs
-        )
-        self.clip_norm = clip_norm
-        self.scaled = scale_losses
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **kwargs)
+        self.clip_norm, self.scaled = clip_norm, scale_losses
 
     def get_config(self):
         return {**super().get_config(), "clip_norm": self.clip_norm, "scale_losses": self.scaled}

@@ -1,29 +1,45 @@
-"""Where a run stands: saved with every checkpoint, restored from it, passed from step to step."""
+"""Where a run stands, and what its last steps add up to."""
 
 import dataclasses
+import math
 import time
 from typing import Any
 
 import numpy as np
 
-from keras_transformer.training.step import SUMS
+from keras_transformer.training.metrics import perplexity_of
+
+# What TrainingStep sums over steps, in this order. Of a step that is skipped, as its gradients are
+# not finite, only that is counted.
+SUMS = (
+    "smoothed_loss",  # over non-padding target tokens
+    "loss",  # the same without smoothing
+    "target_tokens",  # without padding
+    "source_tokens",
+    "target_positions",  # with padding
+    "source_positions",
+    "gradient_norm",  # of the mean loss over the global batch; summed over steps
+    "skipped",  # steps
+    "skipped_in_row",  # no sum: the last steps, back to one that was not skipped
+)
+# What a checkpoint's entry holds under "progress".
+_SAVED = ("sums", "summed", "sum_seconds", "since_best")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class RunState:
     """The state of a run, apart from its variables and its position in the data.
 
-    The first seven fields are saved; the others belong to one start of the run.
+    The first fields are saved with every checkpoint; the others belong to one start of the run.
     """
 
     step: int = 0
     seconds: float = 0.0  # over all starts
-    # What TrainingStep summed since the last point of the curves, over how many steps and seconds.
+    # What was summed since the last point of the curves, over how many steps and seconds.
     sums: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(len(SUMS)))
     summed: int = 0
     sum_seconds: float = 0.0
-    best_value: float | None = None  # of the metric that chooses the best checkpoint
-    since_best: int = 0  # validations since then
+    since_best: int = 0  # validations since the best one
 
     began: float = dataclasses.field(default_factory=time.monotonic)  # `seconds` count from here
     steps_a_call: int = 1  # of TrainingStep.run
@@ -37,19 +53,41 @@ class RunState:
     @classmethod
     def restored(cls, entry: dict[str, Any]) -> "RunState":
         """Reads the state from a checkpoint's entry in the index."""
-        step, seconds, saved = entry["step"], entry["seconds"], dict(entry.get("progress", {}))
-        if "sums" in saved:
-            saved["sums"] = np.array(saved["sums"])
-        saved |= {"saved_step": step, "saved_seconds": seconds}
-        return cls(step, seconds, began=time.monotonic() - seconds, **saved)
+        state = cls(entry["step"], entry["seconds"], began=time.monotonic() - entry["seconds"])
+        state.saved_step, state.saved_seconds = state.step, state.seconds
+        saved = entry.get("progress", {})
+        for name in saved.keys() & _SAVED:
+            setattr(state, name, np.array(saved[name]) if name == "sums" else saved[name])
+        return state
 
     def to_entry(self) -> dict[str, Any]:
         """Returns what the index holds of a checkpoint of this state."""
-        names = ("summed", "sum_seconds", "best_value", "since_best")
-        saved = {"sums": self.sums.tolist(), **{name: getattr(self, name) for name in names}}
+        saved = {name: getattr(self, name) for name in _SAVED}
+        saved = {**saved, "sums": self.sums.tolist()}
         return {"step": self.step, "seconds": self.seconds, "progress": saved}
 
     @property
     def skipped_in_row(self) -> int:
         """How many of the last steps were skipped, as their gradients were not finite."""
-        return int(self.sums[SUMS.index("skipped_in_row")])
+        return int(self.sums[-1])
+
+    def summarize(self) -> dict[str, float]:
+        """Turns the sums into scalars; where all steps were skipped, the first two are NaN.
+
+        Returns:
+            loss (smoothed), perplexity (unsmoothed), tokens_per_second (target tokens without
+            padding), padding (share of all positions), gradient_norm (mean over steps), skipped
+            (steps).
+        """
+        total = dict(zip(SUMS, self.sums.tolist(), strict=True))
+        made = self.summed - total["skipped"]
+        tokens = max(total["target_tokens"], 1.0) if made or not self.summed else math.nan
+        positions = max(total["target_positions"] + total["source_positions"], 1.0)
+        return {
+            "loss": total["smoothed_loss"] / tokens,
+            "perplexity": perplexity_of(total["loss"] / tokens),
+            "tokens_per_second": total["target_tokens"] / max(self.sum_seconds, 1e-9),
+            "padding": 1 - (total["target_tokens"] + total["source_tokens"]) / positions,
+            "gradient_norm": total["gradient_norm"] / max(made, 1),
+            "skipped": total["skipped"],
+        }

@@ -1,30 +1,19 @@
 """One optimizer step over a global batch, on any number of replicas, compiled once."""
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.config import PAD_ID, TrainingConfig, TransformerConfig
-from keras_transformer.model.transformer import Transformer, shift_right
-from keras_transformer.training.buckets import Buckets, Shape
-from keras_transformer.training.losses import projected_cross_entropy
+from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
+from keras_transformer.training.buckets import Shape, bucket_shapes, pad_to_bucket
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy, projected_cross_entropy
 from keras_transformer.training.optimizer import make_optimizer
+from keras_transformer.training.run_state import SUMS
 
-# What `TrainingStep.run` sums over its steps, in this order. Of a step that is skipped, as its
-# gradients are not finite, only that is counted.
-SUMS = (
-    "smoothed_loss",  # over non-padding target tokens
-    "loss",  # the same without smoothing
-    "target_tokens",  # without padding
-    "source_tokens",
-    "target_positions",  # with padding
-    "source_positions",
-    "gradient_norm",  # of the mean loss over the global batch; summed over steps
-    "skipped",  # steps
-    "skipped_in_row",  # no sum: the last steps, back to one that was not skipped
-)
-SUMS_SPEC = tf.TensorSpec([len(SUMS)], tf.float64)
+_IDS = tf.TensorSpec([None, None], tf.int32)
 
 
 class TrainingStep:
@@ -34,15 +23,14 @@ class TrainingStep:
     n belongs to replica n mod R, and of these, to accumulation part (n div R) mod A. So the batch,
     its shape and the loss are the same for any number of replicas and parts.
 
-    With `buckets`, XLA compiles forward and backward pass, once for each shape. Batches are then
-    padded to these shapes, and padding takes part in the softmax, as XLA knows no dynamic shapes.
-
     Args:
         model_config, training_config: what to build.
         strategy: where it runs; variables are made in its scope.
-        buckets: the shapes to compile for; None leaves XLA out.
+        lengths: of the `shapes` to which batches are padded, so that XLA can compile forward and
+            backward pass, once for each. None leaves XLA out.
 
     Attributes:
+        shapes: of training/buckets.py; none without XLA.
         compiled_shapes: {(rows, length): seconds of its first step}, filled as shapes come up.
     """
 
@@ -51,15 +39,14 @@ class TrainingStep:
         model_config: TransformerConfig,
         training_config: TrainingConfig,
         strategy: tf.distribute.Strategy,
-        buckets: Buckets | None = None,
+        lengths: Sequence[int] | None = None,
     ):
-        self.config = training_config
-        self.strategy = strategy
-        self.buckets = buckets
-        self.parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
+        self.config, self.strategy = training_config, strategy
+        parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
+        self.shapes = bucket_shapes(lengths or [], training_config.tokens_per_batch, parts)
         self.compiled_shapes: dict[Shape, float] = {}
         self._gradients_of_part = self._gradients
-        if buckets is not None:
+        if self.shapes:
             self._gradients_of_part = tf.function(
                 self._gradients, autograph=False, jit_compile=True
             )
@@ -70,10 +57,6 @@ class TrainingStep:
             self.optimizer = make_optimizer(model_config.d_model, training_config)
             self.optimizer.build(self.model.trainable_variables)
 
-    @property
-    def replicas(self) -> int:
-        return self.strategy.num_replicas_in_sync
-
     def rates(self) -> dict[str, float]:
         """The learning rate of the next update, and for float16 the scale of the loss."""
         rates = {"learning_rate": self.optimizer.learning_rate}
@@ -82,23 +65,21 @@ class TrainingStep:
         return {name: float(tf.convert_to_tensor(value)) for name, value in rates.items()}
 
     def run(self, iterator, steps: int, sums: np.ndarray | None = None) -> tf.Tensor:
-        """Takes `steps` optimizer steps.
+        """Takes optimizer steps; to the last bit, it does not matter how calls divide them.
 
         Args:
             iterator: of global batches, (source int32 [B, S], target int32 [B, T]), zeros padding.
             steps: how many.
-            sums: float64 [len(SUMS)] to go on from. Summed so, they do not depend on how steps are
-                parted among calls, to the last bit.
+            sums: float64 [len(SUMS)] to go on from; 0 by default.
 
         Returns:
-            float64 [len(SUMS)], the sums over the steps.
+            `sums` with those of the steps.
         """
-        sums = np.zeros(len(SUMS)) if sums is None else sums
-        if self.buckets is None:
-            return self._steps(iterator, tf.constant(steps), tf.constant(sums))
-        sums = tf.constant(sums)
+        sums = tf.constant(np.zeros(len(SUMS)) if sums is None else sums)
+        if not self.shapes:
+            return self._steps(iterator, tf.constant(steps), sums)
         for _ in range(steps):
-            source, target = self.buckets.pad(*next(iterator), self.parts)
+            source, target = pad_to_bucket(self.shapes, *next(iterator))
             begun = time.monotonic()
             sums = self._step(source, target, sums)
             shape = tuple(source.shape)
@@ -106,6 +87,12 @@ class TrainingStep:
                 sums.numpy()  # waits
                 self.compiled_shapes[shape] = time.monotonic() - begun
         return sums
+
+    @tf.function(input_signature=[_IDS, _IDS], autograph=False)
+    def held_out_loss(self, source, target):
+        """float32: the loss without label smoothing and dropout, summed over a batch's tokens."""
+        inputs, labels = teacher_forcing(source, target)
+        return LabelSmoothedCrossEntropy(0.0, "sum")(labels, self.model(inputs, training=False))
 
     # There is nothing for AutoGraph to convert, and looking takes it as long as all the tracing.
     @tf.function(autograph=False, reduce_retracing=True)
@@ -116,7 +103,7 @@ class TrainingStep:
         return tf.while_loop(lambda number, _: number < steps, step, (tf.constant(0), sums))[1]
 
     @tf.function(
-        input_signature=[*[tf.TensorSpec([None, None], tf.int32)] * 2, SUMS_SPEC], autograph=False
+        input_signature=[_IDS, _IDS, tf.TensorSpec([len(SUMS)], tf.float64)], autograph=False
     )
     def _step(self, source, target, sums):
         return self._add_step(source, target, sums)
@@ -131,10 +118,13 @@ class TrainingStep:
         return tf.concat([sums[:-1] + of_step, in_row], axis=0)
 
     def _replica_step(self, source, target):
+        """float32 [len(SUMS) - 1]: all SUMS of a step but the last."""
         context = tf.distribute.get_replica_context()
         replicas, parts = context.num_replicas_in_sync, self.config.accumulate_steps
         first = context.replica_id_in_sync_group
-        counts = _counts(source, target)
+        tokens = [tf.math.count_nonzero(tf.not_equal(ids, PAD_ID)) for ids in (target, source)]
+        positions = [tf.size(ids, tf.int64) for ids in (target, source)]
+        counts = tf.cast(tf.stack([*tokens, *positions]), tf.float32)
 
         def part(number):
             rows = slice(first + replicas * number, None, replicas * parts)
@@ -142,12 +132,13 @@ class TrainingStep:
                 source[rows], target[rows], tokens=tf.maximum(counts[0], 1.0)
             )
 
+        def add_part(number, *total):
+            return number + 1, *tf.nest.map_structure(tf.add, total, part(number))
+
         losses, gradients = part(0)
         if parts > 1:
             _, losses, gradients = tf.while_loop(
-                lambda number, *_: number < parts,
-                lambda number, *total: (number + 1, *_add(total, part(number))),
-                (tf.constant(1), losses, gradients),
+                lambda number, *_: number < parts, add_part, (tf.constant(1), losses, gradients)
             )
         losses, *gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, [losses, *gradients])
         norm, updated = self.optimizer.apply(gradients, self.model.trainable_variables)
@@ -170,11 +161,11 @@ class TrainingStep:
         with tf.GradientTape() as tape:
             inputs = {"source": source, "target": shift_right(target)}
             states = self.model.states(inputs, training=True)  # [B, T, D]
-            if self.buckets is None:
+            if not self.shapes:
                 # Padding takes no part in the loss: its logits are not computed.
                 states = tf.boolean_mask(states, not_padding)  # [R, D]
                 labels = tf.boolean_mask(target, not_padding)  # [R]
-            else:
+            else:  # XLA knows no dynamic shapes
                 states = tf.reshape(states, [-1, states.shape[-1]])  # [B T, D]
                 labels = tf.reshape(target, [-1])  # [B T]
             matrix = self.model.logits_embedding.matrix.value
@@ -186,18 +177,3 @@ class TrainingStep:
         gradients = tape.gradient(scaled, [v.value for v in self.model.trainable_variables])
         losses = tf.stack([smoothed, plain])
         return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
-
-
-def _counts(source, target):
-    """float32 [4]: tokens of target and source, then positions of both, padding included."""
-    counts = [
-        tf.math.count_nonzero(tf.not_equal(target, PAD_ID)),
-        tf.math.count_nonzero(tf.not_equal(source, PAD_ID)),
-        tf.size(target, tf.int64),
-        tf.size(source, tf.int64),
-    ]
-    return tf.cast(tf.stack(counts), tf.float32)
-
-
-def _add(total, more):
-    return tf.nest.map_structure(tf.add, total, more)

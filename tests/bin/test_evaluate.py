@@ -1,6 +1,5 @@
 import hashlib
 import json
-import math
 import shutil
 
 import pytest
@@ -39,15 +38,19 @@ def test_result(evaluated, prepared):
 
 
 def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
+    from keras_transformer.model.transformer import teacher_forcing
     from keras_transformer.training.checkpoints import restore_model
-    from keras_transformer.training.summaries import CrossEntropy
+    from keras_transformer.training.metrics import MaskedPerplexity
     from pipelines.datasets import evaluation_batches
 
     done, _ = evaluated
     model, _ = restore_model(untrained)
-    cross_entropy, tokens = CrossEntropy(model)(evaluation_batches(prepared, "test", 4096))
-    assert done.result["tokens"] == tokens
-    assert done.result["perplexity"] == pytest.approx(math.exp(cross_entropy), rel=1e-4)
+    perplexity = MaskedPerplexity()
+    for source, target in evaluation_batches(prepared, "test", 4096):
+        inputs, labels = teacher_forcing(source, target)
+        perplexity.update_state(labels, model(inputs))
+    assert done.result["tokens"] == int(perplexity.count)
+    assert done.result["perplexity"] == pytest.approx(float(perplexity.result()), rel=1e-4)
 
 
 def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path):

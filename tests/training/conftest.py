@@ -13,9 +13,9 @@ def steps_traced_once():
 
     made = {}
 
-    def step_of(model_config, training_config, strategy, buckets):
-        if buckets is not None:
-            return TrainingStep(model_config, training_config, strategy, buckets)
+    def step_of(model_config, training_config, strategy, lengths):
+        if lengths is not None:
+            return TrainingStep(model_config, training_config, strategy, lengths)
         configs = (model_config, training_config)
         if configs not in made:
             step = TrainingStep(*configs, strategy)

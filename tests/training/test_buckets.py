@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training.buckets import Buckets
+from keras_transformer.training.buckets import bucket_shapes, pad_to_bucket
 
 
 def test_shapes_by_hand():
-    buckets = Buckets([2, 4, 10], 25)
-    assert buckets.shapes() == [(12, 2), (6, 4), (2, 10)]
-    assert buckets.described() == "3 shapes, rows x length of both sides: 12x2 6x4 2x10"
-    assert buckets.shapes(multiple=4) == [(12, 2), (8, 4), (4, 10)]
+    assert bucket_shapes([2, 4, 10], 25) == [(12, 2), (6, 4), (2, 10)]
+    assert bucket_shapes([2, 4, 10], 25, parts=4) == [(12, 2), (8, 4), (4, 10)]
 
 
 @pytest.mark.parametrize(
@@ -20,7 +18,8 @@ def test_shapes_by_hand():
 )
 def test_batches_are_padded_to_the_smallest_shape_that_holds_them(source, target, shape):
     sides = [np.full(side, 7, "int32") for side in (source, target)]
-    padded = Buckets([2, 4, 10], 25).pad(*(tf.constant(side) for side in sides))
+    shapes = bucket_shapes([2, 4, 10], 25)
+    padded = pad_to_bucket(shapes, *(tf.constant(side) for side in sides))
     for side, larger in zip(sides, padded, strict=True):
         assert larger.shape == shape
         rows, length = side.shape
@@ -34,7 +33,7 @@ def test_every_batch_of_the_pipeline_has_its_shape(prepared):
     from pipelines.records import read_metadata
 
     longest = read_metadata(prepared).splits["train"].longest
-    buckets = Buckets(length_lattice(longest), 64)
+    shapes = bucket_shapes(length_lattice(longest), 64)
     batches = itertools.islice(training_batches(prepared, 64, seed=1), 30)
-    found = {tuple(side.shape) for batch in batches for side in buckets.pad(*batch)}
-    assert len(found) > 1 and found <= set(buckets.shapes())
+    found = {tuple(side.shape) for batch in batches for side in pad_to_bucket(shapes, *batch)}
+    assert len(found) > 1 and found <= set(shapes)

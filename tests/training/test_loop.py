@@ -162,6 +162,18 @@ def test_patience_ends_the_run_and_the_best_is_kept(tmp_path):
     assert train(MODEL, TRAINING, data, tmp_path, patient, strategy)["best"].endswith("00000025")
 
 
+def test_a_run_resumed_by_another_metric_compares_values_of_that_metric_alone(two_checkpoints):
+    scores = iter([0.5, 0.4, 0.3])  # all less than the losses of the validations before
+    data = TrainingData(
+        copying_batches(), translate_sample=lambda model: ({"bleu": next(scores)}, "")
+    )
+    config = LoopConfig(train_steps=50, checkpoint_steps=5, patience=2, best_metric="bleu")
+    strategy = tf.distribute.get_strategy()
+    result = train(MODEL, TRAINING, data, two_checkpoints, config, strategy)
+    assert (result["step"], result["stopped"]) == (25, "patience")
+    assert result["best"].endswith("step-00000015")
+
+
 def test_best_metric_that_is_not_measured(tmp_path):
     with pytest.raises(
         InputError,

@@ -22,13 +22,19 @@ def numpy_loss(logits, labels, smoothing):
     return total
 
 
+def cross_entropy(logits, labels, smoothing):
+    """The sums over the tokens, with and without smoothing."""
+    sums = [losses.LabelSmoothedCrossEntropy(each, "sum") for each in (smoothing, 0.0)]
+    return [each(labels, logits) for each in sums]
+
+
 def test_by_hand():
     # Uniform logits over 4: every distribution costs ln 4. Logits ln(3), 0, 0, 0: p = 1/2, 1/6.
     uniform = np.zeros((1, 4), "float32")
-    smoothed, plain = losses.cross_entropy(uniform, np.array([2]), 0.1)
+    smoothed, plain = cross_entropy(uniform, np.array([2]), 0.1)
     np.testing.assert_allclose([smoothed, plain], np.log(4), rtol=5e-6)
     skewed = np.array([[0, np.log(3), 0, 0]], "float32")
-    smoothed, plain = losses.cross_entropy(skewed, np.array([1]), 0.2)
+    smoothed, plain = cross_entropy(skewed, np.array([1]), 0.2)
     np.testing.assert_allclose(plain, np.log(2), rtol=5e-6)
     # 0.8 + 0.2 / 4 on the label, 0.05 on each of the others.
     np.testing.assert_allclose(smoothed, 0.85 * np.log(2) + 0.15 * np.log(6), rtol=5e-6)
@@ -39,7 +45,7 @@ def test_equals_numpy(smoothing):
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(9, 7), scale=4).astype("float32")
     labels = np.array([1, 2, 0, 6, 5, 0, 3, 4, 1])
-    smoothed, plain = losses.cross_entropy(logits, labels, smoothing)
+    smoothed, plain = cross_entropy(logits, labels, smoothing)
     np.testing.assert_allclose(smoothed, numpy_loss(logits, labels, smoothing), rtol=1e-5)
     np.testing.assert_allclose(plain, numpy_loss(logits, labels, 0.0), rtol=1e-5)
 
@@ -54,7 +60,7 @@ def test_projected_loss_and_gradients_equal_the_plain_ones(rows, smoothing):
 
     def plain(states, matrix):
         logits = tf.matmul(states, matrix, transpose_b=True)
-        return losses.cross_entropy(logits, labels, smoothing)
+        return cross_entropy(logits, labels, smoothing)
 
     def projected(states, matrix):
         return losses.projected_cross_entropy(states, matrix, labels, smoothing)
@@ -115,7 +121,9 @@ rows, vocab_size = 2048, 16384
 matrix = tf.random.stateless_normal([vocab_size, 16], [1, 2])
 
 def plain(states, labels):
-    return losses.cross_entropy(tf.matmul(states, matrix, transpose_b=True), labels, 0.1)
+    logits = tf.matmul(states, matrix, transpose_b=True)
+    smoothed = losses.LabelSmoothedCrossEntropy(0.1, "sum")(labels, logits)
+    return smoothed, smoothed
 
 def projected(states, labels):
     return losses.projected_cross_entropy(states, matrix, labels, 0.1)

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.training.buckets import Buckets
 from keras_transformer.training.step import TrainingStep
 from keras_transformer.training.strategy import make_repeatable, make_strategy
 
@@ -24,7 +23,6 @@ from keras_transformer.training.strategy import make_repeatable, make_strategy
 strategies = {2: make_strategy("mirrored", 2), 1: make_strategy("one_device")}
 config = TransformerConfig(
     vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0)
-buckets = Buckets([4, 8], 24)
 rng = np.random.default_rng(0)
 
 def random_batch(rows, source, target):
@@ -36,21 +34,22 @@ batches = [
 def compiled():
     return sorted(path.name for path in Path(sys.argv[1]).glob("*gradients*before_opt*.txt"))
 
-def train(replicas, config, buckets, batches):
+def train(replicas, config, by_xla, batches):
     # A step a batch; gives the sums and the weights, and what takes these steps again.
     spec = (tf.TensorSpec([None, None], tf.int32),) * 2
     def iterator():
         return iter(tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=spec))
     make_repeatable(3, deterministic=False)
-    step = TrainingStep(config, TrainingConfig(warmup_steps=20), strategies[replicas], buckets)
+    training = TrainingConfig(warmup_steps=20, tokens_per_batch=24)
+    step = TrainingStep(config, training, strategies[replicas], [4, 8] if by_xla else None)
     sums = step.run(iterator(), len(batches)).numpy()
     weights = [v.numpy().ravel().tolist() for v in step.model.trainable_variables]
     return [sums.tolist(), *weights], lambda: step.run(iterator(), len(batches)), step
 
-found = {"plain": train(1, config, None, batches)[0]}
+found = {"plain": train(1, config, False, batches)[0]}
 for replicas in strategies:
     before = compiled()
-    results, again, step = train(replicas, config, buckets, batches)
+    results, again, step = train(replicas, config, True, batches)
     first = compiled()
     again()
     found[replicas] = {
@@ -59,7 +58,7 @@ for replicas in strategies:
         "first": len(first) - len(before), "second": len(compiled()) - len(first),
     }
 config = dataclasses.replace(config, dropout=0.1)
-found["dropout"] = [train(1, config, either, batches[:1])[0] for either in (None, buckets)]
+found["dropout"] = [train(1, config, either, batches[:1])[0] for either in (False, True)]
 print(json.dumps(found))
 """
 

@@ -1,0 +1,18 @@
+import math
+
+import numpy as np
+import pytest
+
+from keras_transformer.training.metrics import held_out_perplexity, perplexity_of
+
+
+def test_held_out_perplexity_is_a_mean_over_tokens():
+    batches = [(np.array([1.0, 2.0]), [[5, 2, 0], [6, 7, 2]]), (np.float32(3.0), [[2]])]
+    found = held_out_perplexity(batches)
+    assert found == {"perplexity": math.e, "cross_entropy": 1.0, "tokens": 6}
+    assert held_out_perplexity([])["tokens"] == 0
+
+
+def test_perplexity_of_a_huge_loss_is_infinite():
+    assert perplexity_of(math.log(7)) == pytest.approx(7)
+    assert perplexity_of(1e4) == math.inf
