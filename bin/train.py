@@ -54,7 +54,6 @@ def main():
     from keras_transformer.config import TrainingConfig, with_settings
     from keras_transformer.presets import preset
     from keras_transformer.training.addresses import addresses_from
-    from keras_transformer.training.cluster import Cluster
     from keras_transformer.training.loop_config import LoopConfig
     from keras_transformer.training.model_directory import ModelDescription
     from pipelines.records import read_metadata
@@ -75,18 +74,8 @@ def main():
         task=metadata.task,
         task_options=metadata.task_options,
     )
-    cluster = Cluster()
-    if FLAGS.strategy == "multi_worker":
-        described = json.dumps(dataclasses.asdict(metadata), sort_keys=True, default=str)
-        same = {
-            **description.flat(),
-            **dataclasses.asdict(config),
-            "deterministic": FLAGS.deterministic,
-            "data_dir": hashlib.sha256(described.encode()).hexdigest()[:16],
-        }
-        cluster = Cluster.connected(addresses_from(os.environ), same, FLAGS.connect_seconds)
-    with cluster:
-        return train_in(cluster, metadata, description, config)
+    addresses = addresses_from(os.environ) if FLAGS.strategy == "multi_worker" else None
+    return train_in(addresses, metadata, description, config)
 
 
 def measured(metadata):
@@ -97,19 +86,30 @@ def measured(metadata):
     return ["loss", *([score] if FLAGS.sample_sentences > 0 else [])]
 
 
-def train_in(cluster, metadata, description, config):
-    """Trains as one worker of a cluster, which most often is the only one."""
+def train_in(addresses, metadata, description, config):
+    """Trains as one of the workers, or alone."""
+    from keras_transformer.training.cluster import Cluster
     from keras_transformer.training.loop import train
     from keras_transformer.training.model_directory import opened
     from keras_transformer.training.strategy import make_repeatable, make_strategy
     from pipelines.datasets import damage_named
 
-    strategy = make_strategy(FLAGS.strategy, FLAGS.replicas, cluster.addresses)
-    make_repeatable(description.training.seed, FLAGS.deterministic)
+    strategy = make_strategy(FLAGS.strategy, FLAGS.replicas, addresses, FLAGS.connect_seconds)
     data_dir = FLAGS.data_dir
-    data = training_data(data_dir, metadata, description.training)
-    configs = (description.model, description.training)
+    described = json.dumps(dataclasses.asdict(metadata), sort_keys=True, default=str)
+    same = {
+        **description.flat(),
+        **dataclasses.asdict(config),
+        "deterministic": FLAGS.deterministic,
+        "data_dir": hashlib.sha256(described.encode()).hexdigest()[:16],
+        "replicas": strategy.num_replicas_in_sync,
+    }
     with contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(Cluster(addresses))
+        cluster.require_same(same)
+        make_repeatable(description.training.seed, FLAGS.deterministic)
+        data = training_data(data_dir, metadata, description.training)
+        configs = (description.model, description.training)
         stack.enter_context(damage_named(data_dir))
         if cluster.is_chief:
             vocabulary = Path(data_dir) / metadata.vocabulary

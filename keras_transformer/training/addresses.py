@@ -1,12 +1,16 @@
-"""Which processes train together, and which of them this one is: as TF_CONFIG or Slurm says."""
+"""Which processes train together, and which of them this one is: as TF_CONFIG or Slurm says.
+
+TensorFlow's resolvers are not used: they can only be imported with all of TensorFlow, check
+nothing, and the one for Slurm needs nvidia-smi and sorts node10 before node9.
+"""
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 
 # Under Slurm: of a step's first task on a node; the node's next ones have the ports after it.
 # Below the range that operating systems take ports from by themselves.
@@ -27,25 +31,22 @@ class Addresses:
 
     def __post_init__(self):
         for address in self.workers:
-            _require_address(self.source, address)
-            if self.workers.count(address) > 1:
-                rule = "every worker must have an address of its own"
-                raise InputError(f"{self.source}: {rule}. Received: {address} twice")
+            match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/]+):(\d{1,5})", str(address))
+            usable = isinstance(address, str) and match and 1 <= int(match[2]) <= 65535
+            rule = 'an address must be "host:port" with a port of 1 to 65535'
+            require(usable, f"{self.source}: {rule}", repr(address))
+            rule = "every worker must have an address of its own"
+            alone = self.workers.count(address) == 1
+            require(alone, f"{self.source}: {rule}", f"{address} twice")
 
     def name(self, worker: int) -> str:
         """What messages call a worker."""
         return f"worker {worker} ({self.workers[worker]})"
 
     @property
-    def own(self) -> tuple[str, int]:
-        """Host and port of this worker."""
-        return host_and_port(self.workers[self.index])
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """ "host:port", "[host]:port" of IPv6 -> host, port."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
+    def port(self) -> int:
+        """The port of this worker."""
+        return int(self.workers[self.index].rpartition(":")[2])
 
 
 def addresses_from(environment: Mapping[str, str]) -> Addresses:
@@ -72,50 +73,27 @@ def _of_tf_config(text: str) -> Addresses:
         content = json.loads(text)
     except ValueError as error:
         raise InputError(f"TF_CONFIG must be JSON. Received: {text!r} ({error})") from None
-    cluster, task = _member(content, "cluster"), _member(content, "task")
-    workers = []
-    for kind in ("chief", "worker"):
-        of_kind = cluster.get(kind, [])
-        if not isinstance(of_kind, list) or (kind == "chief" and len(of_kind) > 1):
-            rule = "a list of one address" if kind == "chief" else "a list of addresses"
-            raise InputError(f"TF_CONFIG: cluster.{kind} must be {rule}. Received: {of_kind!r}")
-        if task.get("type") == kind:
-            index = _index(task.get("index"), len(of_kind), kind) + len(workers)
-        workers += of_kind
-    if not workers:
-        rule = 'cluster.worker must be a list of addresses, as ["host:port", ...]'
-        raise InputError(f"TF_CONFIG: {rule}. Received: {cluster!r}")
-    for kind in cluster.keys() - {"chief", "worker"}:
-        rule = "cluster may have worker and chief alone"
-        raise InputError(f"TF_CONFIG: {rule}. Received: {kind}")
-    if task.get("type") not in ("chief", "worker"):
-        rule = "task.type must be worker or chief"
-        raise InputError(f"TF_CONFIG: {rule}. Received: {task.get('type')!r}")
-    return Addresses(tuple(workers), index, "TF_CONFIG")
-
-
-def _member(content: Any, name: str) -> dict[str, Any]:
-    member = content.get(name) if isinstance(content, dict) else None
-    if not isinstance(member, dict):
-        raise InputError(f"TF_CONFIG must have {name}, an object. Received: {content!r}")
-    return member
-
-
-def _index(index: Any, count: int, kind: str) -> int:
-    if isinstance(index, str) and index.isdecimal():
-        index = int(index)
-    if not isinstance(index, int) or not 0 <= index < count:
-        rule = f"task.index must be 0 to {count - 1} for the {count} of cluster.{kind}"
-        rule = rule if count else f"task.type must be in cluster, which has no {kind}"
-        raise InputError(f"TF_CONFIG: {rule}. Received: {index if count else kind!r}")
-    return index
-
-
-def _require_address(source: str, address: Any) -> None:
-    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/]+):(\d{1,5})", str(address))
-    if not isinstance(address, str) or not match or not 1 <= int(match[2]) <= 65535:
-        rule = 'an address must be "host:port" with a port of 1 to 65535'
-        raise InputError(f"{source}: {rule}. Received: {address!r}")
+    for name in ("cluster", "task"):
+        usable = isinstance(content, dict) and isinstance(content.get(name), dict)
+        require(usable, f"TF_CONFIG must have {name}, an object", repr(content))
+    cluster, task = content["cluster"], content["task"]
+    kind, index = task.get("type"), task.get("index")
+    for other in cluster.keys() - {"chief", "worker"}:
+        raise InputError(f"TF_CONFIG: cluster may have worker and chief alone. Received: {other}")
+    chiefs, workers = cluster.get("chief", []), cluster.get("worker", [])
+    rule = "TF_CONFIG: cluster.chief must be a list of one address"
+    require(isinstance(chiefs, list) and len(chiefs) <= 1, rule, repr(chiefs))
+    rule = "TF_CONFIG: cluster.worker must be a list of addresses"
+    require(isinstance(workers, list), rule, repr(workers))
+    rule = "TF_CONFIG: task.type must be worker or chief"
+    require(kind in ("chief", "worker"), rule, repr(kind))
+    of_kind = chiefs if kind == "chief" else workers
+    require(bool(of_kind), f"TF_CONFIG: task.type must be in cluster, which has no {kind}", kind)
+    rule = f"task.index must be 0 to {len(of_kind) - 1} for the {len(of_kind)} of cluster.{kind}"
+    usable = str(index).isdecimal() and int(index) < len(of_kind)
+    require(usable, f"TF_CONFIG: {rule}", index)
+    own = int(index) + (len(chiefs) if kind == "worker" else 0)
+    return Addresses((*chiefs, *workers), own, "TF_CONFIG")
 
 
 def _of_slurm(environment: Mapping[str, str]) -> Addresses:
@@ -123,15 +101,13 @@ def _of_slurm(environment: Mapping[str, str]) -> Addresses:
 
     def read(name: str) -> str:
         value = environment.get(f"SLURM_STEP_{name}") or environment.get(f"SLURM_{name}")
-        if value is None:
-            rule = f"SLURM_STEP_{name} must be set, as srun does"
-            raise InputError(f"Slurm: {rule}. Received: SLURM_PROCID alone")
+        rule = f"Slurm: SLURM_STEP_{name} must be set, as srun does"
+        require(value is not None, rule, "SLURM_PROCID alone")
         return value
 
     nodes, counts = _nodes(read("NODELIST")), _counts(read("TASKS_PER_NODE"))
-    if len(nodes) != len(counts):
-        rule = "SLURM_STEP_TASKS_PER_NODE must have a number for every node"
-        raise InputError(f"Slurm: {rule}. Received: {len(counts)} for {len(nodes)} nodes")
+    rule = "Slurm: SLURM_STEP_TASKS_PER_NODE must have a number for every node"
+    require(len(nodes) == len(counts), rule, f"{len(counts)} for {len(nodes)} nodes")
     step = int(environment.get("SLURM_JOB_ID", "0")) + int(environment.get("SLURM_STEP_ID", "0"))
     first = _FIRST_PORT + _PORTS_A_STEP * (step % _STEPS)
     workers = [
@@ -140,28 +116,26 @@ def _of_slurm(environment: Mapping[str, str]) -> Addresses:
         for task in range(tasks)
     ]
     rank = environment["SLURM_PROCID"]
-    if not rank.isdecimal() or int(rank) >= len(workers):
-        rule = f"SLURM_PROCID must be below the number of tasks, {len(workers)}"
-        raise InputError(f"Slurm: {rule}. Received: {rank}")
+    rule = f"Slurm: SLURM_PROCID must be below the number of tasks, {len(workers)}"
+    require(rank.isdecimal() and int(rank) < len(workers), rule, rank)
     return Addresses(tuple(workers), int(rank), "Slurm")
 
 
 def _nodes(text: str) -> list[str]:
     """Slurm's short form: "gpu[01-03,7],login" -> gpu01 gpu02 gpu03 gpu7 login."""
+    rule = "Slurm: SLURM_STEP_NODELIST must be names with [ranges] of numbers"
     nodes = []
     for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
-        ranges = re.search(r"\[([^\]]*)\]", part)
-        if ranges is None:
-            nodes.append(part)
-            continue
-        for piece in ranges[1].split(","):
-            first, _, last = piece.partition("-")
-            if not first.isdecimal() or not (last or first).isdecimal():
-                rule = "SLURM_STEP_NODELIST must be names with [ranges] of numbers"
-                raise InputError(f"Slurm: {rule}. Received: {text!r}")
-            for number in range(int(first), int(last or first) + 1):
-                named = part.replace(ranges[0], f"{number:0{len(first)}d}", 1)
-                nodes += _nodes(named)
+        choices = []  # for each piece of the name: itself, or the numbers of its ranges
+        for name, ranges in re.findall(r"([^\[]+)|\[([^\]]*)\]", part):
+            numbers = [name] if name else []
+            for piece in ranges.split(",") if ranges else []:
+                match = re.fullmatch(r"(\d+)(?:-(\d+))?", piece)
+                require(match is not None, rule, repr(text))
+                first, last = match[1], match[2] or match[1]
+                numbers += [f"{n:0{len(first)}d}" for n in range(int(first), int(last) + 1)]
+            choices.append(numbers)
+        nodes += map("".join, itertools.product(*choices))
     return nodes
 
 
@@ -170,8 +144,7 @@ def _counts(text: str) -> list[int]:
     counts = []
     for part in text.split(","):
         match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)
-        if match is None:
-            rule = "SLURM_STEP_TASKS_PER_NODE must be numbers, as 2(x3),1"
-            raise InputError(f"Slurm: {rule}. Received: {text!r}")
+        rule = "Slurm: SLURM_STEP_TASKS_PER_NODE must be numbers, as 2(x3),1"
+        require(match is not None, rule, repr(text))
         counts += [int(match[1])] * int(match[2] or 1)
     return counts

@@ -74,7 +74,6 @@ def train(
     """
     cluster = cluster or Cluster()
     cluster.newest_checkpoint = lambda: newest_checkpoint(model_dir)
-    cluster.require_same("replicas of all workers", strategy.num_replicas_in_sync)
     with listening(cluster.pass_on) as interruption:
         step = _make_step(model_config, training_config, data, config, strategy)
         saved = {

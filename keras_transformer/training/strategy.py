@@ -5,11 +5,14 @@ import tensorflow as tf
 
 from keras_transformer.errors import require
 from keras_transformer.training.addresses import Addresses
-from keras_transformer.training.multi_worker import multi_worker_strategy
+from keras_transformer.training.cluster import multi_worker_strategy
 
 
 def make_strategy(
-    name: str, replicas: int | None = None, addresses: Addresses | None = None
+    name: str,
+    replicas: int | None = None,
+    addresses: Addresses | None = None,
+    connect_seconds: float = 300,
 ) -> tf.distribute.Strategy:
     """Makes the strategy that variables and steps live in.
 
@@ -20,11 +23,12 @@ def make_strategy(
             "multi_worker", those of all workers, or their CPUs.
         replicas: number of logical CPU devices per worker to use instead of all GPUs, to try either
             of these on any machine.
-        addresses: the workers, for "multi_worker". All must call this at the same time.
+        addresses: the workers, for "multi_worker". All must call this.
+        connect_seconds: how long to wait for them.
 
     Raises:
         InputError: for replicas with one_device, or fewer than 1; for mirrored without a GPU; where
-            TensorFlow cannot start a server at this worker's address.
+            some workers do not come, or TensorFlow cannot start a server at this one's address.
     """
     rule = "--replicas must go with --strategy=mirrored or multi_worker"
     require(replicas is None or name != "one_device", rule, name)
@@ -39,7 +43,7 @@ def make_strategy(
         devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]
         tf.config.set_logical_device_configuration(cpu, devices)
     if name == "multi_worker":
-        return multi_worker_strategy(addresses, replicas)
+        return multi_worker_strategy(addresses, replicas, connect_seconds)
     devices = None if replicas is None else [f"CPU:{n}" for n in range(replicas)]
     return tf.distribute.MirroredStrategy(devices)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.training.addresses import addresses_from, host_and_port
+from keras_transformer.training.addresses import addresses_from
 
 TWO = ["one:2000", "two:2000"]
 
@@ -52,9 +52,9 @@ def test_tf_config_goes_before_slurm():
     assert addresses_from({**tf_config(), **slurm("node", "1", "0")}).source == "TF_CONFIG"
 
 
-def test_own_address():
-    assert addresses_from(tf_config(index=1)).own == ("two", 2000)
-    assert host_and_port("[::1]:80") == ("::1", 80)
+def test_own_port():
+    assert addresses_from(tf_config(index=1)).port == 2000
+    assert addresses_from(tf_config({"worker": ["[::1]:80"]})).port == 80
 
 
 @pytest.mark.parametrize(
