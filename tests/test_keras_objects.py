@@ -14,7 +14,6 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer as kt
-from keras_transformer.model.transformer import PaddingMask
 from keras_transformer.training.checkpoints import read_weights
 from keras_transformer.training.loop import TrainingData, train
 from keras_transformer.training.loop_config import LoopConfig
@@ -51,7 +50,6 @@ LAYERS = {  # class, arguments, inputs, number of trainable weights
         [X],
         ATTENTION,
     ),
-    "PaddingMask": (PaddingMask, {}, [IDS], 0),
     "PositionalEncoding": (kt.PositionalEncoding, {"dropout": 0.1}, [X], 0),
     "PositionalEncoding, learned": (
         kt.PositionalEncoding,

@@ -6,8 +6,12 @@ import keras
 from keras import ops
 
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.linear import linear
-from keras_transformer.model.masks import all_of, causal_mask, score_bias
+from keras_transformer.model.layer import Layer
+from keras_transformer.model.masks import all_of, causal_mask
+
+# Added to the scores of forbidden keys. Finite, so that a row without any allowed key (padding)
+# gives uniform weights, not NaN; its square fits float32 and itself bfloat16.
+FORBIDDEN_SCORE = -1e9
 
 
 def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None):
@@ -29,14 +33,14 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
     scores = ops.matmul(queries, ops.swapaxes(keys, -1, -2))  # [..., Q, P]
     scores = ops.cast(scores, "float32")
     if mask is not None:
-        scores = scores + score_bias(mask)
+        scores = scores + ops.where(mask, 0.0, FORBIDDEN_SCORE)
     weights = ops.cast(ops.softmax(scores, axis=-1), values.dtype)
     dropped = weights if dropout is None else dropout(weights)
     return ops.matmul(dropped, values), weights
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(Layer):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2, without biases.
 
     The kernels are W^Q and W^K [D, H d_k], W^V [D, H d_v] and W^O [H d_v, D], Xavier-uniform.
@@ -69,6 +73,9 @@ class MultiHeadAttention(keras.layers.Layer):
         (2, 10, 512)
     """
 
+    # Keras finds the shapes of the outputs by tracing `call`: there may be two.
+    compute_output_spec = keras.Operation.compute_output_spec
+
     def __init__(
         self,
         num_heads: int,
@@ -78,10 +85,11 @@ class MultiHeadAttention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.supports_masking = True
-        self.num_heads, self.key_dim = num_heads, key_dim
-        self.value_dim = key_dim if value_dim is None else value_dim
-        self.widths = {"query": key_dim, "key": key_dim, "value": self.value_dim}  # of a head
+        value_dim = key_dim if value_dim is None else value_dim
+        sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
+        self.settings = {**sizes, "dropout": dropout}
+        self.num_heads, self.key_dim, self.value_dim = num_heads, key_dim, value_dim
+        self.widths = {"query": key_dim, "key": key_dim, "value": value_dim}  # of a head
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, shape, *others):
@@ -122,19 +130,13 @@ class MultiHeadAttention(keras.layers.Layer):
     def project_heads(self, inputs, memory=None):
         """Returns queries [B, H, Q, d_k], keys [B, H, P, d_k] and values [B, H, P, d_v]."""
         if memory is None:
-            return self.project_queries_keys_values(inputs)
-        return (self.project_queries(inputs), *self.project_keys_values(memory))
+            return self.project(inputs, ("query", "key", "value"))
+        return [*self.project(inputs, ("query",)), *self.project(memory, ("key", "value"))]
 
     def attend(
         self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
     ):
-        """Applies equation 1 to all heads.
-
-        Args:
-            heads: queries [B, H, Q, d_k], keys [B, H, P, d_k] and values [B, H, P, d_v].
-            not_padding: bool [B, P], or None.
-            attention_mask: bool, broadcast against [B, H, Q, P], or None.
-            use_causal_mask, return_attention_scores, training: as of `call`.
+        """Applies equation 1 to all heads; `not_padding` is bool [B, P] or None.
 
         Returns:
             [B, H, Q, d_v] and the attention weights [B, H, Q, P].
@@ -144,27 +146,6 @@ class MultiHeadAttention(keras.layers.Layer):
         masks.append(causal_mask(ops.shape(heads[0])[2]) if use_causal_mask else None)
         dropout = functools.partial(self.dropout, training=training)
         return scaled_dot_product_attention(*heads, all_of(masks), dropout)
-
-    def project_queries(self, inputs, shape=None):
-        """[B, Q, D] -> [B, H, Q, d_k]."""
-        return self.project(inputs, ("query",), shape)[0]
-
-    def project_keys_values(self, inputs, shape=None):
-        """[B, P, D] -> [B, H, P, d_k], [B, H, P, d_v]."""
-        return self.project(inputs, ("key", "value"), shape)
-
-    def project_queries_keys_values(self, inputs, shape=None):
-        """[B, P, D] -> [B, H, P, d_k], [B, H, P, d_k], [B, H, P, d_v]."""
-        return self.project(inputs, ("query", "key", "value"), shape)
-
-    def project_outputs(self, heads, shape=None):
-        """[B, H, Q, d_v] -> [B, Q, D]; with the shape given, [B Q, D]."""
-        batch, length = shape or (ops.shape(heads)[0], ops.shape(heads)[2])
-        heads_shape = (batch, self.num_heads, length, heads.shape[3])
-        merged = self.transpose(heads, heads_shape, (0, 2, 1))  # [B, Q, H, d_v]
-        kernel = ops.cast(self.output_kernel, self.compute_dtype)
-        rows = linear(ops.reshape(merged, (-1, kernel.shape[0])), kernel)
-        return rows if shape else ops.reshape(rows, (batch, length, kernel.shape[1]))
 
     def project(self, inputs, names, shape=None):
         """Multiplies by several kernels in one product, which is faster than several products.
@@ -179,7 +160,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         batch, length = shape or ops.shape(inputs)[:2]
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
-        projected = linear(rows, self.joined_kernel(names))  # [B P, sum of H d]
+        projected = ops.matmul(rows, self.joined_kernel(names))  # [B P, sum of H d]
         heads, widths = self.num_heads, [self.widths[name] for name in names]
         if len(set(widths)) == 1:  # one transposition for all
             shape = (batch, length, len(names), heads, widths[0])
@@ -196,36 +177,15 @@ class MultiHeadAttention(keras.layers.Layer):
         kernels = [ops.cast(getattr(self, f"{name}_kernel"), self.compute_dtype) for name in names]
         return kernels[0] if len(kernels) == 1 else ops.concatenate(kernels, axis=-1)
 
+    def project_outputs(self, heads, shape=None):
+        """[B, H, Q, d_v] -> [B, Q, D]; with the shape (B, Q) given, [B Q, D]."""
+        batch, length = shape or (ops.shape(heads)[0], ops.shape(heads)[2])
+        heads_shape = (batch, self.num_heads, length, heads.shape[3])
+        merged = self.transpose(heads, heads_shape, (0, 2, 1))  # [B, Q, H, d_v]
+        kernel = ops.cast(self.output_kernel, self.compute_dtype)
+        rows = ops.matmul(ops.reshape(merged, (-1, kernel.shape[0])), kernel)  # [B Q, D]
+        return rows if shape else ops.reshape(rows, (batch, length, kernel.shape[1]))
+
     def transpose(self, tensor, shape, axes):
         """Reshapes a tensor to `shape`, then permutes all axes but the last, which stays last."""
         return ops.transpose(ops.reshape(tensor, shape), (*axes, len(axes)))
-
-    def compute_output_spec(
-        self,
-        inputs,
-        memory=None,
-        attention_mask=None,
-        mask=None,
-        memory_mask=None,
-        use_causal_mask=False,
-        return_attention_scores=False,
-        training=False,
-    ):
-        outputs = keras.KerasTensor(inputs.shape, self.compute_dtype)
-        if not return_attention_scores:
-            return outputs
-        keys = (inputs if memory is None else memory).shape[1]
-        shape = (inputs.shape[0], self.num_heads, inputs.shape[1], keys)
-        return outputs, keras.KerasTensor(shape, self.compute_dtype)
-
-    def compute_output_shape(self, shape, *others):
-        return shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "dropout": self.dropout.rate,
-        }

@@ -11,7 +11,6 @@ from keras import ops
 
 from keras_transformer.model.attention import scaled_dot_product_attention
 from keras_transformer.model.decoder_cache import merge_axes
-from keras_transformer.model.rematerialization import rematerialized
 from keras_transformer.model.stack import Stack, SublayersInResiduals
 
 
@@ -21,7 +20,7 @@ class DecoderLayer(SublayersInResiduals):
 
     Padding must follow the tokens of a target: the causal mask then hides it from them.
 
-    Args: as of SublayersInResiduals.
+    Args: as of EncoderLayer.
 
     Call arguments:
         inputs: [B, T, D].
@@ -39,22 +38,12 @@ class DecoderLayer(SublayersInResiduals):
 
     def call(self, inputs, memory, memory_mask=None, return_attention_scores=False, training=False):
         scores = [] if return_attention_scores else None
-        attend_self = self.attention(
-            "self_attention", scores, use_causal_mask=True, training=training
+        states = self.in_residual("self_attention", inputs, training, scores, use_causal_mask=True)
+        states = self.in_residual(
+            "cross_attention", states, training, scores, memory=memory, memory_mask=memory_mask
         )
-        attend_memory = self.attention(
-            "cross_attention", scores, memory=memory, memory_mask=memory_mask, training=training
-        )
-        states = self.sublayers(inputs, attend_self, attend_memory, training)
+        states = self.in_residual("feed_forward", states, training)
         return (states, *scores) if return_attention_scores else states
-
-    def compute_output_spec(
-        self, inputs, memory, memory_mask=None, return_attention_scores=False, training=False
-    ):
-        states = keras.KerasTensor(inputs.shape, self.compute_dtype)
-        if not return_attention_scores:
-            return states
-        return states, self.scores_spec(inputs, inputs), self.scores_spec(inputs, memory)
 
     def step(self, inputs, shape, keys_values, write, mask, projected_memory, memory_mask):
         """Computes one position of every beam.
@@ -76,7 +65,7 @@ class DecoderLayer(SublayersInResiduals):
 
         # In place of a sentence's positions come its beams: heads are [B, H, K, d].
         def attend_self(states):  # [B K, D]
-            queries, *new = self.self_attention.project_queries_keys_values(states, shape)
+            queries, *new = self.self_attention.project(states, ("query", "key", "value"), shape)
             for old, entry in zip(keys_values, new, strict=True):
                 written.append(write(old, entry))
             keys, values = [merge_axes(part, 2) for part in written]  # [B, H, C K, d]
@@ -84,18 +73,13 @@ class DecoderLayer(SublayersInResiduals):
             return self.self_attention.project_outputs(heads, shape)
 
         def attend_memory(states):  # the K beams are K queries to one memory
-            queries = self.cross_attention.project_queries(states, shape)  # [B, H, K, d_k]
+            (queries,) = self.cross_attention.project(states, ("query",), shape)  # [B, H, K, d_k]
             heads, _ = scaled_dot_product_attention(queries, *projected_memory, memory_mask)
             return self.cross_attention.project_outputs(heads, shape)
 
-        return self.sublayers(inputs, attend_self, attend_memory, False), tuple(written)
-
-    def sublayers(self, inputs, attend_self, attend_memory, training):
-        """Applies the layer's three sublayers in their residual connections: [B, T, D] -> same."""
-        states = self.in_residual("self_attention", inputs, attend_self, training)
-        states = self.in_residual("cross_attention", states, attend_memory, training)
-        feed_forward = functools.partial(self.feed_forward, training=training)
-        return self.in_residual("feed_forward", states, feed_forward, training)
+        states = self.in_residual("self_attention", inputs, sublayer=attend_self)
+        states = self.in_residual("cross_attention", states, sublayer=attend_memory)
+        return self.in_residual("feed_forward", states), tuple(written)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -104,7 +88,7 @@ class Decoder(Stack):
 
     Padding must follow the tokens of a target: the causal mask then hides it from them.
 
-    Args: as of Stack.
+    Args: as of Encoder.
 
     Call arguments:
         inputs: [B, T, D], target embeddings with positions, shifted right by the BOS token.
@@ -119,13 +103,7 @@ class Decoder(Stack):
     layer_class = DecoderLayer
 
     def call(self, inputs, memory, memory_mask=None, training=False):
-        states = inputs
-        for layer in self.layers:
-            if training and self.rematerialize:
-                states = rematerialized(layer, states, memory, memory_mask=memory_mask)
-            else:
-                states = layer(states, memory, memory_mask=memory_mask, training=training)
-        return states if self.last_norm is None else self.last_norm(states)
+        return self.apply_layers(inputs, memory, memory_mask=memory_mask, training=training)
 
     def step(self, inputs, position, cache, projected_memory, memory_mask, write):
         """Computes one position of every beam through the stack; see DecoderLayer.step.
@@ -143,20 +121,14 @@ class Decoder(Stack):
         """
         cache = cache.with_position(position)
         shape = ops.shape(cache.origins)[:2]
-        mask = cache.mask(position, self.layers[0].settings["attention_window"])
+        mask = cache.mask(position, self.settings["attention_window"])
         memory_mask = memory_mask[:, None, None, :]
         write_here = functools.partial(write, position=position)
         states, layers = inputs, []
-        for layer, keys_values, memory in zip(
-            self.layers, cache.layers, projected_memory, strict=True
-        ):
+        parts = zip(self.layers, cache.layers, projected_memory, strict=True)
+        for layer, keys_values, memory in parts:
             states, keys_values = layer.step(
                 states, shape, keys_values, write_here, mask, memory, memory_mask
             )
             layers.append(keys_values)
-        states = states if self.last_norm is None else self.last_norm(states)
-        return states, cache._replace(layers=layers)
-
-    # Stated, as Keras would otherwise trace the whole stack once more to find it out.
-    def compute_output_spec(self, inputs, memory, memory_mask=None, training=False):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
+        return self.normalize(states), cache._replace(layers=layers)

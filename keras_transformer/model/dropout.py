@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
+from keras_transformer.model.layer import Layer
+
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Dropout(keras.layers.Layer):
+class Dropout(Layer):
     """Sets each element to 0 with probability `rate` and divides the others by 1 - rate.
 
     Differs from keras.layers.Dropout in two ways. Under a tf.distribute strategy each replica draws
@@ -23,7 +25,7 @@ class Dropout(keras.layers.Layer):
 
     def __init__(self, rate: float, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
+        self.settings = {"rate": rate}
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator() if rate > 0 else None
         self.built = True
@@ -34,32 +36,14 @@ class Dropout(keras.layers.Layer):
         keep, scale = keep_mask(ops.shape(inputs), self.rate, self.seed_generator)
         return ops.where(keep, inputs * ops.cast(scale, inputs.dtype), 0)
 
-    def compute_output_shape(self, shape):
-        return shape
-
-    def get_config(self):
-        return {**super().get_config(), "rate": self.rate}
-
 
 def keep_mask(shape, rate: float, seed_generator):
-    """Draws what dropout keeps.
-
-    Args:
-        shape: of the mask; entries may be scalar tensors.
-        rate: P_drop, in (0, 1).
-        seed_generator: keras.random.SeedGenerator; moves on by one draw.
-
-    Returns:
-        bool of `shape`, and the float that kept elements are multiplied by.
-    """
+    """Draws what dropout keeps: bool of `shape`, and the factor by which it is scaled."""
     if keras.backend.backend() != "tensorflow":
         return keras.random.uniform(shape, seed=seed_generator) >= rate, 1 / (1 - rate)
-    return _keep_mask_tensorflow(shape, rate, seed_generator.next())
-
-
-def _keep_mask_tensorflow(shape, rate: float, seed):
     import tensorflow as tf
 
+    seed = seed_generator.next()
     replica = tf.distribute.get_replica_context()
     if replica is not None and replica.num_replicas_in_sync > 1:
         # To the word that stays: the other counts draws, so a replica would repeat another's.

@@ -3,12 +3,13 @@
 import keras
 from keras import ops
 
+from keras_transformer.model.layer import Layer
 from keras_transformer.model.linear import linear
 from keras_transformer.model.masks import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TokenEmbedding(keras.layers.Layer):
+class TokenEmbedding(Layer):
     """Looks up a vector of D numbers for each id and multiplies it by sqrt(D).
 
     With `reverse=True` it is the pre-softmax linear transformation by the same matrix E [V, D]:
@@ -30,7 +31,7 @@ class TokenEmbedding(keras.layers.Layer):
 
     def __init__(self, vocab_size: int, d_model: int, mask_zero: bool = False, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
+        self.settings = {"vocab_size": vocab_size, "d_model": d_model, "mask_zero": mask_zero}
         self.vocab_size, self.d_model, self.mask_zero = vocab_size, d_model, mask_zero
 
     def build(self, shape=None):
@@ -63,11 +64,3 @@ class TokenEmbedding(keras.layers.Layer):
         if reverse:
             return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), "float32")
         return keras.KerasTensor((*inputs.shape, self.d_model), self.compute_dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "d_model": self.d_model,
-            "mask_zero": self.mask_zero,
-        }

@@ -1,10 +1,7 @@
 """The encoder: N layers of self-attention and feed-forward network (section 3.1)."""
 
-import functools
-
 import keras
 
-from keras_transformer.model.rematerialization import rematerialized
 from keras_transformer.model.stack import Stack, SublayersInResiduals
 
 
@@ -12,7 +9,16 @@ from keras_transformer.model.stack import Stack, SublayersInResiduals
 class EncoderLayer(SublayersInResiduals):
     """Self-attention, then the feed-forward network, each in a residual connection.
 
-    Args: as of SublayersInResiduals.
+    Args:
+        num_heads: H.
+        key_dim: d_k, the width of a head's queries and keys.
+        d_ff: width of the feed-forward network's inner activations.
+        value_dim: d_v, the width of a head's values; None for d_k.
+        norm: "post", or "pre" (see Residual).
+        attention_window: r of restricted self-attention (section 4); None for all positions.
+        dropout: P_drop, on the output of each sublayer.
+        attention_dropout: on attention weights.
+        activation_dropout: on the feed-forward network's inner activations.
 
     Call arguments:
         inputs: [B, S, D].
@@ -28,24 +34,19 @@ class EncoderLayer(SublayersInResiduals):
 
     def call(self, inputs, mask=None, return_attention_scores=False, training=False):
         scores = [] if return_attention_scores else None
-        attend = self.attention("self_attention", scores, mask=mask, training=training)
-        states = self.in_residual("self_attention", inputs, attend, training)
-        feed_forward = functools.partial(self.feed_forward, training=training)
-        states = self.in_residual("feed_forward", states, feed_forward, training)
+        states = self.in_residual("self_attention", inputs, training, scores, mask=mask)
+        states = self.in_residual("feed_forward", states, training)
         return (states, *scores) if return_attention_scores else states
-
-    def compute_output_spec(self, inputs, mask=None, return_attention_scores=False, training=False):
-        states = keras.KerasTensor(inputs.shape, self.compute_dtype)
-        if not return_attention_scores:
-            return states
-        return states, self.scores_spec(inputs, inputs)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Encoder(Stack):
     """A stack of N EncoderLayers; with `norm="pre"`, a last normalisation after them.
 
-    Args: as of Stack.
+    Args:
+        num_layers: N.
+        layer_arguments, layer_options: the arguments of EncoderLayer, for every layer.
+        rematerialize: whether training computes each layer again in its backward pass.
 
     Call arguments:
         inputs: [B, S, D], embeddings with positions.
@@ -59,14 +60,4 @@ class Encoder(Stack):
     layer_class = EncoderLayer
 
     def call(self, inputs, mask=None, training=False):
-        states = inputs
-        for layer in self.layers:
-            if training and self.rematerialize:
-                states = rematerialized(layer, states, mask=mask)
-            else:
-                states = layer(states, mask=mask, training=training)
-        return states if self.last_norm is None else self.last_norm(states)
-
-    # Stated, as Keras would otherwise trace the whole stack once more to find it out.
-    def compute_output_spec(self, inputs, mask=None, training=False):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
+        return self.apply_layers(inputs, mask=mask, training=training)

@@ -4,11 +4,12 @@ import keras
 from keras import ops
 
 from keras_transformer.model.dropout import Dropout
+from keras_transformer.model.layer import Layer
 from keras_transformer.model.linear import linear
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(Layer):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2: the same at every position.
 
     Args:
@@ -25,28 +26,18 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, d_ff: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
-        self.d_ff = d_ff
+        self.settings = {"d_ff": d_ff, "dropout": dropout}
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, shape):
-        d_model, d_ff = shape[-1], self.d_ff
-        self.inner_kernel = self.add_weight(
-            name="inner_kernel", shape=(d_model, d_ff), initializer="glorot_uniform"
-        )
+        d_model, d_ff = shape[-1], self.settings["d_ff"]
+        # Kernels are Xavier-uniform, which is Keras' default.
+        self.inner_kernel = self.add_weight(name="inner_kernel", shape=(d_model, d_ff))
         self.inner_bias = self.add_weight(name="inner_bias", shape=(d_ff,), initializer="zeros")
-        self.outer_kernel = self.add_weight(
-            name="outer_kernel", shape=(d_ff, d_model), initializer="glorot_uniform"
-        )
+        self.outer_kernel = self.add_weight(name="outer_kernel", shape=(d_ff, d_model))
         self.outer_bias = self.add_weight(name="outer_bias", shape=(d_model,), initializer="zeros")
 
     def call(self, inputs, training=False):
         inner = ops.relu(linear(inputs, self.inner_kernel, self.inner_bias))
         inner = self.dropout(inner, training=training)
         return linear(inner, self.outer_kernel, self.outer_bias)
-
-    def compute_output_shape(self, shape):
-        return shape
-
-    def get_config(self):
-        return {**super().get_config(), "d_ff": self.d_ff, "dropout": self.dropout.rate}

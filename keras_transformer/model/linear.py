@@ -4,16 +4,7 @@ from keras import ops
 
 
 def linear(inputs, kernel, bias=None):
-    """inputs W + b, as one product of two matrices.
-
-    Args:
-        inputs: [..., D].
-        kernel: [D, E].
-        bias: [E], or None.
-
-    Returns:
-        [..., E].
-    """
+    """inputs W + b, as one product of two matrices: [..., D] by [D, E] -> [..., E]."""
     rows = inputs
     if len(inputs.shape) > 2:
         rows = ops.reshape(inputs, (-1, kernel.shape[0]))

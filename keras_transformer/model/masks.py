@@ -6,32 +6,14 @@ from keras import ops
 
 from keras_transformer.config import PAD_ID
 
-# Added to the scores of forbidden keys. Finite, so that a row without any allowed key (padding)
-# gives uniform weights, not NaN; its square fits float32 and itself bfloat16.
-FORBIDDEN_SCORE = -1e9
-
 
 def padding_mask(ids):
-    """Marks the tokens that are not padding.
-
-    Args:
-        ids: int [B, S].
-
-    Returns:
-        bool [B, S], False where the id is 0.
-    """
+    """Marks the tokens that are not padding: int [B, S] -> bool [B, S], False where the id is 0."""
     return ops.not_equal(ids, PAD_ID)
 
 
 def causal_mask(length):
-    """Lets position i attend to positions up to i.
-
-    Args:
-        length: T, an int or int scalar tensor.
-
-    Returns:
-        bool [T, T].
-    """
+    """Lets position i attend to positions up to i: bool [T, T] of T, an int or scalar tensor."""
     positions = ops.arange(length)
     return positions[:, None] >= positions[None, :]
 
@@ -56,18 +38,6 @@ def window_mask(queries, keys, window: int, causal: bool = False):
     if causal:
         return ops.logical_and(distance >= 0, distance <= window // 2)
     return ops.abs(distance) <= window // 2
-
-
-def score_bias(mask):
-    """Turns a mask into what is added to attention scores.
-
-    Args:
-        mask: bool, any shape.
-
-    Returns:
-        float32 of that shape: 0 where True, a large negative number where False.
-    """
-    return ops.where(mask, 0.0, FORBIDDEN_SCORE)
 
 
 def all_of(masks):

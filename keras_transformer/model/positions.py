@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.model.dropout import Dropout
+from keras_transformer.model.layer import Layer
 
 
 def sinusoids(positions, d_model: int):
@@ -54,7 +55,7 @@ def shift_matrix(offset: int, d_model: int) -> np.ndarray:
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class PositionalEncoding(keras.layers.Layer):
+class PositionalEncoding(Layer):
     """Adds the encoding of each position to its embedding, then drops out the sum (section 5.4).
 
     Sinusoids are computed in float32 whatever the dtype policy.
@@ -84,18 +85,15 @@ class PositionalEncoding(keras.layers.Layer):
         super().__init__(**kwargs)
         if positions not in ("sinusoidal", "learned"):
             raise ValueError(f"positions must be sinusoidal or learned. Received: {positions!r}")
-        self.supports_masking = True
-        self.positions, self.max_positions = positions, max_positions
+        self.settings = {"positions": positions, "max_positions": max_positions, "dropout": dropout}
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.table = None
 
     def build(self, shape):
-        if self.positions == "learned":
-            self.table = self.add_weight(
-                name="table",
-                shape=(self.max_positions, shape[-1]),
-                initializer=keras.initializers.RandomNormal(stddev=shape[-1] ** -0.5),
-            )
+        if self.settings["positions"] == "learned":
+            shape = (self.settings["max_positions"], shape[-1])
+            initializer = keras.initializers.RandomNormal(stddev=shape[-1] ** -0.5)
+            self.table = self.add_weight(name="table", shape=shape, initializer=initializer)
 
     def call(self, inputs, start=0, training=False):
         positions = start + ops.arange(ops.shape(inputs)[1])
@@ -108,14 +106,3 @@ class PositionalEncoding(keras.layers.Layer):
             encoding = encoding * d_model**0.5
         encoding = ops.cast(encoding, self.compute_dtype)
         return self.dropout(inputs + encoding, training=training)
-
-    def compute_output_shape(self, shape):
-        return shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "positions": self.positions,
-            "max_positions": self.max_positions,
-            "dropout": self.dropout.rate,
-        }

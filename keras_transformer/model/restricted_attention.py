@@ -44,12 +44,12 @@ class RestrictedSelfAttention(MultiHeadAttention):
         **kwargs,
     ):
         super().__init__(num_heads, key_dim, value_dim, dropout, **kwargs)
-        self.window = window
+        self.settings["window"] = self.window = window
 
     def project_heads(self, inputs, memory=None):
         if memory is not None:
             raise ValueError("memory must be None: restricted attention is self-attention.")
-        return self.project_queries_keys_values(inputs)
+        return super().project_heads(inputs)
 
     def attend(
         self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
@@ -64,9 +64,6 @@ class RestrictedSelfAttention(MultiHeadAttention):
         dropout = functools.partial(self.dropout, training=training)
         window = self.window
         return restricted_attention(*heads, window, use_causal_mask, not_padding, dropout), None
-
-    def get_config(self):
-        return {**super().get_config(), "window": self.window}
 
 
 def restricted_attention(

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.model.dropout import Dropout
+from keras_transformer.model.layer import Layer
 
 EPSILON = 1e-6
 
@@ -12,14 +13,8 @@ EPSILON = 1e-6
 def normalize(inputs, gain, bias):
     """Layer normalisation over the last axis: gain (x - mean) / sqrt(variance + 1e-6) + bias.
 
-    With its gradient written out, which takes half the operations that differentiating takes.
-
-    Args:
-        inputs: float32 [..., D].
-        gain, bias: float32 [D].
-
-    Returns:
-        float32 [..., D].
+    `inputs` and the result are float32 [..., D], `gain` and `bias` [D]. The gradient is written
+    out, which takes half the operations that differentiating takes.
     """
     gain, bias = ops.convert_to_tensor(gain), ops.convert_to_tensor(bias)
     centred = inputs - ops.mean(inputs, axis=-1, keepdims=True)
@@ -40,7 +35,7 @@ def normalize(inputs, gain, bias):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class LayerNorm(keras.layers.Layer):
+class LayerNorm(Layer):
     """Layer normalisation with a gain and a bias for each of the D features, in float32.
 
     Call arguments:
@@ -50,28 +45,17 @@ class LayerNorm(keras.layers.Layer):
         [..., D].
     """
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
     def build(self, shape):
         self.gain = self.add_weight(name="gain", shape=shape[-1:], initializer="ones")
         self.bias = self.add_weight(name="bias", shape=shape[-1:], initializer="zeros")
 
     def call(self, inputs):
-        outputs = normalize(
-            ops.cast(inputs, "float32"),
-            ops.cast(self.gain, "float32"),
-            ops.cast(self.bias, "float32"),
-        )
-        return ops.cast(outputs, self.compute_dtype)
-
-    def compute_output_shape(self, shape):
-        return shape
+        arguments = [ops.cast(tensor, "float32") for tensor in (inputs, self.gain, self.bias)]
+        return ops.cast(normalize(*arguments), self.compute_dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Residual(keras.layers.Layer):
+class Residual(Layer):
     """LayerNorm(x + Dropout(Sublayer(x))), sections 3.1 and 5.4.
 
     With `norm="pre"`, x + Dropout(Sublayer(LayerNorm(x))), which is not the paper's. The sublayer
@@ -94,7 +78,7 @@ class Residual(keras.layers.Layer):
         super().__init__(**kwargs)
         if norm not in ("post", "pre"):
             raise ValueError(f"norm must be post or pre. Received: {norm!r}")
-        self.supports_masking = True
+        self.settings = {"norm": norm, "dropout": dropout}
         self.pre = norm == "pre"
         self.norm = LayerNorm(dtype=self.dtype_policy, name="norm")
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
@@ -109,10 +93,3 @@ class Residual(keras.layers.Layer):
     def call(self, inputs, outputs, training=False):
         total = inputs + self.dropout(outputs, training=training)
         return total if self.pre else self.norm(total)
-
-    def compute_output_shape(self, shape, *others):
-        return shape
-
-    def get_config(self):
-        norm = "pre" if self.pre else "post"
-        return {**super().get_config(), "norm": norm, "dropout": self.dropout.rate}

@@ -16,17 +16,6 @@ from keras_transformer.model.positions import PositionalEncoding
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class PaddingMask(keras.layers.Layer):
-    """Marks the tokens that are not padding: int [B, S] -> bool [B, S], False where an id is 0."""
-
-    def call(self, ids):
-        return padding_mask(ids)
-
-    def compute_output_spec(self, ids):
-        return keras.KerasTensor(ids.shape, "bool")
-
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
 class Transformer(keras.Model):
     """The model of section 3.
 
@@ -70,11 +59,12 @@ class Transformer(keras.Model):
     ):
         config = TransformerConfig(**config) if isinstance(config, dict) else config
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        sizes = {"vocab_size": config.vocab_size, "d_model": config.d_model}
+        sizes = {"vocab_size": config.vocab_size, "d_model": config.d_model, "dtype": policy}
         positions = {
             "positions": config.positions,
             "max_positions": config.max_positions,
             "dropout": config.dropout,
+            "dtype": policy,
         }
         stack = {
             "num_layers": config.num_layers,
@@ -88,24 +78,19 @@ class Transformer(keras.Model):
             "attention_dropout": config.attention_dropout,
             "activation_dropout": config.activation_dropout,
             "rematerialize": rematerialize,
+            "dtype": policy,
         }
-        tied, embed = config.tie_embeddings, self.make_embedding
-        self.embedding = embed(tied, **sizes, dtype=policy, name="embedding")
-        self.target_embedding = self.embedding
+        tied = config.tie_embeddings
+        self.embedding = self.make_embedding(tied, **sizes, name="embedding")
+        self.target_embedding = self.logits_embedding = self.embedding
         if not tied:
-            self.target_embedding = embed(False, **sizes, dtype=policy, name="target_embedding")
-        self.source_positions = PositionalEncoding(
-            **positions, dtype=policy, name="source_positions"
-        )
-        self.target_positions = PositionalEncoding(
-            **positions, dtype=policy, name="target_positions"
-        )
-        self.encoder = self.encoder_class(**stack, dtype=policy, name="encoder")
-        self.decoder = self.decoder_class(**stack, dtype=policy, name="decoder")
-        self.logits_embedding = self.embedding
+            self.target_embedding = self.make_embedding(False, **sizes, name="target_embedding")
+        self.source_positions = PositionalEncoding(**positions, name="source_positions")
+        self.target_positions = PositionalEncoding(**positions, name="target_positions")
+        self.encoder = self.encoder_class(**stack, name="encoder")
+        self.decoder = self.decoder_class(**stack, name="decoder")
         if not tied:  # last: checkpoints know variables by this order
-            self.logits_embedding = embed(True, **sizes, dtype=policy, name="logits")
-        self.source_mask = PaddingMask(name="source_mask")
+            self.logits_embedding = self.make_embedding(True, **sizes, name="logits")
 
         source = keras.Input((None,), dtype="int32", name="source")
         target = keras.Input((None,), dtype="int32", name="target")
@@ -143,20 +128,17 @@ class Transformer(keras.Model):
         return cls(dataclasses.replace(config, **settings))
 
     def states(self, inputs, training=None):
-        """Computes the decoder's last states, which the logits are products of.
+        """Computes the decoder's last states [B, T, D], which the logits are products of.
 
         Training computes loss and logits together, some positions at a time (training/losses).
 
         Args:
             inputs: {"source": int32 [B, S], "target": int32 [B, T]}.
             training: whether to apply dropout.
-
-        Returns:
-            [B, T, D].
         """
-        source, target = inputs["source"], inputs["target"]
-        memory, mask = self.encode(source, training)
-        embeddings = self.target_positions(self.target_embedding(target), training=training)
+        memory, mask = self.encode(inputs["source"], training)
+        embeddings = self.target_embedding(inputs["target"])
+        embeddings = self.target_positions(embeddings, training=training)
         return self.decoder(embeddings, memory, memory_mask=mask, training=training)
 
     def encode(self, source, training=None):
@@ -169,7 +151,7 @@ class Transformer(keras.Model):
         Returns:
             memory [B, S, D], and bool [B, S], False at padding.
         """
-        mask = self.source_mask(source)
+        mask = padding_mask(source)
         embeddings = self.source_positions(self.embedding(source), training=training)
         return self.encoder(embeddings, mask=mask, training=training), mask
 
@@ -183,7 +165,7 @@ class Transformer(keras.Model):
             A list, an entry a layer, of (keys [B, H, S, d_k], values [B, H, S, d_v]).
         """
         layers = self.decoder.layers
-        return [tuple(layer.cross_attention.project_keys_values(memory)) for layer in layers]
+        return [tuple(layer.cross_attention.project(memory, ("key", "value"))) for layer in layers]
 
     def empty_cache(self, batch, beams: int) -> DecoderCache:
         """Returns the decoder's cache before the first position; `reserve` makes room in it.
@@ -194,10 +176,7 @@ class Transformer(keras.Model):
         """
         config, dtype = self.config, self.decoder.compute_dtype
         shape = (batch, config.num_heads, 0, beams)
-        keys, values = (
-            ops.zeros((*shape, config.d_k), dtype),
-            ops.zeros((*shape, config.d_v), dtype),
-        )
+        keys, values = [ops.zeros((*shape, width), dtype) for width in (config.d_k, config.d_v)]
         origins = ops.zeros((batch, beams, 0), "int32")
         return DecoderCache(origins, [(keys, values)] * config.num_layers)
 
@@ -252,9 +231,7 @@ def shift_right(target):
 
 
 def teacher_forcing(source, target):
-    """Makes the inputs and labels that `Transformer.fit` takes of a pair of batches.
-
-    For `dataset.map(teacher_forcing)`.
+    """Makes the inputs and labels of `Transformer.fit`, for `dataset.map(teacher_forcing)`.
 
     Args:
         source: int32 [B, S], rows ending in EOS and padding.

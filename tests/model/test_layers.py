@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.feed_forward import FeedForward
-from keras_transformer.model.masks import causal_mask, padding_mask, score_bias
+from keras_transformer.model.masks import causal_mask, padding_mask
 from keras_transformer.model.sublayer import LayerNorm, Residual, normalize
 from tests import numpy_reference
 
@@ -99,4 +99,3 @@ def test_masks():
     np.testing.assert_array_equal(
         causal_mask(3), [[True, False, False], [True, True, False], [True, True, True]]
     )
-    np.testing.assert_array_equal(score_bias(np.array([True, False])), [0, -1e9])

@@ -197,9 +197,9 @@ def test_stacks_equal_masked_stacks():
     states = x
     for layer in encoders[1].layers:
         near = neighbourhood(length, 6, False)
-        attend = layer.attention("self_attention", None, attention_mask=near, mask=not_padding)
-        states = layer.in_residual("self_attention", states, attend, False)
-        states = layer.in_residual("feed_forward", states, layer.feed_forward, False)
+        arguments = {"attention_mask": near, "mask": not_padding}
+        states = layer.in_residual("self_attention", states, **arguments)
+        states = layer.in_residual("feed_forward", states)
     found = ops.convert_to_numpy(encoders[0](x, mask=not_padding))
     expected = ops.convert_to_numpy(states)
     np.testing.assert_allclose(found[not_padding], expected[not_padding], atol=1e-5)
@@ -211,10 +211,10 @@ def test_stacks_equal_masked_stacks():
     states = x
     for layer in decoders[1].layers:
         near = neighbourhood(length, 6, True)
-        attend = layer.attention("self_attention", None, attention_mask=near)
         arguments = {"memory": memory, "memory_mask": not_padding}
-        attend_memory = layer.attention("cross_attention", None, **arguments)
-        states = layer.sublayers(states, attend, attend_memory, False)
+        states = layer.in_residual("self_attention", states, attention_mask=near)
+        states = layer.in_residual("cross_attention", states, **arguments)
+        states = layer.in_residual("feed_forward", states)
     np.testing.assert_allclose(decoders[0](x, **arguments), states, atol=1e-5)
 
 
