@@ -49,7 +49,7 @@ class DecoderLayer(SublayersInResiduals):
         """Computes one position of every beam.
 
         Args:
-            inputs: [B K, D], the position's inputs, of all beams of a sentence, then the next.
+            inputs: [B K, D], of all beams of a sentence, then of the next.
             shape: (B, K).
             keys_values: the layer's keys [B, H, C, K, d_k] and values [B, H, C, K, d_v].
             write: returns them with the position's entries, [B, H, K, d], put in.
@@ -106,15 +106,12 @@ class Decoder(Stack):
         return self.apply_layers(inputs, memory, memory_mask=memory_mask, training=training)
 
     def step(self, inputs, position, cache, projected_memory, memory_mask, write):
-        """Computes one position of every beam through the stack; see DecoderLayer.step.
+        """Computes one position of every beam through the stack; see Transformer.decode_step.
 
         Args:
-            inputs: [B K, D].
-            position: int32 scalar, less than the cache's capacity C.
-            cache: a DecoderCache of the earlier positions.
-            projected_memory: a list, an entry a layer.
+            inputs: [B K, D], of all beams of a sentence, then of the next.
             memory_mask: bool [B, S], False at padding of the source.
-            write: puts entries into the cache; see decoder_cache.scatter.
+            position, cache, projected_memory, write: as of Transformer.decode_step.
 
         Returns:
             [B K, D] and the cache with the position added.

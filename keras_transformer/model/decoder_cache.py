@@ -6,8 +6,7 @@ from keras import ops
 
 from keras_transformer.model.masks import window_mask
 
-# The origin of positions that are still to come.
-NOWHERE = -1
+NOWHERE = -1  # the origin of positions that are still to come
 
 
 class DecoderCache(NamedTuple):
@@ -40,14 +39,9 @@ class DecoderCache(NamedTuple):
         return self._replace(origins=ops.where(here, own, self.origins))
 
     def mask(self, position, window: int | None = None):
-        """Tells which entries the hypotheses attend to.
+        """Marks the entries that each hypothesis attends to from `position`: bool [B, 1, K, C K].
 
-        Args:
-            position: int32 scalar, of the queries.
-            window: r of restricted self-attention, None for all positions up to the query's.
-
-        Returns:
-            bool [B, 1, K, C K], True at the entries of each hypothesis within the window.
+        `window` is r of restricted self-attention, None for all positions up to this one.
         """
         beams, capacity = ops.shape(self.origins)[1:]
         own = self.origins[:, :, :, None] == ops.arange(beams, dtype="int32")  # [B, K, C, K]
@@ -59,12 +53,9 @@ class DecoderCache(NamedTuple):
 
 
 def scatter(pool, entries, position):
-    """Returns the keys or values of a layer with those of a position put in.
+    """Returns a layer's keys or values [B, H, C, K, d] with the entries [B, H, K, d] put in.
 
-    Args:
-        pool: [B, H, C, K, d].
-        entries: [B, H, K, d].
-        position: int32 scalar, less than C.
+    `position`, an int32 scalar less than C, says where.
     """
     shape = ops.shape(pool)[:2]
     sentences = ops.broadcast_to(ops.arange(shape[0], dtype="int32")[:, None], shape)

@@ -20,9 +20,8 @@ def sinusoids(positions, d_model: int):
     Returns:
         float32 [T, D].
     """
-    angles = ops.cast(positions, "float32")[:, None] * ops.convert_to_tensor(
-        frequencies(d_model).astype(np.float32)
-    )  # [T, D/2]
+    rates = ops.convert_to_tensor(frequencies(d_model).astype(np.float32))
+    angles = ops.cast(positions, "float32")[:, None] * rates  # [T, D/2]
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
     return ops.reshape(pairs, (-1, d_model))
 
@@ -37,14 +36,8 @@ def shift_matrix(offset: int, d_model: int) -> np.ndarray:
 
     What section 3.5 means by "for any fixed offset k, PE(pos+k) can be represented as a linear
     function of PE(pos)". Each pair (sin a, cos a) is turned by b = offset * frequency:
-    sin(a + b) = cos b sin a + sin b cos a, and cos(a + b) = -sin b sin a + cos b cos a.
-
-    Args:
-        offset: k, of either sign.
-        d_model: even width of the encoding.
-
-    Returns:
-        float64 [D, D], with a rotation of each frequency on its diagonal and 0 elsewhere.
+    sin(a + b) = cos b sin a + sin b cos a, and cos(a + b) = -sin b sin a + cos b cos a. The offset
+    k has either sign; M is float64 [D, D], with these rotations on its diagonal and 0 elsewhere.
     """
     angles = offset * frequencies(d_model)
     even, odd = np.arange(0, d_model, 2), np.arange(1, d_model, 2)
@@ -101,8 +94,7 @@ class PositionalEncoding(Layer):
         if self.table is None:
             encoding = sinusoids(positions, d_model)
         else:
-            encoding = ops.take(self.table, positions, axis=0)
             # As large as the scaled token embeddings that it is added to.
-            encoding = encoding * d_model**0.5
+            encoding = ops.take(self.table, positions, axis=0) * d_model**0.5
         encoding = ops.cast(encoding, self.compute_dtype)
         return self.dropout(inputs + encoding, training=training)

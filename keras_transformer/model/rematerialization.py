@@ -12,15 +12,7 @@ def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
     """layer(*inputs, **masks, training=True), with the same result and the same gradients.
 
     Dropout must draw the same masks both times. So its random numbers are drawn here, once, and
-    both computations are functions of tensors alone.
-
-    Args:
-        layer: a built layer.
-        inputs: floating tensors, which gradients flow to.
-        masks: the layer's other arguments, tensors or None, by name.
-
-    Returns:
-        What the layer returns, one tensor.
+    both computations are functions of tensors alone. Gradients flow to `inputs`, not to `masks`.
     """
     draws = {
         id(part.seed_generator.state): part.seed_generator.next()

@@ -30,8 +30,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
         num_heads, key_dim, value_dim, dropout: as of MultiHeadAttention.
         window: r, at least 1.
 
-    Call arguments:
-        As of MultiHeadAttention, without `memory`.
+    Call arguments and Returns: as of MultiHeadAttention, without `memory`.
     """
 
     def __init__(
@@ -62,8 +61,8 @@ class RestrictedSelfAttention(MultiHeadAttention):
                 heads, mask, not_padding, False, return_attention_scores, training
             )
         dropout = functools.partial(self.dropout, training=training)
-        window = self.window
-        return restricted_attention(*heads, window, use_causal_mask, not_padding, dropout), None
+        arguments = (self.window, use_causal_mask, not_padding, dropout)
+        return restricted_attention(*heads, *arguments), None
 
 
 def restricted_attention(
@@ -104,14 +103,8 @@ def block_sizes(length, window):
     """Chooses how many queries make a block, and how many keys it sees on each side of its own.
 
     A sequence that would fill two blocks or less is one block without sides, which no query pays
-    for with more keys than it would see in blocks: r queries a block, 2 r keys each.
-
-    Args:
-        length: P, an int or int scalar tensor.
-        window: r.
-
-    Returns:
-        Two ints, or int scalar tensors where `length` is one.
+    for with more keys than it would see in blocks: r queries a block, 2 r keys each. If the length
+    is a scalar tensor, so are both numbers.
     """
     block, halo = max(window, MIN_BLOCK), window // 2
     alone = length <= 2 * block
@@ -129,15 +122,10 @@ def blocks(inputs, block):
 
 
 def slabs(inputs, block, halo, causal):
-    """Cuts positions into what the queries of each block see.
+    """Cuts positions into what each block sees: [B, H, P, d] -> [B, H, blocks, span, d].
 
-    Args:
-        inputs: [B, H, P, d].
-        block: positions of a block.
-        halo: positions on each side of it, at most `block`; on the left alone where `causal`.
-
-    Returns:
-        [B, H, blocks, span, d], with span = halo + block (+ halo); zeros beyond the edges.
+    That is the block and `halo` positions, at most `block`, on each side of it; on the left alone
+    where `causal`. Beyond the edges there are zeros.
     """
     edge = ((0, 0), (0, 0), (1, 1), (0, 0), (0, 0))
     padded = ops.pad(blocks(inputs, block), edge)  # [B, H, blocks + 2, block, d]

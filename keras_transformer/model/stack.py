@@ -49,19 +49,18 @@ class SublayersInResiduals(Layer):
             "activation_dropout": activation_dropout,
         }
         heads["dropout"] = attention_dropout
-        attend_self = functools.partial(self.self_attention_class, **heads)
-        if attention_window is not None:
-            attend_self = functools.partial(
-                self.restricted_attention_class, window=attention_window, **heads
-            )
-        makers = {
-            "self_attention": attend_self,
-            "cross_attention": functools.partial(self.cross_attention_class, **heads),
-            "feed_forward": functools.partial(FeedForward, d_ff, activation_dropout),
+        sublayers = {
+            "self_attention": (self.self_attention_class, heads),
+            "cross_attention": (self.cross_attention_class, heads),
+            "feed_forward": (FeedForward, {"d_ff": d_ff, "dropout": activation_dropout}),
         }
+        if attention_window is not None:
+            restricted = {**heads, "window": attention_window}
+            sublayers["self_attention"] = (self.restricted_attention_class, restricted)
         policy = self.dtype_policy
         for name in self.sublayer_names:
-            setattr(self, name, makers[name](dtype=policy, name=name))
+            sublayer_class, arguments = sublayers[name]
+            setattr(self, name, sublayer_class(**arguments, dtype=policy, name=name))
             residual = Residual(norm, dropout, dtype=policy, name=f"{name}_residual")
             setattr(self, f"{name}_residual", residual)
 
@@ -96,10 +95,7 @@ class SublayersInResiduals(Layer):
 class Stack(Layer):
     """Base of Encoder and Decoder: N layers; with `norm="pre"`, a last normalisation after them.
 
-    Args:
-        num_layers: N.
-        layer_arguments, layer_options: the arguments of each layer, as of EncoderLayer.
-        rematerialize: whether training computes each layer again in its backward pass.
+    Args: as of Encoder.
     """
 
     layer_class = SublayersInResiduals

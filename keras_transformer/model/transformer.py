@@ -130,11 +130,8 @@ class Transformer(keras.Model):
     def states(self, inputs, training=None):
         """Computes the decoder's last states [B, T, D], which the logits are products of.
 
-        Training computes loss and logits together, some positions at a time (training/losses).
-
-        Args:
-            inputs: {"source": int32 [B, S], "target": int32 [B, T]}.
-            training: whether to apply dropout.
+        `inputs` are the model's. Training computes loss and logits together, some positions at a
+        time (training/losses).
         """
         memory, mask = self.encode(inputs["source"], training)
         embeddings = self.target_embedding(inputs["target"])
@@ -142,24 +139,13 @@ class Transformer(keras.Model):
         return self.decoder(embeddings, memory, memory_mask=mask, training=training)
 
     def encode(self, source, training=None):
-        """Runs the encoder.
-
-        Args:
-            source: int32 [B, S].
-            training: whether to apply dropout.
-
-        Returns:
-            memory [B, S, D], and bool [B, S], False at padding.
-        """
+        """Runs the encoder: int32 [B, S] -> memory [B, S, D] and its mask, False at padding."""
         mask = padding_mask(source)
         embeddings = self.source_positions(self.embedding(source), training=training)
         return self.encoder(embeddings, mask=mask, training=training), mask
 
     def project_memory(self, memory):
-        """Computes the keys and values that the decoder's layers have of the memory, once.
-
-        Args:
-            memory: [B, S, D].
+        """Computes the keys and values that the decoder's layers have of the memory [B, S, D].
 
         Returns:
             A list, an entry a layer, of (keys [B, H, S, d_k], values [B, H, S, d_v]).
@@ -168,12 +154,7 @@ class Transformer(keras.Model):
         return [tuple(layer.cross_attention.project(memory, ("key", "value"))) for layer in layers]
 
     def empty_cache(self, batch, beams: int) -> DecoderCache:
-        """Returns the decoder's cache before the first position; `reserve` makes room in it.
-
-        Args:
-            batch: B, an int or int scalar tensor.
-            beams: K.
-        """
+        """Returns the cache of B x K hypotheses before the first position, without any room."""
         config, dtype = self.config, self.decoder.compute_dtype
         shape = (batch, config.num_heads, 0, beams)
         keys, values = [ops.zeros((*shape, width), dtype) for width in (config.d_k, config.d_v)]
@@ -221,11 +202,7 @@ class Transformer(keras.Model):
 def shift_right(target):
     """Makes the decoder's input of a target: BOS first, the last column gone (Figure 1).
 
-    Args:
-        target: int32 [B, T], each row ending in EOS and padding.
-
-    Returns:
-        int32 [B, T].
+    `target` and the result are int32 [B, T]; each row of `target` ends in EOS and padding.
     """
     return ops.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=BOS_ID)
 
