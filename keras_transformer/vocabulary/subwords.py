@@ -21,21 +21,18 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 from tensorflow_text.python.ops import sentencepiece_tokenizer
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 
 VOCABULARY_FILES = {"bpe": "vocabulary.model", "wordpiece": "vocabulary.txt"}
 
 # Sentences per call of an op: enough work for its threads, and few enough for memory.
 _BATCH = 2048
-# The longest word or sentence that is accepted.
-MAX_SENTENCE_BYTES = 1 << 20
-
+MAX_SENTENCE_BYTES = 1 << 20  # the longest word or sentence that is accepted
 SPACE = "▁"
 JOINER = "##"
 SPECIAL_WORDPIECES = ("[PAD]", "[BOS]", "[EOS]", "[UNK]")
@@ -54,9 +51,6 @@ class Subwords(tf.Module):
         vocab_size: number of ids, including the four special ones.
         file: path of the vocabulary.
         fingerprint: SHA-256 of that file, in hexadecimal.
-
-    Raises:
-        InputError: if the file is not a vocabulary.
     """
 
     def __init__(self, file: Path):
@@ -65,14 +59,14 @@ class Subwords(tf.Module):
         self.file = file
         self.kind = next(kind for kind, name in VOCABULARY_FILES.items() if name == file.name)
         self.fingerprint = hashlib.sha256(content).hexdigest()
+        make_tokenizer = _sentencepiece if self.kind == "bpe" else _WordPiece
         try:
-            self._codec = _Bpe(content) if self.kind == "bpe" else _WordPiece(content)
+            self._tokenizer = make_tokenizer(content)
         except (tf.errors.OpError, ValueError) as error:
-            raise InputError(
-                f"{file} must be a {self.kind} vocabulary. Received: a file that cannot be loaded "
-                f"({reason(error)})"
-            ) from None
-        self.vocab_size = self._codec.vocab_size
+            received = f"a file that cannot be loaded ({reason(error)})"
+            message = f"{file} must be a {self.kind} vocabulary. Received: {received}"
+            raise InputError(message) from None
+        self.vocab_size = int(self._tokenizer.vocab_size())
 
     @staticmethod
     def load(directory_or_file: str | os.PathLike) -> "Subwords":
@@ -85,26 +79,25 @@ class Subwords(tf.Module):
         names = VOCABULARY_FILES.values()
         candidates = [path / name for name in names] if path.is_dir() else [path]
         found = [file for file in candidates if file.is_file() and file.name in names]
-        if len(found) != 1:
-            rule = f"must be {' or '.join(names)}, or a folder that holds exactly one of them"
-            raise InputError(f"the vocabulary {rule}. Received: {path}")
+        rule = f"must be {' or '.join(names)}, or a folder that holds exactly one of them"
+        require(len(found) == 1, f"the vocabulary {rule}", path)
         return Subwords(found[0])
 
     def encode_tensor(self, sentences: tf.Tensor) -> tf.RaggedTensor:
         """Maps string [B] to int32 [B, None]; no special ids are added."""
         valid = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
-        return self._codec.encode(valid)
+        return self._tokenizer.tokenize(valid).with_row_splits_dtype(tf.int64)
 
     def decode_tensor(self, ids: tf.Tensor) -> tf.Tensor:
         """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad and bos."""
         seen_eos = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1)
         kept = (seen_eos == 0) & (ids != PAD_ID) & (ids != BOS_ID)
-        text = self._codec.decode(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
+        text = self._tokenizer.detokenize(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 
     def pieces_tensor(self, ids: tf.Tensor) -> tf.Tensor:
         """Maps int32 [B, T] to string [B, T]: the vocabulary's piece for each id."""
-        return self._codec.pieces(ids)
+        return self._tokenizer.id_to_string(ids)
 
     def encode(self, sentences: list[str]) -> list[list[int]]:
         """Maps sentences to lists of ids; no special ids are added."""
@@ -113,7 +106,7 @@ class Subwords(tf.Module):
 
     def decode(self, ids: list[list[int]]) -> list[str]:
         """Maps lists of ids to sentences: ids up to the first EOS, without pad and bos."""
-        dense = (_dense(batch) for batch in batched(ids))
+        dense = (tf.keras.utils.pad_sequences(batch, padding="post") for batch in batched(ids))
         texts = (self.decode_tensor(batch).numpy() for batch in dense)
         return [text.decode("utf-8") for batch in texts for text in batch]
 
@@ -122,8 +115,7 @@ class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
     """A SentencePiece model that outlives the kernel that created it.
 
     TensorFlow deletes all kernels when a global seed is set or a Keras session is cleared, and with
-    them the resources that they own: an existing tokenizer would then fail. A resource with a
-    shared name is owned by no kernel.
+    them the resources that they own. A resource with a shared name is owned by no kernel.
     """
 
     def _create_resource(self):
@@ -132,30 +124,17 @@ class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
         )
 
 
-class _Bpe(tf.Module):
-    """SentencePiece inside the graph."""
-
-    def __init__(self, model: bytes):
-        super().__init__(name="bpe")
-        self._tokenizer = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
-        self._tokenizer._model_resource = _SharedModel(model, hashlib.sha256(model).hexdigest())
-        self.vocab_size = int(self._tokenizer.vocab_size())
-
-    def encode(self, sentences: tf.Tensor) -> tf.RaggedTensor:
-        return self._tokenizer.tokenize(sentences).with_row_splits_dtype(tf.int64)
-
-    def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        return self._tokenizer.detokenize(ids)
-
-    def pieces(self, ids: tf.Tensor) -> tf.Tensor:
-        return self._tokenizer.id_to_string(ids)
+def _sentencepiece(model: bytes) -> tf_text.SentencepieceTokenizer:
+    tokenizer = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
+    tokenizer._model_resource = _SharedModel(model, hashlib.sha256(model).hexdigest())
+    return tokenizer
 
 
 class _WordPiece(tf.Module):
-    """Greedy longest-match WordPiece inside the graph, over words that can be joined again.
+    """Greedy longest-match WordPiece, with SentencepieceTokenizer's methods.
 
-    A single space between two words of letters is part of neither word, and decoding restores it;
-    every other space is a character "▁" of a word.
+    It works on words that can be joined again: a single space between two words of letters is part
+    of neither word, and decoding restores it; every other space is a character "▁" of a word.
     """
 
     def __init__(self, vocabulary: bytes):
@@ -163,13 +142,13 @@ class _WordPiece(tf.Module):
         pieces = vocabulary.decode("utf-8").removesuffix("\n").split("\n")
         if tuple(pieces[: len(SPECIAL_WORDPIECES)]) != SPECIAL_WORDPIECES:
             raise ValueError("it must begin with the lines " + ", ".join(SPECIAL_WORDPIECES))
-        self.vocab_size = len(pieces)
-        ids = tf.range(self.vocab_size, dtype=tf.int64)
-        self._table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(tf.constant(pieces), ids), UNK_ID
-        )
+        self._pieces = tf.constant(pieces)
+        self._spellings = _spellings(self._pieces)
+        ids = tf.range(len(pieces), dtype=tf.int64)
         self._tokenizer = tf_text.WordpieceTokenizer(
-            self._table,
+            tf.lookup.StaticHashTable(
+                tf.lookup.KeyValueTensorInitializer(self._pieces, ids), UNK_ID
+            ),
             suffix_indicator=JOINER,
             max_bytes_per_word=MAX_SENTENCE_BYTES,
             max_chars_per_token=max(map(len, pieces)),
@@ -177,20 +156,20 @@ class _WordPiece(tf.Module):
             unknown_token=SPECIAL_WORDPIECES[UNK_ID],
             split_unknown_characters=True,
         )
-        self._pieces = tf.constant(pieces)
-        self._spellings = tf.constant(_spellings(pieces))
 
-    def encode(self, sentences: tf.Tensor) -> tf.RaggedTensor:
+    def vocab_size(self) -> tf.Tensor:
+        return tf.size(self._pieces)
+
+    def tokenize(self, sentences: tf.Tensor) -> tf.RaggedTensor:
         pieces = self._tokenizer.tokenize(split_words(sentences))  # [B, words, pieces]
-        return pieces.merge_dims(1, 2).with_row_splits_dtype(tf.int64)
+        return pieces.merge_dims(1, 2)
 
-    def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         text = tf.strings.reduce_join(tf.gather(self._spellings, ids), axis=1)
-        text = tf.strings.regex_replace(text, "\r\n", " ")
-        text = tf.strings.regex_replace(text, "[\r\n]", "")
-        return tf.strings.regex_replace(text, SPACE, " ")
+        text = tf.strings.regex_replace(text, f"\r\n|{SPACE}", " ")
+        return tf.strings.regex_replace(text, "[\r\n]", "")
 
-    def pieces(self, ids: tf.Tensor) -> tf.Tensor:
+    def id_to_string(self, ids: tf.Tensor) -> tf.Tensor:
         return tf.gather(self._pieces, ids)
 
 
@@ -204,36 +183,25 @@ def split_words(sentences: tf.Tensor) -> tf.RaggedTensor:
     return tf_text.regex_split(text, rf"\n|{_OTHER_WORD}", _OTHER_WORD)
 
 
-def _spellings(pieces: list[str]) -> list[str]:
+def _spellings(pieces: tf.Tensor) -> tf.Tensor:
     """The text that each piece adds when ids are decoded.
 
     A line break precedes a piece that begins a word of letters, and a carriage return follows a
     piece that may end one: where the two meet, `split_words` removed a space.
     """
-    texts = [piece.removeprefix(JOINER) for piece in pieces]
-    begins = _are_spaced_letters([text[:1] for text in texts])
-    ends = _are_spaced_letters([text[-1:] for text in texts])
-    spellings = [
-        ("\n" if begin and text == piece else "") + text + ("\r" if end else "")
-        for piece, text, begin, end in zip(pieces, texts, begins, ends, strict=True)
-    ]
-    spellings[: len(SPECIAL_WORDPIECES)] = ["", "", "", "\n⁇\r"]  # unk is a word
-    return spellings
-
-
-def _are_spaced_letters(characters: list[str]) -> list[bool]:
-    letters = tf.strings.regex_full_match(characters, _LETTER)
-    return (letters & ~tf.strings.regex_full_match(characters, _UNSPACED)).numpy().tolist()
+    texts = pieces
+    for pattern, replacement in (
+        (f"^({_LETTER})", "\n\\1"),
+        (f"^\n({_UNSPACED})", "\\1"),
+        (f"({_LETTER})$", "\\1\r"),
+        (f"({_UNSPACED})\r$", "\\1"),
+        (f"^{JOINER}", ""),
+    ):
+        texts = tf.strings.regex_replace(texts, pattern, replacement)
+    special = ["", "", "", "\n⁇\r"]  # unk is a word
+    return tf.concat([special, texts[len(special) :]], axis=0)
 
 
 def batched(items: list) -> Iterator[list]:
     """Cuts a list into parts that an op can process at once."""
     return (items[start : start + _BATCH] for start in range(0, len(items), _BATCH))
-
-
-def _dense(ids: list[list[int]]) -> np.ndarray:
-    """Pads lists of ids to int32 [B, T]."""
-    dense = np.full((len(ids), max(map(len, ids))), PAD_ID, np.int32)
-    for row, sentence in zip(dense, ids, strict=True):
-        row[: len(sentence)] = sentence
-    return dense
