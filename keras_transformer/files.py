@@ -30,9 +30,6 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     If the block raises an error, `path` stays as it was. If the process is killed or the power
     fails, `path` is either the old or the new file. A symbolic link is kept, and its target is
     replaced.
-
-    Raises:
-        OSError: where the file cannot be written.
     """
     path = Path(os.path.realpath(path))
     temporary = _temporary(path)
@@ -48,11 +45,7 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
-    """Gives a new folder that takes the place of `path` when the block ends without an error.
-
-    Raises:
-        OSError: where the folder cannot be written.
-    """
+    """Gives a new folder that takes the place of `path` when the block ends without an error."""
     path = Path(os.path.realpath(path))
     new, old = _temporary(path), _temporary(path)
     try:
@@ -113,46 +106,43 @@ def from_json(kind: type, content: Any, path: str | os.PathLike) -> Any:
     Raises:
         InputError: naming the file and the field, if one is missing, unknown or of another type.
     """
-    return _checked(content, kind, str(path), "")
+    require(type(content) is dict, f"{path}: its content must be of type dict", _shown(content))
+    return _from_fields(kind, content, f"{path}: ")
 
 
-def _checked(value: Any, kind: Any, path: str, field: str) -> Any:
-    """Returns `value` as an object of the annotation `kind`; `field` is its place in the file."""
+def _from_fields(kind: type, values: dict[str, Any], place: str) -> Any:
+    """Returns the values as an object of the dataclass `kind`; `place` precedes a field's name."""
+    known = {f.name: f for f in dataclasses.fields(kind)}
+    for name, value in values.items():
+        rule = f"{place}{name} must be a field that this version knows"
+        require(name in known, rule, _shown(value))
+    for name, f in known.items():
+        optional = f.default is not f.default_factory  # both are MISSING where there is no default
+        require(optional or name in values, f"{place}{name} must be given", "none")
+    hints = typing.get_type_hints(kind)
+    return kind(**{k: _checked(v, hints[k], f"{place}{k}") for k, v in values.items()})
+
+
+def _checked(value: Any, kind: Any, place: str) -> Any:
+    """Returns `value` as an object of the annotation `kind`; `place` is the file and the field."""
     arguments = typing.get_args(kind)
     container = typing.get_origin(kind) or kind
     if kind is Any or (value is None and types.NoneType in arguments):
         return value
     if container is types.UnionType:
-        return _checked(value, arguments[0], path, field)
+        return _checked(value, arguments[0], place)
     is_object = dataclasses.is_dataclass(kind)
     wanted = dict if is_object else container
     whole_float = wanted is float and type(value) is int  # JSON may write 1.0 as 1
-    name = "dict" if is_object else str(kind) if arguments else kind.__name__
-    rule = f"{path}: {field or 'its content'} must be of type {name}"
+    rule = f"{place} must be of type {kind if arguments else wanted.__name__}"
     require(type(value) is wanted or whole_float, rule, _shown(value))
     if is_object:
-        return _from_fields(kind, value, path, field)
+        return _from_fields(kind, value, f"{place}.")
     if container is list and arguments:
-        return [_checked(v, arguments[0], path, f"{field}[{i}]") for i, v in enumerate(value)]
+        return [_checked(v, arguments[0], f"{place}[{i}]") for i, v in enumerate(value)]
     if container is dict and arguments:
-        return {k: _checked(v, arguments[1], path, _inner(field, k)) for k, v in value.items()}
+        return {k: _checked(v, arguments[1], f"{place}.{k}") for k, v in value.items()}
     return value
-
-
-def _from_fields(kind: type, values: dict[str, Any], path: str, field: str) -> Any:
-    known = {f.name: f for f in dataclasses.fields(kind)}
-    for name, value in values.items():
-        rule = f"{path}: {_inner(field, name)} must be a field that this version knows"
-        require(name in known, rule, _shown(value))
-    for name, f in known.items():
-        optional = f.default is not f.default_factory  # both are MISSING where there is no default
-        require(optional or name in values, f"{path}: {_inner(field, name)} must be given", "none")
-    hints = typing.get_type_hints(kind)
-    return kind(**{k: _checked(v, hints[k], path, _inner(field, k)) for k, v in values.items()})
-
-
-def _inner(field: str, name: str) -> str:
-    return f"{field}.{name}" if field else name
 
 
 def _shown(value: Any) -> str:
@@ -165,11 +155,7 @@ def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
     r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
 
     Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
-    line.
-
-    Args:
-        file: a file opened in binary mode, or its lines.
-        name: of the file, for errors.
+    line. `name` is the file's, for errors.
 
     Raises:
         InputError: naming the line that is not UTF-8.
@@ -207,19 +193,19 @@ def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
     except OSError as error:
         rule = f"{flag} must be a directory that can be written to"
         raise InputError(f"{rule}. Received: {path.parent} ({reason(error)})") from None
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(filelock.FileLock(path).acquire(blocking=False))
-        except filelock.Timeout:
-            holder = ""
-            with contextlib.suppress(OSError):
-                holder = path.read_text().strip()
-            raise InputError(
-                f"{flag} must not be in use by another process. Received: {path.parent}, locked by "
-                f"{holder or 'another process'} ({path})"
-            ) from None
-        except OSError as error:  # some network file systems have no locks
-            logging.warning("%s cannot be locked (%s): use it once at a time", path, reason(error))
-        with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
-            path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    lock = filelock.FileLock(path, blocking=False)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        holder = path.read_text().strip() or "another process"
+        rule = f"{flag} must not be in use by another process"
+        received = f"{path.parent}, locked by {holder} ({path})"
+        raise InputError(f"{rule}. Received: {received}") from None
+    except OSError as error:  # some network file systems have no locks
+        logging.warning("%s cannot be locked (%s): use it once at a time", path, reason(error))
+    with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
+        path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    try:
         yield
+    finally:
+        lock.release()
