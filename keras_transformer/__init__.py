@@ -15,53 +15,60 @@ Importing this package imports neither TensorFlow nor Keras; the first use of a 
 does.
 """
 
+import ast
 import importlib
+import inspect
+import sys
+from typing import TYPE_CHECKING
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.presets import PRESETS, preset
 
+if TYPE_CHECKING:  # and __getattr__ imports them at their first use
+    from keras_transformer.loading import load
+    from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
+    from keras_transformer.model.decoder import Decoder, DecoderLayer
+    from keras_transformer.model.dropout import Dropout
+    from keras_transformer.model.embedding import TokenEmbedding
+    from keras_transformer.model.encoder import Encoder, EncoderLayer
+    from keras_transformer.model.feed_forward import FeedForward
+    from keras_transformer.model.masks import causal_mask, padding_mask
+    from keras_transformer.model.positions import PositionalEncoding, sinusoids
+    from keras_transformer.model.restricted_attention import RestrictedSelfAttention
+    from keras_transformer.model.sublayer import LayerNorm, Residual
+    from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
+    from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+    from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
+    from keras_transformer.training.optimizer import FusedAdam
+    from keras_transformer.training.schedule import WarmupInverseSquareRoot
+
 __version__ = "0.1.0"
 
-# Public names and the modules that define them, imported at the first use.
-_LAZY = {
-    "Decoder": "model.decoder",
-    "DecoderLayer": "model.decoder",
-    "Dropout": "model.dropout",
-    "Encoder": "model.encoder",
-    "EncoderLayer": "model.encoder",
-    "FeedForward": "model.feed_forward",
-    "FusedAdam": "training.optimizer",
-    "LabelSmoothedCrossEntropy": "training.losses",
-    "LayerNorm": "model.sublayer",
-    "MaskedAccuracy": "training.metrics",
-    "MaskedPerplexity": "training.metrics",
-    "MultiHeadAttention": "model.attention",
-    "PositionalEncoding": "model.positions",
-    "Residual": "model.sublayer",
-    "RestrictedSelfAttention": "model.restricted_attention",
-    "TokenEmbedding": "model.embedding",
-    "Transformer": "model.transformer",
-    "WarmupInverseSquareRoot": "training.schedule",
-    "causal_mask": "model.masks",
-    "load": "loading",
-    "padding_mask": "model.masks",
-    "scaled_dot_product_attention": "model.attention",
-    "shift_right": "model.transformer",
-    "sinusoids": "model.positions",
-    "teacher_forcing": "model.transformer",
-}
+__all__ = ["PRESETS", "InputError", "TrainingConfig", "TransformerConfig", "load", "preset"]
+__all__ += ["Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "Transformer"]
+__all__ += ["Dropout", "FeedForward", "LayerNorm", "MultiHeadAttention", "PositionalEncoding"]
+__all__ += ["Residual", "RestrictedSelfAttention", "TokenEmbedding"]
+__all__ += ["FusedAdam", "LabelSmoothedCrossEntropy", "MaskedAccuracy", "MaskedPerplexity"]
+__all__ += ["WarmupInverseSquareRoot", "causal_mask", "padding_mask"]
+__all__ += ["scaled_dot_product_attention", "shift_right", "sinusoids", "teacher_forcing"]
 
-__all__ = ["PRESETS", "InputError", "TrainingConfig", "TransformerConfig", "preset", *_LAZY]
+# The module of each public name, read from the imports above.
+_MODULES = {
+    alias.name: node.module
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[__name__])))
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
+}
 
 
 def __getattr__(name: str):
-    if name not in _LAZY:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    value = getattr(importlib.import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *__all__})

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import keras_transformer
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
@@ -75,3 +77,11 @@ def test_model_is_backend_neutral(path):
     # Dropout alone draws its bits from TensorFlow where that is the backend.
     if path.name != "dropout.py":
         assert not any(module.startswith("tensorflow") for module in imports(path)), path
+
+
+def test_every_public_name_can_be_used():
+    names = keras_transformer.__all__
+    assert len(set(names)) == len(names) and set(names) <= set(dir(keras_transformer))
+    assert all(getattr(keras_transformer, name) is not None for name in names)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = keras_transformer.nothing
