@@ -146,7 +146,7 @@ def prepare_random(folder, arguments):
     import keras
     import numpy as np
 
-    from keras_transformer.decoding.inference import DecodingConfig
+    from keras_transformer.decoding.config import DecodingConfig
     from keras_transformer.model.transformer import Transformer
     from keras_transformer.presets import preset
     from keras_transformer.vocabulary.subwords import SPECIAL_WORDPIECES, Subwords
@@ -175,7 +175,7 @@ def prepare_random(folder, arguments):
 
 def prepare_trained(folder, arguments):
     """Exports a trained model, with the test split of its data."""
-    from keras_transformer.decoding.inference import DecodingConfig
+    from keras_transformer.decoding.config import DecodingConfig
     from keras_transformer.training.checkpoints import restore_model
     from keras_transformer.training.model_directory import read_description
     from keras_transformer.vocabulary.subwords import Subwords

@@ -97,7 +97,7 @@ def length_buckets(lengths, trained, width, least):
 def evaluate(model_dir, trained, text, lengths, buckets, arguments):
     """Translates everything with one model; scores each bucket, and each side of the bound."""
     from keras_transformer.decoding.answers import text_graphs
-    from keras_transformer.decoding.inference import DecodingConfig
+    from keras_transformer.decoding.config import DecodingConfig
     from keras_transformer.decoding.translator import Translator
     from keras_transformer.evaluation.translation import translation_scores
     from keras_transformer.training.checkpoints import restore_model

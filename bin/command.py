@@ -19,6 +19,9 @@ from absl import app, flags, logging  # noqa: E402
 
 from keras_transformer.errors import InputError, require  # noqa: E402
 
+# Flags of `define_model_flags` that an export does not take.
+OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
+
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """Runs `main` as a program: parses flags, prints its result as one JSON line on stdout.
@@ -70,7 +73,7 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     Args:
         fixed_in_export: further flags of the program that an export does not take.
     """
-    from keras_transformer.export.model_card import read_card
+    from keras_transformer.export.model_card import read_card, refuse_fixed
     from keras_transformer.training.model_directory import read_description
 
     values = flags.FLAGS
@@ -78,9 +81,8 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     rule = "exactly one of --model_dir and --saved_model must be given"
     require(len(given) == 1, rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
-        for name in ("checkpoint", "beam_size", "alpha", "batch_tokens", *fixed_in_export):
-            rule = f"--{name} is fixed in an export, and goes with --model_dir only"
-            require(not values[name].present, rule, values[name].value)
+        given = [name for name in (*OF_MODEL_DIR, *fixed_in_export) if values[name].present]
+        refuse_fixed({name: values[name].value for name in given})
         read_card(values.saved_model)
     elif not values.model_dir.endswith(".keras"):
         read_description(values.model_dir)
@@ -93,10 +95,9 @@ def load_model(n_best: int | None = None, sampling=None):
 
     share_cores()
     values = flags.FLAGS
-    if values.saved_model is not None:
-        return load(values.saved_model, n_best=n_best)
-    names = ("model_dir", "checkpoint", "beam_size", "alpha", "batch_tokens")
-    return load(*[values[name].value for name in names], n_best, sampling)
+    path = values.saved_model if values.model_dir is None else values.model_dir
+    settings = {name: values[name].value for name in OF_MODEL_DIR}
+    return load(path, **settings, n_best=n_best, sampling=sampling)
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:

@@ -64,7 +64,7 @@ def main():
     if FLAGS.format == "ctranslate2":
         result = export_ctranslate2(trained.model, trained.tokenizer.file, card=card, **where)
     else:
-        config = decoding_config(trained, FLAGS.beam_size, FLAGS.alpha)
+        config = decoding_config(trained, beam_size=FLAGS.beam_size, alpha=FLAGS.alpha)
         parts = (trained.model, trained.tokenizer, config)
         result = export_saved_model(*parts, card=card, weights=FLAGS.weights, **where)
     return {**result, **trained.facts}

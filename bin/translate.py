@@ -46,12 +46,12 @@ def main():
 
 def sampling_config():
     """Returns how to draw, or None for the best."""
-    from keras_transformer.decoding.candidates import SamplingConfig
-    from keras_transformer.errors import InputError
+    from keras_transformer.decoding.config import SamplingConfig
+    from keras_transformer.errors import require
 
     for name in OF_SAMPLING:
-        if FLAGS[name].present and not FLAGS.sample:
-            raise InputError(f"--{name} needs --sample. Received: {FLAGS[name].value}")
+        given = FLAGS[name].present
+        require(FLAGS.sample or not given, f"--{name} needs --sample", FLAGS[name].value)
     return SamplingConfig(*[FLAGS[name].value for name in OF_SAMPLING]) if FLAGS.sample else None
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,30 +9,25 @@ import keras
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.candidates import SamplingConfig
-from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
+from keras_transformer.decoding.config import TASKS, DecodingConfig, SamplingConfig
 from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.parser import Parser
-from keras_transformer.decoding.tasks import task_decoding
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.export.model_card import describe, read_card
+from keras_transformer.export.model_card import CARD, describe, read_card, refuse_fixed
 from keras_transformer.export.saved_model import load_graphs, numbers
+from keras_transformer.files import from_json
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.subwords import Subwords
-
-KERAS_FILE = ".keras"
-# What an export keeps as it was made: the parameters of `load` that are for other models only.
-FIXED_IN_EXPORT = ("checkpoint", "beam_size", "alpha", "batch_tokens", "sampling")
 
 
 class TrainedModel(NamedTuple):
     """A model in this process, with all that is needed to use it."""
 
     model: keras.Model  # of the layout of training
-    tokenizer: Tokenizer
+    tokenizer: Subwords
     facts: dict[str, Any]  # what its weights are: {"checkpoint", "step", ...}
     about: dict[str, Any]  # as of model_card.describe
     max_length: int  # of the sources in training
@@ -69,68 +63,47 @@ def load(
         InputError: where there is no such model, or it cannot be used so.
     """
     path = Path(path)
-    if is_export(path):
-        given = (checkpoint, beam_size, alpha, batch_tokens, sampling)
-        for name, value in zip(FIXED_IN_EXPORT, given, strict=True):
-            rule = f"--{name} is fixed in an export, and goes with --model_dir only"
-            require(value is None, rule, value)
+    settings = {
+        "beam_size": beam_size,
+        "alpha": alpha,
+        "batch_tokens": batch_tokens,
+        "sampling": sampling,
+    }
+    # A damaged export may have lost one of them.
+    if (path / "saved_model.pb").exists() or (path / "assets.extra").exists():
+        refuse_fixed({"checkpoint": checkpoint, **settings})
         card = read_card(path)
         names = [field.name for field in dataclasses.fields(DecodingConfig)]
-        config = DecodingConfig(**{**{name: card[name] for name in names}, "n_best": n_best})
-        if card["sampling"] is not None:
-            config = dataclasses.replace(config, sampling=SamplingConfig(**card["sampling"]))
-        return translator_of(load_graphs(path), config, TransformerConfig(**card["config"]), card)
-    trained = restore(path, checkpoint)
-    config = decoding_config(trained, beam_size, alpha)
-    config = dataclasses.replace(
-        config, batch_tokens=batch_tokens or config.batch_tokens, n_best=n_best, sampling=sampling
-    )
-    if trained.about["task"] == "parsing" and n_best != 1:
-        # As an export has it: the answers that repair chooses among are certain, or the first is.
-        config = dataclasses.replace(config, n_best=None)
-    card = {
-        **trained.facts,
-        **trained.about,
-        **numbers(trained.model, trained.tokenizer, config),
-    }
-    model = inference_model(trained.model)
-    graphs = text_graphs(model, trained.tokenizer, config)
-    return translator_of(graphs, config, model.config, card)
-
-
-def translator_of(
-    graphs: Mapping[str, Any],
-    config: DecodingConfig,
-    model_config: TransformerConfig,
-    card: Mapping[str, Any],
-) -> Translator:
-    """Makes the translator of the model's task."""
+        kept = {name: card[name] for name in names if name in card}
+        config = from_json(DecodingConfig, {**kept, "n_best": n_best}, path / CARD)
+        graphs, model_config = load_graphs(path), TransformerConfig(**card["config"])
+    else:
+        trained = restore(path, checkpoint)
+        if trained.about["task"] == "parsing" and n_best != 1:
+            # As an export has it: the answers that repair chooses among are certain, or the first.
+            n_best = None
+        config = decoding_config(trained, n_best=n_best, **settings)
+        facts = numbers(trained.model, trained.tokenizer, config)
+        card = {**trained.facts, **trained.about, **facts}
+        model = inference_model(trained.model)
+        graphs, model_config = text_graphs(model, trained.tokenizer, config), model.config
     if card["task"] == "parsing":
         linearisation = Linearisation(**card["task_options"])
         return Parser(graphs, config, model_config, linearisation, card)
     return Translator(graphs, config, model_config, card)
 
 
-def is_export(path: Path) -> bool:
-    """Whether a path is a SavedModel, a damaged one included."""
-    return (path / "saved_model.pb").exists() or (path / "assets.extra").exists()
-
-
-def decoding_config(
-    trained: TrainedModel, beam_size: int | None, alpha: float | None
-) -> DecodingConfig:
-    """How a model's task is decoded, but for what is given; sources are cut where training's were.
+def decoding_config(trained: TrainedModel, **settings) -> DecodingConfig:
+    """How a model's task is decoded; sources are cut where training's were.
 
     Args:
-        beam_size, alpha: as of DecodingConfig; None for what the task has.
+        settings: fields of DecodingConfig in place of the task's; None for those.
     """
-    task = task_decoding(trained.about["task"])
-    return DecodingConfig(
-        task.beam_size if beam_size is None else beam_size,
-        task.alpha if alpha is None else alpha,
-        task.extra_length,
-        max_source_length=max(trained.max_length, task.max_source_length),
-    )
+    task = trained.about["task"]
+    require(task in TASKS, f"a model's task must be one of {', '.join(TASKS)}", repr(task))
+    longest = max(trained.max_length, TASKS[task].max_source_length)
+    given = {name: value for name, value in settings.items() if value is not None}
+    return dataclasses.replace(TASKS[task], max_source_length=longest, **given)
 
 
 def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedModel:
@@ -140,10 +113,12 @@ def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedMo
         InputError: where directory, checkpoint, file or vocabulary cannot be used.
     """
     path = Path(path)
-    if path.suffix == KERAS_FILE:
-        return _restore_keras_file(path, checkpoint)
+    of_directory = path.suffix != ".keras" and path.parent.name != "checkpoints"
+    rule = "--checkpoint goes with a model directory only"
+    require(of_directory or checkpoint is None, rule, f"{checkpoint} of {path}")
+    if path.suffix == ".keras":
+        return _restore_keras_file(path)
     if path.parent.name == "checkpoints":
-        _refuse_checkpoint(path, checkpoint)
         path, checkpoint = path.parent.parent, path.name
     description = read_description(path)
     tokenizer = Subwords.load(path)
@@ -154,13 +129,7 @@ def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedMo
     return TrainedModel(model, tokenizer, facts, describe(path, facts), description.max_length)
 
 
-def _refuse_checkpoint(path: Path, checkpoint: str | None) -> None:
-    rule = "--checkpoint goes with a model directory only"
-    require(checkpoint is None, rule, f"{checkpoint} of {path}")
-
-
-def _restore_keras_file(path: Path, checkpoint: str | None) -> TrainedModel:
-    _refuse_checkpoint(path, checkpoint)
+def _restore_keras_file(path: Path) -> TrainedModel:
     try:
         model = keras.models.load_model(path, compile=False)
     except (OSError, ValueError, TypeError, KeyError) as error:

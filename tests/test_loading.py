@@ -4,6 +4,7 @@ A translation model and a parsing model, both with random weights.
 """
 
 import asyncio
+import dataclasses
 import json
 import shutil
 
@@ -12,8 +13,8 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer import loading
+from keras_transformer.decoding.config import TASKS
 from keras_transformer.decoding.parser import Parser
-from keras_transformer.decoding.tasks import TASKS
 from keras_transformer.errors import InputError
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.loading import decoding_config, restore
@@ -45,7 +46,7 @@ def _short_answers():
     """Models with random weights do not end their answers."""
     with pytest.MonkeyPatch.context() as patch:
         for task, most in (("translation", 8), ("parsing", 20)):
-            patch.setitem(TASKS, task, TASKS[task]._replace(extra_length=most))
+            patch.setitem(TASKS, task, dataclasses.replace(TASKS[task], extra_length=most))
         yield
 
 
@@ -79,7 +80,7 @@ def places(data_dirs, tmp_path_factory):
         make_model_dir(data_dirs[task], folder / "model", {10: (3, 1.0)})
         trained = restore(folder / "model")
         card = {**trained.facts, "date": "2017-06-12", **trained.about}
-        config = decoding_config(trained, BEAMS, alpha=None)
+        config = decoding_config(trained, beam_size=BEAMS)
         export_saved_model(trained.model, trained.tokenizer, config, folder / "export", card)
         trained.model.save(folder / "model" / "model.keras")
         found[task] = {

@@ -8,9 +8,10 @@ from absl import logging
 
 from keras_transformer.analysis.attention_pictures import INSTALL, all_heads, has_matplotlib
 from keras_transformer.analysis.attention_views import attention_views
-from keras_transformer.decoding import answers
-from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
+from keras_transformer.decoding.answers import Answers
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.translator import Translator
+from keras_transformer.vocabulary.subwords import Subwords
 
 
 class AttentionImages:
@@ -22,7 +23,7 @@ class AttentionImages:
 
     def __init__(
         self,
-        tokenizer: Tokenizer,
+        tokenizer: Subwords,
         sources: Sequence[str],
         references: Sequence[str],
         max_length: int,  # of a source, in subwords
@@ -38,10 +39,8 @@ class AttentionImages:
         """Returns {"encoder", "decoder", "cross"}: uint8 [Y, X, 3], layers down, heads across."""
         if not has_matplotlib():
             return {}
-
-        def attention(source, target):  # untraced: it is needed once
-            return answers.attention(model, self.tokenizer, source, target, self.config)
-
-        translator = Translator({"attention": attention}, self.config, model.config)
+        # Not traced, as it is needed once.
+        graphs = {"attention": Answers(model, self.tokenizer, self.config).attention}
+        translator = Translator(graphs, self.config, model.config)
         views = attention_views(translator.attention(*self.pair))
         return {view.kind: all_heads(view) for view in views}

@@ -1,34 +1,25 @@
 """Texts in, answers out: what a model does, as graphs that take text and give tensors.
 
-`text_graphs` makes them of a model and its vocabulary: a Translator calls them in the process that
-holds the model, and an export holds the same ones as its signatures (export/saved_model).
-
-Each takes string [B], B from 0 to any number, and gives a dict of tensors whose first axis is B.
-Texts are UTF-8; invalid bytes are read as U+FFFD. Sources longer than `max_source_length`, and
-targets longer than a translation may become, are cut there. Memory is bounded by
-`DecodingConfig.batch_tokens`, but for `attention`, whose answer alone is larger.
+A Translator calls them in the process that holds the model, and an export holds the same ones as
+its signatures (export/saved_model). Each takes string [B], B from 0 to any number, and gives a dict
+of tensors whose first axis is B. Texts are UTF-8; invalid bytes are read as U+FFFD. Sources and
+targets longer than the limits of `DecodingConfig` are cut there. Its `batch_tokens` bounds the
+memory, but for `attention`, whose answer alone is larger.
 """
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.decoding.attention_maps import alignment, attention_maps
-from keras_transformer.decoding.inference import (
-    DecodingConfig,
-    Tokenizer,
-    encode_text,
-    output_limit,
-    source_limit,
-    target_log_probs,
-    translate_ids,
-)
+from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.inference import encode_text, search_ids, target_log_probs
 from keras_transformer.model.masks import padding_mask
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.vocabulary.subwords import Subwords
 
 EOS_PIECE = "</s>"
 # A row counts as at least this many tokens of a batch: however short, its beams take memory.
@@ -36,13 +27,15 @@ MIN_ROW_TOKENS = 32
 # The outputs of `n_best` that are of one translation each.
 OF_TRANSLATIONS = ("translation", "score", "log_prob", "length")
 
+Tensors = dict[str, tf.Tensor]
+
 
 def text_graphs(
     model: Transformer,
-    tokenizer: Tokenizer,
+    tokenizer: Subwords,
     config: DecodingConfig,
     reading_weights: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
-) -> dict[str, Callable]:
+) -> dict[str, Callable[..., Tensors]]:
     """Makes the graphs of a model; each is traced when it is first called.
 
     Args:
@@ -56,14 +49,13 @@ def text_graphs(
         The signatures of export/saved_model by name, and "continuation", `n_best` of translations
         that begin as each target does.
     """
-
     strings, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
 
-    def of_texts(answer, config=config):
+    def of_texts(answer):
         @tf.function(input_signature=[strings], autograph=False)
         def answer_texts(text):
             with reading_weights():
-                return answer(model, tokenizer, text, config)
+                return answer(text)
 
         return answer_texts
 
@@ -71,14 +63,14 @@ def text_graphs(
         @tf.function(input_signature=[spec, spec], autograph=False)
         def answer_pairs(source, target):
             with reading_weights():
-                return answer(model, tokenizer, source, target, config)
+                return answer(source, target)
 
         return answer_pairs
 
+    answers = Answers(model, tokenizer, config)
     # A search of its own, which ends as soon as the best translation is certain.
-    beams = of_texts(n_best, dataclasses.replace(config, n_best=1))
-
-    scored_ids = of_pairs(score_ids, ids)
+    beams = of_texts(Answers(model, tokenizer, dataclasses.replace(config, n_best=1)).n_best)
+    score_ids = of_pairs(answers.score_ids, ids)
 
     @tf.function(input_signature=[strings], autograph=False)
     def best(text):
@@ -95,176 +87,142 @@ def text_graphs(
         "serving_default": serving_default,
         "best": best,
         "beams": beams,
-        "n_best": of_texts(n_best),
-        "continuation": of_pairs(continuation),
-        "score": of_pairs(functools.partial(score, score_batch=scored_ids)),
-        "score_ids": scored_ids,
-        "lengths": of_texts(lengths),
-        "tokenize": of_texts(tokenize),
-        "attention": of_pairs(attention),
+        "n_best": of_texts(answers.n_best),
+        "continuation": of_pairs(answers.n_best),
+        "score": of_pairs(lambda source, target: answers.score(source, target, score_ids)),
+        "score_ids": score_ids,
+        "lengths": of_texts(answers.lengths),
+        "tokenize": of_texts(answers.tokenize),
+        "attention": of_pairs(answers.attention),
     }
 
 
-def n_best(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    texts: tf.Tensor,
-    config: DecodingConfig,
-    prefixes: tf.Tensor | None = None,
-) -> dict[str, tf.Tensor]:
-    """Translates texts, best translations first.
+class Answers:
+    """What a model answers to texts, by the operations of its graphs; see `text_graphs`."""
 
-    Args:
-        prefixes: string [B], what the translations of each text begin with.
+    def __init__(self, model: Transformer, tokenizer: Subwords, config: DecodingConfig):
+        self.model, self.tokenizer, self.config = model, tokenizer, config
+        self.source_limit, self.target_limit = config.limits(model.config)
 
-    Returns:
-        translation string [B, K]; score float32 [B, K], log-probability / length penalty; log_prob
-        float32 [B, K]; length int32 [B, K], subwords with EOS; truncated bool [B], whether the
-        text was cut. A text with fewer than K translations has "" with score -inf in their place.
-    """
-    ids, truncated = encode_text(tokenizer, texts, source_limit(model.config, config))
-    inputs = [ids] if prefixes is None else [ids, tokenizer.encode_tensor(prefixes)]
+    def n_best(self, text: tf.Tensor, prefixes: tf.Tensor | None = None) -> Tensors:
+        """Translates texts, best translations first.
 
-    def translate_batch(source, prefix=None):
-        if prefix is not None:
-            prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
-        found, best = translate_ids(model, tokenizer, source, config, prefix)
-        columns = (found, best.scores, best.log_probs, best.lengths)
-        return dict(zip(OF_TRANSLATIONS, columns, strict=True))
+        Args:
+            prefixes: string [B], what the translations of each text begin with.
 
-    return {**in_batches(translate_batch, config.batch_tokens, *inputs), "truncated": truncated}
+        Returns:
+            translation string [B, K]; score float32 [B, K], log-probability / length penalty;
+            log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; truncated bool [B],
+            whether the text was cut. A text with fewer than K translations has "" with score -inf
+            in their place; a blank text has "" with score 0.
+        """
+        ids, truncated = encode_text(self.tokenizer, text, self.source_limit)
+        inputs = [ids] if prefixes is None else [ids, self.tokenizer.encode_tensor(prefixes)]
 
+        def translate_batch(source, prefix=None):
+            if prefix is not None:
+                prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
+            best = search_ids(self.model, source, self.config, prefix)
+            batch, beams, length = tf.unstack(tf.shape(best.ids))
+            rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
+            texts = tf.reshape(self.tokenizer.decode_tensor(rows), [-1, self.config.beam_size])
+            columns = (texts, best.scores, best.log_probs, best.lengths)  # [B, K] each
+            return dict(zip(OF_TRANSLATIONS, columns, strict=True))
 
-def continuation(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    texts: tf.Tensor,
-    prefixes: tf.Tensor,
-    config: DecodingConfig,
-) -> dict[str, tf.Tensor]:
-    """`n_best`, of translations that begin with the prefixes, string [B]."""
-    return n_best(model, tokenizer, texts, config, prefixes)
+        found = in_batches(translate_batch, self.config.batch_tokens, *inputs)
+        return {**found, "truncated": truncated}
 
+    def score(self, source: tf.Tensor, target: tf.Tensor, score_ids: Callable) -> Tensors:
+        """Computes how probable the model finds each target as a translation of its source.
 
-def score(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    sources: tf.Tensor,
-    targets: tf.Tensor,
-    config: DecodingConfig,
-    score_batch: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
-) -> dict[str, tf.Tensor]:
-    """Computes how probable the model finds each target as a translation of its source.
+        Args:
+            score_ids: the method, or a graph of it, which an export holds once.
 
-    Args:
-        score_batch: the graph of `score_ids`, which an export holds once.
+        Returns:
+            log_prob float32 [B], natural logarithm, EOS included; length int32 [B], subwords of
+            the target with EOS; perplexity float32 [B], exp(-log_prob / length).
+        """
+        source, target = self._encode_pairs(source, target)
+        log_prob = in_batches(score_ids, self.config.batch_tokens, source, target)["log_prob"]
+        length = tf.cast(target.row_lengths(), tf.int32)
+        perplexity = tf.exp(-log_prob / tf.cast(length, tf.float32))
+        return {"log_prob": log_prob, "length": length, "perplexity": perplexity}
 
-    Returns:
-        log_prob float32 [B], natural logarithm, EOS included; length int32 [B], subwords of the
-        target with EOS; perplexity float32 [B], exp(-log_prob / length).
-    """
-    source, target = encode_pairs(model, tokenizer, sources, targets, config)
-    log_prob = in_batches(score_batch, config.batch_tokens, source, target)["log_prob"]
-    length = tf.cast(target.row_lengths(), tf.int32)
-    perplexity = tf.exp(-log_prob / tf.cast(length, tf.float32))
-    return {"log_prob": log_prob, "length": length, "perplexity": perplexity}
+    def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
+        """Scores one batch of pairs that are ids already, int32 [B, S] and [B, T], padded.
 
+        Returns:
+            log_prob float32 [B].
+        """
+        log_probs = target_log_probs(self.model, source, target)
+        return {"log_prob": tf.reduce_sum(log_probs, axis=1)}
 
-def score_ids(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    source: tf.Tensor,
-    target: tf.Tensor,
-    config: DecodingConfig,
-) -> dict[str, tf.Tensor]:
-    """Scores one batch of pairs that are ids already, int32 [B, S] and [B, T], padded.
+    def lengths(self, text: tf.Tensor) -> Tensors:
+        """Counts the subwords of each text, EOS included, before anything is cut.
 
-    Returns:
-        log_prob float32 [B].
-    """
-    return {"log_prob": tf.reduce_sum(target_log_probs(model, source, target), axis=1)}
+        Returns:
+            length int32 [B].
+        """
+        ids, _ = encode_text(self.tokenizer, text, tf.int32.max)
+        return {"length": tf.cast(ids.row_lengths(), tf.int32)}
 
+    def tokenize(self, text: tf.Tensor) -> Tensors:
+        """Shows what the model reads of each text.
 
-def lengths(
-    model: Transformer, tokenizer: Tokenizer, texts: tf.Tensor, config: DecodingConfig
-) -> dict[str, tf.Tensor]:
-    """Counts the subwords of each text, EOS included, before anything is cut.
+        Returns:
+            ids int32 [B, S], EOS included; length int32 [B], of them; pieces string [B, S], the
+            vocabulary's spelling of each.
+        """
+        rows, _ = encode_text(self.tokenizer, text, self.source_limit)
+        ids, length = padded(rows), tf.cast(rows.row_lengths(), tf.int32)
+        return {"ids": ids, "length": length, "pieces": self._pieces(ids)}
 
-    Returns:
-        length int32 [B].
-    """
-    ids, _ = encode_text(tokenizer, texts, tf.int32.max)
-    return {"length": tf.cast(ids.row_lengths(), tf.int32)}
+    def attention(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
+        """Shows what predicting each target token attends to, all pairs in one batch.
 
+        Returns:
+            source_pieces string [B, S], target_pieces string [B, T], EOS included; the fields of
+            AttentionMaps; and the alignment int32 [B, T], a source position for each target token.
+        """
+        source, target = map(padded, self._encode_pairs(source, target))
+        maps = attention_maps(self.model, source, target)
+        return {
+            "source_pieces": self._pieces(source),
+            "target_pieces": self._pieces(target),
+            **maps._asdict(),
+            "alignment": alignment(maps, padding_mask(source)),
+        }
 
-def tokenize(
-    model: Transformer, tokenizer: Tokenizer, texts: tf.Tensor, config: DecodingConfig
-) -> dict[str, tf.Tensor]:
-    """Shows what the model reads of each text.
+    def _encode_pairs(self, source, target) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        rule = "there must be a target for every source"
+        same = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=rule)
+        with tf.control_dependencies([] if same is None else [same]):
+            source, _ = encode_text(self.tokenizer, source, self.source_limit)
+            target, _ = encode_text(self.tokenizer, target, self.target_limit)
+        return source, target
 
-    Returns:
-        ids int32 [B, S], EOS included; length int32 [B], of them; pieces string [B, S], the
-        vocabulary's spelling of each.
-    """
-    ids, _ = encode_text(tokenizer, texts, source_limit(model.config, config))
-    length = tf.cast(ids.row_lengths(), tf.int32)
-    ids = padded(ids)
-    return {"ids": ids, "length": length, "pieces": pieces(tokenizer, ids)}
-
-
-def attention(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    sources: tf.Tensor,
-    targets: tf.Tensor,
-    config: DecodingConfig,
-) -> dict[str, tf.Tensor]:
-    """Shows what predicting each target token attends to, all pairs in one batch.
-
-    Returns:
-        source_pieces string [B, S], target_pieces string [B, T], EOS included; the fields of
-        AttentionMaps; and the alignment int32 [B, T], a source position for each target token.
-    """
-    pairs = encode_pairs(model, tokenizer, sources, targets, config)
-    source, target = (padded(ids) for ids in pairs)
-    maps = attention_maps(model, source, target)
-    return {
-        "source_pieces": pieces(tokenizer, source),
-        "target_pieces": pieces(tokenizer, target),
-        **maps._asdict(),
-        "alignment": alignment(maps, padding_mask(source)),
-    }
+    def _pieces(self, ids: tf.Tensor) -> tf.Tensor:
+        """Spells ids int32 [B, S]: string [B, S], "</s>" for EOS and "" for padding."""
+        spelled = tf.where(ids == EOS_ID, EOS_PIECE, self.tokenizer.pieces_tensor(ids))
+        return tf.where(ids == PAD_ID, "", spelled)
 
 
-def encode_pairs(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    sources: tf.Tensor,
-    targets: tf.Tensor,
-    config: DecodingConfig,
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Maps pairs of texts to int32 [B, None] each."""
-    rule = "there must be a target for every source"
-    same = tf.debugging.assert_equal(tf.size(sources), tf.size(targets), message=rule)
-    with tf.control_dependencies([] if same is None else [same]):
-        source, _ = encode_text(tokenizer, sources, source_limit(model.config, config))
-        target, _ = encode_text(tokenizer, targets, output_limit(model.config, config))
-    return source, target
+def padded(ids: tf.RaggedTensor) -> tf.Tensor:
+    """Makes int32 [B, longest] of ids, with one column at least."""
+    longest = tf.reduce_max(tf.concat([[1], ids.row_lengths()], axis=0))
+    return ids.to_tensor(PAD_ID, shape=tf.stack([-1, longest]))
 
 
 def in_batches(
-    function: Callable[..., dict[str, tf.Tensor]], batch_tokens: int, *ids: tf.RaggedTensor
-) -> dict[str, tf.Tensor]:
+    function: Callable[..., Tensors], batch_tokens: int, *ids: tf.RaggedTensor
+) -> Tensors:
     """Applies a function to rows of ids in batches of similar length, the longest rows first.
 
     Args:
         function: maps int32 [b, length], padded, one tensor for each of `ids`, to tensors [b, ...]
             whose other axes are of fixed sizes. A row's results may not depend on the others.
         batch_tokens: bounds rows x longest of a batch, except for a row longer itself.
-        ids: int32 [B, None] each, of equal numbers of rows; B may be 0.
-
-    Returns:
-        What `function` gives, [B, ...], in the order of the rows.
+        ids: int32 [B, None] each; what is returned is [B, ...] in the order of their rows.
     """
     spec = tf.TensorSpec([None, None], tf.int32)
     function = tf.function(function, [spec] * len(ids), autograph=False).get_concrete_function()
@@ -275,14 +233,13 @@ def in_batches(
 
     def advance(start, results):
         longest = tf.maximum(lengths[order[start]], MIN_ROW_TOKENS)
-        size = tf.maximum(batch_tokens // longest, 1)
-        batch = order[start : start + size]  # [b]
+        batch = order[start : start + tf.maximum(batch_tokens // longest, 1)]  # [b]
         found = function(*[tf.gather(rows, batch).to_tensor(PAD_ID) for rows in ids])
         results = {
             name: tf.tensor_scatter_nd_update(results[name], batch[:, None], found[name])
             for name in results
         }
-        return start + size, results
+        return start + tf.size(batch), results
 
     results = {
         name: tf.zeros([total, *tensor.shape[1:]], tensor.dtype)
@@ -293,16 +250,3 @@ def in_batches(
         lambda start, _: start < total, advance, [0, results], parallel_iterations=1
     )
     return results
-
-
-def padded(ids: tf.RaggedTensor) -> tf.Tensor:
-    """Makes int32 [B, longest] of ids, with one column at least."""
-    longest = tf.reduce_max(tf.concat([[1], ids.row_lengths()], axis=0))
-    return ids.to_tensor(PAD_ID, shape=tf.stack([-1, longest]))
-
-
-def pieces(tokenizer: Tokenizer, ids: tf.Tensor) -> tf.Tensor:
-    """Spells ids int32 [B, S]: string [B, S], "</s>" for EOS and "" for padding."""
-    spelled = tokenizer.pieces_tensor(ids)
-    spelled = tf.where(ids == EOS_ID, EOS_PIECE, spelled)
-    return tf.where(ids == PAD_ID, "", spelled)

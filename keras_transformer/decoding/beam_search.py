@@ -15,7 +15,7 @@ With one beam the search is greedy: the only candidate is the most probable toke
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 
@@ -23,29 +23,58 @@ from keras_transformer.decoding.candidates import (
     NONE,
     Extensions,
     best_extensions,
-    forced_extensions,
+    given_extensions,
     sampled_extensions,
 )
-from keras_transformer.decoding.search_state import (
-    Alive,
-    BeamSearchConfig,
-    Cache,
-    Hypotheses,
-    SearchState,
-    choose,
-    initial_state,
-    lengthened,
-    no_results,
-    state_shapes,
-)
+from keras_transformer.decoding.config import BeamSearchConfig
 
 # Caches grow by so many positions; between rounds of at most so many steps.
 ROUND_STEPS = 8
 
-# step_fn(ids int32 [B, K], cache, position int32 scalar) -> (logits float32 [B, K, V], cache)
+
+class Cache(NamedTuple):
+    """What a step function keeps from step to step: any nested structures of tensors."""
+
+    per_beam: Any = ()  # [B, K, ...], each row that of a hypothesis: follows it
+    per_sentence: Any = ()  # [B, ...], shared by a sentence's hypotheses
+
+
+class Hypotheses(NamedTuple):
+    """Hypotheses of each sentence, K or fewer, best first.
+
+    Those that do not exist have score -inf and length 0.
+    """
+
+    ids: tf.Tensor  # int32 [B, K, T], with EOS, padded
+    lengths: tf.Tensor  # int32 [B, K], EOS counted
+    scores: tf.Tensor  # float32 [B, K], log-probability / length penalty
+    log_probs: tf.Tensor  # float32 [B, K], natural logarithm
+
+
+class Alive(NamedTuple):
+    """Hypotheses without EOS, all of the same length, best first."""
+
+    ids: tf.Tensor  # int32 [B, K, L], padded; L, the room for tokens, grows from round to round
+    log_probs: tf.Tensor  # float32 [B, K]
+
+
+class SearchState(NamedTuple):
+    """What a step of the search hands to the next; B shrinks from round to round."""
+
+    position: tf.Tensor  # int32 scalar, number of steps made
+    running: tf.Tensor  # bool [B], whether the sentence is still searched
+    places: tf.Tensor  # int32 [B], of the sentences in what is returned
+    max_lengths: tf.Tensor  # int32 [B]
+    prefix: tf.Tensor  # int32 [B, P], padded
+    last_ids: tf.Tensor  # int32 [B, K], the next inputs: last tokens of the alive hypotheses
+    alive: Alive
+    finished: Hypotheses  # with EOS, the best so far; [B, K, L] as alive
+    cache: Cache  # rows in the order of the alive hypotheses
+
+
+# (ids int32 [B, K], cache, position int32 scalar) -> (logits float32 [B, K, V], cache)
 StepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[tf.Tensor, Cache]]
-# reserve(cache, capacity int32 scalar) -> the cache, with room for positions below the capacity
-Reserve = Callable[[Cache, tf.Tensor], Cache]
+Tokens = TypeVar("Tokens", Alive, Hypotheses)
 
 
 def beam_search(
@@ -53,7 +82,7 @@ def beam_search(
     cache: Cache,
     max_lengths: tf.Tensor,
     config: BeamSearchConfig,
-    reserve: Reserve = lambda cache, capacity: cache,
+    reserve: Callable[[Cache, tf.Tensor], Cache] = lambda cache, capacity: cache,
     prefix: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Searches the K best hypotheses of each sentence.
@@ -64,7 +93,8 @@ def beam_search(
         max_lengths: int32 [B], the most tokens of a hypothesis, EOS counted. A sentence of 0 gets
             the empty hypothesis, with score 0.
         config: beam size, penalty and special ids.
-        reserve: called before each round of steps; for caches that are allocated ahead.
+        reserve: gives the cache with room for positions below a capacity, int32 scalar; called
+            before each round of steps, for caches that are allocated ahead.
         prefix: int32 [B, P], padded, P at least 1: tokens that a sentence's hypotheses begin
             with, without EOS.
 
@@ -79,15 +109,16 @@ def beam_search(
     state = initial_state(cache, max_lengths, prefix, config)
     shapes = state_shapes(state)
 
-    def advance(state: SearchState) -> list[SearchState]:
-        return [search_step(state, step_fn, config)]
-
     def search_round(state: SearchState, results: Hypotheses) -> tuple[SearchState, Hypotheses]:
         end = (state.position // ROUND_STEPS + 1) * ROUND_STEPS
-        state = make_room(state, end, reserve, config)
+        state = state._replace(
+            alive=with_room(state.alive, end, config),
+            finished=with_room(state.finished, end, config),
+            cache=reserve(state.cache, end),
+        )
         (state,) = tf.while_loop(
             cond=lambda state: round_goes_on(state, end),
-            body=advance,
+            body=lambda state: [search_step(state, step_fn, config)],
             loop_vars=[state],
             shape_invariants=[shapes],
         )
@@ -100,25 +131,47 @@ def beam_search(
         shape_invariants=(shapes, shapes.finished),
     )
     longest = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
-    return results._replace(
-        ids=results.ids[:, :, :longest], token_log_probs=results.token_log_probs[:, :, :longest]
-    )
+    return results._replace(ids=results.ids[:, :, :longest])
 
 
-def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
-    """lp = ((5 + length) / 6)^alpha, float32 of the shape of `length`."""
-    return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
-
-
-def make_room(
-    state: SearchState, capacity: tf.Tensor, reserve: Reserve, config: BeamSearchConfig
+def initial_state(
+    cache: Cache, max_lengths: tf.Tensor, prefix: tf.Tensor, config: BeamSearchConfig
 ) -> SearchState:
-    """Makes everything long enough for hypotheses of `capacity` tokens, int32 scalar."""
-    return state._replace(
-        alive=lengthened(state.alive, capacity, config),
-        finished=lengthened(state.finished, capacity, config),
-        cache=reserve(state.cache, capacity),
+    """One alive hypothesis a sentence, the empty one; K of them where they grow at random."""
+    finished = no_results(tf.zeros_like(max_lengths), config)
+    first = tf.zeros_like(finished.scores)
+    if config.sampling is None:
+        first = tf.concat([first[:, :1], finished.scores[:, 1:]], axis=1)
+    return SearchState(
+        position=tf.constant(0),
+        running=max_lengths > 0,
+        places=tf.range(tf.size(max_lengths)),
+        max_lengths=max_lengths,
+        prefix=tf.cast(prefix, tf.int32),
+        last_ids=tf.fill(tf.shape(first), config.bos_id),
+        alive=Alive(finished.ids, first),
+        finished=finished,
+        cache=cache,
     )
+
+
+def no_results(max_lengths: tf.Tensor, config: BeamSearchConfig) -> Hypotheses:
+    """K hypotheses a sentence that do not exist, with room for the longest there may be."""
+    batch, beams = tf.shape(max_lengths)[0], config.beam_size
+    longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
+    none = tf.fill([batch, beams], NONE)
+    ids = tf.fill([batch, beams, longest], config.pad_id)
+    return Hypotheses(ids, tf.zeros([batch, beams], tf.int32), scores=none, log_probs=none)
+
+
+def state_shapes(state: SearchState) -> SearchState:
+    """The static shapes of a SearchState that hold at every step."""
+
+    def shape(tensor):  # [B, K, ...], where the first axis shrinks and the third may grow
+        dims = tensor.shape.as_list()
+        return tf.TensorShape([None, *dims[1:2], *[None for _ in dims[2:3]], *dims[3:]])
+
+    return tf.nest.map_structure(shape, state)._replace(position=tf.TensorShape([]))
 
 
 def round_goes_on(state: SearchState, end: tf.Tensor) -> tf.Tensor:
@@ -136,61 +189,49 @@ def search_step(state: SearchState, step_fn: StepFunction, config: BeamSearchCon
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
     extensions = extend(state, logits, config)
     candidates = candidate_hypotheses(state, extensions, config)
-    ended = extensions.tokens == config.eos_id
+    ended = extensions.tokens == config.eos_id  # [B, C]
     finished = merge_finished(state.finished, candidates, ended, config)
-    log_probs, best = tf.math.top_k(
-        tf.where(ended, NONE, extensions.log_probs), config.beam_size
-    )  # [B, K]
-    ids, token_log_probs, last_ids, parents = (
-        tf.gather(part, best, batch_dims=1)
-        for part in (
-            candidates.ids,
-            candidates.token_log_probs,
-            extensions.tokens,
-            extensions.parents,
-        )
-    )
-    alive = Alive(ids, token_log_probs, log_probs)
-
+    log_probs = tf.where(ended, NONE, extensions.log_probs)
+    log_probs, best = tf.math.top_k(log_probs, config.beam_size)  # [B, K]
+    alive = Alive(select(candidates.ids, best), log_probs)
     # Sentences that have stopped keep what they had, until they leave.
-    alive, finished = tf.nest.map_structure(
-        lambda new, old: choose(state.running, new, old),
-        (alive, finished),
-        (state.alive, state.finished),
-    )
-    length = state.position + 1
-    max_lengths = state.sentences.max_lengths
-    running = state.running & (length < max_lengths)
-    running &= can_improve(alive, finished, max_lengths, config)
+    alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
     if config.beam_size > 1:
-        cache = cache._replace(per_beam=reorder(cache.per_beam, parents))
-    return SearchState(length, running, last_ids, state.sentences, alive, finished, cache)
+        parents = select(extensions.parents, best)
+        cache = cache._replace(per_beam=select(cache.per_beam, parents))
+    position = state.position + 1
+    unfinished = (position < state.max_lengths) & can_improve(
+        alive, finished, state.max_lengths, config
+    )
+    return state._replace(
+        position=position,
+        running=state.running & unfinished,
+        last_ids=select(extensions.tokens, best),
+        alive=alive,
+        finished=finished,
+        cache=cache,
+    )
 
 
 def extend(state: SearchState, logits: tf.Tensor, config: BeamSearchConfig) -> Extensions:
-    """Extends the alive hypotheses: by the prefix, where there is one, or as the search does.
-
-    Args:
-        state: before the step.
-        logits: float32 [B, K, V].
-        config: of the search.
-    """
-    alive, prefix = state.alive.log_probs, state.sentences.prefix
+    """Extends the alive hypotheses by the prefix, where there is one, or as the search does."""
+    alive, prefix, beams = state.alive.log_probs, state.prefix, config.beam_size
     if config.sampling is None:
         free = best_extensions(alive, logits, config.candidates)
     else:
         seed = tf.stack([config.sampling.seed, state.position])
-        sentences = tf.reduce_max(state.sentences.index) + 1  # a sentence's numbers stay its own
-        uniform = tf.random.stateless_uniform([sentences, config.beam_size], seed)
-        uniform = tf.gather(uniform, state.sentences.index)
+        sentences = tf.reduce_max(state.places) + 1  # a sentence's numbers stay its own
+        uniform = tf.random.stateless_uniform([sentences, beams], seed)
+        uniform = tf.gather(uniform, state.places)  # [B, K]
         free = sampled_extensions(alive, logits, uniform, config.sampling)
     if prefix.shape[1] == 0:
         return free
     column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)
     token = prefix[:, column]  # [B]
+    tokens = tf.repeat(token[:, None], beams, axis=1)  # [B, K]
+    forced = given_extensions(alive, logits, tokens, config.candidates)
     is_forced = (token != config.pad_id) & (state.position == column)
-    forced = forced_extensions(alive, logits, token, config.candidates)
-    return tf.nest.map_structure(lambda one, other: choose(is_forced, one, other), forced, free)
+    return choose(is_forced, forced, free)
 
 
 def candidate_hypotheses(
@@ -199,13 +240,9 @@ def candidate_hypotheses(
     """Makes whole hypotheses, [B, C, L], of the extensions."""
     length = state.position + 1
     here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
-
-    def with_last(before, last):
-        return tf.where(here, last[:, :, None], tf.gather(before, extensions.parents, batch_dims=1))
-
+    before = select(state.alive.ids, extensions.parents)  # [B, C, L]
     return Hypotheses(
-        ids=with_last(state.alive.ids, extensions.tokens),
-        token_log_probs=with_last(state.alive.token_log_probs, extensions.token_log_probs),
+        ids=tf.where(here, extensions.tokens[:, :, None], before),
         lengths=tf.fill(tf.shape(extensions.tokens), length),
         scores=extensions.log_probs / length_penalty(length, config.alpha),
         log_probs=extensions.log_probs,
@@ -217,38 +254,24 @@ def merge_finished(
 ) -> Hypotheses:
     """Adds the candidates that have ended, bool [B, C], and keeps the K best."""
     new = candidates._replace(scores=tf.where(ended, candidates.scores, NONE))
-    both = tf.nest.map_structure(
-        lambda *parts: tf.concat(parts, axis=1), finished, new
-    )  # [B, K + C, ...]
+    parts = zip(finished, new, strict=True)
+    both = Hypotheses(*[tf.concat(pair, axis=1) for pair in parts])  # [B, K + C, ...]
     # Of equals, top_k takes the first: who finished earlier stays.
     _, best = tf.math.top_k(both.scores, config.beam_size)  # [B, K]
-    return tf.nest.map_structure(lambda part: tf.gather(part, best, batch_dims=1), both)
+    return select(both, best)
 
 
 def can_improve(
     alive: Alive, finished: Hypotheses, max_lengths: tf.Tensor, config: BeamSearchConfig
 ) -> tf.Tensor:
-    """Whether a continuation of an alive hypothesis could enter the best finished ones.
+    """Whether a continuation of an alive hypothesis could enter the best finished ones: bool [B].
 
     Log-probabilities are at most 0 and only fall, and the penalty grows with the length (alpha is
     not negative): no continuation scores above log P(best alive) / lp(maximum length). While fewer
     than `n_best` have finished, the one to beat is -inf.
-
-    Returns:
-        bool [B].
     """
     bound = alive.log_probs[:, 0] / length_penalty(max_lengths, config.alpha)
     return bound > finished.scores[:, config.decisive]
-
-
-def reorder(per_beam: Any, parents: tf.Tensor) -> Any:
-    """Gives every alive hypothesis the rows of its parent.
-
-    Args:
-        per_beam: nested structure of [B, K, ...].
-        parents: int32 [B, K].
-    """
-    return tf.nest.map_structure(lambda part: tf.gather(part, parents, batch_dims=1), per_beam)
 
 
 def retire(
@@ -256,45 +279,61 @@ def retire(
 ) -> tuple[SearchState, Hypotheses]:
     """Takes sentences that have stopped out of the batch, and puts what they found in its place.
 
-    Args:
-        state: after a round.
-        results: of all sentences, whether still searched or not.
-        config: of the search.
-
-    Returns:
-        The state of the sentences still running, and the results.
+    The results are those of all sentences, whether still searched or not.
     """
-    stopped = tf.where(~state.running)[:, 0]
-    places = tf.gather(state.sentences.index, stopped)[:, None]
-    found = lengthened(best_hypotheses(state, config), tf.shape(results.ids)[2], config)
+    stopped, running = tf.where(~state.running)[:, 0], tf.where(state.running)[:, 0]
+    places = tf.gather(state.places, stopped)[:, None]
+    found = with_room(best_hypotheses(state, config), tf.shape(results.ids)[2], config)
     results = tf.nest.map_structure(
         lambda whole, part: tf.tensor_scatter_nd_update(whole, places, tf.gather(part, stopped)),
         results,
         found,
     )
-    rows = tf.where(state.running)[:, 0]
-    kept = state._replace(position=())
-    kept = tf.cond(
+    rows = state._replace(position=())
+    rows = tf.cond(
         tf.size(stopped) > 0,
-        lambda: tf.nest.map_structure(lambda part: tf.gather(part, rows), kept),
-        lambda: kept,
+        lambda: tf.nest.map_structure(lambda part: tf.gather(part, running), rows),
+        lambda: rows,
     )
-    return kept._replace(position=state.position), results
+    return rows._replace(position=state.position), results
 
 
 def best_hypotheses(state: SearchState, config: BeamSearchConfig) -> Hypotheses:
     """Returns each sentence's finished hypotheses, or its alive ones where it has none."""
     alive, finished = state.alive, state.finished
-    lengths = tf.broadcast_to(state.sentences.max_lengths[:, None], tf.shape(alive.log_probs))
+    lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
     scores = alive.log_probs / length_penalty(lengths, config.alpha)
-    unfinished = Hypotheses(alive.ids, alive.token_log_probs, lengths, scores, alive.log_probs)
-    any_finished = finished.scores[:, 0] > NONE  # [B]
-    best = tf.nest.map_structure(
-        lambda one, other: choose(any_finished, one, other), finished, unfinished
-    )
+    unfinished = Hypotheses(alive.ids, lengths, scores, alive.log_probs)
+    best = choose(finished.scores[:, 0] > NONE, finished, unfinished)
     exists = best.scores > NONE  # [B, K]
     return best._replace(
         ids=tf.where(exists[:, :, None], best.ids, config.pad_id),
-        token_log_probs=tf.where(exists[:, :, None], best.token_log_probs, 0.0),
         lengths=tf.where(exists, best.lengths, 0),
     )
+
+
+def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
+    """lp = ((5 + length) / 6)^alpha, float32 of the shape of `length`."""
+    return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
+
+
+def with_room(hypotheses: Tokens, length: tf.Tensor, config: BeamSearchConfig) -> Tokens:
+    """Pads, or cuts, the ids of Alive or Hypotheses to `length`, int32 scalar."""
+    ids = hypotheses.ids
+    width = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(ids)[2], 0)]]
+    padded = tf.pad(ids, width, constant_values=config.pad_id)
+    return hypotheses._replace(ids=padded[:, :, :length])
+
+
+def select(parts: Any, chosen: tf.Tensor) -> Any:
+    """Gathers hypotheses within their sentence: [B, C, ...] by int32 [B, K] -> [B, K, ...]."""
+    return tf.nest.map_structure(lambda part: tf.gather(part, chosen, batch_dims=1), parts)
+
+
+def choose(condition: tf.Tensor, if_true: Any, if_false: Any) -> Any:
+    """tf.where by sentences: the condition is bool [B], the others are nests of [B, ...]."""
+
+    def where(one, other):
+        return tf.where(tf.reshape(condition, [-1] + [1] * (one.shape.rank - 1)), one, other)
+
+    return tf.nest.map_structure(where, if_true, if_false)

@@ -1,90 +1,27 @@
-"""Text in, text out: binds the beam search to a model and a vocabulary (section 6.1).
+"""Binds the beam search to a model, with its cache and its way of reading text (section 6.1).
 
-Pure graph functions: translator.py runs them over any number of sentences, and an exported model
-holds the same ones (export/saved_model).
-
-A source is its subwords and EOS, like the sources of training. Its translation has at most
-`extra_length` tokens more. A line without any visible character translates to the empty string,
-with score 0; a line longer than `max_source_length` is cut there.
+Pure graph functions. A source is its subwords and EOS, like the sources of training. Its
+translation has at most `extra_length` tokens more.
 """
 
-import dataclasses
-from typing import Protocol
+from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
-from keras_transformer.decoding import in_place
-from keras_transformer.decoding.beam_search import beam_search
-from keras_transformer.decoding.candidates import SamplingConfig, log_sum_exp
-from keras_transformer.decoding.search_state import BeamSearchConfig, Cache, Hypotheses
-from keras_transformer.errors import InputError
+from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.decoding.beam_search import Cache, Hypotheses, beam_search
+from keras_transformer.decoding.candidates import log_sum_exp
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.model.decoder_cache import DecoderCache
 from keras_transformer.model.transformer import Transformer, shift_right
+from keras_transformer.vocabulary.subwords import Subwords
 
 # Spaces, line ends and control characters of any script: nothing that could be translated.
 BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
 
 
-class Tokenizer(Protocol):
-    """What is needed of a vocabulary; keras_transformer/vocabulary/subwords has one."""
-
-    fingerprint: str  # sha256 of its file
-
-    def encode_tensor(self, sentences: tf.Tensor) -> tf.RaggedTensor:
-        """Maps string [B] to int32 [B, None], without special ids."""
-
-    def decode_tensor(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [B, T] to string [B], up to the first EOS."""
-
-    def pieces_tensor(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [B, T] to string [B, T], the vocabulary's spelling of each."""
-
-
-@dataclasses.dataclass(frozen=True)
-class DecodingConfig:
-    """How sentences are translated."""
-
-    beam_size: int = 4  # section 6.1; 1 is greedy search
-    alpha: float = 0.6  # length penalty, section 6.1
-    extra_length: int = 50  # maximum output length = input length + 50, section 6.1
-    max_source_length: int = 256  # subwords of a source, EOS included; the rest is cut off
-    batch_tokens: int = 4096  # padded source tokens translated at once
-    n_best: int | None = None  # translations that must be exact, of beam_size; None for all
-    sampling: SamplingConfig | None = None  # random translations instead of the best
-
-    def __post_init__(self):
-        BeamSearchConfig(self.beam_size, self.alpha, self.n_best)  # checks them
-        for name, least in (("extra_length", 0), ("max_source_length", 2), ("batch_tokens", 1)):
-            if getattr(self, name) < least:
-                rule = f"--{name} must be at least {least}"
-                raise InputError(f"{rule}. Received: {getattr(self, name)}")
-
-
-def check_beam_size(model: TransformerConfig, config: DecodingConfig) -> None:
-    """Rejects beams that could not all differ after one token."""
-    if config.beam_size > model.vocab_size:
-        rule = f"--beam_size must not exceed the model's vocabulary of {model.vocab_size}"
-        raise InputError(f"{rule}. Received: {config.beam_size}")
-
-
-def source_limit(model: TransformerConfig, config: DecodingConfig) -> int:
-    """The most tokens of a source, EOS included: learned positions end at the last one learned."""
-    if model.positions == "learned":
-        return min(config.max_source_length, model.max_positions)
-    return config.max_source_length
-
-
-def output_limit(model: TransformerConfig, config: DecodingConfig) -> int:
-    """The most tokens of a translation, EOS included."""
-    longest = config.max_source_length + config.extra_length
-    if model.positions == "learned":
-        return min(longest, model.max_positions)
-    return longest
-
-
 def encode_text(
-    tokenizer: Tokenizer, texts: tf.Tensor, limit: int
+    tokenizer: Subwords, texts: tf.Tensor, limit: int
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Maps texts to what the model reads: subwords, cut to `limit` with the EOS that ends them.
 
@@ -116,23 +53,22 @@ def search_ids(
     Args:
         model: any Transformer; one of `inference_model` is fastest.
         source: int32 [B, S], each row ending in EOS and then padding. A lone EOS stands for an
-            empty sentence, whose translation is empty.
+            empty sentence, whose translation is empty, with score 0.
         config: beam size, penalty and limits.
         target_prefix: int32 [B, P], padded, P at least 1: what each translation begins with.
     """
     memory, source_mask = model.encode(source)
     projected_memory = model.project_memory(memory)
     lengths = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=1)
-    longest = tf.minimum(lengths + config.extra_length, output_limit(model.config, config))
-    empty = model.empty_cache(tf.shape(source)[0], config.beam_size)
+    _, limit = config.limits(model.config)
+    longest = tf.minimum(lengths + config.extra_length, limit)
     # With room for a position, as tensors without elements have no memory to be their own.
-    empty = empty.reserve(1)
-    layers = in_place.own(empty.layers)
+    empty = model.empty_cache(tf.shape(source)[0], config.beam_size).reserve(1)
 
     def step_fn(ids, cache, position):
         layers, *memory = cache.per_sentence
         old = DecoderCache(cache.per_beam, layers)
-        logits, new = model.decode_step(ids, position, old, *memory, write=in_place.write)
+        logits, new = model.decode_step(ids, position, old, *memory, write=write_in_place)
         return logits, Cache(new.origins, (new.layers, *memory))
 
     def reserve(cache, capacity):
@@ -142,36 +78,40 @@ def search_ids(
 
     return beam_search(
         step_fn,
-        Cache(empty.origins, (layers, projected_memory, source_mask)),
+        Cache(empty.origins, (own_memory(empty.layers), projected_memory, source_mask)),
         max_lengths=tf.where(lengths > 1, longest, 0),
-        config=BeamSearchConfig(
-            config.beam_size, config.alpha, n_best=config.n_best, sampling=config.sampling
-        ),
+        config=config.search(),
         reserve=reserve,
         prefix=target_prefix,
     )
 
 
-def translate_ids(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    source: tf.Tensor,
-    config: DecodingConfig,
-    target_prefix: tf.Tensor | None = None,
-) -> tuple[tf.Tensor, Hypotheses]:
-    """Translates a batch to text, best translations first.
+def own_memory(tensors: Any) -> Any:
+    """Copies tensors to memory of their own, also where the graph's optimizer finds them equal."""
+    return tf.nest.map_structure(lambda tensor: tf.raw_ops.DeepCopy(x=tensor), tensors)
+
+
+def write_in_place(pool: tf.Tensor, entries: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+    """Does what model.decoder_cache.scatter does, and `pool` itself has changed afterwards.
+
+    TensorFlow's tensors are values: a scatter inside a while loop copies all of the cache for each
+    position, a tenth of the time of decoding. Writing into the memory of `pool` is sound where
+    nothing else uses it: `own_memory` sees to that at the start, and what grows or shrinks a cache
+    later gives it new memory.
 
     Args:
-        source: int32 [B, S], as of search_ids.
-        target_prefix: int32 [B, P], as of search_ids.
-
-    Returns:
-        string [B, K], and what they are the texts of: score -inf where a sentence has fewer than K.
+        pool: [B, H, C, K, d], from `own_memory` or this function.
+        entries: [B, H, K, d].
+        position: int32 scalar, less than C.
     """
-    best = search_ids(model, source, config, target_prefix)
-    shape = tf.shape(best.ids)  # [B, K, T]
-    texts = tokenizer.decode_tensor(tf.reshape(best.ids, [shape[0] * shape[1], shape[2]]))
-    return tf.reshape(texts, [-1, config.beam_size]), best
+    shape, width = tf.shape(pool), pool.shape[3] * pool.shape[4]
+    rows, capacity = shape[0] * shape[1], shape[2]
+    updated = tf.raw_ops.InplaceUpdate(
+        x=tf.reshape(pool, [rows * capacity, width]),
+        i=tf.range(rows) * capacity + position,
+        v=tf.reshape(entries, [rows, width]),
+    )
+    return tf.reshape(updated, shape)
 
 
 def target_log_probs(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.inference import DecodingConfig
-from keras_transformer.decoding.translator import Translation, Translator
+from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.translator import PairAttention, TargetScore, Translator
 from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation, Repairs
 from keras_transformer.parsing.trees import Tree, escape, parse_trees
@@ -59,20 +59,40 @@ class Parser(Translator):
         self.repaired = 0
         self.repairs = Counter(asdict(Repairs()))
 
-    def parse(self, texts: Sequence[str], progress: bool = False) -> list[Tree | None]:
-        """Returns the best tree of each sentence, or None for a sentence without words.
+    def translate(
+        self,
+        texts: Sequence[str],
+        progress: bool = False,
+        target_prefixes: Sequence[str] | None = None,
+    ) -> list[list[Parse]]:
+        """Returns the trees of each sentence, equal ones once.
 
-        `translate` returns all of them: those that needed no repair first, then the others, each
-        by score, and equal trees once.
+        Those that needed no repair come first, then the others, each by score.
         """
+        words = list(map(_words, texts))
+        answers = super().translate(list(map(" ".join, words)), progress, target_prefixes)
+        parses = list(map(self._parses, words, answers))
+        for best, *_ in parses:
+            self.repaired += best.repairs.total > 0
+            self.repairs.update(asdict(best.repairs))
+        return parses
+
+    def parse(self, texts: Sequence[str], progress: bool = False) -> list[Tree | None]:
+        """Returns the best tree of each sentence, or None for a sentence without words."""
         return [best.tree for best, *_ in self.translate(texts, progress)]
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
+    ) -> list[TargetScore]:
+        sources = [" ".join(_words(text)) for text in sources]
+        return super().score(sources, list(map(self._target, targets)), progress)
+
+    def attention(self, source: str, target: str) -> PairAttention:
+        return super().attention(" ".join(_words(source)), self._target(target))
 
     def counts(self) -> dict[str, Any]:
         """Returns {"repaired", "repairs"} as of the attributes."""
         return {"repaired": self.repaired, "repairs": dict(self.repairs)}
-
-    def _source(self, text: str) -> str:
-        return " ".join(_words(text))
 
     def _target(self, text: str) -> str:
         try:
@@ -81,16 +101,7 @@ class Parser(Translator):
             return text
         return " ".join(self.linearisation.tokens(tree))
 
-    def _answers(
-        self, texts: Sequence[str], answers: list[list[Translation]]
-    ) -> list[list[Translation]]:
-        parses = list(map(self._parses, map(_words, texts), answers))
-        for best, *_ in parses:
-            self.repaired += best.repairs.total > 0
-            self.repairs.update(asdict(best.repairs))
-        return parses
-
-    def _parses(self, words: list[str], answers: list[Translation]) -> list[Parse]:
+    def _parses(self, words, answers) -> list[Parse]:
         if not words:
             return [Parse(*answers[0], None, Repairs())]
         parses = []

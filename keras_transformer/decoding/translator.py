@@ -14,12 +14,7 @@ from tqdm import tqdm
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.answers import MIN_ROW_TOKENS, OF_TRANSLATIONS
-from keras_transformer.decoding.inference import (
-    DecodingConfig,
-    check_beam_size,
-    output_limit,
-    source_limit,
-)
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.errors import InputError, require
 
@@ -27,8 +22,6 @@ from keras_transformer.errors import InputError, require
 MIN_BATCH_TOKENS = 512
 # What the card has of the checkpoint.
 OF_CHECKPOINT = ("checkpoint", "averaged", "step", "validation_loss")
-# Texts whose subwords are counted by one call.
-COUNTED_AT_ONCE = 2048
 
 Result = TypeVar("Result")
 
@@ -83,10 +76,11 @@ class Translator:
         model_config: TransformerConfig,
         card: Mapping[str, Any] | None = None,
     ):
-        check_beam_size(model_config, config)
+        vocab_size = model_config.vocab_size
+        rule = f"--beam_size must not exceed the model's vocabulary of {vocab_size}"
+        require(config.beam_size <= vocab_size, rule, config.beam_size)
         self.graphs, self.config, self.card = graphs, config, card or {}
-        self.source_limit = source_limit(model_config, config)
-        self.output_limit = output_limit(model_config, config)
+        self.source_limit, self.target_limit = config.limits(model_config)
         self.truncated = 0
 
     def translate(
@@ -110,18 +104,12 @@ class Translator:
             InputError: if the model's weights are not finite; if there are not as many prefixes as
                 texts, or one leaves no room for a translation's EOS.
         """
-        sources = [self._source(text) for text in texts]
-        signature, inputs = "beams" if self.config.n_best == 1 else "n_best", {"text": sources}
+        signature, inputs = "beams" if self.config.n_best == 1 else "n_best", {"text": texts}
         if target_prefixes is not None:
             self._check_prefixes(texts, target_prefixes)
-            signature, inputs = "continuation", {"source": sources, "target": target_prefixes}
-        lengths = self._lengths(sources, self.source_limit, "source")
-
-        def rows_of(columns: dict[str, np.ndarray]) -> Iterator[list[Translation]]:
-            return map(translations, *(columns[name] for name in OF_TRANSLATIONS))
-
-        answers = self._in_batches(signature, inputs, lengths, rows_of, progress)
-        return self._answers(texts, answers)
+            signature, inputs = "continuation", {"source": texts, "target": target_prefixes}
+        lengths = self._lengths(texts, self.source_limit, "source")
+        return self._in_batches(signature, inputs, lengths, OF_TRANSLATIONS, translations, progress)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
@@ -133,30 +121,18 @@ class Translator:
         """
         rule = "there must be a target for every source"
         require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
-        inputs = {
-            "source": [self._source(text) for text in sources],
-            "target": [self._target(text) for text in targets],
-        }
-        limits = (self.source_limit, self.output_limit)
-        sides = [
-            self._lengths(texts, limit, side)
-            for (side, texts), limit in zip(inputs.items(), limits, strict=True)
-        ]
-
-        def rows_of(columns: dict[str, np.ndarray]) -> Iterator[TargetScore]:
-            return map(TargetScore, columns["log_prob"].tolist(), columns["length"].tolist())
-
-        longer = [max(pair) for pair in zip(*sides, strict=True)]
-        return self._in_batches("score", inputs, longer, rows_of, progress)
+        source_lengths = self._lengths(sources, self.source_limit, "source")
+        target_lengths = self._lengths(targets, self.target_limit, "target")
+        lengths = list(map(max, source_lengths, target_lengths))
+        inputs, outputs = {"source": sources, "target": targets}, ("log_prob", "length")
+        return self._in_batches("score", inputs, lengths, outputs, TargetScore, progress)
 
     def attention(self, source: str, target: str) -> PairAttention:
         """Returns the attention of all heads for a text and a translation of it."""
-        found = self._run("attention", source=[self._source(source)], target=[self._target(target)])
-        pieces = {
-            name: [piece.decode("utf-8") for piece in found.pop(name)[0].tolist()]
-            for name in ("source_pieces", "target_pieces")
-        }
-        return PairAttention(**pieces, **{name: array[0] for name, array in found.items()})
+        found = self._run("attention", source=[source], target=[target])
+        for name in ("source_pieces", "target_pieces"):
+            found[name] = [[piece.decode("utf-8") for piece in found[name][0].tolist()]]
+        return PairAttention(**{name: values[0] for name, values in found.items()})
 
     def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> np.ndarray:
         """Returns the log-probabilities, float32 [B], of one batch of pairs that are ids already.
@@ -168,11 +144,7 @@ class Translator:
         return self.graphs["score_ids"](source=source, target=target)["log_prob"].numpy()
 
     def parse(self, texts: Sequence[str], progress: bool = False) -> list:
-        """Returns trees; decoding/parser.py has the translator that does.
-
-        Raises:
-            InputError: as this model translates.
-        """
+        """Returns the trees of a Parser; any other translator raises an InputError."""
         raise InputError(
             "parse must be asked of a parsing model. Received: a translation model, which has "
             "translate, score and attention"
@@ -187,53 +159,38 @@ class Translator:
         """What else is to be reported of the answers so far: of translations, nothing."""
         return {}
 
-    def _source(self, text: str) -> str:
-        """The text as the model reads it."""
-        return text
-
-    def _target(self, text: str) -> str:
-        """An answer's text as the model writes it."""
-        return text
-
-    def _answers(self, texts: Sequence[str], answers: list[list[Translation]]) -> list[list]:
-        """The answers to texts, of what the model wrote."""
-        return answers
-
     def _in_batches(
         self,
         signature: str,
         inputs: Mapping[str, Sequence[str]],
         lengths: Sequence[int],
-        rows_of: Callable[[dict[str, np.ndarray]], Iterator[Result]],
+        outputs: Sequence[str],
+        result: Callable[..., Result],
         progress: bool,
     ) -> list[Result]:
         """Runs a signature over batches of similar length, in streams.
 
-        Args:
-            inputs: the texts of each input of the signature.
-            lengths: in subwords, by which batches are made.
-            rows_of: makes the results of a batch of the signature's outputs.
-
-        Returns:
-            A result for each text, in their order.
+        Returns what `result` makes of the values of `outputs` for each text, in their order.
         """
         results: list[Any] = [None] * len(lengths)
         batches = list(length_batches(lengths, self.config.batch_tokens, streams()))
 
         def run(batch: list[int]) -> list[Result]:
             part = {name: [texts[i] for i in batch] for name, texts in inputs.items()}
-            return list(rows_of(self._run(signature, **part)))
+            found = self._run(signature, **part)
+            return list(map(result, *[found[name].tolist() for name in outputs]))
 
         with tqdm(total=len(lengths), unit="sentence", disable=not progress) as bar:
             for batch, found in zip(batches, in_streams(run, batches), strict=True):
-                for i, result in zip(batch, found, strict=True):
-                    results[i] = result
+                for i, answer in zip(batch, found, strict=True):
+                    results[i] = answer
                 bar.update(len(batch))
         return results
 
     def _run(self, signature: str, **texts: Sequence[str]) -> dict[str, np.ndarray]:
+        # UTF-8 cannot hold lone surrogates: they become "?".
         inputs = {
-            name: tf.constant([utf8(text) for text in part], tf.string)
+            name: tf.constant([text.encode("utf-8", errors="replace") for text in part], tf.string)
             for name, part in texts.items()
         }
         outputs = self.graphs[signature](**inputs)
@@ -241,11 +198,7 @@ class Translator:
 
     def _count(self, texts: Sequence[str]) -> list[int]:
         """Counts the subwords of texts, EOS included."""
-        counts: list[int] = []
-        for start in range(0, len(texts), COUNTED_AT_ONCE):
-            found = self._run("lengths", text=texts[start : start + COUNTED_AT_ONCE])
-            counts += found["length"].tolist()
-        return counts
+        return self._run("lengths", text=texts)["length"].tolist()
 
     def _lengths(self, texts: Sequence[str], limit: int, side: str) -> list[int]:
         """Counts what the model reads of texts, and warns of those that are cut."""
@@ -266,44 +219,33 @@ class Translator:
         rule = "there must be a target prefix for every sentence"
         require(len(prefixes) == len(texts), rule, f"{len(prefixes)} for {len(texts)}")
         # The translation of an empty text may have this many subwords; that of others, more.
-        limit = min(self.config.extra_length, self.output_limit - 1)
+        limit = min(self.config.extra_length, self.target_limit - 1)
         for number, count in enumerate(self._count(prefixes), start=1):
             rule = f"target prefix {number} must have at most {limit} subwords"
             require(count - 1 <= limit, rule, count - 1)
 
 
-def utf8(text: str) -> bytes:
-    """Encodes text; lone surrogates, which UTF-8 cannot hold, become "?"."""
-    return text.encode("utf-8", errors="replace")
-
-
 def length_batches(
     lengths: Sequence[int], batch_tokens: int, parts: int = 1
 ) -> Iterator[list[int]]:
-    """Cuts sentences into batches of similar length, longest first.
+    """Cuts sentences into batches of similar length, as indices into their `lengths` in tokens.
 
-    Longest first, so that a batch too large for memory fails at once and the time left is not
-    underestimated.
+    The longest come first, so that a batch too large for memory fails at once and the time left is
+    not underestimated.
 
     Args:
-        lengths: of the sentences, in tokens.
         batch_tokens: bounds sentences x longest of a batch, except for a sentence longer itself.
         parts: how many batches there should be at least, where there are enough tokens.
-
-    Yields:
-        Indices into `lengths`.
     """
     share = sum(max(length, MIN_ROW_TOKENS) for length in lengths) // parts
     batch_tokens = min(batch_tokens, max(share, MIN_BATCH_TOKENS))
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        longest = max(lengths[batch[0] if batch else index], MIN_ROW_TOKENS)
-        if batch and longest * (len(batch) + 1) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    start = 0
+    while start < len(order):
+        longest = max(lengths[order[start]], MIN_ROW_TOKENS)
+        end = start + max(batch_tokens // longest, 1)
+        yield order[start:end]
+        start = end
 
 
 def translations(
@@ -319,8 +261,5 @@ def translations(
     """
     finite = not any(math.isnan(score) for score in scores)
     require(finite, "the model's weights must be finite", "scores that are NaN")
-    return [
-        Translation(text.decode("utf-8"), float(score), float(log_prob), int(length))
-        for text, score, log_prob, length in zip(texts, scores, log_probs, lengths, strict=True)
-        if score > -math.inf
-    ]
+    columns = zip((text.decode("utf-8") for text in texts), scores, log_probs, lengths, strict=True)
+    return [Translation(*row) for row in columns if row[1] > -math.inf]

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import keras
 
 from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.inference import DecodingConfig, Tokenizer
+from keras_transformer.decoding.config import TASKS, DecodingConfig
 from keras_transformer.decoding.parser import Parser
-from keras_transformer.decoding.tasks import TASKS
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.parsing import parsing_scores
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.parsing.parseval import percent
 from keras_transformer.parsing.trees import Tree
+from keras_transformer.vocabulary.subwords import Subwords
 
 SHOWN = 8  # number of answers in the text
 
@@ -35,7 +35,7 @@ class SampleAnswers:
 
     def __init__(
         self,
-        tokenizer: Tokenizer,
+        tokenizer: Subwords,
         sources: Sequence[str],
         references: Sequence[str] | Sequence[Tree],
         sentences: int,

@@ -125,3 +125,14 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
         received = f"{str(folder)!r}, where {name} {what}"
         require(found.get(name) == size, "--saved_model must be whole", received)
     return card
+
+
+def refuse_fixed(settings: dict[str, Any]) -> None:
+    """Refuses settings that an export keeps as it was made.
+
+    Raises:
+        InputError: for the first that is not None, named as a flag.
+    """
+    for name, value in settings.items():
+        rule = f"--{name} is fixed in an export, and goes with --model_dir only"
+        require(value is None, rule, value)

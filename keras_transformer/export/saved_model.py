@@ -26,16 +26,17 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.inference import DecodingConfig, Tokenizer, source_limit
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.errors import InputError, reason
 from keras_transformer.export.model_card import write_export
 from keras_transformer.export.stored_weights import stored_weights
+from keras_transformer.vocabulary.subwords import Subwords
 
 
 def export_saved_model(
     model: keras.Model,
-    tokenizer: Tokenizer,
+    tokenizer: Subwords,
     config: DecodingConfig,
     export_dir: str | os.PathLike,
     card: dict[str, Any],
@@ -82,11 +83,11 @@ def export_saved_model(
     }
 
 
-def numbers(model: keras.Model, tokenizer: Tokenizer, config: DecodingConfig) -> dict[str, Any]:
+def numbers(model: keras.Model, tokenizer: Subwords, config: DecodingConfig) -> dict[str, Any]:
     """The fields of DecodingConfig, and {"config", "parameters", "vocabulary_fingerprint"}."""
     return {
         **dataclasses.asdict(config),
-        "max_source_length": source_limit(model.config, config),
+        "max_source_length": config.limits(model.config)[0],
         "config": dataclasses.asdict(model.config),
         "parameters": model.count_params(),
         "vocabulary_fingerprint": tokenizer.fingerprint,

@@ -9,7 +9,7 @@ from keras_transformer.analysis.attention_pictures import all_heads
 from keras_transformer.analysis.attention_views import attention_views
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import attention_maps
-from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.training.checkpoints import restore_model

@@ -23,7 +23,7 @@ def exported(untrained, tmp_path_factory):
     from keras_transformer.loading import decoding_config, load, restore
 
     trained = restore(untrained)
-    config = decoding_config(trained, beam_size=2, alpha=None)
+    config = decoding_config(trained, beam_size=2)
     export_dir = tmp_path_factory.mktemp("serve") / "model"
     export_saved_model(trained.model, trained.tokenizer, config, export_dir, trained.facts)
     return export_dir, load(untrained, beam_size=2)

@@ -7,9 +7,15 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding import beam_search as beam_search_module
-from keras_transformer.decoding.beam_search import beam_search, can_improve, reorder
-from keras_transformer.decoding.candidates import SamplingConfig
-from keras_transformer.decoding.search_state import Alive, BeamSearchConfig, Cache, Hypotheses
+from keras_transformer.decoding.beam_search import (
+    Alive,
+    Cache,
+    Hypotheses,
+    beam_search,
+    can_improve,
+    select,
+)
+from keras_transformer.decoding.config import BeamSearchConfig, SamplingConfig
 from keras_transformer.errors import InputError
 
 PAD, BOS, EOS = 0, 1, 2
@@ -165,7 +171,7 @@ def test_narrow_beam_is_the_plain_search_without_early_stop(beam_size, alpha):
 def test_log_probs_are_those_of_the_sequences():
     tables = random_tables(7, 3, 4, 4)
     result = table_search(tables, [4, 4, 4], BeamSearchConfig(3, 0.6))
-    ids, token_log_probs, lengths, scores, log_probs = result
+    ids, lengths, scores, log_probs = result
     for sentence in range(3):
         for k in range(3):
             if scores[sentence, k] == -math.inf:
@@ -173,12 +179,6 @@ def test_log_probs_are_those_of_the_sequences():
             length = lengths[sentence, k]
             wanted = log_prob(tables[sentence], ids[sentence, k, :length])
             assert log_probs[sentence, k] == pytest.approx(wanted, abs=1e-4)
-            assert token_log_probs[sentence, k].sum() == pytest.approx(wanted, abs=1e-4)
-            last = log_prob(tables[sentence], ids[sentence, k, : length - 1])
-            assert token_log_probs[sentence, k, length - 1] == pytest.approx(
-                wanted - last, abs=1e-4
-            )
-            assert np.all(token_log_probs[sentence, k, length:] == 0)
             assert scores[sentence, k] == pytest.approx(wanted / penalty(length, 0.6), abs=1e-4)
 
 
@@ -225,7 +225,7 @@ def test_drawn_lattice_greedy():
 
 def test_one_beam_is_greedy():
     tables = random_tables(11, 16, 5, 6, scale=1.0)
-    ids, _, lengths, scores, _ = table_search(tables, [6] * 16, BeamSearchConfig(1, 0.6))
+    ids, lengths, scores, _ = table_search(tables, [6] * 16, BeamSearchConfig(1, 0.6))
     for sentence, table in enumerate(tables):
         wanted = []
         while len(wanted) < 6 and EOS not in wanted:
@@ -256,10 +256,10 @@ def test_early_stop_leaves_steps_out(alpha, wanted):
 def test_bound_is_of_the_best_alive_at_the_maximum_length():
     # lp(7) = 2^alpha: the alive hypothesis may reach -3 / 2 = -1.5 with alpha 1, and stay at -3
     # with alpha 0. The worst of the finished decides.
-    ids, zeros = tf.zeros([4, 2, 7], tf.int32), tf.zeros([4, 2, 7])
-    alive = Alive(ids, zeros, tf.constant([[-3.0, -9.0]] * 4))
+    ids = tf.zeros([4, 2, 7], tf.int32)
+    alive = Alive(ids, tf.constant([[-3.0, -9.0]] * 4))
     scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
-    finished = Hypotheses(ids, zeros, tf.ones([4, 2], tf.int32), scores, scores)
+    finished = Hypotheses(ids, tf.ones([4, 2], tf.int32), scores, scores)
     config = BeamSearchConfig(2, 1.0)
     assert can_improve(alive, finished, tf.fill([4], 7), config).numpy().tolist() == [
         False,
@@ -298,7 +298,7 @@ def test_fewer_hypotheses_than_beams():
     # One token and EOS: two hypotheses within two tokens, however many beams.
     tables = random_tables(17, 1, 4, 3)
     tables[:, :, [PAD, BOS]] = -np.inf
-    ids, _, lengths, scores, _ = table_search(tables, [2], BeamSearchConfig(4, 0.6))
+    ids, lengths, scores, _ = table_search(tables, [2], BeamSearchConfig(4, 0.6))
     assert sorted(map(tuple, ids[0, :2].tolist())) == [(EOS, PAD), (A, EOS)]
     assert scores[0, 2:].tolist() == [-math.inf, -math.inf]
     assert lengths[0, 2:].tolist() == [0, 0]
@@ -317,16 +317,14 @@ def test_result_does_not_depend_on_the_batch(beam_size):
 
 
 def test_maximum_length_of_zero_gives_the_empty_hypothesis():
-    ids, _, lengths, scores, _ = table_search(
-        random_tables(0, 2, 4, 1), [0, 0], BeamSearchConfig(2)
-    )
+    ids, lengths, scores, _ = table_search(random_tables(0, 2, 4, 1), [0, 0], BeamSearchConfig(2))
     assert ids.shape == (2, 2, 0)
     assert lengths.tolist() == [[0, 0], [0, 0]]
     assert scores.tolist() == [[0.0, -math.inf]] * 2
 
 
 def test_empty_batch():
-    ids, _, lengths, scores, _ = table_search(random_tables(0, 0, 4, 2), [], BeamSearchConfig(3))
+    ids, lengths, scores, _ = table_search(random_tables(0, 0, 4, 2), [], BeamSearchConfig(3))
     assert ids.shape == (0, 3, 0)
     assert lengths.shape == scores.shape == (0, 3)
 
@@ -342,9 +340,9 @@ def test_special_ids_are_parameters():
     assert ids[0].tolist() == [[EOS, A, 1], [B, B, A]]
 
 
-def test_reorder_moves_beams_within_their_sentence():
+def test_select_moves_beams_within_their_sentence():
     cache = [(tf.constant([[[1], [2]], [[3], [4]]]), tf.constant([[1.0, 2.0], [3.0, 4.0]]))]
-    [(first, second)] = reorder(cache, tf.constant([[1, 1], [1, 0]]))
+    [(first, second)] = select(cache, tf.constant([[1, 1], [1, 0]]))
     assert first.numpy().tolist() == [[[2], [2]], [[4], [3]]]
     assert second.numpy().tolist() == [[2.0, 2.0], [4.0, 3.0]]
 
@@ -374,9 +372,9 @@ def test_n_best_asks_less_and_keeps_the_best():
     scores = [result.scores[:, 0] for result in steps.values()]
     np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-6)
     scores = tf.constant([[-1.0, -9.0]])
-    ids, zeros = tf.zeros([1, 2, 7], tf.int32), tf.zeros([1, 2, 7])
-    finished = Hypotheses(ids, zeros, tf.ones([1, 2], tf.int32), scores, scores)
-    alive = Alive(ids, zeros, tf.constant([[-3.0, -9.0]]))
+    ids = tf.zeros([1, 2, 7], tf.int32)
+    finished = Hypotheses(ids, tf.ones([1, 2], tf.int32), scores, scores)
+    alive = Alive(ids, tf.constant([[-3.0, -9.0]]))
     for n_best, wanted in ((1, False), (2, True)):
         config = BeamSearchConfig(2, 0.0, n_best=n_best)
         assert can_improve(alive, finished, tf.constant([7]), config).numpy().tolist() == [wanted]

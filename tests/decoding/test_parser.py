@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
 from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.candidates import SamplingConfig
-from keras_transformer.decoding.inference import DecodingConfig, search_ids, target_log_probs
+from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
+from keras_transformer.decoding.inference import search_ids, target_log_probs
 from keras_transformer.decoding.translator import Translator, length_batches, translations
 from keras_transformer.errors import InputError
 

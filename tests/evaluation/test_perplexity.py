@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, TransformerConfig
 from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.perplexity import perplexity

@@ -1,5 +1,5 @@
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translation, Translator
 from keras_transformer.evaluation.sample import SampleAnswers

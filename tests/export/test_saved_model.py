@@ -17,7 +17,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
-from keras_transformer.decoding.inference import DecodingConfig
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.export import saved_model

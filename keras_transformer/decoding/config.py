@@ -1,0 +1,94 @@
+"""How texts are decoded; the paper's settings for each task. Imports no TensorFlow."""
+
+import dataclasses
+import math
+
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.errors import require
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingConfig:
+    """How tokens are drawn at random."""
+
+    temperature: float = 1.0  # logits are divided by it
+    top_k: int = 0  # only the k most probable tokens; 0 for all
+    top_p: float = 1.0  # only the most probable tokens that make up this probability
+    seed: int = 1
+
+    def __post_init__(self):
+        rule = "--temperature must be a positive number"
+        require(0 < self.temperature < math.inf, rule, self.temperature)
+        require(self.top_k >= 0, "--top_k must be at least 0", self.top_k)
+        require(0 < self.top_p <= 1, "--top_p must be in (0, 1]", self.top_p)
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamSearchConfig:
+    """What decides the outcome of a search, given the probabilities."""
+
+    beam_size: int = 4  # K, section 6.1; 1 is greedy search
+    alpha: float = 0.6  # length penalty, section 6.1; 0 ranks by log-probability
+    n_best: int | None = None  # how many of the K must be exact; None for all
+    sampling: SamplingConfig | None = None  # K random hypotheses instead of the best
+    bos_id: int = BOS_ID  # the first input of every hypothesis, not a part of it
+    eos_id: int = EOS_ID  # ends a hypothesis, and counts in its length
+    pad_id: int = PAD_ID  # fills up what is returned
+
+    def __post_init__(self):
+        require(self.beam_size >= 1, "--beam_size must be at least 1", self.beam_size)
+        require(0 <= self.alpha < math.inf, "--alpha must be a number of at least 0", self.alpha)
+        rule = f"--n_best must be from 1 to the beam size, {self.beam_size}"
+        require(self.n_best is None or 1 <= self.n_best <= self.beam_size, rule, self.n_best)
+
+    @property
+    def candidates(self) -> int:
+        """C, the number of extensions that a step considers for each sentence."""
+        return self.beam_size if self.sampling or self.beam_size == 1 else 2 * self.beam_size
+
+    @property
+    def decisive(self) -> int:
+        """Rank, from 0, of the finished hypothesis that alive ones must beat."""
+        every = self.n_best is None or self.sampling is not None
+        return (self.beam_size if every else self.n_best) - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class DecodingConfig:
+    """How sentences are translated."""
+
+    beam_size: int = 4  # section 6.1; 1 is greedy search
+    alpha: float = 0.6  # length penalty, section 6.1
+    extra_length: int = 50  # maximum output length = input length + 50, section 6.1
+    max_source_length: int = 256  # subwords of a source, EOS included; the rest is cut off
+    batch_tokens: int = 4096  # padded source tokens translated at once
+    n_best: int | None = None  # translations that must be exact, of beam_size; None for all
+    sampling: SamplingConfig | None = None  # random translations instead of the best
+
+    def __post_init__(self):
+        self.search()  # checks its own fields
+        for name, least in (("extra_length", 0), ("max_source_length", 2), ("batch_tokens", 1)):
+            value = getattr(self, name)
+            require(value >= least, f"--{name} must be at least {least}", value)
+
+    def search(self) -> BeamSearchConfig:
+        return BeamSearchConfig(self.beam_size, self.alpha, self.n_best, self.sampling)
+
+    def limits(self, model: TransformerConfig) -> tuple[int, int]:
+        """The most tokens of a source and of a translation, EOS included.
+
+        Learned positions end at the last one learned.
+        """
+        source, target = self.max_source_length, self.max_source_length + self.extra_length
+        if model.positions == "learned":
+            return min(source, model.max_positions), min(target, model.max_positions)
+        return source, target
+
+
+# How each task is decoded unless told otherwise. `max_source_length` is what a source may always
+# have, however short those of training were.
+TASKS = {
+    "translation": DecodingConfig(4, 0.6, 50, 2),  # section 6.1
+    # Section 6.3. A tree must hold all words of the sentence: none should be cut off.
+    "parsing": DecodingConfig(21, 0.3, 300, 1024),
+}
