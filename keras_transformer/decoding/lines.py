@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tqdm import tqdm
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 from keras_transformer.files import replacing, text_lines
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
@@ -41,17 +41,18 @@ class LinesConfig:
     scores: bool = False  # whether to write the scores
 
     def __post_init__(self):
-        if self.n_best < 1:
-            raise InputError(f"--n_best must be at least 1. Received: {self.n_best}")
-        unreadable = Path(self.input).is_dir() or not os.access(self.input, os.R_OK)
-        if self.input != STANDARD_STREAM and unreadable:
-            raise InputError(f"--input must be a file that can be read. Received: {self.input!r}")
+        require(self.n_best >= 1, "--n_best must be at least 1", self.n_best)
+        readable = os.access(self.input, os.R_OK) and not Path(self.input).is_dir()
+        rule = "--input must be a file that can be read"
+        require(self.input == STANDARD_STREAM or readable, rule, repr(self.input))
         if self.output != STANDARD_STREAM:
             check_output(self.output)
 
 
 def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
     """Translates all lines of the input.
+
+    From a terminal, each line is answered before the next is read.
 
     Returns:
         {"lines", "truncated" (lines cut as too long), "seconds", "output"}, what the checkpoint is,
@@ -62,15 +63,17 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
             output is stdout. An output file is written whole or not at all.
     """
     start, count = time.monotonic(), 0
+    path, from_stdin = config.input, config.input == STANDARD_STREAM
     with (
-        opened_input(config.input) as source,
+        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else open(path, "rb") as source,
         opened_output(config.output) as target,
-        tqdm(unit="line") as bar,
+        tqdm(unit="line", disable=source.isatty()) as bar,
     ):
-        name = "stdin" if config.input == STANDARD_STREAM else config.input
-        for chunk in in_chunks(text_lines(source, name)):
-            answers = translator.translate(chunk)
-            for number, translations in enumerate(answers, start=count + 1):
+        if source.isatty():
+            print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
+        lines = text_lines(source, "stdin" if from_stdin else path)
+        for chunk in in_chunks(lines, 1 if source.isatty() else CHUNK_LINES):
+            for number, translations in enumerate(translator.translate(chunk), start=count + 1):
                 target.write(format_answer(number, translations, config).encode("utf-8"))
             target.flush()
             count += len(chunk)
@@ -92,15 +95,10 @@ def write_lines(path: str, texts: Sequence[str]) -> None:
 
 
 def check_output(path: str) -> None:
-    """Tells early what would fail late.
-
-    Raises:
-        InputError: where no file could be written at `path`.
-    """
+    """Raises an InputError where no file could be written at `path`."""
     place = path if is_device(path) else Path(path).parent
-    if Path(path).is_dir() or not os.access(place, os.W_OK):
-        rule = "--output must be a file in a directory that can be written"
-        raise InputError(f"{rule}. Received: {path!r}")
+    writable = os.access(place, os.W_OK) and not Path(path).is_dir()
+    require(writable, "--output must be a file in a directory that can be written", repr(path))
 
 
 def is_device(path: str) -> bool:
@@ -108,13 +106,13 @@ def is_device(path: str) -> bool:
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
-def in_chunks(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Yields lists of CHUNK_LINES lines; those before an InputError come before it."""
+def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    """Yields lists of `size` lines, and a shorter one; lines before an InputError precede it."""
     chunk: list[str] = []
     try:
         for line in lines:
             chunk.append(line)
-            if len(chunk) == CHUNK_LINES:
+            if len(chunk) == size:
                 yield chunk
                 chunk = []
     except InputError:
@@ -127,27 +125,16 @@ def in_chunks(lines: Iterator[str]) -> Iterator[list[str]]:
 
 def format_answer(number: int, translations: Sequence["Translation"], config: LinesConfig) -> str:
     """Formats the answer to one input line, its line ends included."""
-    lines = []
-    for translation in translations[: config.n_best]:
-        columns = [str(number)] if config.n_best > 1 else []
-        columns += [f"{translation.score:.6f}"] if config.scores else []
-        lines.append("\t".join([*columns, one_line(translation.text)]))
-    return "".join(lines)
+    first = f"{number}\t" if config.n_best > 1 else ""
+    return "".join(
+        first + (f"{answer.score:.6f}\t" if config.scores else "") + one_line(answer.text)
+        for answer in translations[: config.n_best]
+    )
 
 
 def one_line(text: str) -> str:
     """Ends a text with a line break, and holds no other."""
     return text.replace("\r", " ").replace("\n", " ") + "\n"
-
-
-@contextlib.contextmanager
-def opened_input(path: str) -> Iterator[BinaryIO]:
-    """Opens a file, or stdin, to read bytes."""
-    if path == STANDARD_STREAM:
-        yield sys.stdin.buffer
-        return
-    with open(path, "rb") as file:
-        yield file
 
 
 @contextlib.contextmanager

@@ -23,9 +23,8 @@ MOST_STREAMS = 4
 
 def cores() -> int:
     """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    affinity = getattr(os, "sched_getaffinity", None)  # macOS has none
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def streams() -> int:
@@ -49,9 +48,6 @@ def in_streams(function: Callable[[Batch], Result], batches: Iterable[Batch]) ->
     batches = list(batches)
     if len(batches) < 2:
         yield from map(function, batches)
-        return
-    pool = ThreadPoolExecutor(streams())
-    try:
-        yield from pool.map(function, batches)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    else:
+        with ThreadPoolExecutor(streams()) as pool:
+            yield from pool.map(function, batches)  # which cancels the rest after an error

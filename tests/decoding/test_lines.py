@@ -102,6 +102,21 @@ def test_output_file_is_whole_or_absent(run, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
+def test_a_terminal_is_answered_line_by_line(monkeypatch, capsys):
+    keyboard, terminal = os.openpty()
+    os.write(keyboard, b"a\nb\n\x04")  # Ctrl-D
+    stdout = types.SimpleNamespace(buffer=io.BytesIO())
+    monkeypatch.setattr(lines.sys, "stdout", stdout)
+    translator = Shouter()
+    with open(terminal, "rb") as stdin:
+        monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=stdin))
+        result = translate_lines(translator, LinesConfig())
+    os.close(keyboard)
+    assert (translator.calls, result["lines"]) == ([["a"], ["b"]], 2)
+    assert stdout.buffer.getvalue() == b"A\nB\n"
+    assert capsys.readouterr().err == "reading from the terminal; end with Ctrl-D\n"
+
+
 def test_closed_reader_is_an_input_error(monkeypatch):
     class Closed(io.BytesIO):
         def write(self, content):
