@@ -79,10 +79,10 @@ def load(
         graphs, model_config = load_graphs(path), TransformerConfig(**card["config"])
     else:
         trained = restore(path, checkpoint)
+        config = decoding_config(trained, n_best=n_best, **settings)
         if trained.about["task"] == "parsing" and n_best != 1:
             # As an export has it: the answers that repair chooses among are certain, or the first.
-            n_best = None
-        config = decoding_config(trained, n_best=n_best, **settings)
+            config = dataclasses.replace(config, n_best=None)
         facts = numbers(trained.model, trained.tokenizer, config)
         card = {**trained.facts, **trained.about, **facts}
         model = inference_model(trained.model)

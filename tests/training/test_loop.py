@@ -375,9 +375,7 @@ def follow(directory, *words, **settings):
         copying_batches(), translate_sample=lambda model: pytest.fail("not the chief")
     )
     strategy = tf.distribute.get_strategy()
-    return train(
-        MODEL, TRAINING, data, directory, LoopConfig(**settings), strategy, Told(1, *words)
-    )
+    return train(MODEL, TRAINING, data, directory, LoopConfig(**settings), strategy, Told(*words))
 
 
 def test_a_worker_does_what_it_is_told_and_writes_nothing(tmp_path):
