@@ -60,7 +60,10 @@ def check_layer(make, inputs, weights, folder, **options):
     clone.load_weights(folder / "layer.weights.h5")
     same_outputs(outputs, clone(inputs))
 
-    narrow = make(dtype="mixed_bfloat16")
+
+def check_layer_in_bfloat16(make, inputs, **options):
+    """Holds a layer to activations of bfloat16 and variables of float32; arguments as above."""
+    outputs, narrow = make()(*inputs, **options), make(dtype="mixed_bfloat16")
     for part, wide in zip(
         keras.tree.flatten(narrow(*inputs, **options)), keras.tree.flatten(outputs), strict=True
     ):

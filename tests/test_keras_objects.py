@@ -17,7 +17,13 @@ import keras_transformer as kt
 from keras_transformer.training.checkpoints import read_weights
 from keras_transformer.training.loop import TrainingData, train
 from keras_transformer.training.loop_config import LoopConfig
-from tests.keras_harness import check_layer, numpy_of, round_trip, same_outputs
+from tests.keras_harness import (
+    check_layer,
+    check_layer_in_bfloat16,
+    numpy_of,
+    round_trip,
+    same_outputs,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 D_MODEL = 8
@@ -90,6 +96,12 @@ LAYERS = {  # class, arguments, inputs, number of trainable weights
 def test_layers(name, tmp_path):
     layer, arguments, inputs, weights = LAYERS[name]
     check_layer(functools.partial(layer, **arguments), inputs, weights, tmp_path)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_in_bfloat16(name):
+    layer, arguments, inputs, _ = LAYERS[name]
+    check_layer_in_bfloat16(functools.partial(layer, **arguments), inputs)
 
 
 @pytest.mark.parametrize(
