@@ -64,16 +64,9 @@ def main():
     model, training = preset(FLAGS.preset, metadata.vocab_size)
     training = dataclasses.replace(training, **flag_values(TrainingConfig))
     model, training = with_settings(model, training, FLAGS.config)
-    description = ModelDescription(
-        preset=FLAGS.preset,
-        model=model,
-        training=training,
-        vocabulary=metadata.vocabulary,
-        vocabulary_fingerprint=metadata.fingerprint,
-        max_length=metadata.max_length,
-        task=metadata.task,
-        task_options=metadata.task_options,
-    )
+    of_data = (metadata.vocabulary, metadata.fingerprint, metadata.max_length)
+    task = (metadata.task, metadata.task_options)
+    description = ModelDescription(FLAGS.preset, model, training, *of_data, *task)
     addresses = addresses_from(os.environ) if FLAGS.strategy == "multi_worker" else None
     return train_in(addresses, metadata, description, config)
 
@@ -88,9 +81,10 @@ def measured(metadata):
 
 def train_in(addresses, metadata, description, config):
     """Trains as one of the workers, or alone."""
+    from keras_transformer.files import locked
     from keras_transformer.training.cluster import Cluster
     from keras_transformer.training.loop import train
-    from keras_transformer.training.model_directory import opened
+    from keras_transformer.training.model_directory import create_or_check
     from keras_transformer.training.strategy import make_repeatable, make_strategy
     from pipelines.datasets import damage_named
 
@@ -104,17 +98,19 @@ def train_in(addresses, metadata, description, config):
         "data_dir": hashlib.sha256(described.encode()).hexdigest()[:16],
         "replicas": strategy.num_replicas_in_sync,
     }
-    with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(addresses))
+    with Cluster(addresses) as cluster:
         cluster.require_same(same)
         make_repeatable(description.training.seed, FLAGS.deterministic)
         data = training_data(data_dir, metadata, description.training)
         configs = (description.model, description.training)
-        stack.enter_context(damage_named(data_dir))
+        lock = contextlib.nullcontext()
         if cluster.is_chief:
-            vocabulary = Path(data_dir) / metadata.vocabulary
-            stack.enter_context(opened(FLAGS.model_dir, description, vocabulary))
-        return train(*configs, data, FLAGS.model_dir, config, strategy, cluster)
+            lock = locked(Path(FLAGS.model_dir) / "lock", "--model_dir")
+        with damage_named(data_dir), lock:
+            if cluster.is_chief:
+                vocabulary = Path(data_dir) / metadata.vocabulary
+                create_or_check(FLAGS.model_dir, description, vocabulary)
+            return train(*configs, data, FLAGS.model_dir, config, strategy, cluster)
 
 
 def training_data(data_dir, metadata, training):

@@ -7,7 +7,6 @@ tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files.py
 """
 
-import contextlib
 import dataclasses
 import shutil
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import from_json, locked, read_json, write_json
+from keras_transformer.files import from_json, read_json, write_json
 
 FORMAT_VERSION = 1
 
@@ -40,22 +39,10 @@ class ModelDescription:
         return {**one_level, **fields["model"], **fields["training"]}
 
 
-@contextlib.contextmanager
-def opened(model_dir: str | Path, description: ModelDescription, vocabulary_file: str | Path):
-    """Locks `model_dir` against other processes, and makes or checks it; see create_or_check."""
-    with locked(Path(model_dir) / "lock", "--model_dir"):
-        create_or_check(model_dir, description, vocabulary_file)
-        yield
-
-
 def create_or_check(
     model_dir: str | Path, description: ModelDescription, vocabulary_file: str | Path
 ) -> None:
-    """Makes `model_dir` a directory for this model, with a copy of its vocabulary, or checks it.
-
-    Raises:
-        InputError: where the directory holds another model.
-    """
+    """Makes a directory for this model and vocabulary. Raises InputError if it holds another."""
     model_dir = Path(model_dir)
     if (model_dir / "config.json").exists():
         held, wanted = read_description(model_dir).flat(), description.flat()
@@ -63,8 +50,6 @@ def create_or_check(
         rule = "--model_dir must be new or hold the model asked for"
         require(not differences, rule, f"{model_dir}, which has {'; '.join(differences)}")
         return
-    rule = "--model_dir must be a directory"
-    require(model_dir.is_dir() or not model_dir.exists(), rule, f"{model_dir}, a file")
     model_dir.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(vocabulary_file, model_dir / description.vocabulary)
     content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
@@ -72,11 +57,7 @@ def create_or_check(
 
 
 def read_description(model_dir: str | Path) -> ModelDescription:
-    """Reads config.json.
-
-    Raises:
-        InputError: where there is none, or one that this version cannot read.
-    """
+    """Reads config.json. Raises InputError if there is none that this version can read."""
     path = Path(model_dir) / "config.json"
     try:
         content = read_json(path)

@@ -78,8 +78,3 @@ def test_values_out_of_range_are_named(tmp_path, vocabulary):
     path.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"dropout must be in \[0, 1\). Received: 7"):
         read_description(tmp_path / "model")
-
-
-def test_file_in_the_way(tmp_path, vocabulary):
-    with pytest.raises(InputError, match="--model_dir must be a directory"):
-        create_or_check(vocabulary, DESCRIPTION, vocabulary)
