@@ -157,8 +157,6 @@ class _Run:
     def agree(self) -> None:
         """Takes from the chief what depends on a clock, a disk or a signal."""
         state = self.state
-        if self.interruption:
-            self.cluster.pass_on(self.interruption.signal)
         state.seconds = time.monotonic() - state.began
         decision = {
             "seconds": state.seconds,
