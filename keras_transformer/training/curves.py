@@ -20,44 +20,34 @@ from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
 
 
-class Curves:
-    """Writes the curves and the log of a model directory.
+class Curves(contextlib.ExitStack):
+    """Writes the curves and the log of a model directory; until it is closed, tf.summary does too.
 
-    Until it is closed, the functions of tf.summary write to the same curves.
-
-    Args:
-        model_dir: has tensorboard/ and training_log.jsonl.
-        state: where the run resumes or begins. Log lines of later steps, which are taken again, are
-            removed.
-        config: what to report.
-        write: False reports nothing, for workers that are not the chief.
+    Log lines of steps after `state`, which are taken again, are removed. If `write` is false, as on
+    workers that are not the chief, nothing is reported.
     """
 
     def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig, write: bool):
         self._directory = Path(model_dir) / "tensorboard"
         self._config, self._write, self._profiling = config, write, False
-        self._open, path = contextlib.ExitStack(), Path(os.devnull)
+        super().__init__()
+        path = Path(model_dir) / "training_log.jsonl" if write else Path(os.devnull)
         if write:
             _number(self._directory)
             writer = tf.summary.create_file_writer(str(self._directory))
-            self._open.callback(writer.close)
-            self._open.enter_context(writer.as_default())
-            path = Path(model_dir) / "training_log.jsonl"
+            self.callback(writer.close)
+            self.enter_context(writer.as_default())
             _cut(path, state.step)
-        self._log = self._open.enter_context(path.open("a", encoding="utf-8"))
-        self._bar = self._open.enter_context(_bar(config, state, write))
+        self._log = self.enter_context(path.open("a", encoding="utf-8"))
+        self._bar = self.enter_context(_bar(config, state, write))
+        self.callback(self.profile, 0)  # ends one that is under way
         if state.saved_step:
             self.event("resumed", state.step, checkpoint=checkpoint_name(state.saved_step))
-
-    def close(self) -> None:
-        self.profile(0)
-        self._open.close()
 
     def event(self, name: str, step: int, **values: Any) -> None:
         """Writes a line of the log."""
         line = {"event": name, "step": step, **finite_or_none(values)}
-        self._log.write(json.dumps(line) + "\n")
-        self._log.flush()
+        print(json.dumps(line), file=self._log, flush=True)
 
     def scalars(self, group: str, step: int, values: dict[str, float]) -> None:
         """Writes a line of the log, and a point of each value's curve."""
@@ -86,13 +76,12 @@ class Curves:
 
 def _bar(config: LoopConfig, state: RunState, shown: bool) -> tqdm:
     """A bar over minutes if `config` limits them, else over steps."""
-    total, done, layout = config.train_steps, state.step, None
-    if config.train_minutes is not None:
-        total = config.train_minutes * 60
-        done = min(state.seconds, total)
-        layout = "{percentage:3.0f}%|{bar}| {elapsed} of {remaining} more {postfix}"
-    texts = {"desc": "training", "unit": "step", "bar_format": layout}
-    return tqdm(total=total, initial=done, disable=not shown, **texts)
+    texts = {"desc": "training", "unit": "step", "disable": not shown}
+    if config.train_minutes is None:
+        return tqdm(total=config.train_steps, initial=state.step, **texts)
+    total = config.train_minutes * 60
+    layout = "{percentage:3.0f}%|{bar}| {elapsed} of {remaining} more {postfix}"
+    return tqdm(total=total, initial=min(state.seconds, total), bar_format=layout, **texts)
 
 
 def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
@@ -104,10 +93,10 @@ def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(directory: Path) -> None:
-    """Renames event files so that they are numbered instead of dated, and the next one sorts last.
+    """Renames event files so that they are numbered instead of dated.
 
-    TensorBoard reads them in the order of their names. If the clock was set back between two
-    starts, it would show none of the steps of the later start.
+    TensorBoard reads them in the order of their names, and would show none of the steps of a later
+    start if the clock had been set back.
     """
     for number, path in enumerate(sorted(directory.glob("events.out.tfevents.*"))):
         parts = path.name.split(".")

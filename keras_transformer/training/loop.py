@@ -1,6 +1,5 @@
 """The training loop: optimizer steps, curves, validations and checkpoints until the run is over."""
 
-import contextlib
 import dataclasses
 import signal
 import time
@@ -83,7 +82,7 @@ def train(
         }
         store = CheckpointStore(model_dir, config.keep_checkpoints, config.best_metric)
         state = _restore(store, saved, cluster)
-        with contextlib.closing(Curves(model_dir, state, config, cluster.is_chief)) as curves:
+        with Curves(model_dir, state, config, cluster.is_chief) as curves:
             settings = {**dataclasses.asdict(model_config), **dataclasses.asdict(training_config)}
             hparams.hparams({key: "none" if v is None else v for key, v in settings.items()})
             run = _Run(config, data, step, saved, store, state, curves, cluster, interruption)
