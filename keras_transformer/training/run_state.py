@@ -28,11 +28,9 @@ _SAVED = ("sums", "summed", "sum_seconds", "since_best")
 
 @dataclasses.dataclass
 class RunState:
-    """The state of a run, apart from its variables and its position in the data.
+    """The state of a run, apart from its variables and its position in the data."""
 
-    The first fields are saved with every checkpoint; the others belong to one start of the run.
-    """
-
+    # Saved with every checkpoint:
     step: int = 0
     seconds: float = 0.0  # over all starts
     # What was summed since the last point of the curves, over how many steps and seconds.
@@ -40,7 +38,7 @@ class RunState:
     summed: int = 0
     sum_seconds: float = 0.0
     since_best: int = 0  # validations since the best one
-
+    # Of one start of the run:
     began: float = dataclasses.field(default_factory=time.monotonic)  # `seconds` count from here
     steps_a_call: int = 1  # of TrainingStep.run
     saved_step: int = 0  # of the newest checkpoint; 0 without one
@@ -52,7 +50,7 @@ class RunState:
 
     @classmethod
     def restored(cls, entry: dict[str, Any]) -> "RunState":
-        """Reads the state from a checkpoint's entry in the index."""
+        """Makes the state from a checkpoint's entry in the index."""
         state = cls(entry["step"], entry["seconds"], began=time.monotonic() - entry["seconds"])
         state.saved_step, state.saved_seconds = state.step, state.seconds
         saved = entry.get("progress", {})
@@ -62,22 +60,18 @@ class RunState:
 
     def to_entry(self) -> dict[str, Any]:
         """Returns what the index holds of a checkpoint of this state."""
-        saved = {name: getattr(self, name) for name in _SAVED}
-        saved = {**saved, "sums": self.sums.tolist()}
-        return {"step": self.step, "seconds": self.seconds, "progress": saved}
+        progress = {name: getattr(self, name) for name in _SAVED} | {"sums": self.sums.tolist()}
+        return {"step": self.step, "seconds": self.seconds, "progress": progress}
 
     @property
     def skipped_in_row(self) -> int:
-        """How many of the last steps were skipped, as their gradients were not finite."""
         return int(self.sums[-1])
 
     def summarize(self) -> dict[str, float]:
-        """Turns the sums into scalars; where all steps were skipped, the first two are NaN.
+        """Turns the sums into scalars; where all steps were skipped, loss and perplexity are NaN.
 
-        Returns:
-            loss (smoothed), perplexity (unsmoothed), tokens_per_second (target tokens without
-            padding), padding (share of all positions), gradient_norm (mean over steps), skipped
-            (steps).
+        The loss is smoothed, the perplexity is not. Tokens per second are target tokens without
+        padding; `padding` is a share of all positions, `gradient_norm` a mean over steps.
         """
         total = dict(zip(SUMS, self.sums.tolist(), strict=True))
         made = self.summed - total["skipped"]
