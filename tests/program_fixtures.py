@@ -151,7 +151,7 @@ def make_model_dir(data_dir, model_dir, checkpoints):
 
     from keras_transformer.config import TrainingConfig, TransformerConfig
     from keras_transformer.model.transformer import Transformer
-    from keras_transformer.training.checkpoints import CheckpointStore, named_variables
+    from keras_transformer.training.checkpoints import CheckpointStore
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
     from pipelines.records import read_metadata
 
@@ -173,7 +173,7 @@ def make_model_dir(data_dir, model_dir, checkpoints):
     store = CheckpointStore(model_dir)
     for step, (seed, loss) in checkpoints.items():
         keras.utils.set_random_seed(seed)
-        variables = named_variables(Transformer(config).variables)
+        variables = [variable.value for variable in Transformer(config).variables]
         store.save({"model": variables}, step=step, validation_loss=loss)
     return model_dir
 

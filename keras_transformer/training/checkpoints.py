@@ -1,15 +1,14 @@
 """Checkpoints: written whole or not at all, indexed by one small file, and averaged (section 6.1).
 
 `checkpoints/index.json` lists the complete ones. Files that it does not list were never finished;
-they are ignored, and removed at the next start. A checkpoint is checked as it is read (TensorFlow
-keeps a checksum of every tensor); if it is damaged, training resumes from the checkpoint before it.
-Every variable of model and optimizer, the random states of dropout among them, is saved under its
-place in `model.variables`, and with them the position in the shuffled data.
+they are ignored, and removed at the next start. TensorFlow keeps a checksum of every tensor; if a
+checkpoint is damaged, training resumes from the one before it. Every variable of model and
+optimizer, the random states of dropout among them, is saved under its place in `model.variables`,
+and with them the position in the shuffled data.
 """
 
-import contextlib
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +24,19 @@ from keras_transformer.training.model_directory import read_description
 
 
 class CheckpointStore:
-    """The checkpoints of a model directory.
+    """The checkpoints of a model directory: the last `keep` and the best one.
 
-    Args:
-        model_dir: the model directory.
-        keep: how many to keep, besides the best one.
-        best_metric: chooses the best one: "loss", or a score of which more is better; by default
-            the metric named in the index.
-
-    Attributes:
-        entries: the index, oldest checkpoint first: {"name", "step", "validation_loss", ...}.
+    `best_metric` is "loss", or a score of which more is better; by default what the index names.
+    `entries` is the index, oldest checkpoint first: {"name", "step", "validation_loss", ...}.
     """
 
     def __init__(self, model_dir: str | Path, keep: int = 20, best_metric: str | None = None):
         self.directory = Path(model_dir) / "checkpoints"
-        self.keep, self.best_metric = keep, best_metric or "loss"
-        self.entries: list[dict[str, Any]] = []
-        index = self.directory / "index.json"
-        if index.exists():
-            content = read_json(index)
-            self.entries = content.get("checkpoints")
-            rule = f"{index} must list checkpoints"
-            require(isinstance(self.entries, list), rule, self.entries)
-            self.best_metric = best_metric or content.get("best_metric", "loss")
+        self.keep, index = keep, self.directory / "index.json"
+        content = read_json(index) if index.exists() else {"checkpoints": []}
+        self.entries: list[dict[str, Any]] = content.get("checkpoints")
+        require(isinstance(self.entries, list), f"{index} must list checkpoints", self.entries)
+        self.best_metric = best_metric or content.get("best_metric", "loss")
 
     @property
     def latest(self) -> dict[str, Any] | None:
@@ -55,18 +44,13 @@ class CheckpointStore:
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The entry with the best validation; None if there was no validation."""
-        return self._best(self.entries)
+        return self.best_of(self.entries)
 
-    def _best(self, entries: list[dict[str, Any]]) -> dict[str, Any] | None:
-        """The entry of the smallest loss or the largest score; the first of equal ones."""
+    def best_of(self, entries: list[dict[str, Any]]) -> dict[str, Any] | None:
+        """The first entry with the best validation; None if there was no validation."""
         name, sign = f"validation_{self.best_metric}", -1 if self.best_metric == "loss" else 1
         measured = [entry for entry in entries if entry.get(name) is not None]
         return max(measured, key=lambda entry: sign * entry[name], default=None)
-
-    def is_best(self, measured: dict[str, Any]) -> bool:
-        """Whether a validation, {"validation_loss", ...}, is better than those of all entries."""
-        return self._best([*self.entries, measured]) is measured
 
     def path(self, entry: dict[str, Any]) -> str:
         """The prefix of an entry's files."""
@@ -75,13 +59,8 @@ class CheckpointStore:
     def restore(self, trackables: dict[str, Any], name: str | None = None) -> dict[str, Any] | None:
         """Reads the newest whole checkpoint, or only the one that another process has read.
 
-        Damaged later ones are removed from the index.
-
-        Returns:
-            Its entry; None where there are no checkpoints.
-
-        Raises:
-            InputError: where there are some and none is whole, or none has that name.
+        Damaged later ones are removed from the index. Returns the entry, or None where there are no
+        checkpoints. Raises InputError where none is whole, or none has that name.
         """
         if name is not None:
             self.entries = [entry for entry in self.entries if entry["name"] == name]
@@ -117,18 +96,14 @@ class CheckpointStore:
                 path.unlink()
 
     def save(self, trackables: dict[str, Any], **facts) -> dict[str, Any]:
-        """Writes a checkpoint, then lists it, then removes those no longer kept.
+        """Writes a checkpoint, lists it with its `facts`, `step` among them, and returns its entry.
 
-        Args:
-            trackables: what tf.train.Checkpoint is made of.
-            facts: for the index, whose new entry is returned; `step` is one of them.
-
-        Raises:
-            InputError: where it cannot be written; earlier ones stay as they were.
+        Then those no longer kept are removed. Raises InputError where it cannot be written; earlier
+        ones stay as they were.
         """
         entry = {"name": checkpoint_name(facts["step"]), **facts}
         every = [*self.entries, entry]
-        best = self._best(every)
+        best = self.best_of(every)
         kept = [old for old in every if old in every[-self.keep :] or old is best]
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -158,34 +133,14 @@ def checkpoint_name(step: int) -> str:
     return f"step-{step:08d}"
 
 
-def newest_checkpoint(model_dir: str | Path) -> str | None:
-    """Reads the name of the newest complete checkpoint; None without one or a readable index."""
-    with contextlib.suppress(InputError):
-        entry = CheckpointStore(model_dir).latest
-        return entry and entry["name"]
-    return None
-
-
-def named_variables(variables: Iterable[keras.Variable]) -> dict[str, Any]:
-    """The variables of a model or optimizer under their places, for tf.train.Checkpoint.
-
-    tf.train.Checkpoint finds none of a functional Keras model's variables by itself.
-    """
-    return {str(place): variable.value for place, variable in enumerate(variables)}
-
-
 def restore_model(
     model_dir: str | Path, checkpoint: str = "latest"
 ) -> tuple[keras.Model, dict[str, Any]]:
     """Builds the model of a directory that bin/train.py made, with the weights of a checkpoint.
 
-    Args:
-        model_dir: the directory.
-        checkpoint: "latest", "best" (in validation), "average:K" (the mean of the last
-            K), or the path of a checkpoint or its name in the directory.
-
-    Returns:
-        The model, in float32, and what it is: {"checkpoint", "step", ...}.
+    `checkpoint` is "latest", "best" (in validation), "average:K" (the mean of the last K), or the
+    path of a checkpoint or its name in the directory. Returns the model, in float32, and what it
+    is: {"checkpoint", "step", ...}.
 
     Raises:
         InputError: where the directory or the checkpoint is missing, foreign or incomplete.
@@ -205,28 +160,27 @@ def restore_model(
 
 def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], dict[str, Any]]:
     """Reads the model's variables from a checkpoint, or the mean of several; see restore_model."""
-    store, facts, path = CheckpointStore(model_dir), {"checkpoint": checkpoint}, None
+    store, facts = CheckpointStore(model_dir), {"checkpoint": checkpoint}
     if checkpoint.startswith("average:"):
         count = checkpoint.removeprefix("average:")
         largest, rule = len(store.entries), "the number of checkpoints to average must be"
         require(count.isdecimal() and int(count) >= 1, f"{rule} 1 or more", repr(count))
         require(int(count) <= largest, f"{rule} at most the {largest} in {store.directory}", count)
         entries, facts["averaged"] = store.entries[-int(count) :], int(count)
+        paths = map(store.path, entries)
     elif checkpoint in ("latest", "best"):
         entry = store.latest if checkpoint == "latest" else store.best
         needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
         rule = f"--checkpoint={checkpoint} needs {needed} in {store.directory}"
         require(entry is not None, rule, "none")
-        entries, facts = [entry], {"checkpoint": entry["name"]}
+        entries, paths, facts = [entry], [store.path(entry)], {"checkpoint": entry["name"]}
     else:
         path = checkpoint.removesuffix(".index")
         inside = store.directory / path
-        path = str(inside) if inside.with_name(f"{inside.name}.index").exists() else path
+        paths = [str(inside) if Path(f"{inside}.index").exists() else path]
         entries = [entry for entry in store.entries if entry["name"] == inside.name]
-    paths = [store.path(entry) for entry in entries] if path is None else [path]
-    for key in ("step", "validation_loss"):
-        if entries and entries[-1].get(key) is not None:
-            facts[key] = entries[-1][key]
+    last = entries[-1] if entries else {}
+    facts |= {key: last[key] for key in ("step", "validation_loss") if last.get(key) is not None}
     versions = zip(*[_read(path) for path in paths], strict=True)
     return [_mean(of_variable) for of_variable in versions], facts
 
@@ -234,9 +188,9 @@ def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarra
 def _mean(versions: Sequence[np.ndarray]) -> np.ndarray:
     """The mean of a variable's versions; of integers (random states), the last one."""
     last = versions[-1]
-    if not np.issubdtype(last.dtype, np.floating):
-        return last
-    return np.mean(versions, axis=0, dtype=np.float64).astype(last.dtype)
+    if np.issubdtype(last.dtype, np.floating):
+        return np.mean(versions, axis=0, dtype=np.float64).astype(last.dtype)
+    return last
 
 
 def _read(path: str) -> list[np.ndarray]:
@@ -255,19 +209,13 @@ def _read(path: str) -> list[np.ndarray]:
 def average_checkpoints(model_dir: str | Path, last: int) -> dict[str, Any]:
     """Writes the mean of the last checkpoints' weights as a checkpoint of its own (section 6.1).
 
-    The paper averages the last 5 of base models, and the last 20 of big ones.
-
-    Returns:
-        {"checkpoint": path of the new checkpoint, "averaged", "step"}.
-
-    Raises:
-        InputError: where there are fewer, or it cannot be written.
+    The paper averages the last 5 of base models, and the last 20 of big ones. Returns {"checkpoint"
+    (its path), "averaged", "step"}; raises InputError if there are fewer, or it cannot be written.
     """
     weights, facts = read_weights(model_dir, f"average:{last}")
     path = CheckpointStore(model_dir).directory / f"average-{last}-{checkpoint_name(facts['step'])}"
     try:
-        variables = {str(place): tf.Variable(weight) for place, weight in enumerate(weights)}
-        tf.train.Checkpoint(model=variables).write(str(path))
+        tf.train.Checkpoint(model=[tf.Variable(weight) for weight in weights]).write(str(path))
     except (OSError, tf.errors.OpError) as error:
         raise _no_room(path, reason(error)) from None
     return {**facts, "checkpoint": str(path)}

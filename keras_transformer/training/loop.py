@@ -15,12 +15,7 @@ from tensorboard.plugins.hparams import api as hparams
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.training.checkpoints import (
-    CheckpointStore,
-    checkpoint_name,
-    named_variables,
-    newest_checkpoint,
-)
+from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
 from keras_transformer.training.cluster import Cluster
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.interruption import Interruption, listening
@@ -72,16 +67,17 @@ def train(
         KeyboardInterrupt: on Ctrl-C.
     """
     cluster = cluster or Cluster()
-    cluster.newest_checkpoint = lambda: newest_checkpoint(model_dir)
     with listening(cluster.pass_on) as interruption:
         step = _make_step(model_config, training_config, data, config, strategy)
+        # tf.train.Checkpoint finds none of a functional Keras model's variables by itself.
         saved = {
-            "model": named_variables(step.model.variables),
-            "optimizer": named_variables(step.optimizer.variables),
+            "model": [variable.value for variable in step.model.variables],
+            "optimizer": [variable.value for variable in step.optimizer.variables],
             "iterator": iter(data.batches),
         }
         store = CheckpointStore(model_dir, config.keep_checkpoints, config.best_metric)
         state = _restore(store, saved, cluster)
+        cluster.newest_checkpoint = lambda: state.saved_step and checkpoint_name(state.saved_step)
         with Curves(model_dir, state, config, cluster.is_chief) as curves:
             settings = {**dataclasses.asdict(model_config), **dataclasses.asdict(training_config)}
             hparams.hparams({key: "none" if v is None else v for key, v in settings.items()})
@@ -226,22 +222,22 @@ class _Run:
         """Validates and writes a checkpoint, on the chief. A signal ends the validation only."""
         if not self.cluster.is_chief:
             return
-        state, metric = self.state, self.config.best_metric
-        scalars = self.interruption.unless_heard(self._validate)
-        measured = {f"validation_{name}": value for name, value in (scalars or {}).items()}
-        measured = finite_or_none(measured)
-        if scalars is not None:
+        state, store = self.state, self.store
+        scalars = self.interruption.unless_heard(self._validate) or {}
+        measured = finite_or_none({f"validation_{name}": value for name, value in scalars.items()})
+        if not self.interruption:
             self.config.check_measured(scalars)
-            state.validation = measured
-            if metric in scalars:
-                state.since_best = 0 if self.store.is_best(measured) else state.since_best + 1
+        if self.config.best_metric in scalars:
+            is_best = store.best_of([*store.entries, measured]) is measured
+            state.since_best = 0 if is_best else state.since_best + 1
         if scalars:
+            state.validation = measured
             self.curves.scalars("validation", state.step, scalars)
         tf.summary.flush()
         state.seconds = time.monotonic() - state.began
-        entry = self.store.save(self.saved, **state.to_entry(), **measured)
+        entry = store.save(self.saved, **state.to_entry(), **measured)
         self.curves.event("checkpoint", state.step, checkpoint=entry["name"])
-        shown = " ".join(f"{name} {value:.3f}" for name, value in (scalars or {}).items())
+        shown = " ".join(f"{name} {value:.3f}" for name, value in scalars.items())
         logging.info("step %d: validation %s", state.step, shown or "none; checkpoint written")
         state.saved_step, state.saved_seconds = state.step, time.monotonic() - state.began
 
@@ -261,13 +257,11 @@ class _Run:
                 tf.summary.image(f"attention/{name}", picture[None], step=step)
         if self.config.histograms:
             for variable in model.trainable_variables:
-                value = tf.convert_to_tensor(variable.value)
-                tf.summary.histogram(variable.path, value, step=step)
+                tf.summary.histogram(variable.path, tf.convert_to_tensor(variable.value), step=step)
         return scalars
 
     def result(self) -> dict[str, Any]:
-        state = self.state
-        minutes = round(state.seconds / 60, 2)
+        state, minutes = self.state, round(self.state.seconds / 60, 2)
         stands = {"step": state.step, "minutes": minutes, "stopped": state.stopped}
         if not self.cluster.is_chief:
             return {"worker": self.cluster.index, **stands}
@@ -278,6 +272,6 @@ class _Run:
             **{name: value and round(value, 4) for name, value in scalars.items()},
             "parameters": self.step.model.count_params(),
             "checkpoints": len(self.store.entries),
-            "checkpoint": self.store.path(latest) if latest else None,
-            "best": self.store.path(best) if best else None,
+            "checkpoint": latest and self.store.path(latest),
+            "best": best and self.store.path(best),
         }

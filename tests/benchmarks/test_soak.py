@@ -201,6 +201,6 @@ def test_weights_are_compared_to_the_last_bit(monkeypatch, request, tmp_path):
     from soak import same_weights
 
     for name, value in (("one", 1.0), ("same", 1.0), ("other", np.nextafter(np.float32(1), 2))):
-        CheckpointStore(tmp_path / name).save({"model": {"0": tf.Variable([value, 2.0])}}, step=1)
+        CheckpointStore(tmp_path / name).save({"model": [tf.Variable([value, 2.0])]}, step=1)
     assert same_weights(tmp_path / "one", tmp_path / "same")
     assert not same_weights(tmp_path / "one", tmp_path / "other")

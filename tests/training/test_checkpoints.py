@@ -21,6 +21,7 @@ def store_of(model_dir, keep=20):
 
 
 def save(store, step, value, validation_loss=None):
+    # By name, as earlier versions saved them. It makes the same files as a list.
     variables = {"0": tf.Variable([value, 2 * value]), "1": tf.Variable(int(step))}
     return store.save({"model": variables}, step=step, validation_loss=validation_loss)
 
@@ -43,7 +44,7 @@ def made_once(tmp_path_factory):
     for step, (value, loss) in enumerate([(1.0, 3.0), (2.0, 1.0), (6.0, 2.0)], start=1):
         for variable in model.trainable_variables:
             variable.assign(np.full(variable.shape, value))
-        trackables = {"model": checkpoints.named_variables(model.variables)}
+        trackables = {"model": [variable.value for variable in model.variables]}
         store.save(trackables, step=step, validation_loss=loss)
     return tmp_path / "model"
 
@@ -129,7 +130,7 @@ def test_keeps_the_last_and_the_best(tmp_path):
 def test_best_by_a_score_is_the_highest_and_the_first(tmp_path):
     store = checkpoints.CheckpointStore(tmp_path, keep=1, best_metric="bleu")
     for step, bleu in enumerate([5.0, 9.0, None, 9.0, 7.0], start=1):
-        variables = {"0": tf.Variable(1.0)}
+        variables = [tf.Variable(1.0)]
         facts = {} if bleu is None else {"validation_bleu": bleu}
         store.save({"model": variables}, step=step, validation_loss=6.0 - step, **facts)
     assert store.best["step"] == 2
@@ -148,7 +149,7 @@ def test_no_room_leaves_the_last_checkpoint_as_it_was(tmp_path):
     store = store_of(tmp_path)
     save(store, 1, 1.0)
     before = {path: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()}
-    large = {"model": {"0": tf.Variable(tf.zeros([100_000]))}}
+    large = {"model": [tf.Variable(tf.zeros([100_000]))]}
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # a full disk, for this process
     try:
@@ -170,16 +171,6 @@ def test_index_that_is_none(tmp_path, content):
     (tmp_path / "checkpoints" / "index.json").write_text(content)
     with pytest.raises(InputError, match=r"index.json must (be|list)"):
         store_of(tmp_path)
-
-
-def test_newest_checkpoint_is_that_of_the_index_as_it_is_now(tmp_path):
-    assert checkpoints.newest_checkpoint(tmp_path / "none") is None
-    store = store_of(tmp_path)
-    for step in (7, 14):
-        save(store, step, 1.0)
-        assert checkpoints.newest_checkpoint(tmp_path) == f"step-{step:08d}"
-    (tmp_path / "checkpoints" / "index.json").write_text("{")
-    assert checkpoints.newest_checkpoint(tmp_path) is None
 
 
 def truncate(path):
@@ -209,12 +200,12 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(tmp_path, damage, cap
     for step in (1, 2, 3):
         save(store, step, float(step))
     damage(tmp_path / "checkpoints" / "step-00000003")
-    variables = {"0": tf.Variable([0.0, 0.0]), "1": tf.Variable(0)}
+    variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
     store = store_of(tmp_path)
     with caplog.at_level("WARNING", logger="absl"):
         assert store.restore({"model": variables})["step"] == 2
-    np.testing.assert_array_equal(variables["0"], [2.0, 4.0])
-    assert int(variables["1"]) == 2
+    np.testing.assert_array_equal(variables[0], [2.0, 4.0])
+    assert int(variables[1]) == 2
     assert re.search(
         r"step-00000003 must be whole. Received: .*; resuming from step-00000002", caplog.text
     )
@@ -229,7 +220,7 @@ def test_no_whole_checkpoint_is_an_error_and_changes_nothing(tmp_path):
     for step in (1, 2):
         save(store, step, 1.0)
         truncate(tmp_path / "checkpoints" / f"step-0000000{step}")
-    variables = {"0": tf.Variable([0.0, 0.0]), "1": tf.Variable(0)}
+    variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
     with pytest.raises(
         InputError, match=r"step-00000002 must be whole.*nor is any checkpoint before it"
     ):
@@ -238,7 +229,7 @@ def test_no_whole_checkpoint_is_an_error_and_changes_nothing(tmp_path):
 
 
 def test_restoring_nothing(tmp_path):
-    assert store_of(tmp_path).restore({"model": {"0": tf.Variable(0.0)}}) is None
+    assert store_of(tmp_path).restore({"model": [tf.Variable(0.0)]}) is None
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):

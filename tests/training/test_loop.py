@@ -369,25 +369,27 @@ def told(**decision):
     return {**usual, "stopped": None, **decision}
 
 
-def follow(directory, *words, **settings):
+def follow(directory, cluster):
     keras.utils.set_random_seed(7)
     data = TrainingData(
         copying_batches(), translate_sample=lambda model: pytest.fail("not the chief")
     )
     strategy = tf.distribute.get_strategy()
-    return train(MODEL, TRAINING, data, directory, LoopConfig(**settings), strategy, Told(*words))
+    return train(MODEL, TRAINING, data, directory, LoopConfig(), strategy, cluster)
 
 
 def test_a_worker_does_what_it_is_told_and_writes_nothing(tmp_path):
     due, end = told(checkpoint_due=True), told(stopped="SIGTERM", seconds=90.0)
-    result = follow(tmp_path, None, told(), due, told(), end, end)
+    result = follow(tmp_path, Told(None, told(), due, told(), end, end))
     assert result == {"worker": 1, "step": 6, "minutes": 1.5, "stopped": "SIGTERM"}
     assert not list(tmp_path.iterdir())
 
 
 def test_a_worker_resumes_from_the_chiefs_checkpoint(two_checkpoints):
     end = told(saved_step=8, stopped="train_steps")
-    assert follow(two_checkpoints, "step-00000005", told(saved_step=5), end)["step"] == 8
+    cluster = Told("step-00000005", told(saved_step=5), end)
+    assert follow(two_checkpoints, cluster)["step"] == 8
+    assert cluster.newest_checkpoint() == "step-00000008"  # as the chief said last
     assert checkpoints.CheckpointStore(two_checkpoints).latest["step"] == 10
     with pytest.raises(InputError, match=r"--model_dir must be the same .* has no step-00000007"):
-        follow(two_checkpoints, "step-00000007")
+        follow(two_checkpoints, Told("step-00000007"))
