@@ -15,7 +15,7 @@ With one beam the search is greedy: the only candidate is the most probable toke
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -28,8 +28,7 @@ from keras_transformer.decoding.candidates import (
 )
 from keras_transformer.decoding.config import BeamSearchConfig
 
-# Caches grow by so many positions; between rounds of at most so many steps.
-ROUND_STEPS = 8
+ROUND_STEPS = 8  # the most steps of a round; caches grow by as many positions before it
 
 
 class Cache(NamedTuple):
@@ -40,10 +39,7 @@ class Cache(NamedTuple):
 
 
 class Hypotheses(NamedTuple):
-    """Hypotheses of each sentence, K or fewer, best first.
-
-    Those that do not exist have score -inf and length 0.
-    """
+    """K hypotheses of each sentence, best first; score -inf and length 0 where there are fewer."""
 
     ids: tf.Tensor  # int32 [B, K, T], with EOS, padded
     lengths: tf.Tensor  # int32 [B, K], EOS counted
@@ -74,7 +70,6 @@ class SearchState(NamedTuple):
 
 # (ids int32 [B, K], cache, position int32 scalar) -> (logits float32 [B, K, V], cache)
 StepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[tf.Tensor, Cache]]
-Tokens = TypeVar("Tokens", Alive, Hypotheses)
 
 
 def beam_search(
@@ -88,20 +83,19 @@ def beam_search(
     """Searches the K best hypotheses of each sentence.
 
     Args:
-        step_fn: gives the logits, or log-probabilities, of the token after `ids`; see StepFunction.
+        step_fn: see StepFunction.
         cache: what step_fn wants at position 0. Axis 2 of a tensor may grow.
         max_lengths: int32 [B], the most tokens of a hypothesis, EOS counted. A sentence of 0 gets
             the empty hypothesis, with score 0.
         config: beam size, penalty and special ids.
         reserve: gives the cache with room for positions below a capacity, int32 scalar; called
-            before each round of steps, for caches that are allocated ahead.
-        prefix: int32 [B, P], padded, P at least 1: tokens that a sentence's hypotheses begin
-            with, without EOS.
+            before each round of steps.
+        prefix: int32 [B, P], padded, P at least 1: what hypotheses begin with, without EOS.
 
     Returns:
-        The hypotheses in the order of the sentences, padded to the longest. Where none ended in
-        EOS within the maximum length, unfinished ones of that length are given. Those after the
-        best `n_best` are the best that were found, not always the best there are.
+        Hypotheses padded to the longest. Where none ended in EOS within the maximum length,
+        unfinished ones of that length are given. Those after the best `n_best` are the best that
+        were found, not always the best there are.
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     if prefix is None:
@@ -109,15 +103,22 @@ def beam_search(
     state = initial_state(cache, max_lengths, prefix, config)
     shapes = state_shapes(state)
 
-    def search_round(state: SearchState, results: Hypotheses) -> tuple[SearchState, Hypotheses]:
+    def search_round(state, results):
         end = (state.position // ROUND_STEPS + 1) * ROUND_STEPS
+
+        def goes_on(state):
+            # Dropping sentences copies the caches: it pays when an eighth of the rows has stopped.
+            rows = tf.size(state.running)
+            still_running = tf.math.count_nonzero(state.running, dtype=tf.int32)
+            return (state.position < end) & (still_running * 8 > rows * 7)
+
         state = state._replace(
             alive=with_room(state.alive, end, config),
             finished=with_room(state.finished, end, config),
             cache=reserve(state.cache, end),
         )
         (state,) = tf.while_loop(
-            cond=lambda state: round_goes_on(state, end),
+            cond=goes_on,
             body=lambda state: [search_step(state, step_fn, config)],
             loop_vars=[state],
             shape_invariants=[shapes],
@@ -174,39 +175,28 @@ def state_shapes(state: SearchState) -> SearchState:
     return tf.nest.map_structure(shape, state)._replace(position=tf.TensorShape([]))
 
 
-def round_goes_on(state: SearchState, end: tf.Tensor) -> tf.Tensor:
-    """Whether to go on without a pause for dropping sentences: bool scalar.
-
-    Dropping copies the caches: it pays when an eighth of the rows has stopped.
-    """
-    rows = tf.size(state.running)
-    still_running = tf.math.count_nonzero(state.running, dtype=tf.int32)
-    return (state.position < end) & (still_running * 8 > rows * 7)
-
-
 def search_step(state: SearchState, step_fn: StepFunction, config: BeamSearchConfig) -> SearchState:
     """Extends every hypothesis by one token."""
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
-    extensions = extend(state, logits, config)
-    candidates = candidate_hypotheses(state, extensions, config)
-    ended = extensions.tokens == config.eos_id  # [B, C]
-    finished = merge_finished(state.finished, candidates, ended, config)
-    log_probs = tf.where(ended, NONE, extensions.log_probs)
-    log_probs, best = tf.math.top_k(log_probs, config.beam_size)  # [B, K]
-    alive = Alive(select(candidates.ids, best), log_probs)
+    tokens, parents, log_probs = extend(state, logits, config)  # [B, C] each
+    position = state.position + 1
+    ended = tokens == config.eos_id  # [B, C]
+    here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
+    ids = tf.where(here, tokens[:, :, None], select(state.alive.ids, parents))  # [B, C, L]
+    lengths = tf.fill(tf.shape(tokens), position)
+    scores = tf.where(ended, log_probs / length_penalty(position, config.alpha), NONE)
+    finished = merge(state.finished, Hypotheses(ids, lengths, scores, log_probs), config)
+    log_probs, best = tf.math.top_k(tf.where(ended, NONE, log_probs), config.beam_size)  # [B, K]
+    alive = Alive(select(ids, best), log_probs)
     # Sentences that have stopped keep what they had, until they leave.
     alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
     if config.beam_size > 1:
-        parents = select(extensions.parents, best)
-        cache = cache._replace(per_beam=select(cache.per_beam, parents))
-    position = state.position + 1
-    unfinished = (position < state.max_lengths) & can_improve(
-        alive, finished, state.max_lengths, config
-    )
+        cache = cache._replace(per_beam=select(cache.per_beam, select(parents, best)))
+    unfinished = can_improve(alive, finished, state.max_lengths, config)
     return state._replace(
         position=position,
-        running=state.running & unfinished,
-        last_ids=select(extensions.tokens, best),
+        running=state.running & (position < state.max_lengths) & unfinished,
+        last_ids=select(tokens, best),
         alive=alive,
         finished=finished,
         cache=cache,
@@ -234,28 +224,9 @@ def extend(state: SearchState, logits: tf.Tensor, config: BeamSearchConfig) -> E
     return choose(is_forced, forced, free)
 
 
-def candidate_hypotheses(
-    state: SearchState, extensions: Extensions, config: BeamSearchConfig
-) -> Hypotheses:
-    """Makes whole hypotheses, [B, C, L], of the extensions."""
-    length = state.position + 1
-    here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
-    before = select(state.alive.ids, extensions.parents)  # [B, C, L]
-    return Hypotheses(
-        ids=tf.where(here, extensions.tokens[:, :, None], before),
-        lengths=tf.fill(tf.shape(extensions.tokens), length),
-        scores=extensions.log_probs / length_penalty(length, config.alpha),
-        log_probs=extensions.log_probs,
-    )
-
-
-def merge_finished(
-    finished: Hypotheses, candidates: Hypotheses, ended: tf.Tensor, config: BeamSearchConfig
-) -> Hypotheses:
-    """Adds the candidates that have ended, bool [B, C], and keeps the K best."""
-    new = candidates._replace(scores=tf.where(ended, candidates.scores, NONE))
-    parts = zip(finished, new, strict=True)
-    both = Hypotheses(*[tf.concat(pair, axis=1) for pair in parts])  # [B, K + C, ...]
+def merge(finished: Hypotheses, new: Hypotheses, config: BeamSearchConfig) -> Hypotheses:
+    """Keeps the K best of both."""
+    both = tf.nest.map_structure(lambda *pair: tf.concat(pair, axis=1), finished, new)  # [B, K + C]
     # Of equals, top_k takes the first: who finished earlier stays.
     _, best = tf.math.top_k(both.scores, config.beam_size)  # [B, K]
     return select(both, best)
@@ -267,20 +238,18 @@ def can_improve(
     """Whether a continuation of an alive hypothesis could enter the best finished ones: bool [B].
 
     Log-probabilities are at most 0 and only fall, and the penalty grows with the length (alpha is
-    not negative): no continuation scores above log P(best alive) / lp(maximum length). While fewer
-    than `n_best` have finished, the one to beat is -inf.
+    not negative): no continuation scores above log P(best alive) / lp(maximum length). It must beat
+    the last of the best `n_best`, which is -inf while there are fewer; when sampling, of all.
     """
+    compared = config.beam_size if config.sampling else config.n_best or config.beam_size
     bound = alive.log_probs[:, 0] / length_penalty(max_lengths, config.alpha)
-    return bound > finished.scores[:, config.decisive]
+    return bound > finished.scores[:, compared - 1]
 
 
 def retire(
     state: SearchState, results: Hypotheses, config: BeamSearchConfig
 ) -> tuple[SearchState, Hypotheses]:
-    """Takes sentences that have stopped out of the batch, and puts what they found in its place.
-
-    The results are those of all sentences, whether still searched or not.
-    """
+    """Takes sentences that have stopped out of the batch, and puts what they found in `results`."""
     stopped, running = tf.where(~state.running)[:, 0], tf.where(state.running)[:, 0]
     places = tf.gather(state.places, stopped)[:, None]
     found = with_room(best_hypotheses(state, config), tf.shape(results.ids)[2], config)
@@ -299,7 +268,7 @@ def retire(
 
 
 def best_hypotheses(state: SearchState, config: BeamSearchConfig) -> Hypotheses:
-    """Returns each sentence's finished hypotheses, or its alive ones where it has none."""
+    """Each sentence's finished hypotheses, or its alive ones where it has none."""
     alive, finished = state.alive, state.finished
     lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
     scores = alive.log_probs / length_penalty(lengths, config.alpha)
@@ -317,7 +286,7 @@ def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
     return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
-def with_room(hypotheses: Tokens, length: tf.Tensor, config: BeamSearchConfig) -> Tokens:
+def with_room(hypotheses: Any, length: tf.Tensor, config: BeamSearchConfig) -> Any:
     """Pads, or cuts, the ids of Alive or Hypotheses to `length`, int32 scalar."""
     ids = hypotheses.ids
     width = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(ids)[2], 0)]]

@@ -46,12 +46,6 @@ class BeamSearchConfig:
         """C, the number of extensions that a step considers for each sentence."""
         return self.beam_size if self.sampling or self.beam_size == 1 else 2 * self.beam_size
 
-    @property
-    def decisive(self) -> int:
-        """Rank, from 0, of the finished hypothesis that alive ones must beat."""
-        every = self.n_best is None or self.sampling is not None
-        return (self.beam_size if every else self.n_best) - 1
-
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
@@ -75,14 +69,10 @@ class DecodingConfig:
         return BeamSearchConfig(self.beam_size, self.alpha, self.n_best, self.sampling)
 
     def limits(self, model: TransformerConfig) -> tuple[int, int]:
-        """The most tokens of a source and of a translation, EOS included.
-
-        Learned positions end at the last one learned.
-        """
+        """The most tokens of a source and of a translation, EOS included."""
         source, target = self.max_source_length, self.max_source_length + self.extra_length
-        if model.positions == "learned":
-            return min(source, model.max_positions), min(target, model.max_positions)
-        return source, target
+        last = model.max_positions if model.positions == "learned" else target
+        return min(source, last), min(target, last)
 
 
 # How each task is decoded unless told otherwise. `max_source_length` is what a source may always
