@@ -25,18 +25,19 @@ class Extensions(NamedTuple):
 
 
 def best_extensions(alive_log_probs: tf.Tensor, logits: tf.Tensor, count: int) -> Extensions:
-    """Finds the `count` most probable extensions of each sentence's alive hypotheses.
+    """Finds the `count` (C, at most K V) most probable extensions of each sentence.
 
-    Not all of [B, K, V] is ranked: the best C extensions, at most K V, lie in the C blocks of a row
-    of logits that have the best maxima, and maxima are quickly had. Nor is all of it normalised.
+    Not all of [B, K, V] is ranked: they lie in the C blocks of logits that have the best maxima,
+    and maxima are quickly had. Nor is all of it normalised.
     """
     beams, vocab_size = logits.shape[1], logits.shape[2]
     width = block_width(vocab_size, beams, count)
     num_blocks = vocab_size // width  # N
     blocks = tf.reshape(logits, [-1, beams, num_blocks, width])  # [B, K, N, width]
     largest = tf.reduce_max(blocks, axis=3)  # [B, K, N]
-    log_total = log_sum_exp(logits, tf.reduce_max(largest, axis=2, keepdims=True))  # [B, K, 1]
-
+    top = tf.reduce_max(largest, axis=2, keepdims=True)  # [B, K, 1]
+    # As tf.reduce_logsumexp, which would search the largest logit once more.
+    log_total = tf.math.log(tf.reduce_sum(tf.exp(logits - top), axis=2, keepdims=True)) + top
     kept = min(count, beams * num_blocks)
     ranks = largest + (alive_log_probs[:, :, None] - log_total)
     _, best = tf.math.top_k(tf.reshape(ranks, [-1, beams * num_blocks]), kept)  # [B, kept]
@@ -64,8 +65,7 @@ def given_extensions(
     Of the `count` extensions, those after the first K do not exist.
     """
     beams = logits.shape[1]
-    log_total = log_sum_exp(logits, tf.reduce_max(logits, axis=-1, keepdims=True))
-    log_probs = (tf.gather(logits, tokens[:, :, None], batch_dims=2) - log_total)[:, :, 0]  # [B, K]
+    log_probs = tf.gather(logits, tokens, batch_dims=2) - tf.reduce_logsumexp(logits, axis=2)
 
     def widened(tensor, value):
         return tf.pad(tensor, [[0, 0], [0, count - beams]], constant_values=value)
@@ -98,15 +98,6 @@ def sampled_extensions(
 
 
 def block_width(vocab_size: int, beams: int, count: int) -> int:
-    """The divisor V' of V that leaves the fewest numbers to rank.
-
-    These are the maxima of all K V / V' blocks, and then the V' numbers of each of C blocks.
-    """
+    """The divisor V' of V that leaves the fewest to rank: K V / V' maxima, then C V' numbers."""
     widths = [width for width in range(1, vocab_size + 1) if vocab_size % width == 0]
     return min(widths, key=lambda width: beams * vocab_size // width + count * width)
-
-
-def log_sum_exp(logits: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:
-    """log of the sum of exp(logits), float32 [..., V] -> [..., 1], where the largest is known."""
-    total = tf.reduce_sum(tf.exp(logits - largest), axis=-1, keepdims=True)
-    return tf.math.log(total) + largest
