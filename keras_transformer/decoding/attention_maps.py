@@ -32,22 +32,13 @@ def attention_maps(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> 
         source: int32 [B, S], rows ending in EOS and then padding.
         target: int32 [B, T], the same, without BOS.
     """
-    maps, _ = maps_and_logits(model, source, target)
-    return maps
-
-
-def maps_and_logits(
-    model: Transformer, source: tf.Tensor, target: tf.Tensor
-) -> tuple[AttentionMaps, tf.Tensor]:
-    """`attention_maps` with the logits float32 [B, T, V] that the same pass ends in."""
     encoder_maps, decoder_maps, memory_maps = [], [], []
     source_mask = padding_mask(source)
     states = model.source_positions(model.embedding(source))
     for layer in model.encoder.layers:
         states, weights = layer(states, mask=source_mask, return_attention_scores=True)
         encoder_maps.append(tf.cast(weights, tf.float32))  # [B, H, S, S]
-    last_norm = model.encoder.last_norm
-    memory = states if last_norm is None else last_norm(states)
+    memory = model.encoder.normalize(states)
 
     states = model.target_positions(model.target_embedding(shift_right(target)))
     for layer in model.decoder.layers:
@@ -56,12 +47,9 @@ def maps_and_logits(
         )
         decoder_maps.append(tf.cast(of_self, tf.float32))  # [B, H, T, T]
         memory_maps.append(tf.cast(of_memory, tf.float32))  # [B, H, T, S]
-    last_norm = model.decoder.last_norm
-    states = states if last_norm is None else last_norm(states)
 
     layers = (encoder_maps, decoder_maps, memory_maps)
-    maps = AttentionMaps(*[tf.stack(weights, axis=1) for weights in layers])
-    return maps, model.logits_embedding(states, reverse=True)
+    return AttentionMaps(*[tf.stack(weights, axis=1) for weights in layers])
 
 
 def alignment(maps: AttentionMaps, source_mask: tf.Tensor) -> tf.Tensor:
@@ -71,13 +59,8 @@ def alignment(maps: AttentionMaps, source_mask: tf.Tensor) -> tf.Tensor:
     two layers. Where row t is about token t the most differs: in the last layer but one for Garg
     et al. (2019), in the last of a small post-norm model, earlier in a pre-norm one.
 
-    Args:
-        maps: of the pairs.
-        source_mask: bool [B, S], False at padding. EOS is aligned to only where
-            it is alone.
-
-    Returns:
-        int32 [B, T].
+    The source mask is bool [B, S], False at padding. EOS is aligned to only where it is alone.
+    Returns int32 [B, T].
     """
     weights = tf.reduce_mean(maps.memory[:, -2:], axis=[1, 2])  # [B, T, S]
     # A token that another one follows is no EOS.

@@ -3,12 +3,8 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
-from keras_transformer.decoding.attention_maps import (
-    AttentionMaps,
-    alignment,
-    attention_maps,
-    maps_and_logits,
-)
+from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
+from keras_transformer.model import attention
 from tests import numpy_reference
 
 SOURCES = [[9, 10, 11, 12, EOS_ID], [20, 21, EOS_ID], [EOS_ID]]
@@ -78,13 +74,23 @@ def test_shapes_padding_and_future(model):
     "settings",
     [{}, {"positions": "learned", "norm": "pre", "tie_embeddings": False, "d_k": 3, "d_v": 5}],
 )
-def test_the_pass_ends_in_the_logits_of_the_model(make_model, settings):
+def test_weights_are_those_of_the_models_own_pass(make_model, settings, monkeypatch):
     model = make_model(**settings)
     source, target = rows(SOURCES), rows(TARGETS)
-    _, logits = tf.function(maps_and_logits)(model, source, target)
+    maps = tf.function(attention_maps)(model, source, target)
+    attend, recorded = attention.scaled_dot_product_attention, []
+
+    def recording_attention(*arguments):
+        outputs, weights = attend(*arguments)
+        recorded.append(weights)
+        return outputs, weights
+
+    monkeypatch.setattr(attention, "scaled_dot_product_attention", recording_attention)
     shifted = tf.constant(np.insert(target.numpy()[:, :-1], 0, BOS_ID, axis=1))
-    wanted = model({"source": source, "target": shifted}, training=False)
-    np.testing.assert_allclose(logits, wanted, rtol=1e-4, atol=1e-4)
+    model({"source": source, "target": shifted}, training=False)
+    # Both layers of the encoder, then self- and cross-attention of each layer of the decoder.
+    for part, wanted in zip(maps, (recorded[:2], recorded[2::2], recorded[3::2]), strict=True):
+        np.testing.assert_allclose(part, np.stack(wanted, axis=1), rtol=1e-4, atol=1e-5)
 
 
 def test_no_pairs(model):
