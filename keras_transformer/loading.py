@@ -17,7 +17,6 @@ from keras_transformer.errors import InputError, reason, require
 from keras_transformer.export.model_card import CARD, describe, read_card, refuse_fixed
 from keras_transformer.export.saved_model import load_graphs, numbers
 from keras_transformer.files import from_json
-from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.subwords import Subwords
@@ -29,8 +28,7 @@ class TrainedModel(NamedTuple):
     model: keras.Model  # of the layout of training
     tokenizer: Subwords
     facts: dict[str, Any]  # what its weights are: {"checkpoint", "step", ...}
-    about: dict[str, Any]  # as of model_card.describe
-    max_length: int  # of the sources in training
+    about: dict[str, Any]  # as of model_card.describe, or only the task and its options
 
 
 def load(
@@ -87,31 +85,22 @@ def load(
         card = {**trained.facts, **trained.about, **facts}
         model = inference_model(trained.model)
         graphs, model_config = text_graphs(model, trained.tokenizer, config), model.config
-    if card["task"] == "parsing":
-        linearisation = Linearisation(**card["task_options"])
-        return Parser(graphs, config, model_config, linearisation, card)
-    return Translator(graphs, config, model_config, card)
+    of_task = Parser if card["task"] == "parsing" else Translator
+    return of_task(graphs, config, model_config, card)
 
 
 def decoding_config(trained: TrainedModel, **settings) -> DecodingConfig:
-    """How a model's task is decoded; sources are cut where training's were.
-
-    Args:
-        settings: fields of DecodingConfig in place of the task's; None for those.
-    """
+    """How a model's task is decoded, sources cut as in training; settings of None do not count."""
     task = trained.about["task"]
     require(task in TASKS, f"a model's task must be one of {', '.join(TASKS)}", repr(task))
-    longest = max(trained.max_length, TASKS[task].max_source_length)
+    trained_with = trained.about.get("data", {}).get("max_length", DecodingConfig.max_source_length)
+    longest = max(trained_with, TASKS[task].max_source_length)
     given = {name: value for name, value in settings.items() if value is not None}
     return dataclasses.replace(TASKS[task], max_source_length=longest, **given)
 
 
 def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedModel:
-    """Reads a model directory, a checkpoint in one, or a .keras file; see `load`.
-
-    Raises:
-        InputError: where directory, checkpoint, file or vocabulary cannot be used.
-    """
+    """Reads a model directory, a checkpoint in one, or a .keras file; arguments as of `load`."""
     path = Path(path)
     of_directory = path.suffix != ".keras" and path.parent.name != "checkpoints"
     rule = "--checkpoint goes with a model directory only"
@@ -126,7 +115,7 @@ def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedMo
     rule = f"{path / description.vocabulary} must be the vocabulary that the model was trained with"
     require(same, rule, f"fingerprint {tokenizer.fingerprint}")
     model, facts = restore_model(path, "latest" if checkpoint is None else checkpoint)
-    return TrainedModel(model, tokenizer, facts, describe(path, facts), description.max_length)
+    return TrainedModel(model, tokenizer, facts, describe(path, facts))
 
 
 def _restore_keras_file(path: Path) -> TrainedModel:
@@ -136,12 +125,9 @@ def _restore_keras_file(path: Path) -> TrainedModel:
         rule = "a .keras file must be a Transformer that was saved with model.save"
         raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
     folder, facts = path.parent, {"checkpoint": path.name}
-    tokenizer = Subwords.load(folder)
+    tokenizer, about = Subwords.load(folder), {"task": "translation", "task_options": {}}
     if (folder / "config.json").exists():
-        about, max_length = describe(folder, facts), read_description(folder).max_length
-    else:
-        about = {"task": "translation", "task_options": {}}
-        max_length = DecodingConfig.max_source_length
+        about = describe(folder, facts)
     rule = f"{tokenizer.file} must have the {model.config.vocab_size} subwords of the model"
     require(tokenizer.vocab_size == model.config.vocab_size, rule, tokenizer.vocab_size)
-    return TrainedModel(model, tokenizer, facts, about, max_length)
+    return TrainedModel(model, tokenizer, facts, about)

@@ -2,12 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.translator import PairAttention, TargetScore, Translator
 from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation, Repairs
@@ -17,15 +15,12 @@ _WORD = re.compile(r"\S+", re.ASCII)  # as in tree files, other spaces are chara
 
 
 class Parse(NamedTuple):
-    """One answer to a sentence: a Translation whose text is a tree in brackets.
+    """One answer to a sentence: a Translation of what the model wrote, and the tree of it."""
 
-    The numbers are those of the tokens that the model wrote, before they were repaired.
-    """
-
-    text: str  # the tree on one line; empty for a sentence without words
-    score: float  # log-probability / length penalty
-    log_prob: float  # natural logarithm, EOS included
-    tokens: int  # subwords, EOS counted
+    text: str  # the tree in brackets on one line; empty for a sentence without words
+    score: float  # this and the next two before repairs, as of Translation
+    log_prob: float
+    tokens: int
     tree: Tree | None  # None for a sentence without words
     repairs: Repairs  # what the tokens needed to become the tree
 
@@ -37,25 +32,16 @@ class Parser(Translator):
     -RRB- or as they are. Where a target is given, to score it or to see its attention, it is a
     tree in brackets, or the tokens that stand for one.
 
-    Args:
-        graphs, config, model_config, card: as of Translator.
-        linearisation: that of the trees which the model was trained on.
+    Args: as of Translator. The card must have "task_options", the fields of the Linearisation.
 
     Attributes:
         repaired: number of sentences so far whose best tree needed repair.
         repairs: what these trees needed, by kind.
     """
 
-    def __init__(
-        self,
-        graphs: Mapping[str, Any],
-        config: DecodingConfig,
-        model_config: TransformerConfig,
-        linearisation: Linearisation,
-        card: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(graphs, config, model_config, card)
-        self.linearisation = linearisation
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.linearisation = Linearisation(**self.card["task_options"])
         self.repaired = 0
         self.repairs = Counter(asdict(Repairs()))
 

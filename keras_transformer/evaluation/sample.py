@@ -1,5 +1,6 @@
 """Answers to a few validation sentences during training, with their score."""
 
+import dataclasses
 import random
 from collections.abc import Sequence
 
@@ -63,7 +64,8 @@ class SampleAnswers:
             if self.linearisation is None:
                 self.translator = Translator(*parts)
             else:
-                self.translator = Parser(*parts, self.linearisation)
+                card = {"task_options": dataclasses.asdict(self.linearisation)}
+                self.translator = Parser(*parts, card)
         found = [best for best, *_ in self.translator.translate(self.sources)]
         if self.linearisation is None:
             texts = [best.text for best in found]

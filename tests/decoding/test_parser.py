@@ -1,5 +1,7 @@
 """A parser over graphs whose answers are given."""
 
+import dataclasses
+
 import pytest
 import tensorflow as tf
 
@@ -41,7 +43,8 @@ def make(*answers, linearisation=None):
 
     graphs = {"lengths": lengths, "n_best": n_best, "score": score}
     config, model_config = DecodingConfig(1), TransformerConfig(100)
-    return Parser(graphs, config, model_config, linearisation or Linearisation()), asked
+    card = {"task_options": dataclasses.asdict(linearisation or Linearisation())}
+    return Parser(graphs, config, model_config, card), asked
 
 
 def test_trees_over_the_words_as_given_but_for_brackets():

@@ -44,11 +44,12 @@ def test_a_sample_is_translated_and_scored():
 
 def test_a_sample_is_parsed_and_scored():
     linearisation = Linearisation("tags")
+    card = {"task_options": {"words": "tags"}}
     sources = [" ".join(tree.words()) for tree in GOLD]
     sample = SampleAnswers(Tokenizer(), sources, GOLD, 5, 64, linearisation)
     tokens = {"the dog barks .": "(S (NP DT NN )NP (VP VBZ )VP . )S", "cat": "(VP XX XX )VP"}
     kind = answers_of(Parser, tokens)
-    sample.translator = kind({}, DecodingConfig(1), TransformerConfig(100), linearisation)
+    sample.translator = kind({}, DecodingConfig(1), TransformerConfig(100), card)
     scores, shown = sample(None)
     assert scores == {"f1": 75.0, "repaired": 50.0}  # S, NP, VP of 4 gold and 4 found brackets
     assert shown.startswith("source: the dog barks .  \nreference: `(S (NP (DT the) (NN dog))")
