@@ -2,9 +2,8 @@
 
 A Translator calls them in the process that holds the model, and an export holds the same ones as
 its signatures (export/saved_model). Each takes string [B], B from 0 to any number, and gives a dict
-of tensors whose first axis is B. Texts are UTF-8; invalid bytes are read as U+FFFD. Sources and
-targets longer than the limits of `DecodingConfig` are cut there. Its `batch_tokens` bounds the
-memory, but for `attention`, whose answer alone is larger.
+of tensors whose first axis is B. Texts are UTF-8; those longer than the limits of `DecodingConfig`
+are cut there. Its `batch_tokens` bounds the memory, but for `attention`, whose answer is larger.
 """
 
 import contextlib
@@ -21,7 +20,6 @@ from keras_transformer.model.masks import padding_mask
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.vocabulary.subwords import Subwords
 
-EOS_PIECE = "</s>"
 # A row counts as at least this many tokens of a batch: however short, its beams take memory.
 MIN_ROW_TOKENS = 32
 # The outputs of `n_best` that are of one translation each.
@@ -38,12 +36,8 @@ def text_graphs(
 ) -> dict[str, Callable[..., Tensors]]:
     """Makes the graphs of a model; each is traced when it is first called.
 
-    Args:
-        model: the Transformer.
-        tokenizer: the vocabulary it was trained with.
-        config: how to translate.
-        reading_weights: makes a context in which the model's layers read other weights than their
-            variables; see export/stored_weights.
+    `reading_weights` makes a context in which the model's layers read other weights than their
+    variables (export/stored_weights).
 
     Returns:
         The signatures of export/saved_model by name, and "continuation", `n_best` of translations
@@ -105,16 +99,13 @@ class Answers:
         self.source_limit, self.target_limit = config.limits(model.config)
 
     def n_best(self, text: tf.Tensor, prefixes: tf.Tensor | None = None) -> Tensors:
-        """Translates texts, best translations first.
-
-        Args:
-            prefixes: string [B], what the translations of each text begin with.
+        """Translates texts; those of a text begin with its prefix, string [B].
 
         Returns:
-            translation string [B, K]; score float32 [B, K], log-probability / length penalty;
-            log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; truncated bool [B],
-            whether the text was cut. A text with fewer than K translations has "" with score -inf
-            in their place; a blank text has "" with score 0.
+            translation string [B, K], best first; score float32 [B, K], log-probability / length
+            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; truncated
+            bool [B], whether the text was cut. A text with fewer than K translations has "" with
+            score -inf in their place; a blank text has "" with score 0.
         """
         ids, truncated = encode_text(self.tokenizer, text, self.source_limit)
         inputs = [ids] if prefixes is None else [ids, self.tokenizer.encode_tensor(prefixes)]
@@ -135,8 +126,7 @@ class Answers:
     def score(self, source: tf.Tensor, target: tf.Tensor, score_ids: Callable) -> Tensors:
         """Computes how probable the model finds each target as a translation of its source.
 
-        Args:
-            score_ids: the method, or a graph of it, which an export holds once.
+        `score_ids` is the graph of the method, which an export then holds once.
 
         Returns:
             log_prob float32 [B], natural logarithm, EOS included; length int32 [B], subwords of
@@ -149,29 +139,20 @@ class Answers:
         return {"log_prob": log_prob, "length": length, "perplexity": perplexity}
 
     def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
-        """Scores one batch of pairs that are ids already, int32 [B, S] and [B, T], padded.
-
-        Returns:
-            log_prob float32 [B].
-        """
+        """As `score`, log_prob float32 [B] of ids, int32 [B, S] and [B, T], padded: one batch."""
         log_probs = target_log_probs(self.model, source, target)
         return {"log_prob": tf.reduce_sum(log_probs, axis=1)}
 
     def lengths(self, text: tf.Tensor) -> Tensors:
-        """Counts the subwords of each text, EOS included, before anything is cut.
-
-        Returns:
-            length int32 [B].
-        """
+        """Counts the subwords, EOS included, before anything is cut: length int32 [B]."""
         ids, _ = encode_text(self.tokenizer, text, tf.int32.max)
         return {"length": tf.cast(ids.row_lengths(), tf.int32)}
 
     def tokenize(self, text: tf.Tensor) -> Tensors:
-        """Shows what the model reads of each text.
+        """Shows what the model reads of each text, EOS included.
 
         Returns:
-            ids int32 [B, S], EOS included; length int32 [B], of them; pieces string [B, S], the
-            vocabulary's spelling of each.
+            ids int32 [B, S]; length int32 [B]; pieces string [B, S], as the vocabulary spells them.
         """
         rows, _ = encode_text(self.tokenizer, text, self.source_limit)
         ids, length = padded(rows), tf.cast(rows.row_lengths(), tf.int32)
@@ -203,7 +184,7 @@ class Answers:
 
     def _pieces(self, ids: tf.Tensor) -> tf.Tensor:
         """Spells ids int32 [B, S]: string [B, S], "</s>" for EOS and "" for padding."""
-        spelled = tf.where(ids == EOS_ID, EOS_PIECE, self.tokenizer.pieces_tensor(ids))
+        spelled = tf.where(ids == EOS_ID, "</s>", self.tokenizer.pieces_tensor(ids))
         return tf.where(ids == PAD_ID, "", spelled)
 
 
@@ -226,8 +207,8 @@ def in_batches(
     """
     spec = tf.TensorSpec([None, None], tf.int32)
     function = tf.function(function, [spec] * len(ids), autograph=False).get_concrete_function()
-    lengths = tf.reduce_max([rows.row_lengths() for rows in ids], axis=0)  # [B]
-    lengths = tf.cast(lengths, tf.int32)
+    lengths = tf.reduce_max([rows.row_lengths() for rows in ids], axis=0)
+    lengths = tf.cast(lengths, tf.int32)  # [B]
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     total = tf.size(order)
 

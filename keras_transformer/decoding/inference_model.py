@@ -33,10 +33,7 @@ class JoinedKernels:
         return ops.cast(getattr(self, "_".join([*names, "kernel"])), self.compute_dtype)
 
     def transpose(self, tensor, shape, axes):
-        """Permutes the small tensors of decoding by gathering rows of the last axis.
-
-        On a CPU that is several times faster than a transposition, but its gradient takes long.
-        """
+        """Gathers rows of the last axis: on CPUs several times faster, but for its gradient."""
         places = ops.reshape(ops.arange(math.prod(shape[:-1]), dtype="int32"), shape[:-1])
         order = ops.reshape(ops.transpose(places, axes), (-1,))
         rows = ops.take(ops.reshape(tensor, (-1, shape[-1])), order, axis=0)
@@ -101,14 +98,7 @@ class InferenceTransformer(Transformer):
 
 
 def inference_model(model: Transformer) -> InferenceTransformer:
-    """Copies a model into the layout for decoding; the copy computes the same numbers.
-
-    Args:
-        model: a Transformer, or already an InferenceTransformer, which is returned as it is.
-
-    Returns:
-        A model with copies of the variables: `model` can be deleted.
-    """
+    """Copies a model, variables included, into the layout for decoding; returns one that has it."""
     if isinstance(model, InferenceTransformer):
         return model
     copy = InferenceTransformer(model.config, dtype=model.dtype_policy)

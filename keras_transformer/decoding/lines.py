@@ -1,12 +1,9 @@
 """Translates a file or a stream line by line, however long, holding a bounded part in memory.
 
-Lines end at "\\n" and nowhere else; a "\\r" before it is dropped. Output line i answers input line
-i. With `n_best` > 1 an input line is answered by up to that many lines, best first. Columns are
-separated by tabs:
+Output line i answers input line i (see files.text_lines); with `n_best` > 1, up to that many lines
+do, best first. Columns are separated by tabs:
 
     [number of the input line, from 1, if n_best > 1] [score, if asked for] translation
-
-A translation never holds a line break: those that the model makes become spaces.
 """
 
 import contextlib
@@ -26,8 +23,7 @@ from keras_transformer.files import replacing, text_lines
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.decoding.translator import Translation, Translator
 
-# Lines translated at once: enough for batches of similar length, little memory.
-CHUNK_LINES = 2048
+CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
 STANDARD_STREAM = "-"
 
 
@@ -50,9 +46,7 @@ class LinesConfig:
 
 
 def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
-    """Translates all lines of the input.
-
-    From a terminal, each line is answered before the next is read.
+    """Translates all lines of the input; from a terminal, each before the next is read.
 
     Returns:
         {"lines", "truncated" (lines cut as too long), "seconds", "output"}, what the checkpoint is,
@@ -133,17 +127,13 @@ def format_answer(number: int, translations: Sequence["Translation"], config: Li
 
 
 def one_line(text: str) -> str:
-    """Ends a text with a line break, and holds no other."""
+    """Ends a text with a line break; those that it holds become spaces."""
     return text.replace("\r", " ").replace("\n", " ") + "\n"
 
 
 @contextlib.contextmanager
 def opened_output(path: str) -> Iterator[BinaryIO]:
-    """Opens stdout, or a file that takes its place only when it is complete.
-
-    Raises:
-        InputError: where writing fails.
-    """
+    """Opens stdout, or a file that takes its place when it is complete; errors are InputErrors."""
     if path == STANDARD_STREAM:
         try:
             yield sys.stdout.buffer

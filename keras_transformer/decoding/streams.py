@@ -10,15 +10,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any
 
 import tensorflow as tf
 
-Batch = TypeVar("Batch")
-Result = TypeVar("Result")
-
-# Each stream holds the caches of its batch.
-MOST_STREAMS = 4
+MOST_STREAMS = 4  # each holds the caches of its batch
 
 
 def cores() -> int:
@@ -43,7 +39,7 @@ def share_cores() -> None:
         tf.config.threading.set_intra_op_parallelism_threads(math.ceil(cores() / streams()))
 
 
-def in_streams(function: Callable[[Batch], Result], batches: Iterable[Batch]) -> Iterator[Result]:
+def in_streams(function: Callable[[Any], Any], batches: Iterable) -> Iterator:
     """Yields the function's results in the order of the batches, several computed at a time."""
     batches = list(batches)
     if len(batches) < 2:

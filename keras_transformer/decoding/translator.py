@@ -5,7 +5,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -22,8 +22,6 @@ from keras_transformer.errors import InputError, require
 MIN_BATCH_TOKENS = 512
 # What the card has of the checkpoint.
 OF_CHECKPOINT = ("checkpoint", "averaged", "step", "validation_loss")
-
-Result = TypeVar("Result")
 
 
 class Translation(NamedTuple):
@@ -58,15 +56,12 @@ class Translator:
 
     Args:
         graphs: of `answers.text_graphs`, or the signatures of an export.
-        config: how the graphs translate.
+        config: how the graphs translate; its beam must not exceed the vocabulary.
         model_config: of the model whose graphs these are.
         card: what is known of the model; see export/model_card.
 
     Attributes:
         truncated: number of texts cut to the limit so far.
-
-    Raises:
-        InputError: for a beam larger than the vocabulary.
     """
 
     def __init__(
@@ -89,20 +84,16 @@ class Translator:
         progress: bool = False,
         target_prefixes: Sequence[str] | None = None,
     ) -> list[list[Translation]]:
-        """Returns the translations of each text, best first, in the order of the texts.
-
-        There is at least one for each text, and at most `beam_size`.
+        """Returns the translations of each text, best first: from one to `beam_size`.
 
         Args:
             texts: of any length, empty ones included.
             progress: whether to draw a bar on stderr.
-            target_prefixes: what the translations of each text begin with, "" for anything. The
-                subwords of a prefix are kept as they are: it should end with a word. An export
-                takes none.
+            target_prefixes: what the translations of each text begin with, "" for anything. A
+                prefix should end with a word, as its subwords are kept. An export takes none.
 
         Raises:
-            InputError: if the model's weights are not finite; if there are not as many prefixes as
-                texts, or one leaves no room for a translation's EOS.
+            InputError: if the model's weights are not finite, or prefixes do not fit the texts.
         """
         signature, inputs = "beams" if self.config.n_best == 1 else "n_best", {"text": texts}
         if target_prefixes is not None:
@@ -114,11 +105,7 @@ class Translator:
     def score(
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
     ) -> list[TargetScore]:
-        """Returns how probable the model finds each target as a translation of its source.
-
-        Raises:
-            InputError: if there are not as many targets as sources.
-        """
+        """Scores each target as a translation of its source; InputError if their numbers differ."""
         rule = "there must be a target for every source"
         require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
         source_lengths = self._lengths(sources, self.source_limit, "source")
@@ -137,9 +124,7 @@ class Translator:
     def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> np.ndarray:
         """Returns the log-probabilities, float32 [B], of one batch of pairs that are ids already.
 
-        Args:
-            source: int32 [B, S], each row ending in EOS and then padding.
-            target: int32 [B, T], the same, without BOS.
+        They are int32 [B, S] and [B, T]; each row ends in EOS and then padding.
         """
         return self.graphs["score_ids"](source=source, target=target)["log_prob"].numpy()
 
@@ -159,23 +144,12 @@ class Translator:
         """What else is to be reported of the answers so far: of translations, nothing."""
         return {}
 
-    def _in_batches(
-        self,
-        signature: str,
-        inputs: Mapping[str, Sequence[str]],
-        lengths: Sequence[int],
-        outputs: Sequence[str],
-        result: Callable[..., Result],
-        progress: bool,
-    ) -> list[Result]:
-        """Runs a signature over batches of similar length, in streams.
-
-        Returns what `result` makes of the values of `outputs` for each text, in their order.
-        """
+    def _in_batches(self, signature, inputs, lengths, outputs, result, progress) -> list:
+        """Runs a signature over batches of similar length: what `result` makes of the outputs."""
         results: list[Any] = [None] * len(lengths)
         batches = list(length_batches(lengths, self.config.batch_tokens, streams()))
 
-        def run(batch: list[int]) -> list[Result]:
+        def run(batch):
             part = {name: [texts[i] for i in batch] for name, texts in inputs.items()}
             found = self._run(signature, **part)
             return list(map(result, *[found[name].tolist() for name in outputs]))
@@ -196,33 +170,28 @@ class Translator:
         outputs = self.graphs[signature](**inputs)
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
-    def _count(self, texts: Sequence[str]) -> list[int]:
-        """Counts the subwords of texts, EOS included."""
-        return self._run("lengths", text=texts)["length"].tolist()
-
     def _lengths(self, texts: Sequence[str], limit: int, side: str) -> list[int]:
         """Counts what the model reads of texts, and warns of those that are cut."""
-        counts = self._count(texts)
+        counts = self._run("lengths", text=texts)["length"].tolist()
         cut = sum(count > limit for count in counts)
         self.truncated += cut
         if cut:
-            logging.warning(
-                "%d of %d %s sentences have more than %d subwords and were cut there",
-                *(cut, len(texts), side, limit),
-            )
+            warning = "%d of %d %s sentences have more than %d subwords and were cut there"
+            logging.warning(warning, cut, len(texts), side, limit)
         return [min(count, limit) for count in counts]
 
     def _check_prefixes(self, texts: Sequence[str], prefixes: Sequence[str]) -> None:
-        """Refuses prefixes that do not fit the texts, or the model."""
+        """Refuses prefixes that do not fit the texts, or leave no room for a translation's EOS."""
         rule = "target_prefixes need a model directory or a .keras file"
         require("continuation" in self.graphs, rule, "an export")
         rule = "there must be a target prefix for every sentence"
         require(len(prefixes) == len(texts), rule, f"{len(prefixes)} for {len(texts)}")
         # The translation of an empty text may have this many subwords; that of others, more.
         limit = min(self.config.extra_length, self.target_limit - 1)
-        for number, count in enumerate(self._count(prefixes), start=1):
+        counts = self._run("lengths", text=prefixes)["length"] - 1  # without EOS
+        for number, count in enumerate(counts.tolist(), start=1):
             rule = f"target prefix {number} must have at most {limit} subwords"
-            require(count - 1 <= limit, rule, count - 1)
+            require(count <= limit, rule, count)
 
 
 def length_batches(
@@ -242,24 +211,18 @@ def length_batches(
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     start = 0
     while start < len(order):
-        longest = max(lengths[order[start]], MIN_ROW_TOKENS)
-        end = start + max(batch_tokens // longest, 1)
-        yield order[start:end]
-        start = end
+        rows = max(batch_tokens // max(lengths[order[start]], MIN_ROW_TOKENS), 1)
+        yield order[start : start + rows]
+        start += rows
 
 
-def translations(
-    texts: Sequence[bytes],
-    scores: Sequence[float],
-    log_probs: Sequence[float],
-    lengths: Sequence[int],
-) -> list[Translation]:
-    """Makes one sentence's answers, leaving out the beams that hold no hypothesis.
+def translations(*columns: Sequence) -> list[Translation]:
+    """Makes one sentence's answers of `OF_TRANSLATIONS`, but for beams without a hypothesis.
 
     Raises:
         InputError: where a score is NaN.
     """
-    finite = not any(math.isnan(score) for score in scores)
+    rows = [Translation(text.decode(), *rest) for text, *rest in zip(*columns, strict=True)]
+    finite = not any(math.isnan(answer.score) for answer in rows)
     require(finite, "the model's weights must be finite", "scores that are NaN")
-    columns = zip((text.decode("utf-8") for text in texts), scores, log_probs, lengths, strict=True)
-    return [Translation(*row) for row in columns if row[1] > -math.inf]
+    return [answer for answer in rows if answer.score > -math.inf]
