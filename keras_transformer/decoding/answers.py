@@ -37,7 +37,7 @@ def text_graphs(
     """Makes the graphs of a model; each is traced when it is first called.
 
     `reading_weights` makes a context in which the model's layers read other weights than their
-    variables (export/stored_weights).
+    variables (export/saved_model).
 
     Returns:
         The signatures of export/saved_model by name, and "continuation", `n_best` of translations

@@ -17,7 +17,9 @@ model's limit are cut there. A parsing model reads words and writes the tokens o
 wrote them, while a loaded export gives trees (keras_transformer.load).
 """
 
+import contextlib
 import dataclasses
+import hashlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +32,6 @@ from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.errors import InputError, reason
 from keras_transformer.export.model_card import write_export
-from keras_transformer.export.stored_weights import stored_weights
 from keras_transformer.vocabulary.subwords import Subwords
 
 
@@ -43,17 +44,18 @@ def export_saved_model(
     weights: str = "float32",
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Writes the SavedModel; `export_dir` appears when it is complete, or not at all.
+    """Writes the SavedModel.
 
     Args:
         model: any Transformer.
-        tokenizer: the vocabulary it was trained with, a tf.Module.
+        tokenizer: the vocabulary it was trained with.
         config: how the SavedModel translates.
-        export_dir: must not exist, or be empty, unless `overwrite`.
+        export_dir, overwrite: as of model_card.write_export.
         card: what is known of the checkpoint, and of its model directory (model_card.describe).
             Without a task, it is translation.
-        weights: how they are stored, "float32" or "bfloat16".
-        overwrite: whether an earlier export may be replaced.
+        weights: how they are stored, "float32" or "bfloat16". Of bfloat16, half the size, float32
+            copies are made on loading: computing in bfloat16 rounds more, and few CPUs are faster
+            at it.
 
     Returns:
         {"saved_model": export_dir, "bytes"}.
@@ -64,7 +66,18 @@ def export_saved_model(
     model = inference_model(model)
     module = tf.Module()
     module.tokenizer = tokenizer  # tracked, for its vocabulary
-    module.weights, reading_weights = stored_weights(model, weights)
+    # The variables alone: what else a Keras model would save is not needed.
+    variables = model.trainable_variables
+    if weights == "float32":
+        module.weights = [variable.value for variable in variables]
+        reading_weights = contextlib.nullcontext
+    else:
+        module.weights = [tf.Variable(tf.cast(variable.value, weights)) for variable in variables]
+        module.copies = Float32Copies(module.weights)
+
+        def reading_weights():
+            return keras.StatelessScope(zip(variables, module.copies.read(), strict=True))
+
     graphs = text_graphs(model, tokenizer, config, reading_weights)
     del graphs["continuation"]  # a third search would make the export half as large again
     card = {
@@ -81,6 +94,45 @@ def export_saved_model(
         "saved_model": str(export_dir),
         "bytes": write_export(write, export_dir, card, overwrite),
     }
+
+
+class Float32Copies(tf.saved_model.experimental.TrackableResource):
+    """float32 copies of weights, which are not stored, but made when a SavedModel is loaded.
+
+    They are found by name, and the name by their content: who loads a SavedModel again gets the
+    copies that the process has already.
+    """
+
+    def __init__(self, weights: list[tf.Variable]):
+        super().__init__()
+        self._weights = weights
+        digest = hashlib.sha256()
+        for weight in weights:
+            digest.update(tf.io.serialize_tensor(weight).numpy())
+        self._name = digest.hexdigest()
+        self._initialize()
+
+    def _create_resource(self):
+        # TensorFlow wants one handle. The copies have their own.
+        return tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=[], shared_name=self._name)
+
+    def _initialize(self):
+        for handle, weight in zip(self._handles(), self._weights, strict=True):
+            value = tf.cast(weight, tf.float32)
+            tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+
+    def _handles(self) -> list[tf.Tensor]:
+        return [
+            tf.raw_ops.VarHandleOp(
+                dtype=tf.float32, shape=weight.shape, shared_name=f"{self._name}_{place}"
+            )
+            for place, weight in enumerate(self._weights)
+        ]
+
+    def read(self) -> list[tf.Tensor]:
+        """Gives the copies in a graph."""
+        handles = self._handles()
+        return [tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32) for handle in handles]
 
 
 def numbers(model: keras.Model, tokenizer: Subwords, config: DecodingConfig) -> dict[str, Any]:
@@ -100,9 +152,7 @@ def load_graphs(path: str | os.PathLike) -> dict[str, Callable[..., dict[str, tf
     Raises:
         InputError: where it cannot be loaded; `read_card` says more of what is wrong.
     """
-    import tensorflow_text  # noqa: F401  (registers the operations of the vocabulary)
-
-    try:
+    try:  # the operations of tensorflow_text have been registered by vocabulary/subwords.py
         return dict(tf.saved_model.load(str(path)).signatures)
     except Exception as error:  # damaged bytes can end in any
         rule = "--saved_model must be a directory that bin/export.py made"
