@@ -204,10 +204,10 @@ def write_job(folder, model, tokenizer, decoding, job):
     from keras_transformer.export.saved_model import export_saved_model
 
     export_saved_model(inference_model(model), tokenizer, decoding, folder / "saved_model", {})
-    export_ctranslate2(model, tokenizer.file, folder / "ctranslate2", {})
+    export_ctranslate2(model, tokenizer, folder / "ctranslate2", {})
     weights = {variable.path: array(variable) for variable in model.trainable_variables}
     np.savez(folder / "weights.npz", **weights)
-    tokens = vocabulary_tokens(tokenizer.file)
+    tokens = vocabulary_tokens(tokenizer)
     job["sources"] = [[tokens[i] for i in ids] for ids in tokenizer.encode(job["texts"])]
     job.update(vocabulary=tokens, model=dataclasses.asdict(model.config))
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")

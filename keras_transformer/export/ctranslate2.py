@@ -12,10 +12,8 @@ most 256, and cuts sources at 1,024.
 """
 
 import dataclasses
-import hashlib
 import os
 import shutil
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -27,6 +25,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.export.model_card import write_export
 from keras_transformer.model.positions import sinusoids
 from keras_transformer.model.sublayer import EPSILON
+from keras_transformer.vocabulary.subwords import Subwords
 
 # Rows of the table of sinusoids: more than CTranslate2 reads or writes unless told to.
 POSITIONS = 2048
@@ -34,20 +33,18 @@ POSITIONS = 2048
 
 def export_ctranslate2(
     model: keras.Model,
-    tokenizer_file: str | os.PathLike,
+    tokenizer: Subwords,
     export_dir: str | os.PathLike,
     card: dict[str, Any],
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Writes the directory; `export_dir` appears when it is complete, or not at all.
+    """Writes the directory, with a copy of the vocabulary's file.
 
     Args:
         model: any Transformer.
-        tokenizer_file: the vocabulary it was trained with, SentencePiece's `.model` or WordPiece's
-            `.txt`; a copy stands beside the weights.
-        export_dir: must not exist, or be empty, unless `overwrite`.
+        tokenizer: the vocabulary it was trained with.
+        export_dir, overwrite: as of model_card.write_export.
         card: what is known of the checkpoint, and of its model directory (model_card.describe).
-        overwrite: whether an earlier export may be replaced.
 
     Returns:
         {"ctranslate2": export_dir, "bytes"}.
@@ -56,14 +53,13 @@ def export_ctranslate2(
         InputError: where CTranslate2 is not installed, or has no such model, the vocabulary is
             not the model's, or `export_dir` holds something or cannot be written.
     """
-    tokenizer_file = Path(tokenizer_file)
     ctranslate2 = load_ctranslate2()
     window = model.config.attention_window
     rule = "--format=ctranslate2 takes models without attention_window, which it cannot hold"
     require(window is None, rule, f"attention_window={window}")
-    tokens = vocabulary_tokens(tokenizer_file)
-    rule = f"{tokenizer_file} must hold the model's {model.config.vocab_size} subwords"
-    require(len(tokens) == model.config.vocab_size, rule, len(tokens))
+    rule = f"{tokenizer.file} must hold the model's {model.config.vocab_size} subwords"
+    require(tokenizer.vocab_size == model.config.vocab_size, rule, tokenizer.vocab_size)
+    tokens = vocabulary_tokens(tokenizer)
     spec = transformer_spec(ctranslate2.specs, model)
     spec.register_source_vocabulary(tokens)
     spec.register_target_vocabulary(tokens)
@@ -78,7 +74,7 @@ def export_ctranslate2(
         "config": dataclasses.asdict(model.config),
         "parameters": model.count_params(),
         "weights": "float32",
-        "vocabulary_fingerprint": hashlib.sha256(tokenizer_file.read_bytes()).hexdigest(),
+        "vocabulary_fingerprint": tokenizer.fingerprint,
         "ctranslate2": ctranslate2.__version__,
     }
     spec.validate()
@@ -86,7 +82,7 @@ def export_ctranslate2(
 
     def write(folder):
         spec.save(str(folder))
-        shutil.copyfile(tokenizer_file, folder / tokenizer_file.name)
+        shutil.copyfile(tokenizer.file, folder / tokenizer.file.name)
 
     return {
         "ctranslate2": str(export_dir),
@@ -104,14 +100,10 @@ def load_ctranslate2():
     return ctranslate2
 
 
-def vocabulary_tokens(file: Path) -> list[str]:
-    """Reads the subwords of a vocabulary in the order of their ids."""
-    if file.suffix == ".txt":
-        return file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    import sentencepiece
-
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
-    return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+def vocabulary_tokens(tokenizer: Subwords) -> list[str]:
+    """The subwords of a vocabulary in the order of their ids."""
+    pieces = tokenizer.pieces_tensor(np.arange(tokenizer.vocab_size, dtype=np.int32)[None])
+    return [piece.decode("utf-8") for piece in pieces.numpy()[0]]
 
 
 def transformer_spec(specs, model: keras.Model):

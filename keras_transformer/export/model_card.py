@@ -1,7 +1,4 @@
-"""An export's directory: it appears whole or not at all, with a card that says what it holds.
-
-The card, assets.extra/model_card.json, is written last and checked first.
-"""
+"""An export's directory, with a card that says what it holds: written last and checked first."""
 
 import dataclasses
 import os
@@ -27,17 +24,16 @@ def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, A
 
     Returns:
         {"task", "task_options", "preset", "training", "data", "evaluation"}. The last is what
-        bin/evaluate.py found on the test split, BLEU and its signature among it; None where that
-        has not been run, or was of another checkpoint.
+        bin/evaluate.py found on the test split, or None for another checkpoint or where it has not
+        been run.
 
     Raises:
         InputError: for a directory that cannot be read.
     """
     description = read_description(model_dir)
     found = read_results(model_dir, "test")
-    same = found is not None and all(
-        found.get(name) == facts.get(name) for name in ("checkpoint", "step")
-    )
+    if any((found or {}).get(name) != facts.get(name) for name in ("checkpoint", "step")):
+        found = None
     return {
         "task": description.task,
         "task_options": description.task_options,
@@ -48,16 +44,12 @@ def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, A
             "vocabulary_fingerprint": description.vocabulary_fingerprint,
             "max_length": description.max_length,
         },
-        "evaluation": found if same else None,
+        "evaluation": found,
     }
 
 
 def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
-    """Refuses to lose anything: only an earlier export is replaced, and only if asked to.
-
-    Raises:
-        InputError: where `export_dir` holds something else.
-    """
+    """Raises InputError where writing would replace anything but an export, or without asking."""
     export_dir = Path(export_dir)
     if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.iterdir())):
         rule = "--export_dir must not exist yet, or be empty, without --overwrite"
@@ -72,7 +64,10 @@ def write_export(
     card: dict[str, Any],
     overwrite: bool = False,
 ) -> int:
-    """Makes an export: what `write` puts into a new folder, and the card.
+    """Makes an export, whole or not at all: what `write` puts into a new folder, and the card.
+
+    Args:
+        export_dir: must not exist, or be empty. With `overwrite`, an earlier export is replaced.
 
     Returns:
         Its size in bytes.
@@ -102,11 +97,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
-    """Reads the card of a SavedModel, and checks that it is one of this version, and whole.
-
-    Raises:
-        InputError: where it is not.
-    """
+    """Reads the card of a SavedModel; InputError where that is of another version, or not whole."""
     folder = Path(export_dir)
     try:
         card = read_json(folder / CARD)
@@ -128,11 +119,7 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
 
 
 def refuse_fixed(settings: dict[str, Any]) -> None:
-    """Refuses settings that an export keeps as it was made.
-
-    Raises:
-        InputError: for the first that is not None, named as a flag.
-    """
+    """Raises InputError for the first setting that is not None: an export keeps its own."""
     for name, value in settings.items():
         rule = f"--{name} is fixed in an export, and goes with --model_dir only"
         require(value is None, rule, value)

@@ -19,6 +19,7 @@ from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.step import TrainingStep
+from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
 
 FACTS = {"checkpoint": "step-00000007", "step": 7}
@@ -45,7 +46,7 @@ SHAPES = {
 def vocabulary(tmp_path_factory):
     file = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
     file.write_text("".join(f"{token}\n" for token in TOKENS))
-    return file
+    return Subwords(file)
 
 
 def make_pairs(count, seed):
@@ -161,10 +162,11 @@ def test_directory(vocabulary, tmp_path):
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     size = sum(path.stat().st_size for path in files.values())
     assert result == {"ctranslate2": str(folder), "bytes": size}
-    assert files["vocabulary.txt"].read_bytes() == vocabulary.read_bytes()
+    assert files["vocabulary.txt"].read_bytes() == vocabulary.file.read_bytes()
     # Weights once: the one embedding matrix and the one table of 2048 positions included.
     weights = 4 * (model.count_params() + 2048 * 16)
     assert weights < files["model.bin"].stat().st_size < weights + 5000
+    assert json.loads(files["shared_vocabulary.json"].read_text()) == TOKENS
     card = json.loads(files["assets.extra/model_card.json"].read_text())
     assert (card["checkpoint"], card["parameters"]) == ("step-00000007", model.count_params())
     with pytest.raises(InputError, match=r"of --format=saved_model\. .* holds no SavedModel"):
@@ -195,12 +197,13 @@ def test_sentencepiece_tokens(tmp_path):
     text = ["the cat sat on the mat", "a dog ran to the house", "big red cats 😀"] * 5
     tokenizer = learn_subwords(text, "bpe", 310, tmp_path, seed=1)
     model = Transformer(TransformerConfig(310, 1, 16, 24, 2))
-    export_ctranslate2(model, tokenizer.file, tmp_path / "model", FACTS)
+    export_ctranslate2(model, tokenizer, tmp_path / "model", FACTS)
     processor = sentencepiece.SentencePieceProcessor(
         model_file=str(tmp_path / "model" / "vocabulary.model")
     )
     tokens = json.loads((tmp_path / "model" / "shared_vocabulary.json").read_text())
     assert tokens[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
+    assert tokens == [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     for line, ids in zip(text[:3], tokenizer.encode(text[:3]), strict=True):
         assert processor.encode(line, out_type=str) == [tokens[i] for i in ids]
     answer = ctranslate2.Translator(str(tmp_path / "model")).translate_batch(
