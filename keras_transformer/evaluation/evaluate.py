@@ -4,13 +4,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tqdm import tqdm
 
+from keras_transformer.decoding.streams import in_streams
 from keras_transformer.decoding.translator import Translator
-from keras_transformer.evaluation.paper_bleu import paper_bleu
-from keras_transformer.evaluation.parsing import parsing_scores
-from keras_transformer.evaluation.perplexity import perplexity
-from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.errors import require
+from keras_transformer.evaluation.translation import paper_bleu, translation_scores
+from keras_transformer.parsing.parseval import parsing_scores
 from keras_transformer.parsing.trees import Tree
+from keras_transformer.training.metrics import held_out_perplexity
 
 
 def evaluate(
@@ -27,7 +29,7 @@ def evaluate(
     Args:
         translator: of either task.
         texts: the sources and as many references.
-        batches: the split's records (source int32 [B, S], target int32 [B, T]), for the perplexity.
+        batches: the split's records, as of `perplexity`.
         trees: the gold trees of the sources, if they are to be parsed.
         language: of the references, for `paper_bleu`.
         tokenize, lowercase: as of `translation_scores`.
@@ -51,7 +53,7 @@ def evaluate(
     results = {
         **scores,
         **translator.counts(),
-        **perplexity(translator, batches, progress=True),
+        **perplexity(translator, batches),
         "sentences": len(sources),
         "truncated": translator.truncated,
         "beam_size": translator.config.beam_size,
@@ -59,3 +61,23 @@ def evaluate(
         **translator.checkpoint,
     }
     return results, answers
+
+
+def perplexity(
+    translator: Translator, batches: Iterable[tuple[tf.Tensor, tf.Tensor]]
+) -> dict[str, Any]:
+    """Measures a translator as `held_out_perplexity` does, with a bar on stderr.
+
+    Only perplexities of models with the same vocabulary can be compared.
+
+    Args:
+        batches: of (source int32 [B, S], target int32 [B, T]), targets ending in EOS.
+
+    Raises:
+        InputError: if there are no tokens.
+    """
+    batches = list(batches)
+    losses = in_streams(lambda batch: (-translator.score_ids(*batch), batch[1]), batches)
+    result = held_out_perplexity(tqdm(losses, total=len(batches), unit="batch"))
+    require(result["tokens"] > 0, "perplexity needs at least one target token", "none")
+    return result

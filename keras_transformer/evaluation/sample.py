@@ -10,10 +10,9 @@ from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.config import TASKS, DecodingConfig
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
-from keras_transformer.evaluation.parsing import parsing_scores
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.parsing.parseval import percent
+from keras_transformer.parsing.parseval import parsing_scores, percent
 from keras_transformer.parsing.trees import Tree
 from keras_transformer.vocabulary.subwords import Subwords
 

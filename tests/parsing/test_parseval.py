@@ -8,6 +8,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.parsing.parseval import (
     SentenceScore,
     brackets_of,
+    parsing_scores,
     score_sentence,
     score_trees,
     summary,
@@ -289,7 +290,7 @@ def test_unequal_numbers_of_trees():
     with pytest.raises(InputError, match=rule + "1 predicted trees, and more gold ones"):
         score_trees(gold, gold[:1])
     with pytest.raises(InputError, match=rule + "1 gold trees, and more predicted ones"):
-        score_trees(iter(gold[:1]), iter(gold))
+        score_trees(gold[:1], gold)
     with pytest.raises(InputError, match=r"at least one tree\. Received: none"):
         score_trees([], [])
 
@@ -301,7 +302,6 @@ def test_twelfth_error_stops():
     message = "at most 11 .* in words. Received: more; the first is tree 2: word 3 .* 'sits'"
     with pytest.raises(InputError, match=message):
         score_trees(gold, wrong)
-    assert score_trees(gold, wrong, max_errors=100)["errors"] == 12
 
 
 def test_deep_trees():
@@ -310,3 +310,37 @@ def test_deep_trees():
     for _ in range(3000):
         deep = Tree("S", (deep,))
     assert score_sentence(deep, deep).matched.total() == 3000
+
+
+def trees(*texts: str) -> list[Tree]:
+    return list(parse_trees(texts, "test"))
+
+
+TWO = trees("(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))", "(NP (NN cat))")
+
+
+def test_scores_of_trees_without_tags():
+    found = trees("(S (NP (XX the) (XX dog)) (XX barks) (XX .))", "(NP (XX cat))")
+    scores = parsing_scores(found, TWO)
+    # S, NP and NP of S, NP, VP and NP: the period is no word to score, whatever its tag.
+    assert (scores["precision"], scores["recall"], scores["f1"]) == (100.0, 75.0, 85.71)
+    assert scores["complete_match"] == 50.0 and scores["errors"] == 0
+    assert scores["well_formed"] == 100.0 and scores["tagging_accuracy"] is None
+
+
+def test_wrong_tags_cost_tagging_accuracy_only():
+    found = trees("(S (NP (DT the) (JJ dog)) (VP (VBZ barks)) (NN .))", "(NP (. cat))")
+    scores = parsing_scores(found, TWO)
+    assert scores["f1"] == 100.0 and scores["errors"] == 0 and scores["skipped"] == 0
+    assert scores["tagging_accuracy"] == 40.0  # of the, dog, barks, ., cat: the and barks
+
+
+def test_other_words_are_no_well_formed_parse():
+    found = trees("(S (NP (DT the) (NN cat)) (VP (VBZ barks)) (. .))", "(NP (NN cat))")
+    scores = parsing_scores(found, TWO)
+    assert scores["well_formed"] == 50.0 and scores["errors"] == 1
+
+
+def test_a_tree_for_each_sentence():
+    with pytest.raises(InputError, match=r"a tree for each sentence\. Received: 1 trees of 2"):
+        parsing_scores(TWO[:1], TWO)

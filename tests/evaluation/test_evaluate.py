@@ -8,7 +8,7 @@ from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
-from keras_transformer.evaluation.perplexity import perplexity
+from keras_transformer.evaluation.evaluate import perplexity
 from keras_transformer.model.transformer import Transformer
 
 
