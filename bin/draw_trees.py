@@ -56,9 +56,8 @@ def main():
 
 
 def draw(trees, gold, scores):
-    from keras_transformer.parsing.drawing import svg_tree, text_tree
+    from keras_transformer.parsing.drawing import svg_tree, text_tree, tree_page
     from keras_transformer.parsing.parseval import score_sentence
-    from keras_transformer.parsing.tree_page import tree_page
 
     if FLAGS.output.endswith(".html"):
         return tree_page(trees, gold, FLAGS.first, scores)

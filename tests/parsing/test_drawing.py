@@ -1,5 +1,7 @@
 import itertools
+import re
 import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
 
 import pytest
 
@@ -11,7 +13,9 @@ from keras_transformer.parsing.drawing import (
     svg_tree,
     text_tree,
     text_width,
+    tree_page,
 )
+from keras_transformer.parsing.parseval import score_trees
 from keras_transformer.parsing.trees import Tree, parse_trees
 
 TEXT = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .))"
@@ -141,3 +145,57 @@ def test_svg_marks_brackets():
     wrong = ElementTree.fromstring(svg_tree(tree(TEXT), {6}))
     assert wrong.find(SVG + "g").find(SVG + "title").text == "S: not in the gold tree"
     assert not ElementTree.fromstring(svg_tree(tree(TEXT))).findall(SVG + "g")
+
+
+class Balance(HTMLParser):
+    """Checks that what is opened is closed, in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_of_pairs():
+    # VP is called X: G = P = 3, M = 2; F1 66.67. The second tree is right.
+    predicted, gold = [tree(TEXT.replace("VP", "X")), tree(TEXT)], [tree(TEXT)] * 2
+    page = tree_page(predicted, gold, first=7, scores=score_trees(gold, predicted))
+    assert "Trees compared: 2. F1 83.33, precision 83.33, recall 83.33." in page
+    assert re.findall(r"<b>(\d+)</b>(.*?) <i>(.*?)</i>", page) == [
+        ("7", "the cat sat .", "F1 66.67"),
+        ("8", "the cat sat .", "F1 100.00"),
+    ]
+    assert page.count("<svg") == 4
+    assert re.findall(r'<g class="(\w+)"><title>(\w+):', page) == [("wrong", "X"), ("missed", "VP")]
+    assert page.count("<details") == 2
+    assert page.count("<details open") == 1
+    balance = Balance()
+    balance.feed(page)
+    assert not balance.open
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|<script|<link|@import", page)
+
+
+def test_page_without_gold():
+    page = tree_page([tree(TEXT), tree(TEXT)])
+    assert page.count("<svg") == 2
+    assert "F1" not in page
+    assert "not in the gold tree" not in page
+
+
+@pytest.mark.parametrize(
+    ("predicted", "note"),
+    [
+        (tree(TEXT.replace("sat", "<b>")), "word 3 but punctuation is &#x27;&lt;b&gt;&#x27;"),
+        (tree("(S (. .))"), "no words"),
+    ],
+)
+def test_trees_that_cannot_be_compared_have_no_marks(predicted, note):
+    page = tree_page([predicted], [tree(TEXT)])
+    assert f"<i>{note}" in page
+    assert "<g class=" not in page
