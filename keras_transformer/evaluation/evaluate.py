@@ -27,7 +27,6 @@ def evaluate(
     """Translates or parses a split, or the beginning of one, and scores the answers.
 
     Args:
-        translator: of either task.
         texts: the sources and as many references.
         batches: the split's records, as of `perplexity`.
         trees: the gold trees of the sources, if they are to be parsed.
@@ -68,13 +67,8 @@ def perplexity(
 ) -> dict[str, Any]:
     """Measures a translator as `held_out_perplexity` does, with a bar on stderr.
 
-    Only perplexities of models with the same vocabulary can be compared.
-
-    Args:
-        batches: of (source int32 [B, S], target int32 [B, T]), targets ending in EOS.
-
-    Raises:
-        InputError: if there are no tokens.
+    Only perplexities of models with the same vocabulary can be compared. A batch is (source int32
+    [B, S], target int32 [B, T]), targets ending in EOS. Without a token there is an InputError.
     """
     batches = list(batches)
     losses = in_streams(lambda batch: (-translator.score_ids(*batch), batch[1]), batches)

@@ -22,11 +22,7 @@ def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) ->
 
 
 def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
-    """The last results of a split; None if it has not been evaluated.
-
-    Raises:
-        InputError: if the file is broken.
-    """
+    """The last results of a split, or None; InputError if the file is broken."""
     try:
         return read_json(Path(model_dir) / f"evaluation-{split}.json")
     except FileNotFoundError:
@@ -34,17 +30,13 @@ def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:
-    """The state of training at the last checkpoint.
+    """The state of training at the last checkpoint; InputError if the list of them is broken.
 
     Returns:
         {"steps", "minutes", "perplexity" of the validation split}, each None if unknown.
-
-    Raises:
-        InputError: if the list of checkpoints is broken.
     """
-    index, last = Path(model_dir) / "checkpoints" / "index.json", {}
-    if index.exists():
-        last = (read_json(index).get("checkpoints") or [{}])[-1]
+    index = Path(model_dir) / "checkpoints" / "index.json"
+    last = ((read_json(index) if index.exists() else {}).get("checkpoints") or [{}])[-1]
     seconds, loss = last.get("seconds"), last.get("validation_loss")
     return {
         "steps": last.get("step"),

@@ -26,7 +26,6 @@ class SampleAnswers:
     random numbers of training do not change.
 
     Args:
-        tokenizer: the vocabulary.
         sources, references: the whole split; the references of a parser are gold trees.
         sentences: size of the sample.
         max_length: length of the longest source in subwords.
@@ -58,8 +57,7 @@ class SampleAnswers:
             answers in Markdown.
         """
         if self.translator is None:  # its graphs are traced once
-            graphs = text_graphs(model, self.tokenizer, self.config)
-            parts = (graphs, self.config, model.config)
+            parts = (text_graphs(model, self.tokenizer, self.config), self.config, model.config)
             if self.linearisation is None:
                 self.translator = Translator(*parts)
             else:

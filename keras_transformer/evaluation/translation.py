@@ -65,10 +65,6 @@ def paper_bleu(
     time, except that the references are tokenized here, too. Such scores depend on the tokenizer
     (sacremoses, the extra "paper") and are mostly higher than sacreBLEU's.
 
-    Args:
-        translations, references: as of `translation_scores`.
-        language: of both, for the tokenizer.
-
     Returns:
         {"paper_bleu" in percent, "paper_bleu_signature"}; {} with a warning if sacremoses is not
         installed.

@@ -38,27 +38,19 @@ def export_ctranslate2(
     card: dict[str, Any],
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Writes the directory, with a copy of the vocabulary's file.
-
-    Args:
-        model: any Transformer.
-        tokenizer: the vocabulary it was trained with.
-        export_dir, overwrite: as of model_card.write_export.
-        card: what is known of the checkpoint, and of its model directory (model_card.describe).
+    """Writes the directory, with a copy of the vocabulary; arguments as of export_saved_model.
 
     Returns:
         {"ctranslate2": export_dir, "bytes"}.
 
     Raises:
-        InputError: where CTranslate2 is not installed, or has no such model, the vocabulary is
-            not the model's, or `export_dir` holds something or cannot be written.
+        InputError: where CTranslate2 is not installed, or has no such model, or `export_dir` holds
+            something or cannot be written.
     """
     ctranslate2 = load_ctranslate2()
     window = model.config.attention_window
     rule = "--format=ctranslate2 takes models without attention_window, which it cannot hold"
     require(window is None, rule, f"attention_window={window}")
-    rule = f"{tokenizer.file} must hold the model's {model.config.vocab_size} subwords"
-    require(tokenizer.vocab_size == model.config.vocab_size, rule, tokenizer.vocab_size)
     tokens = vocabulary_tokens(tokenizer)
     spec = transformer_spec(ctranslate2.specs, model)
     spec.register_source_vocabulary(tokens)
@@ -84,10 +76,8 @@ def export_ctranslate2(
         spec.save(str(folder))
         shutil.copyfile(tokenizer.file, folder / tokenizer.file.name)
 
-    return {
-        "ctranslate2": str(export_dir),
-        "bytes": write_export(write, export_dir, card, overwrite),
-    }
+    size = write_export(write, export_dir, card, overwrite)
+    return {"ctranslate2": str(export_dir), "bytes": size}
 
 
 def load_ctranslate2():

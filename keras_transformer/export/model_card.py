@@ -18,14 +18,10 @@ FORMAT_VERSION = 2  # 1 kept no task_options
 def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, Any]:
     """Collects what a model directory knows of its model.
 
-    Args:
-        model_dir: as bin/train.py made it.
-        facts: of the checkpoint: {"checkpoint", "step", ...}.
-
     Returns:
         {"task", "task_options", "preset", "training", "data", "evaluation"}. The last is what
-        bin/evaluate.py found on the test split, or None for another checkpoint or where it has not
-        been run.
+        bin/evaluate.py found on the test split, or None if it has not been run on the checkpoint
+        that `facts` name, {"checkpoint", "step", ...}.
 
     Raises:
         InputError: for a directory that cannot be read.
@@ -66,14 +62,8 @@ def write_export(
 ) -> int:
     """Makes an export, whole or not at all: what `write` puts into a new folder, and the card.
 
-    Args:
-        export_dir: must not exist, or be empty. With `overwrite`, an earlier export is replaced.
-
-    Returns:
-        Its size in bytes.
-
-    Raises:
-        InputError: as of check_export_dir, or where `export_dir` cannot be written.
+    `export_dir` must not exist, or be empty; with `overwrite`, an earlier export is replaced.
+    Returns the size in bytes. Anything else, or a failure to write, is an InputError.
     """
     import tensorflow as tf  # has been imported by all who export, but not by those who read cards
 

@@ -11,10 +11,9 @@
 decoding/answers.py gives the names, shapes and dtypes of all outputs. `text`, `source` and `target`
 are string [B], of `score_ids` int32 [B, S] and [B, T]. B may be 0, or as large as texts fit in
 memory. Vocabulary, beam search and weights are inside, in operations of TensorFlow and
-tensorflow_text only: whoever loads it needs those two packages and nothing of this one. Texts are
-UTF-8; invalid bytes are read as U+FFFD, blank texts give "" with score 0, and texts longer than the
-model's limit are cut there. A parsing model reads words and writes the tokens of a tree: here as it
-wrote them, while a loaded export gives trees (keras_transformer.load).
+tensorflow_text only: whoever loads it needs those two packages and nothing of this one. A parsing
+model reads words and writes the tokens of a tree: here as it wrote them, while a loaded export
+gives trees (keras_transformer.load).
 """
 
 import contextlib
@@ -90,10 +89,8 @@ def export_saved_model(
     def write(folder):
         tf.saved_model.save(module, str(folder), signatures=graphs)
 
-    return {
-        "saved_model": str(export_dir),
-        "bytes": write_export(write, export_dir, card, overwrite),
-    }
+    size = write_export(write, export_dir, card, overwrite)
+    return {"saved_model": str(export_dir), "bytes": size}
 
 
 class Float32Copies(tf.saved_model.experimental.TrackableResource):
@@ -147,11 +144,7 @@ def numbers(model: keras.Model, tokenizer: Subwords, config: DecodingConfig) -> 
 
 
 def load_graphs(path: str | os.PathLike) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
-    """Loads the signatures of a SavedModel of `export_saved_model`.
-
-    Raises:
-        InputError: where it cannot be loaded; `read_card` says more of what is wrong.
-    """
+    """Loads the signatures of an export; InputError where that fails (`read_card` says why)."""
     try:  # the operations of tensorflow_text have been registered by vocabulary/subwords.py
         return dict(tf.saved_model.load(str(path)).signatures)
     except Exception as error:  # damaged bytes can end in any

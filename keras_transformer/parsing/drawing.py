@@ -70,14 +70,9 @@ class Node:
 
 
 def placed_nodes(tree: Tree, marked: Collection[int] = ()) -> list[Node]:
-    """Gives each node of a tree its place, from x = 0 on.
+    """Gives each node of a tree its place, from x = 0 on, in the order of Tree.fold: root last.
 
-    Args:
-        tree: any tree. A constituent may be empty.
-        marked: the numbers of nodes to mark, in the order of Tree.fold.
-
-    Returns:
-        The nodes, in the order of Tree.fold: the root is the last.
+    `marked` has the numbers, in this order, of the nodes to mark.
     """
     nodes: list[Node] = []
 
@@ -111,9 +106,7 @@ def text_width(text: str) -> float:
 def text_tree(tree: Tree, marked: Collection[int] = ()) -> str:
     """Draws a tree as lines of text, one for each node, indented below its parent.
 
-    Args:
-        tree: any tree.
-        marked: the numbers of nodes that get a * after their label, in the order of Tree.fold.
+    Nodes whose number, in the order of Tree.fold, is in `marked` have a * after their label.
     """
     lines, stack = [], [(placed_nodes(tree, marked)[-1], "", "")]
     while stack:
@@ -129,12 +122,9 @@ def text_tree(tree: Tree, marked: Collection[int] = ()) -> str:
 def svg_tree(tree: Tree, marked: Collection[int] = (), kind: str = WRONG) -> str:
     """Draws a tree as SVG without scripts, fonts or styles from elsewhere.
 
-    It has a ground of its own, light or dark as the reader's system is.
-
-    Args:
-        tree: any tree.
-        marked: the numbers of constituents to mark in colour, in the order of Tree.fold.
-        kind: why they are marked: WRONG, or MISSED, which also has dashes.
+    It has a ground of its own, light or dark as the reader's system is. Constituents whose number,
+    in the order of Tree.fold, is in `marked` are coloured. `kind` says why: WRONG, or MISSED, which
+    also has dashes.
     """
     nodes = placed_nodes(tree, marked)
     top, baseline = nodes[-1].height, MARGIN + ABOVE  # of the root's label
@@ -149,10 +139,9 @@ def svg_tree(tree: Tree, marked: Collection[int] = (), kind: str = WRONG) -> str
             lines += f"M{x:.1f} {y + BELOW}V{bar}H{column - corner:.1f}"
             lines += f"q{corner} 0 {corner} {abs(corner)}V{end}"
         drawn = f'<path d="{lines}"/>' if lines else ""
+        drawn += _text("label" if node.word is None else "tag", x, y, node.label)
         if node.word is not None:
-            drawn += _text("tag", x, y, node.label) + _text("word", x, y + LINE, node.word)
-        else:
-            drawn += _text("label", x, y, node.label)
+            drawn += _text("word", x, y + LINE, node.word)
         if node.marked:
             half = text_width(node.label) / 2 + 5
             box = f'x="{x - half:.1f}" y="{y - ABOVE}" width="{2 * half:.1f}" height="{ABOVE + 5}"'
@@ -181,17 +170,15 @@ def tree_page(
     """Draws trees in a page without outside files, each folded below its sentence.
 
     Args:
-        predicted: the trees.
-        gold: as many, drawn beside them with the brackets that differ marked; or none.
+        gold: as many trees, drawn beside them with the brackets that differ marked; or none.
         first: the number of the first tree.
-        scores: of score_trees, shown at the top; of these trees, or of all trees that they were
-            taken from.
+        scores: with `gold`, what is shown at the top: those of score_trees, of these trees or of
+            all that they were taken from.
     """
     head = ""
-    if scores is not None:
+    if gold:
         facts = ", ".join(f"{name} {scores[name]:.2f}" for name in ("f1", "precision", "recall"))
         head = f"<p>Trees compared: {scores['sentences']}. {facts.capitalize()}.</p>"
-    if gold:
         legend = (f'<b class="{kind}">NP</b> {text}' for kind, text in MEANING.items())
         head += f'<p class="tree">{" &nbsp; ".join(legend)}</p>'
     folded = []

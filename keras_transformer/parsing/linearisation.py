@@ -73,21 +73,13 @@ class Linearisation:
         return {token for token in self.tokens(tree) if self.words != "keep" or token[0] in "()"}
 
     def tree(self, tokens: Iterable[str], words: Sequence[str]) -> tuple[Tree, Repairs]:
-        """Makes a tree over exactly `words` from any token sequence.
+        """Makes a tree over exactly `words`, of which there is at least one, from any tokens.
 
         The tokens of a cleaned tree give that tree. In other sequences a closing bracket closes the
         innermost open constituent of its label, and all that is open within it; ")" without a label
-        closes the innermost one. For the other rules see the fields of `Repairs`.
-
-        Args:
-            tokens: the output of a model. With words="tags" tokens that are no brackets become
-                tags; otherwise every tag is XX.
-            words: of the sentence, at least one.
-
-        Raises:
-            InputError: if there are no words.
+        closes the innermost one. For the other rules see the fields of `Repairs`. With words="tags"
+        tokens that are no brackets become tags; otherwise every tag is XX.
         """
-        require(bool(words), "a sentence to parse must hold a word", "none")
         found = [_TOKEN.fullmatch(token) for token in tokens]
         said = [token["word"] for token in found if token and token["word"]]
         word_shares = iter(shares(said, words) if self.words == "keep" else [1] * len(words))
@@ -105,11 +97,10 @@ class Linearisation:
 
 
 def shares(said: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Aligns the words that a model predicted with those of the sentence.
+    """For each word that a model predicted, how many of the sentence's next words it stands for.
 
-    Returns:
-        For each predicted word, how many of the sentence's next words it stands for: 0 for an extra
-        word, more than 1 where words after it are missing. Words missing at the end are left over.
+    That is 0 for an extra word, and more than 1 where words after it are missing. Words missing at
+    the end are left over.
     """
     result = [0] * len(said)
     matcher = difflib.SequenceMatcher(None, said, words, autojunk=False)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, reason
 
 TOP = "TOP"  # the label of a root that the treebank does not name
 TOP_LABELS = ("", "TOP", "ROOT", "S1")  # wrappers around a sentence, in one treebank or another
@@ -151,12 +151,9 @@ def clean(tree: Tree) -> Tree:
     indices (NP-SBJ-1 is NP, ADVP|PRT is ADVP). A constituent is merged with its only child if both
     have the same label. A wrapper around one constituent (an empty label, TOP, ROOT, S1) is
     removed. A wrapper around anything else is named TOP, so that the root is always a constituent.
-
-    Raises:
-        InputError: if the tree has no words.
+    The tree must hold a word, as all do that have been read.
     """
     cleaned = tree.fold(_clean_node)
-    require(cleaned is not None, "a tree must hold a word", tree)
     while cleaned.label in TOP_LABELS and len(cleaned.children) == 1:
         cleaned = cleaned.children[0]
     if cleaned.label in TOP_LABELS or cleaned.word is not None:

@@ -213,14 +213,6 @@ def test_sentencepiece_tokens(tmp_path):
     assert answer[1].hypotheses == [[]]
 
 
-def test_vocabulary_of_another_model(vocabulary, tmp_path):
-    model = Transformer(TransformerConfig(VOCAB_SIZE + 1, 1, 16, 24, 2))
-    rule = f"vocabulary.txt must hold the model's {VOCAB_SIZE + 1} subwords. Received: {VOCAB_SIZE}"
-    with pytest.raises(InputError, match=rule):
-        export_ctranslate2(model, vocabulary, tmp_path / "model", FACTS)
-    assert not (tmp_path / "model").exists()
-
-
 def test_restricted_attention_is_refused(vocabulary, tmp_path):
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, attention_window=3))
     with pytest.raises(InputError, match=r"without attention_window, .* Received: .*=3"):

@@ -196,6 +196,7 @@ def test_page_without_gold():
     ],
 )
 def test_trees_that_cannot_be_compared_have_no_marks(predicted, note):
-    page = tree_page([predicted], [tree(TEXT)])
+    pair = [predicted], [tree(TEXT)]
+    page = tree_page(*pair, scores=score_trees(*reversed(pair)))
     assert f"<i>{note}" in page
     assert "<g class=" not in page

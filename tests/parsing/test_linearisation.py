@@ -162,11 +162,6 @@ def test_hundreds_of_open_brackets_do_no_harm():
     assert len(list(found.walk())) == 6001
 
 
-def test_a_sentence_must_hold_a_word():
-    with pytest.raises(InputError, match=r"must hold a word\. Received: none"):
-        Linearisation().tree(["(S", ")S"], [])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

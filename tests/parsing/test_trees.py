@@ -141,11 +141,6 @@ def test_cleaning(raw, clean):
     assert cleaned(clean) == clean
 
 
-def test_cleaning_needs_a_word():
-    with pytest.raises(InputError, match=r"a tree must hold a word\. Received: .S .-NONE- 0"):
-        clean(Tree("S", (Tree("-NONE-", (), "0"),)))
-
-
 def test_chains_of_unaries_collapse_down_to_the_tag():
     found = collapse_unaries(tree("(S (VP (VB go) (NP (QP (CD two)))) (X (Y (A a) (B b))))"))
     assert str(found) == "(S (VP (VB go) (NP+QP (CD two))) (X+Y (A a) (B b)))"
