@@ -106,7 +106,7 @@ class RightBranching:
         labels: Counter[str] = Counter()
         for tree in trees:
             found = brackets_of(tree)
-            last = [part for part in found.brackets if part.end == len(found.words)]
+            last = [part for part in found.brackets.values() if part.end == len(found.words)]
             labels.update(part.label for part in last if 0 < part.start < part.end - 1)
         self.root, self.label = ((part or roots).most_common(1)[0][0] for part in (roots, labels))
 

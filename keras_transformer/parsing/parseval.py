@@ -35,7 +35,6 @@ class Bracket(NamedTuple):
     label: str
     start: int
     end: int
-    node: int  # its number in the tree, in the order of Tree.fold
 
 
 class Brackets(NamedTuple):
@@ -43,13 +42,13 @@ class Brackets(NamedTuple):
 
     words: list[str]  # without deleted ones
     tags: list[str]  # of these words
-    brackets: list[Bracket]  # a constituent stands before those inside it
+    brackets: dict[int, Bracket]  # by number of the node in Tree.fold, parents before children
     length: int  # number of words with punctuation, without traces
 
 
 def brackets_of(tree: Tree) -> Brackets:
     """Finds the words, tags and brackets of a tree that EVALB compares."""
-    words, tags, brackets = [], [], []
+    words, tags, brackets = [], [], {}
     length = nodes = 0
 
     def visit(node: Tree, starts: list[int]) -> int:
@@ -60,7 +59,7 @@ def brackets_of(tree: Tree) -> Brackets:
         if node.word is None:
             label = label.partition("-")[0].partition("=")[0]
             if start < len(words) and label not in DELETED:
-                brackets.append(Bracket(EQUAL.get(label, label), start, len(words), nodes))
+                brackets[nodes] = Bracket(EQUAL.get(label, label), start, len(words))
         else:
             length += label != NO_LENGTH
             if label not in DELETED:
@@ -70,7 +69,7 @@ def brackets_of(tree: Tree) -> Brackets:
         return start
 
     tree.fold(visit)
-    return Brackets(words, tags, brackets[::-1], length)
+    return Brackets(words, tags, dict(reversed(brackets.items())), length)
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class SentenceScore:
     gold: Counter[str] = field(default_factory=Counter)  # number of brackets of each label
     predicted: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
-    missed: frozenset[int] = frozenset()  # `Bracket.node` of the brackets in the gold tree alone
+    missed: frozenset[int] = frozenset()  # numbers of the brackets that are in the gold tree alone
     wrong: frozenset[int] = frozenset()  # and of those in the predicted tree alone
     crossing: int = 0  # predicted brackets that cross one or more gold brackets
     words: int = 0  # punctuation left out
@@ -108,41 +107,38 @@ def score_sentence(gold: Tree, predicted: Tree) -> SentenceScore:
             error = f"word {number} but punctuation is {other!r}, and {word!r} in the gold tree"
             return SentenceScore(ours.length, error=error)
     missed = _without_partner(ours.brackets, theirs.brackets)
-    wrong = _without_partner(theirs.brackets, ours.brackets)
-    gold_labels = Counter(bracket.label for bracket in ours.brackets)
-    spans = {(bracket.start, bracket.end) for bracket in ours.brackets}
+    labels = Counter(bracket.label for bracket in ours.brackets.values())
+    spans = {(bracket.start, bracket.end) for bracket in ours.brackets.values()}
     return SentenceScore(
         ours.length,
-        gold=gold_labels,
-        predicted=Counter(bracket.label for bracket in theirs.brackets),
-        matched=gold_labels - Counter(bracket.label for bracket in missed),
-        missed=frozenset(bracket.node for bracket in missed),
-        wrong=frozenset(bracket.node for bracket in wrong),
+        gold=labels,
+        predicted=Counter(bracket.label for bracket in theirs.brackets.values()),
+        matched=labels - Counter(ours.brackets[node].label for node in missed),
+        missed=missed,
+        wrong=_without_partner(theirs.brackets, ours.brackets),
         crossing=sum(
             any(a < start < b < end or start < a < end < b for a, b in spans)
-            for _, start, end, _ in theirs.brackets
+            for _, start, end in theirs.brackets.values()
         ),
         words=len(ours.words),
         correct_tags=sum(a == b for a, b in zip(ours.tags, theirs.tags, strict=True)),
     )
 
 
-def _without_partner(brackets: list[Bracket], others: list[Bracket]) -> list[Bracket]:
+def _without_partner(brackets: dict[int, Bracket], others: dict[int, Bracket]) -> frozenset[int]:
     """The brackets that others lack; each of two equal brackets needs a partner of its own."""
-    partners = Counter(other[:3] for other in others)
-    alone = []
-    for bracket in brackets:
-        partners[bracket[:3]] -= 1
-        if partners[bracket[:3]] < 0:
-            alone.append(bracket)
-    return alone
+    partners, alone = Counter(others.values()), []
+    for node, bracket in brackets.items():
+        partners[bracket] -= 1
+        if partners[bracket] < 0:
+            alone.append(node)
+    return frozenset(alone)
 
 
 def with_gold_tags(predicted: Tree, gold: Tree) -> Tree:
-    """Gives the words of a predicted tree the tags of the gold tree.
+    """Gives a predicted tree the tags of the gold tree, where it has as many words (but traces).
 
-    This is for parsers that predict no tags: without tags a comma would be scored as a word. A tree
-    with more or fewer words than the gold tree (without traces) is returned as it is.
+    This is for parsers that predict no tags: without tags a comma would be scored as a word.
     """
     tags = [tag for tag, _ in gold.leaves() if tag != NO_LENGTH]
     if len(predicted.leaves()) != len(tags):
@@ -194,11 +190,9 @@ def summary(scores: Sequence[SentenceScore]) -> dict[str, float]:
 
 
 def score_trees(gold: Sequence[Tree], predicted: Sequence[Tree]) -> dict[str, Any]:
-    """Scores predicted trees against gold trees, in pairs.
+    """Scores predicted trees against as many gold trees, with or without traces and function tags.
 
-    Args:
-        gold: the treebank's trees, with or without traces and function tags.
-        predicted: as many trees; sentences that were not parsed have trees without words.
+    The predicted trees of sentences that were not parsed have no words.
 
     Returns:
         The summary of all sentences, with {"up_to_40_words": the summary of short ones,
@@ -260,9 +254,6 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
         That of score_trees, with two changes: "tagging_accuracy" counts all words, also
         punctuation, and is None if no tags were predicted; "well_formed" is added, the percentage
         of trees over exactly the gold tree's words.
-
-    Raises:
-        InputError: as of score_trees.
     """
     received = f"{len(trees)} trees of {len(gold)} sentences"
     require(len(trees) == len(gold), "F1 needs a tree for each sentence", received)
