@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
@@ -102,6 +103,23 @@ def test_layers(name, tmp_path):
 def test_layers_in_bfloat16(name):
     layer, arguments, inputs, _ = LAYERS[name]
     check_layer_in_bfloat16(functools.partial(layer, **arguments), inputs)
+
+
+@pytest.mark.parametrize("stack", [kt.Encoder, kt.Decoder])
+def test_stacks_show_and_take_the_arguments_of_their_layers(stack):
+    arguments = {
+        **{"num_layers": 1, "num_heads": 2, "key_dim": 3, "d_ff": 4, "value_dim": 5, "norm": "pre"},
+        **{"attention_window": 6, "dropout": 0.1, "attention_dropout": 0.2},
+        **{"activation_dropout": 0.3, "rematerialize": True},
+    }
+    assert list(inspect.signature(stack).parameters) == [*arguments, "kwargs"]
+    made = stack(*arguments.values())
+    assert arguments.items() <= made.get_config().items()
+    of_stack = {"num_layers", "rematerialize"}
+    of_layer = {name: value for name, value in arguments.items() if name not in of_stack}
+    assert of_layer.items() <= made.layers[0].get_config().items()
+    with pytest.raises(ValueError, match=r"Unrecognized keyword arguments.*'num_head': 2"):
+        stack(1, 2, 3, 4, num_head=2)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ class Encoder(Stack):
 
     Args:
         num_layers: N.
-        layer_arguments, layer_options: the arguments of EncoderLayer, for every layer.
         rematerialize: whether training computes each layer again in its backward pass.
+        num_heads, ..., activation_dropout: as of EncoderLayer, for every layer.
 
     Call arguments:
         inputs: [B, S, D], embeddings with positions.

@@ -72,13 +72,8 @@ class SublayersInResiduals(Layer):
     def in_residual(self, name, states, training=False, scores=None, sublayer=None, **arguments):
         """Applies a sublayer in its residual connection: [B, T, D] -> [B, T, D].
 
-        Args:
-            name: of the sublayer.
-            states: [B, T, D].
-            training: whether to apply dropout.
-            scores: a list that the attention weights are appended to, or None.
-            sublayer: a function that is applied in place of the sublayer, or None.
-            arguments: further call arguments of the sublayer.
+        Attention weights are appended to the list `scores`, where it is given. `sublayer` is a
+        function that is applied in place of the named sublayer, which else gets `arguments`, too.
         """
         residual = getattr(self, f"{name}_residual")
         if scores is not None:
@@ -103,24 +98,28 @@ class Stack(Layer):
     def __init__(
         self,
         num_layers: int,
-        *layer_arguments,
+        num_heads: int,
+        key_dim: int,
+        d_ff: int,
+        value_dim: int | None = None,
+        norm: str = "post",
+        attention_window: int | None = None,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
         rematerialize: bool = False,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **layer_options,
+        **kwargs,
     ):
-        super().__init__(dtype=dtype, name=name, trainable=trainable)
-        layer_options["dtype"] = self.dtype_policy
+        super().__init__(**kwargs)
+        policy = self.dtype_policy
+        arguments = (num_heads, key_dim, d_ff, value_dim, norm, attention_window)
+        arguments += (dropout, attention_dropout, activation_dropout)
         self.layers = [
-            self.layer_class(*layer_arguments, **layer_options, name=f"layer_{n}")
-            for n in range(num_layers)
+            self.layer_class(*arguments, dtype=policy, name=f"layer_{n}") for n in range(num_layers)
         ]
         of_layer = self.layers[0].settings
         self.settings = {"num_layers": num_layers, **of_layer, "rematerialize": rematerialize}
-        self.last_norm = None
-        if of_layer["norm"] == "pre":
-            self.last_norm = LayerNorm(dtype=self.dtype_policy, name="norm")
+        self.last_norm = LayerNorm(dtype=policy, name="norm") if norm == "pre" else None
 
     def build(self, inputs_shape, *others):
         for layer in [*self.layers, self.last_norm]:
