@@ -60,7 +60,9 @@ class TokenEmbedding(Layer):
         is_ids = "int" in keras.backend.standardize_dtype(inputs.dtype)
         return padding_mask(inputs) if is_ids and self.mask_zero else previous_mask
 
+    def compute_output_shape(self, shape, reverse=False):
+        return (*shape[:-1], self.vocab_size) if reverse else (*shape, self.d_model)
+
     def compute_output_spec(self, inputs, reverse=False):
-        if reverse:
-            return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), "float32")
-        return keras.KerasTensor((*inputs.shape, self.d_model), self.compute_dtype)
+        dtype = "float32" if reverse else self.compute_dtype
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape, reverse), dtype)

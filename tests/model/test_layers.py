@@ -38,6 +38,8 @@ def test_embedding_scales_and_makes_logits_with_its_matrix():
     logits = embedding(states, reverse=True)
     np.testing.assert_allclose(logits, states @ matrix.T, atol=1e-5)
     assert len(embedding.weights) == 1
+    assert embedding.compute_output_shape((2, 5)) == (2, 5, 8)
+    assert embedding.compute_output_shape((2, 5, 8), reverse=True) == (2, 5, 11)
 
 
 def test_embedding_variance_is_one_over_d_model():
