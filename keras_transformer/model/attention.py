@@ -121,8 +121,9 @@ class MultiHeadAttention(Layer):
         not_padding = mask if memory is None else memory_mask
         if attention_mask is not None and len(attention_mask.shape) == 3:
             attention_mask = attention_mask[:, None]  # [B, 1, Q, P], the same for all heads
+        dropout = functools.partial(self.dropout, training=training)
         outputs, weights = self.attend(
-            heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
+            heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, dropout
         )
         outputs = self.project_outputs(outputs)
         return (outputs, weights) if return_attention_scores else outputs
@@ -134,29 +135,19 @@ class MultiHeadAttention(Layer):
         return [*self.project(inputs, ("query",)), *self.project(memory, ("key", "value"))]
 
     def attend(
-        self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
+        self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, dropout
     ):
-        """Applies equation 1 to all heads; `not_padding` is bool [B, P] or None.
-
-        Returns:
-            [B, H, Q, d_v] and the attention weights [B, H, Q, P].
-        """
+        """Applies equation 1 to all heads; `not_padding` is bool [B, P] or None."""
         masks = [attention_mask]
         masks.append(None if not_padding is None else not_padding[:, None, None, :])
         masks.append(causal_mask(ops.shape(heads[0])[2]) if use_causal_mask else None)
-        dropout = functools.partial(self.dropout, training=training)
         return scaled_dot_product_attention(*heads, all_of(masks), dropout)
 
     def project(self, inputs, names, shape=None):
         """Multiplies by several kernels in one product, which is faster than several products.
 
-        Args:
-            inputs: [B, P, D], or [B P, D] with the shape given.
-            names: of the kernels: "query", "key", "value".
-            shape: (B, P), where it is known already.
-
-        Returns:
-            A list of [B, H, P, d], d the width of a head.
+        `inputs` are [B, P, D], or [B P, D] with the shape (B, P) given. For each name of a kernel,
+        "query", "key" or "value", returns [B, H, P, d], d the width of a head.
         """
         batch, length = shape or ops.shape(inputs)[:2]
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))

@@ -46,7 +46,7 @@ class DecoderLayer(SublayersInResiduals):
         return (states, *scores) if return_attention_scores else states
 
     def step(self, inputs, shape, keys_values, write, mask, projected_memory, memory_mask):
-        """Computes one position of every beam.
+        """Computes one position of every beam: [B K, D] and the keys and values with its own.
 
         Args:
             inputs: [B K, D], of all beams of a sentence, then of the next.
@@ -54,12 +54,8 @@ class DecoderLayer(SublayersInResiduals):
             keys_values: the layer's keys [B, H, C, K, d_k] and values [B, H, C, K, d_v].
             write: returns them with the position's entries, [B, H, K, d], put in.
             mask: bool [B, 1, K, C K], True at the entries of each beam's own hypothesis.
-            projected_memory: keys [B, H, S, d_k] and values [B, H, S, d_v] of the memory, which
-                the beams of a sentence share.
+            projected_memory: keys [B, H, S, d_k] and values [B, H, S, d_v], which beams share.
             memory_mask: bool [B, 1, 1, S], False at padding of the source.
-
-        Returns:
-            [B K, D], and the keys and values with those of the position.
         """
         written = []
 
@@ -106,15 +102,10 @@ class Decoder(Stack):
         return self.apply_layers(inputs, memory, memory_mask=memory_mask, training=training)
 
     def step(self, inputs, position, cache, projected_memory, memory_mask, write):
-        """Computes one position of every beam through the stack; see Transformer.decode_step.
+        """Computes one position of every beam: [B K, D] and the cache with the position added.
 
-        Args:
-            inputs: [B K, D], of all beams of a sentence, then of the next.
-            memory_mask: bool [B, S], False at padding of the source.
-            position, cache, projected_memory, write: as of Transformer.decode_step.
-
-        Returns:
-            [B K, D] and the cache with the position added.
+        `inputs` are [B K, D], of all beams of a sentence, then of the next; `memory_mask` is bool
+        [B, S], False at padding. The other arguments are those of Transformer.decode_step.
         """
         cache = cache.with_position(position)
         shape = ops.shape(cache.origins)[:2]

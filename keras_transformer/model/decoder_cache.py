@@ -53,10 +53,7 @@ class DecoderCache(NamedTuple):
 
 
 def scatter(pool, entries, position):
-    """Returns a layer's keys or values [B, H, C, K, d] with the entries [B, H, K, d] put in.
-
-    `position`, an int32 scalar less than C, says where.
-    """
+    """Puts entries [B, H, K, d] into keys or values [B, H, C, K, d] at a position below C."""
     shape = ops.shape(pool)[:2]
     sentences = ops.broadcast_to(ops.arange(shape[0], dtype="int32")[:, None], shape)
     heads = ops.broadcast_to(ops.arange(shape[1], dtype="int32"), shape)

@@ -23,16 +23,8 @@ def window_mask(queries, keys, window: int, causal: bool = False):
 
     The neighbourhood is centred: positions at most r // 2 away on either side, r in all where r
     is odd and r + 1 where it is even. Under causality its later half falls away, so that position
-    i attends to i - r // 2, ..., i, as it would under both masks.
-
-    Args:
-        queries: int [..., Q], their positions.
-        keys: int [..., P], their positions.
-        window: r, at least 1.
-        causal: whether later keys are forbidden too.
-
-    Returns:
-        bool [..., Q, P].
+    i attends to i - r // 2, ..., i, as it would under both masks. `queries` and `keys` are their
+    positions, int [..., Q] and [..., P]; the mask is bool [..., Q, P].
     """
     distance = queries[..., :, None] - keys[..., None, :]
     if causal:

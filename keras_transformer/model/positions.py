@@ -32,12 +32,11 @@ def frequencies(d_model: int) -> np.ndarray:
 
 
 def shift_matrix(offset: int, d_model: int) -> np.ndarray:
-    """Makes the matrix that moves every sinusoid on: PE(pos + offset) = M PE(pos) for any pos.
+    """Makes the matrix M of PE(pos + offset) = M PE(pos) for any pos: float64 [D, D].
 
-    What section 3.5 means by "for any fixed offset k, PE(pos+k) can be represented as a linear
-    function of PE(pos)". Each pair (sin a, cos a) is turned by b = offset * frequency:
-    sin(a + b) = cos b sin a + sin b cos a, and cos(a + b) = -sin b sin a + cos b cos a. The offset
-    k has either sign; M is float64 [D, D], with these rotations on its diagonal and 0 elsewhere.
+    Section 3.5: "for any fixed offset k, PE(pos+k) can be represented as a linear function of
+    PE(pos)". With b = offset * frequency, sin(a + b) = cos b sin a + sin b cos a, and
+    cos(a + b) = -sin b sin a + cos b cos a. The offset has either sign.
     """
     angles = offset * frequencies(d_model)
     even, odd = np.arange(0, d_model, 2), np.arange(1, d_model, 2)

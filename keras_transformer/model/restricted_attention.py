@@ -5,8 +5,6 @@ products that are all alike. Time and memory are O(r n d), and nothing of size n
 `masks.window_mask` says which positions are the neighbourhood.
 """
 
-import functools
-
 import keras
 from keras import ops
 
@@ -51,16 +49,13 @@ class RestrictedSelfAttention(MultiHeadAttention):
         return super().project_heads(inputs)
 
     def attend(
-        self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, training
+        self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, dropout
     ):
         if attention_mask is not None or return_attention_scores:
             positions = ops.arange(ops.shape(heads[0])[2])
             near = window_mask(positions, positions, self.window, use_causal_mask)
             mask = all_of([near, attention_mask])
-            return super().attend(
-                heads, mask, not_padding, False, return_attention_scores, training
-            )
-        dropout = functools.partial(self.dropout, training=training)
+            return super().attend(heads, mask, not_padding, False, return_attention_scores, dropout)
         arguments = (self.window, use_causal_mask, not_padding, dropout)
         return restricted_attention(*heads, *arguments), None
 
@@ -70,16 +65,8 @@ def restricted_attention(
 ):
     """Equation 1 for queries that each see the neighbourhood of size `window` only.
 
-    Args:
-        queries, keys: [B, H, P, d_k].
-        values: [B, H, P, d_v].
-        window: r, at least 1; from 2 P - 2 on, nothing is restricted.
-        causal: whether later keys are forbidden too.
-        not_padding: bool [B, P], False at padding; None where there is none.
-        dropout: applied to the weights where given.
-
-    Returns:
-        [B, H, P, d_v].
+    `queries` and `keys` are [B, H, P, d_k], `values` and the result [B, H, P, d_v]; `not_padding`
+    is bool [B, P], None where there is no padding. From window = 2 P - 2 on, nothing is restricted.
     """
     length = ops.shape(queries)[2]
     block, halo = block_sizes(length, window)

@@ -36,14 +36,7 @@ def normalize(inputs, gain, bias):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LayerNorm(Layer):
-    """Layer normalisation with a gain and a bias for each of the D features, in float32.
-
-    Call arguments:
-        inputs: [..., D].
-
-    Returns:
-        [..., D].
-    """
+    """Normalises [..., D] over its last axis, in float32, with D gains and D biases."""
 
     def build(self, shape):
         self.gain = self.add_weight(name="gain", shape=shape[-1:], initializer="ones")

@@ -128,10 +128,9 @@ class Transformer(keras.Model):
         return cls(dataclasses.replace(config, **settings))
 
     def states(self, inputs, training=None):
-        """Computes the decoder's last states [B, T, D], which the logits are products of.
+        """Computes the states [B, T, D] that logits are products of, from the model's inputs.
 
-        `inputs` are the model's. Training computes loss and logits together, some positions at a
-        time (training/losses).
+        Training computes loss and logits together, some positions at a time (training/losses).
         """
         memory, mask = self.encode(inputs["source"], training)
         embeddings = self.target_embedding(inputs["target"])
@@ -145,11 +144,7 @@ class Transformer(keras.Model):
         return self.encoder(embeddings, mask=mask, training=training), mask
 
     def project_memory(self, memory):
-        """Computes the keys and values that the decoder's layers have of the memory [B, S, D].
-
-        Returns:
-            A list, an entry a layer, of (keys [B, H, S, d_k], values [B, H, S, d_v]).
-        """
+        """For each layer, makes keys [B, H, S, d_k] and values [B, H, S, d_v] of the memory."""
         layers = self.decoder.layers
         return [tuple(layer.cross_attention.project(memory, ("key", "value"))) for layer in layers]
 
@@ -162,7 +157,7 @@ class Transformer(keras.Model):
         return DecoderCache(origins, [(keys, values)] * config.num_layers)
 
     def decode_step(self, ids, position, cache, projected_memory, source_mask, write=scatter):
-        """Computes the logits of one target position for every beam.
+        """Computes logits of the next token, float32 [B, K, V] for K beams, and the new cache.
 
         Args:
             ids: int32 [B, K], the tokens at this position: BOS at position 0.
@@ -171,9 +166,6 @@ class Transformer(keras.Model):
             projected_memory: what `project_memory` returned.
             source_mask: bool [B, S], False at padding.
             write: puts a position's entries into the cache; see decoder_cache.scatter.
-
-        Returns:
-            The logits of the next token, float32 [B, K, V], and the new cache.
         """
         embeddings = self.target_embedding(ids)  # [B, K, D]
         # Every beam is a sequence of one position here.
@@ -194,10 +186,6 @@ class Transformer(keras.Model):
             "trainable": self.trainable,
         }
 
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
 
 def shift_right(target):
     """Makes the decoder's input of a target: BOS first, the last column gone (Figure 1).
@@ -210,11 +198,7 @@ def shift_right(target):
 def teacher_forcing(source, target):
     """Makes the inputs and labels of `Transformer.fit`, for `dataset.map(teacher_forcing)`.
 
-    Args:
-        source: int32 [B, S], rows ending in EOS and padding.
-        target: int32 [B, T], the same.
-
-    Returns:
-        ({"source", "target"}, labels): the target shifted right, and as it is.
+    `source` [B, S] and `target` [B, T] are int32, and their rows end in EOS and padding. Returns
+    ({"source", "target"}, labels): the target shifted right, and as it is.
     """
     return {"source": source, "target": shift_right(target)}, target
