@@ -7,7 +7,7 @@ names the paper's symbol and section.
 import dataclasses
 from typing import Any
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
@@ -39,17 +39,16 @@ class TransformerConfig:
 
     def __post_init__(self):
         _check_types(self)
-        for name in ("num_layers", "d_model", "d_ff", "num_heads", "max_positions"):
-            _require(self, name, getattr(self, name) >= 1, "must be at least 1")
+        sizes = ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v", "max_positions")
+        for name in (*sizes, "attention_window"):
+            size = getattr(self, name)
+            _require(self, name, size is None or size >= 1, "must be at least 1")
         _require(self, "vocab_size", self.vocab_size > UNK_ID, "must exceed the 4 special ids")
         for name in ("d_k", "d_v"):
             if getattr(self, name) is None:
                 rule = f"must be given, as num_heads={self.num_heads} does not divide d_model"
                 _require(self, name, self.d_model % self.num_heads == 0, rule)
                 object.__setattr__(self, name, self.d_model // self.num_heads)
-            _require(self, name, getattr(self, name) >= 1, "must be at least 1")
-        if self.attention_window is not None:
-            _require(self, "attention_window", self.attention_window >= 1, "must be at least 1")
         even = self.positions != "sinusoidal" or self.d_model % 2 == 0
         _require(self, "d_model", even, "must be even for sinusoidal positions")
         for name in ("dropout", "attention_dropout", "activation_dropout"):
@@ -110,11 +109,9 @@ def with_settings(
     }
     del fields["vocab_size"]  # the data's
     for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            raise InputError(f"--config must be KEY=VALUE. Received: {setting!r}")
-        if key not in fields:
-            raise InputError(f"--config key must be one of {', '.join(fields)}. Received: {key!r}")
+        require("=" in setting, "--config must be KEY=VALUE", repr(setting))
+        key, _, text = setting.partition("=")
+        require(key in fields, f"--config key must be one of {', '.join(fields)}", repr(key))
         owner, field_type = fields[key]
         changes[owner][key] = _parse(key, text, field_type)
     of_model = changes[TransformerConfig]
@@ -130,8 +127,8 @@ def with_settings(
 def _parse(key: str, text: str, kind: type) -> Any:
     """Reads `text` as a value of the annotation `kind`."""
     if kind is bool:
-        if text.lower() not in ("true", "false"):
-            raise InputError(f"--config {key} must be true or false. Received: {text!r}")
+        is_bool = text.lower() in ("true", "false")
+        require(is_bool, f"--config {key} must be true or false", repr(text))
         return text.lower() == "true"
     if kind is str:
         return text
@@ -148,14 +145,12 @@ def _check_types(config) -> None:
         value = getattr(config, field.name)
         kind = (int, float) if field.type is float else field.type
         wrong_bool = isinstance(value, bool) and field.type is not bool
-        if wrong_bool or not isinstance(value, kind):
-            name = getattr(field.type, "__name__", field.type)
-            raise InputError(f"{field.name} must be of type {name}. Received: {value!r}")
+        rule = f"must be of type {getattr(field.type, '__name__', field.type)}"
+        _require(config, field.name, isinstance(value, kind) and not wrong_bool, rule)
 
 
 def _require(config, name: str, holds: bool, rule: str) -> None:
-    if not holds:
-        raise InputError(f"{name} {rule}. Received: {getattr(config, name)!r}")
+    require(holds, f"{name} {rule}", repr(getattr(config, name)))
 
 
 def _require_one_of(config, name: str, choices: tuple[str, ...]) -> None:

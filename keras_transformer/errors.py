@@ -12,15 +12,9 @@ class InputError(ValueError):
 
 
 def require(condition: bool, rule: str, received: Any) -> None:
-    """Checks input.
+    """Raises InputError, "RULE. Received: RECEIVED", where input does not meet the condition.
 
-    Args:
-        condition: whether the input keeps the rule.
-        rule: names the flag or the file, and says what it must be: "--beam_size must be positive".
-        received: the value, or a description of it.
-
-    Raises:
-        InputError: if `condition` is false: "RULE. Received: RECEIVED".
+    The rule names the flag or the file: "--beam_size must be positive".
     """
     if not condition:
         raise InputError(f"{rule}. Received: {received}")

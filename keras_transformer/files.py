@@ -95,13 +95,10 @@ def read_json(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def from_json(kind: type, content: Any, path: str | os.PathLike) -> Any:
-    """Makes a dataclass of what a JSON file holds, checking the names and types of its fields.
+    """Makes a dataclass of what the JSON file `path` holds, checking names and types of its fields.
 
-    Args:
-        kind: a dataclass. A field may be a str, int, float or bool, a list or dict of a type, a
-            dataclass, any of these or None, or Any.
-        content: what `read_json` returned for the file, or a part of it.
-        path: of the file, for errors.
+    A field may be a str, int, float or bool, a list or dict of a type, a dataclass, any of these or
+    None, or Any.
 
     Raises:
         InputError: naming the file and the field, if one is missing, unknown or of another type.
@@ -112,14 +109,13 @@ def from_json(kind: type, content: Any, path: str | os.PathLike) -> Any:
 
 def _from_fields(kind: type, values: dict[str, Any], place: str) -> Any:
     """Returns the values as an object of the dataclass `kind`; `place` precedes a field's name."""
-    known = {f.name: f for f in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(kind)
     for name, value in values.items():
         rule = f"{place}{name} must be a field that this version knows"
-        require(name in known, rule, _shown(value))
-    for name, f in known.items():
+        require(name in hints, rule, _shown(value))
+    for f in dataclasses.fields(kind):
         optional = f.default is not f.default_factory  # both are MISSING where there is no default
-        require(optional or name in values, f"{place}{name} must be given", "none")
-    hints = typing.get_type_hints(kind)
+        require(optional or f.name in values, f"{place}{f.name} must be given", "none")
     return kind(**{k: _checked(v, hints[k], f"{place}{k}") for k, v in values.items()})
 
 
@@ -155,10 +151,7 @@ def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
     r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
 
     Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
-    line. `name` is the file's, for errors.
-
-    Raises:
-        InputError: naming the line that is not UTF-8.
+    line. An InputError names the file, as `name`, and the line that is not UTF-8.
     """
     for number, line in enumerate(file, start=1):
         if number == 1:
@@ -172,17 +165,14 @@ def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
-    """Holds the lock on a folder while the block runs; other processes are refused.
+    """Holds the lock file `path` while the block runs, and makes its folder where there is none.
 
-    The operating system drops the lock when the process ends, however it ends; the lock file may
-    stay behind and then means nothing.
-
-    Args:
-        path: the lock file. Its folder is made if it does not exist.
-        flag: names the folder in errors, such as "--model_dir".
+    The operating system drops the lock when the process ends, however it ends; the file may stay
+    behind and then means nothing.
 
     Raises:
-        InputError: if another process holds the lock, or the folder cannot be written to.
+        InputError: naming the folder by its `flag`, such as "--model_dir", if another process holds
+            the lock or the folder cannot be written to.
     """
     import filelock  # takes 30 ms, and only some programs lock a folder
 
