@@ -35,11 +35,6 @@ def forward_flops(
     A multiplication and an addition are two operations. Padding counts, as it is computed, and so
     do the masked halves of attention scores. A training step takes three times as many, as the
     backward pass has two products for each product of the forward pass.
-
-    Args:
-        config: the model's configuration.
-        sentences: B.
-        source_length, target_length: S and T.
     """
     d_model, heads = config.d_model, config.num_heads
     queries = d_model * heads * config.d_k  # also keys, a token
@@ -56,25 +51,18 @@ def forward_flops(
 
 
 def paper_training_costs() -> list[dict[str, float | str]]:
-    """The cost of the paper's two trainings, as section 6.1 estimates it and as counted here.
-
-    Returns:
-        For each training {"model", "hours", "gpus", "gpu", "steps", "estimated_flops" (training
-        time x number of GPUs x sustained rate), "model_flops" (three forward passes a step),
-        "utilization" (counted over estimated)}.
-    """
+    """The cost of the paper's two trainings, as section 6.1 estimates it and as counted here."""
     costs = []
     for name, hours, steps in (("base", 12, 100_000), ("big", 84, 300_000)):  # section 5.2
         config, _ = preset(name, VOCABULARY)
         sentences = TOKENS_PER_BATCH // SENTENCE_TOKENS
-        one_pass = forward_flops(config, sentences, SENTENCE_TOKENS, SENTENCE_TOKENS)
+        counted = 3 * steps * forward_flops(config, sentences, SENTENCE_TOKENS, SENTENCE_TOKENS)
         estimated = hours * 3600 * GPUS * SUSTAINED_FLOPS
         costs.append(
             {
                 **{"model": name, "hours": hours, "gpus": GPUS, "gpu": "P100", "steps": steps},
-                "estimated_flops": estimated,
-                "model_flops": 3 * steps * one_pass,
-                "utilization": round(3 * steps * one_pass / estimated, 3),
+                **{"estimated_flops": estimated, "model_flops": counted},
+                "utilization": round(counted / estimated, 3),
             }
         )
     return costs

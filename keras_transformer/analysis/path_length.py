@@ -14,12 +14,9 @@ from keras_transformer.errors import InputError
 
 
 def path_lengths(length: int, kernel: int, window: int) -> dict[str, int]:
-    """Counts the steps that each layer type needs to connect all positions (Table 1, section 4).
+    """Counts the steps that each layer type needs to connect n = `length` positions, 2 or more.
 
-    Args:
-        length: n, at least 2.
-        kernel: k of the convolutions.
-        window: r of restricted self-attention.
+    `kernel` is k of the convolutions, `window` r of restricted self-attention (section 4).
 
     Raises:
         InputError: for sizes with which n steps do not connect them.
@@ -39,13 +36,9 @@ def path_lengths(length: int, kernel: int, window: int) -> dict[str, int]:
 
 
 def dependencies(length: int, kernel: int, window: int) -> dict[str, Iterator[np.ndarray]]:
-    """Gives the steps of each layer type, one after the other.
+    """Gives the steps of each layer type, one after the other, from the sizes of `path_lengths`.
 
-    Args:
-        length, kernel, window: as of `path_lengths`.
-
-    Returns:
-        Layer type -> endless bool [n, n], True at [i, j] where output i is computed from input j.
+    A step is bool [n, n], True at [i, j] where output i is computed from input j. They are endless.
     """
     distances = np.subtract.outer(np.arange(length), np.arange(length))  # i - j
     # Padded on both sides; an even kernel has its odd tap on the right.

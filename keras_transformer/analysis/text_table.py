@@ -5,12 +5,7 @@ from typing import Any
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Lays out rows under a header; columns of numbers are aligned to the right.
-
-    Args:
-        header: names of the columns.
-        rows: each with a cell for every column; None is an empty cell.
-    """
+    """Lays out rows under a header; columns of numbers are aligned to the right, None is empty."""
     columns = []
     for name, *cells in zip(header, *rows, strict=True):
         texts = ["" if cell is None else str(cell) for cell in cells]
@@ -26,9 +21,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def table_of(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
     """Lays out rows that have names for their values.
 
-    Args:
-        columns: header -> the name of the value in a row, or "NAME:FORMAT", as "bleu:.2f".
-        rows: None is an empty cell.
+    `columns` are header -> the name of the value in a row, or "NAME:FORMAT", as "bleu:.2f".
     """
     fields = [column.partition(":")[::2] for column in columns.values()]
     cells = [

@@ -25,12 +25,10 @@ def find_model_dirs(folders: list[str]) -> list[Path]:
     """
     found = []
     for folder in map(Path, folders):
-        dirs = [path.parent for path in sorted(folder.glob("*/config.json"))]
-        if (folder / "config.json").exists():
-            dirs = [folder]
+        configs = list(folder.glob("config.json")) or sorted(folder.glob("*/config.json"))
         rule = "--model_dirs must name directories that bin/train.py or bin/sweep.py made"
-        require(bool(dirs), rule, folder)
-        found += dirs
+        require(bool(configs), rule, folder)
+        found += [path.parent for path in configs]
     return found
 
 
@@ -65,9 +63,10 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
         InputError: for a directory that bin/train.py did not make.
     """
     description, stand = read_description(model_dir), read_training(model_dir)
-    settings, original = _settings(description.model, description.training), None
+    settings, original = _settings(description.model, description.training), {}
     if description.preset in PRESETS:
         original = _settings(*preset(description.preset, description.model.vocab_size))
+    shown = {name: settings[name] for name in SETTINGS.values()}
     results = {split: read_results(model_dir, split) for split in ("validation", "test")}
     validation = results["validation"] or {}
     evaluated = validation or results["test"] or {}
@@ -75,9 +74,8 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
         "row": description.preset,
         "task": description.task,
         "model_dir": str(model_dir),
-        **{name: settings[name] for name in SETTINGS.values()},
-        "full_size": original is not None
-        and all(settings[name] == original[name] for name in SETTINGS.values()),
+        **shown,
+        "full_size": shown.items() <= original.items(),
         "vocab_size": description.model.vocab_size,
         "parameters": count_parameters(description.model),
         "tokens_per_batch": description.training.tokens_per_batch,
@@ -89,8 +87,9 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
         "data": _data(evaluated),
     }
     data_dir = evaluated.get("data_dir", "DATA_DIR")
-    commands = {"train": original and _training(row, data_dir, settings, original)}
-    commands |= {split: _evaluation(model_dir, split, results[split]) for split in results}
+    commands = {"train": _training(row, data_dir, settings, original) if original else None}
+    for split, found in results.items():
+        commands[split] = _evaluation(model_dir, split, found) if found else None
     return {**row, "commands": commands}
 
 
@@ -115,9 +114,7 @@ def _training(
     return _command("train", {**flags, "train_steps": row["steps"]})
 
 
-def _evaluation(model_dir: str | Path, split: str, results: dict[str, Any] | None) -> str | None:
-    if results is None:
-        return None
+def _evaluation(model_dir: str | Path, split: str, results: dict[str, Any]) -> str:
     names = ("data_dir", "checkpoint", "beam_size", "alpha")
     of_results = {name: results[name] for name in names if name in results}
     return _command("evaluate", {"model_dir": model_dir, "split": split, **of_results})
