@@ -82,15 +82,10 @@ class DecoderLayer(SublayersInResiduals):
 class Decoder(Stack):
     """A stack of N DecoderLayers; with `norm="pre"`, a last normalisation after them.
 
-    Padding must follow the tokens of a target: the causal mask then hides it from them.
-
     Args: as of Encoder.
 
-    Call arguments:
-        inputs: [B, T, D], target embeddings with positions, shifted right by the BOS token.
-        memory: [B, S, D], the encoder's output.
-        memory_mask: bool [B, S], False at padding of the source, which nothing attends to.
-        training: whether to apply dropout.
+    Call arguments: as of DecoderLayer, without `return_attention_scores`. The inputs are target
+    embeddings with positions, shifted right by the BOS token.
 
     Returns:
         [B, T, D], the states that the logits are made of.

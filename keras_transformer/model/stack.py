@@ -11,10 +11,7 @@ from keras_transformer.model.sublayer import LayerNorm, Residual
 
 
 class SublayersInResiduals(Layer):
-    """Base of EncoderLayer and DecoderLayer: attention and FFN sublayers, each with its Residual.
-
-    Args: as of EncoderLayer.
-    """
+    """Base of EncoderLayer and DecoderLayer: attention and FFN, each with its Residual."""
 
     self_attention_class = MultiHeadAttention
     restricted_attention_class = RestrictedSelfAttention
@@ -88,10 +85,7 @@ class SublayersInResiduals(Layer):
 
 
 class Stack(Layer):
-    """Base of Encoder and Decoder: N layers; with `norm="pre"`, a last normalisation after them.
-
-    Args: as of Encoder.
-    """
+    """Base of Encoder and Decoder: N layers; with `norm="pre"`, a last normalisation after them."""
 
     layer_class = SublayersInResiduals
 
