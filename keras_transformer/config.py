@@ -98,10 +98,6 @@ def with_settings(
 
     Heads keep the width d_model / num_heads where a setting changes one of these and names no
     d_k or d_v.
-
-    Raises:
-        InputError: for a setting that is no KEY=VALUE, an unknown key, or a value the field
-            cannot hold.
     """
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     fields = {

@@ -5,11 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.analysis import paper
-from keras_transformer.analysis.complexity import (
-    VOCABULARY,
-    count_parameters,
-    paper_training_costs,
-)
+from keras_transformer.analysis.complexity import VOCABULARY, count_parameters, paper_training_costs
 from keras_transformer.analysis.path_length import path_lengths
 from keras_transformer.analysis.table_3 import PAPER_COLUMNS, measured_table
 from keras_transformer.analysis.text_table import table_of
@@ -47,11 +43,7 @@ NOTE_4 = "The Wall Street Journal's trees are licensed. Each Transformer:"
 
 
 def read_layers(path: str | Path) -> dict[str, Any]:
-    """Reads the output of benchmarks/layers.py: layer -> its fitted exponents.
-
-    Raises:
-        InputError: if the file has none.
-    """
+    """Reads the output of benchmarks/layers.py: layer -> its fitted exponents."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8").splitlines()[-1])["layers"]
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
@@ -60,11 +52,7 @@ def read_layers(path: str | Path) -> dict[str, Any]:
 
 
 def table_1(layers: dict[str, Any]) -> tuple[Rows, str]:
-    """Table 1: the paper's terms, path lengths counted, and exponents measured.
-
-    Args:
-        layers: result of read_layers.
-    """
+    """Table 1: the paper's terms, path lengths counted, and exponents measured (read_layers)."""
     n, k, r = 128, 3, 16  # for which paths are counted
     lengths, rows = path_lengths(n, k, r), []
     for printed in paper.TABLE_1:
@@ -96,8 +84,7 @@ def table_1(layers: dict[str, Any]) -> tuple[Rows, str]:
 def table_2(trained: Rows) -> tuple[dict[str, Rows], str]:
     """Table 2: {"systems": the paper's rows, "measured": ours, "training_cost": the paper's}.
 
-    Args:
-        trained: rows of trained_rows.trained_row; those with BLEU of the test split are taken.
+    Of the rows of trained_rows.trained_row, those with BLEU of the test split are taken.
     """
     measured = _tested(trained, "bleu", "signature", "paper_bleu")
     systems = [{**system._asdict(), "command": None, "ours": None} for system in paper.TABLE_2]
@@ -134,11 +121,7 @@ def table_2(trained: Rows) -> tuple[dict[str, Rows], str]:
 
 
 def table_3(trained: Rows) -> tuple[Rows, str]:
-    """Table 3: the paper's figures, ours, and the commands that reproduce them.
-
-    Args:
-        trained: rows of trained_rows.trained_row; other translation presets come last.
-    """
+    """Table 3: the paper's figures, ours, and the commands; other translation presets come last."""
     translating = [row for row in trained if row.get("task") != "parsing"]
     rows = []
     for name in dict.fromkeys([*paper.TABLE_3, *(row["row"] for row in translating)]):

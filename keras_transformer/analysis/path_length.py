@@ -10,28 +10,25 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import require
 
 
 def path_lengths(length: int, kernel: int, window: int) -> dict[str, int]:
     """Counts the steps that each layer type needs to connect n = `length` positions, 2 or more.
 
-    `kernel` is k of the convolutions, `window` r of restricted self-attention (section 4).
-
-    Raises:
-        InputError: for sizes with which n steps do not connect them.
+    `kernel` is k of the convolutions, `window` r of restricted self-attention (section 4). An
+    InputError refuses sizes with which n steps do not connect them.
     """
     found = {}
     for name, steps in dependencies(length, kernel, window).items():
         reached = np.arange(length) == 0  # positions that depend on the first input
-        for count, step in enumerate(itertools.islice(steps, length), 1):
+        found[name] = 0
+        for step in itertools.islice(steps, length):
             reached = step[:, reached].any(axis=1)
+            found[name] += 1
             if reached[-1]:
-                found[name] = count
                 break
-        else:
-            rule = "each position must depend on another"
-            raise InputError(f"{rule}. Received: {length} unconnected ones")
+        require(reached[-1], "each position must depend on another", f"{length} unconnected ones")
     return found
 
 

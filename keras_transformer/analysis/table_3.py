@@ -23,11 +23,7 @@ PAPER_COLUMNS = {
 
 
 def select_rows(names: list[str]) -> list[str]:
-    """Expands names of rows and letters of groups; each row once, in the order of Table 3.
-
-    Raises:
-        InputError: for an unknown name, or no name.
-    """
+    """Expands names of rows and letters of groups; each row once, in the order of Table 3."""
     known = [*TABLE_3, *dict.fromkeys(row[0] for row in TABLE_3 if row[1:].isdecimal())]
     for name in names or [""]:
         require(name in known, f"--rows must be of Table 3's {', '.join(known)}", repr(name))
@@ -35,11 +31,7 @@ def select_rows(names: list[str]) -> list[str]:
 
 
 def reduced_settings(row: str, divide_layers: int, divide_widths: int) -> dict[str, int]:
-    """The settings of TransformerConfig that make preset `row` smaller.
-
-    Raises:
-        InputError: if a division leaves a remainder.
-    """
+    """The settings of TransformerConfig that make preset `row` smaller, without remainders."""
     full, _ = preset(row, TransformerConfig.vocab_size)
     divisors = {"num_layers": divide_layers} | dict.fromkeys(DIVIDED_WIDTHS, divide_widths)
     settings = {}

@@ -18,11 +18,7 @@ FLAGS = ("tokens_per_batch", "accumulate_steps", "precision", "seed")
 
 
 def find_model_dirs(folders: list[str]) -> list[Path]:
-    """The model directories among `folders`, and those directly inside of other `folders`.
-
-    Raises:
-        InputError: for a folder that neither is nor holds a model directory.
-    """
+    """The model directories among `folders`, and those directly inside of other `folders`."""
     found = []
     for folder in map(Path, folders):
         configs = list(folder.glob("config.json")) or sorted(folder.glob("*/config.json"))
@@ -33,11 +29,7 @@ def find_model_dirs(folders: list[str]) -> list[Path]:
 
 
 def read_measured(path: str | Path) -> list[dict[str, Any]]:
-    """Reads rows that were written as JSON, such as the table.json of bin/sweep.py.
-
-    Raises:
-        InputError: if the file holds something else.
-    """
+    """Reads rows that were written as JSON, such as the table.json of bin/sweep.py."""
     try:
         rows = json.loads(Path(path).read_text(encoding="utf-8"))
         if all(isinstance(row["row"], str) and "test" in row for row in rows):
@@ -52,15 +44,8 @@ def read_measured(path: str | Path) -> list[dict[str, Any]]:
 def trained_row(model_dir: str | Path) -> dict[str, Any]:
     """Reads what is known of a trained model; None stands for what has not been measured.
 
-    Returns:
-        {"row": its preset, "task", "model_dir", each of SETTINGS, "full_size": whether these are
-        its preset's, "vocab_size", "parameters", "tokens_per_batch", "steps", "minutes",
-        "perplexity" and "bleu" of the validation split, "validation" and "test": the results of
-        bin/evaluate.py for these splits, "data": what they were measured on, "commands": those
-        that reproduce the row}.
-
-    Raises:
-        InputError: for a directory that bin/train.py did not make.
+    "full_size" says whether the settings of Table 3 are the preset's. Perplexity and BLEU are of
+    the validation split; "validation" and "test" are the results of bin/evaluate.py.
     """
     description, stand = read_description(model_dir), read_training(model_dir)
     settings, original = _settings(description.model, description.training), {}
