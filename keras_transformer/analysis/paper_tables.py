@@ -11,7 +11,7 @@ from keras_transformer.analysis.table_3 import PAPER_COLUMNS, measured_table
 from keras_transformer.analysis.text_table import table_of
 from keras_transformer.analysis.trained_rows import again
 from keras_transformer.errors import InputError
-from keras_transformer.presets import preset
+from keras_transformer.presets import PRESETS, preset
 
 Rows = list[dict[str, Any]]
 
@@ -122,7 +122,7 @@ def table_2(trained: Rows) -> tuple[dict[str, Rows], str]:
 
 def table_3(trained: Rows) -> tuple[Rows, str]:
     """Table 3: the paper's figures, ours, and the commands; other translation presets come last."""
-    translating = [row for row in trained if row.get("task") != "parsing"]
+    translating = [row for row in trained if row.get("task") != "parsing" and row["row"] in PRESETS]
     rows = []
     for name in dict.fromkeys([*paper.TABLE_3, *(row["row"] for row in translating)]):
         printed = paper.TABLE_3.get(name, paper.Variation())

@@ -226,3 +226,4 @@ def test_a_preset_that_is_none_of_ours(make):
     path.write_text(json.dumps({**content, "preset": "mine"}))
     row = trained_row(path.parent)
     assert row["full_size"] is False and row["commands"]["train"] is None
+    assert "mine" not in [each["row"] for each in table_3([row])[0]]
