@@ -34,7 +34,6 @@ def multi_worker_strategy(
     addresses: Addresses, replicas: int | None, seconds: float
 ) -> tf.distribute.Strategy:
     """Makes the strategy when all workers are there; see make_strategy."""
-    names = [addresses.name(n) for n in range(len(addresses.workers)) if n != addresses.index]
     job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=len(addresses.workers))
     context.context().configure_coordination_service(
         "standalone",
@@ -44,20 +43,23 @@ def multi_worker_strategy(
         coordinated_jobs=[job],
     )
     context.context().coordination_service.cluster_register_with_barrier = True
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    accelerators = {"GPU": gpus} if replicas is None else {"CPU": replicas}
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": addresses.workers}),
         task_type="worker",
         task_id=addresses.index,
-        num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
+        num_accelerators=accelerators,
         rpc_layer="grpc",
     )
     _require_free_port(addresses)
+    names = [addresses.name(n) for n in range(len(addresses.workers)) if n != addresses.index]
     logging.info("waiting for %s", ", ".join(names))
     try:
         with _signals_kept():
             if replicas is None:
                 return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-            return _OnLogicalDevices(resolver, replicas)
+            return _OnLogicalDevices(resolver)
     except (tf.errors.DeadlineExceededError, tf.errors.UnavailableError) as error:
         late = re.findall(rf"^{_task('')}(\d+)$", str(error), re.MULTILINE)
         rule = f"every worker must be there within --connect_seconds={seconds:g}"
@@ -111,18 +113,15 @@ def _signals_kept():
 class _OnLogicalDevices(collective.CollectiveAllReduceStrategy):
     """The strategy with several replicas on the CPU of each worker, where TensorFlow has one."""
 
-    def __init__(self, resolver, replicas: int):
-        tf.distribute.Strategy.__init__(self, _Extended(self, resolver, replicas))
+    def __init__(self, resolver):
+        options = tf.distribute.experimental.CommunicationOptions()
+        tf.distribute.Strategy.__init__(self, _Extended(self, resolver, options))
 
 
 class _Extended(collective.CollectiveAllReduceExtended):
-    def __init__(self, strategy, resolver, replicas: int):
-        self._replicas = replicas
-        options = tf.distribute.experimental.CommunicationOptions()
-        super().__init__(strategy, resolver, options)
-
     def _initialize_local_devices(self, cluster_resolver, worker_device):
-        return tuple(f"{worker_device}/device:CPU:{n}" for n in range(self._replicas)), "CPU"
+        replicas = cluster_resolver.num_accelerators()["CPU"]
+        return tuple(f"{worker_device}/device:CPU:{n}" for n in range(replicas)), "CPU"
 
 
 class Cluster:
@@ -130,10 +129,8 @@ class Cluster:
 
     To be used as a context, once the strategy is made: when it ends, the others are told how.
 
-    Args:
-        addresses: of all workers.
-
     Attributes:
+        is_chief: whether this worker decides, validates and writes for all.
         newest_checkpoint: gives the name of the newest complete checkpoint, or None. It is called
             when this worker ends because another one has died: until then, the chief may complete
             one more.
@@ -142,23 +139,17 @@ class Cluster:
     def __init__(self, addresses: Addresses | None = None):
         self.addresses = addresses
         self.index = addresses.index if addresses else 0
+        self.is_chief = self.index == 0
         self.newest_checkpoint: Callable[[], str | None] = lambda: None
         workers = range(len(addresses.workers) if addresses else 1)
         self._others = [worker for worker in workers if worker != self.index]
         self._decisions = 0
-        self._failure: dict[str, Any] | None = None  # {"died": worker} or {"failed": why}
+        # The first worker to fail, and why: None if it has died.
+        self._failure: tuple[int, str | None] | None = None
         self._over = threading.Event()
 
-    @property
-    def is_chief(self) -> bool:
-        """Whether this worker decides, validates and writes for all."""
-        return self.index == 0
-
     def agreed(self, decision: Any) -> Any:
-        """What the chief has decided; the others wait for it.
-
-        Args:
-            decision: a JSON value; only the chief's counts.
+        """What the chief has decided, a JSON value. The others wait for it; theirs is not used.
 
         Raises:
             InputError: where a worker has died or failed.
@@ -167,26 +158,26 @@ class Cluster:
             return decision
         key, self._decisions = f"decision/{self._decisions}", self._decisions + 1
         said = None
+        if self.is_chief:
+            said = [decision]
+            self._tell(key, said)
+            # Steps have been taken since, and so all have read it.
+            with contextlib.suppress(tf.errors.OpError):
+                old = f"decision/{self._decisions - _DECISIONS_KEPT}"
+                context.context().delete_config_key_value(old)
         while said is None and self._failure is None:
-            if self.is_chief:
-                self._tell(key, decision)
-                # Steps have been taken since, and so all have read it.
-                self._forget(f"decision/{self._decisions - _DECISIONS_KEPT}")
             said = self._read(key, 1.0)
             if said is None:
                 self._look()
-        if said is None:
+        if self._failure is not None:
             raise InputError(self._failure_message())
-        return said["value"]
+        return said[0]
 
     def require_same(self, settings: Mapping[str, Any]) -> None:
-        """Makes sure that flags and addresses are on this worker what they are on the chief.
-
-        Args:
-            settings: JSON values by the names of flags.
+        """Compares addresses and `settings`, JSON values by names of flags, with the chief's.
 
         Raises:
-            InputError: where one is not, or where another worker has died or failed.
+            InputError: where one is another, or another worker has died or failed.
         """
         if not self._others:
             return
@@ -194,7 +185,7 @@ class Cluster:
         ours |= {f"--{name}": value for name, value in settings.items()}
         ours = json.loads(json.dumps(ours))
         chiefs = self.agreed(ours)
-        for name in [*chiefs, *(ours.keys() - chiefs.keys())]:
+        for name in {**chiefs, **ours}:
             here, there = ours.get(name), chiefs.get(name)
             received = f"{here} on worker {self.index}, {there} on worker 0"
             require(here == there, f"{name} must be the same on every worker", received)
@@ -220,30 +211,30 @@ class Cluster:
                     self._look()
         self._over.set()
         if error is not None and self._failure is None:
-            self._tell("failed", {"failed": self._about(self.index, f"failed: {reason(error)}")})
+            self._tell("failed", (self.index, reason(error)))
             _end_collectives()
         self._tell(f"left/{self.index}", True)
         if self.is_chief:
-            self._wait_for_others()
+            deadline = time.monotonic() + _PARTING_SECONDS
+            for worker in self._others:
+                while self._failure != (worker, None) and time.monotonic() < deadline:
+                    if self._read(f"left/{worker}") or not self._is_alive(worker):
+                        break
         if self._failure is not None and isinstance(error, Exception):
             raise InputError(self._failure_message()) from None
 
     def _tell(self, key: str, value: Any) -> None:
         """Writes in the store what all can read; the first word under a key counts."""
-        if self._others and self._failure != {"died": 0}:
+        if self._failure != (0, None):
             with contextlib.suppress(tf.errors.OpError):
-                context.context().set_config_key_value(key, json.dumps({"value": value}))
+                context.context().set_config_key_value(key, json.dumps(value))
 
-    def _read(self, key: str, seconds: float = 0.1) -> dict[str, Any] | None:
-        """{"value": ...}; None where nobody has said anything, or the chief has died."""
+    def _read(self, key: str, seconds: float = 0.1) -> Any:
+        """None where nobody has said anything, or the chief has died."""
         try:
             return json.loads(context.context().get_config_key_value(key, int(seconds * 1000)))
         except tf.errors.OpError:
             return None
-
-    def _forget(self, key: str) -> None:
-        with contextlib.suppress(tf.errors.OpError):
-            context.context().delete_config_key_value(key)
 
     def _is_alive(self, worker: int) -> bool:
         milliseconds = _SILENCE_SECONDS * 1000
@@ -255,46 +246,34 @@ class Cluster:
 
     def _look(self) -> None:
         """Looks for a reason to end: that the chief has died, or what it or another has written."""
-        said = self._read("failed")
-        if said is None:
+        failure = self._read("failed")
+        if failure is None:
             watched = self._others if self.is_chief else [0]
             dead = next((worker for worker in watched if not self._is_alive(worker)), None)
-            if self.is_chief and dead is not None:
-                self._tell("failed", {"died": dead})
-                said = self._read("failed", 1.0)
-            elif dead is not None:
-                said = {"value": {"died": 0}}
-        if said is not None:
-            self._failure = said["value"]
+            if dead is None:
+                return
+            if self.is_chief:
+                self._tell("failed", (dead, None))
+            failure = self._read("failed") or (dead, None)  # another may have written first
+        self._failure = tuple(failure)
 
     def _watch(self) -> None:
         """The chief's thread: what happens to others ends a validation."""
         told = False
-        while not self._over.wait(1.0):
+        while not self._over.wait(1.0) and self._failure is None:
             self._look()
-            stop = not told and self._read("stop") is not None
-            told = told or stop
-            if (stop or self._failure is not None) and not self._over.is_set():
+            if not told and (self._failure is not None or self._read("stop") is not None):
+                told = True
                 _thread.interrupt_main(signal.SIGTERM)
             if self._failure is not None:
                 _end_collectives()
-                return
-
-    def _wait_for_others(self) -> None:
-        deadline = time.monotonic() + _PARTING_SECONDS
-        for worker in self._others:
-            while self._failure != {"died": worker} and time.monotonic() < deadline:
-                if self._read(f"left/{worker}") or not self._is_alive(worker):
-                    break
-
-    def _about(self, worker: int, what: str) -> str:
-        return f"--strategy=multi_worker: {self.addresses.name(worker)} {what}"
 
     def _failure_message(self) -> str:
         """Why this worker ends, and from where all can continue if another worker has died."""
-        if "failed" in self._failure:
-            return self._failure["failed"]
+        worker, why = self._failure
+        about = f"--strategy=multi_worker: {self.addresses.name(worker)}"
+        if why is not None:
+            return f"{about} failed: {why}"
         name = self.newest_checkpoint()
         last = f"checkpoint {name}" if name else "the last checkpoint, if there is one"
-        advice = f"Start all workers again: they go on from {last}"
-        return self._about(self._failure["died"], f"stopped answering. {advice}")
+        return f"{about} stopped answering. Start all workers again: they go on from {last}"
