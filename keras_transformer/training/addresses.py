@@ -19,25 +19,19 @@ _FIRST_PORT, _PORTS_A_STEP, _STEPS = 10_000, 100, 200
 
 @dataclasses.dataclass(frozen=True)
 class Addresses:
-    """Fields:
-    workers: "host:port" of every worker; the first is the chief's.
-    index: this worker's place among them.
-    source: what says so, for messages.
-    """
+    """The workers of a run."""
 
-    workers: tuple[str, ...]
-    index: int
-    source: str
+    workers: tuple[str, ...]  # "host:port" of each; the first is the chief's
+    index: int  # this worker's place among them
+    source: str  # what says so, for messages
 
     def __post_init__(self):
         for address in self.workers:
             match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/]+):(\d{1,5})", str(address))
-            usable = isinstance(address, str) and match and 1 <= int(match[2]) <= 65535
-            rule = 'an address must be "host:port" with a port of 1 to 65535'
-            require(usable, f"{self.source}: {rule}", repr(address))
-            rule = "every worker must have an address of its own"
-            alone = self.workers.count(address) == 1
-            require(alone, f"{self.source}: {rule}", f"{address} twice")
+            rule = f'{self.source}: an address must be "host:port" with a port of 1 to 65535'
+            require(match is not None and 1 <= int(match[2]) <= 65535, rule, repr(address))
+            rule = f"{self.source}: every worker must have an address of its own"
+            require(self.workers.count(address) == 1, rule, f"{address} twice")
 
     def name(self, worker: int) -> str:
         """What messages call a worker."""
@@ -50,10 +44,7 @@ class Addresses:
 
 
 def addresses_from(environment: Mapping[str, str]) -> Addresses:
-    """Reads the environment variables: TF_CONFIG where it is set, else those of a Slurm step.
-
-    TF_CONFIG is {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index":
-    0}}; a "chief", if cluster has one, comes before the workers.
+    """Reads environment variables: TF_CONFIG as TensorFlow has it, else those of a Slurm step.
 
     Raises:
         InputError: where there is neither, or it does not say who the workers are.
@@ -69,6 +60,7 @@ def addresses_from(environment: Mapping[str, str]) -> Addresses:
 
 
 def _of_tf_config(text: str) -> Addresses:
+    """{"cluster": {"chief": [address], "worker": [...]}, "task": {"type": kind, "index": n}}."""
     try:
         content = json.loads(text)
     except ValueError as error:
@@ -110,11 +102,8 @@ def _of_slurm(environment: Mapping[str, str]) -> Addresses:
     require(len(nodes) == len(counts), rule, f"{len(counts)} for {len(nodes)} nodes")
     step = int(environment.get("SLURM_JOB_ID", "0")) + int(environment.get("SLURM_STEP_ID", "0"))
     first = _FIRST_PORT + _PORTS_A_STEP * (step % _STEPS)
-    workers = [
-        f"{node}:{first + task}"
-        for node, tasks in zip(nodes, counts, strict=True)
-        for task in range(tasks)
-    ]
+    on_nodes = zip(nodes, counts, strict=True)
+    workers = [f"{node}:{first + task}" for node, tasks in on_nodes for task in range(tasks)]
     rank = environment["SLURM_PROCID"]
     rule = f"Slurm: SLURM_PROCID must be below the number of tasks, {len(workers)}"
     require(rank.isdecimal() and int(rank) < len(workers), rule, rank)
@@ -141,10 +130,7 @@ def _nodes(text: str) -> list[str]:
 
 def _counts(text: str) -> list[int]:
     """Slurm's short form: "4(x2),1" -> 4 4 1."""
-    counts = []
-    for part in text.split(","):
-        match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)
-        rule = "Slurm: SLURM_STEP_TASKS_PER_NODE must be numbers, as 2(x3),1"
-        require(match is not None, rule, repr(text))
-        counts += [int(match[1])] * int(match[2] or 1)
-    return counts
+    matches = [re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part) for part in text.split(",")]
+    rule = "Slurm: SLURM_STEP_TASKS_PER_NODE must be numbers, as 2(x3),1"
+    require(all(matches), rule, repr(text))
+    return [int(match[1]) for match in matches for _ in range(int(match[2] or 1))]
