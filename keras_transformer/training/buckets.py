@@ -1,8 +1,7 @@
 """The fixed set of batch shapes that XLA compiles training steps for.
 
-XLA compiles once for every shape, for seconds to minutes each. So batches are padded to one of a
-few shapes: for each of the lengths that batches are cut by, one number of rows, and this length for
-both sides.
+XLA compiles once for every shape, for seconds to minutes each. So batches are padded to a few
+shapes: both sides to one of the lengths that batches are cut by, and rows to one number for each.
 """
 
 import bisect
@@ -16,10 +15,7 @@ Shape = tuple[int, int]  # rows, length of both sides
 def bucket_shapes(lengths: Sequence[int], tokens_per_batch: int, parts: int = 1) -> list[Shape]:
     """The shapes for rising lengths, of which the last is at least that of every sentence.
 
-    Args:
-        lengths: the lengths.
-        tokens_per_batch: bounds rows x length of a batch.
-        parts: that a batch is cut into; rows are rounded up to a multiple of it.
+    tokens_per_batch bounds rows x length, and rows are rounded up to a multiple of `parts`.
     """
     return [(-(-(tokens_per_batch // length) // parts) * parts, length) for length in lengths]
 

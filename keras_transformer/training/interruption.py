@@ -14,13 +14,10 @@ class _Interrupted(BaseException):
 
 
 class Interruption:
-    """Whether a signal has asked the run to end, and which one.
+    """Whether a signal has asked the run to end, and which one; `tell` gets the number of each.
 
     A step or a checkpoint under way is finished first. A validation is not: it changes nothing that
     is saved, and may take longer than a scheduler waits.
-
-    Args:
-        tell: called with the number of every signal.
     """
 
     def __init__(self, tell: Callable[[int], None]):

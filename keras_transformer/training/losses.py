@@ -13,9 +13,7 @@ from keras import ops
 
 from keras_transformer.config import PAD_ID
 
-# The rows of a batch are cut into this number of blocks; only the logits of one block are needed at
-# a time.
-NUM_BLOCKS = 8
+NUM_BLOCKS = 8  # of the rows of a batch; only the logits of one block are needed at a time
 SMALLEST_LOGIT = -3e4  # below any real one, and a float16
 
 
@@ -115,10 +113,7 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
             # [R, D] and [V, D]
             states_gradient = upstream * (to_states - not_padding * target_rows)
             matrix_gradient = upstream * (to_matrix - (1 - label_smoothing) * of_labels - uniform)
-            return (
-                ops.cast(states_gradient, states.dtype),
-                ops.cast(matrix_gradient, matrix.dtype),
-            )
+            return ops.cast(states_gradient, states.dtype), ops.cast(matrix_gradient, matrix.dtype)
 
         return ops.stack([total(target_rows), total(label_rows)]), gradient
 
@@ -127,11 +122,7 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
 
 
 def _softmax_part(states, matrix, not_padding):
-    """Computes log sum exp of the logits, and what softmax(logits) adds to the gradients.
-
-    Returns:
-        float32: normalizers [R, 1], gradients of states [R, D] and of the matrix [V, D].
-    """
+    """log sum exp of the logits, float32 [R, 1], and what softmax adds to gradients, as inputs."""
     rows = ops.shape(states)[0]
     ends = [rows * (n + 1) // NUM_BLOCKS for n in range(NUM_BLOCKS)]
     transposed = ops.transpose(matrix)  # [D, V]: products with it are faster on a CPU
@@ -151,8 +142,4 @@ def _softmax_part(states, matrix, not_padding):
         scaled = ops.cast(scale * ops.cast(block, "float32"), states.dtype)
         products = ops.matmul(ops.transpose(scaled), exponentials)  # [D, V]
         to_transposed += ops.cast(products, "float32")
-    return (
-        ops.concatenate(normalizers, axis=0),
-        ops.concatenate(to_states, axis=0),
-        ops.transpose(to_transposed),
-    )
+    return ops.concatenate(normalizers), ops.concatenate(to_states), ops.transpose(to_transposed)

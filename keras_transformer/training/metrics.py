@@ -70,9 +70,8 @@ def held_out_perplexity(losses: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     for of_batch, target in losses:
         total += float(np.sum(of_batch, dtype=np.float64))
         tokens += int(np.count_nonzero(np.asarray(target) != PAD_ID))
-    cross_entropy = total / max(tokens, 1)
-    perplexity = perplexity_of(cross_entropy)
-    return {"perplexity": perplexity, "cross_entropy": cross_entropy, "tokens": tokens}
+    nats = total / max(tokens, 1)
+    return {"perplexity": perplexity_of(nats), "cross_entropy": nats, "tokens": tokens}
 
 
 def perplexity_of(cross_entropy: float) -> float:

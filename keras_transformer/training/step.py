@@ -23,11 +23,8 @@ class TrainingStep:
     n belongs to replica n mod R, and of these, to accumulation part (n div R) mod A. So the batch,
     its shape and the loss are the same for any number of replicas and parts.
 
-    Args:
-        model_config, training_config: what to build.
-        strategy: where it runs; variables are made in its scope.
-        lengths: of the `shapes` to which batches are padded, so that XLA can compile forward and
-            backward pass, once for each. None leaves XLA out.
+    With `lengths`, batches are padded to `shapes` of them, so that XLA can compile forward and
+    backward pass, once for each.
 
     Attributes:
         shapes: of training/buckets.py; none without XLA.
@@ -45,11 +42,8 @@ class TrainingStep:
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
         self.shapes = bucket_shapes(lengths or [], training_config.tokens_per_batch, parts)
         self.compiled_shapes: dict[Shape, float] = {}
-        self._gradients_of_part = self._gradients
         if self.shapes:
-            self._gradients_of_part = tf.function(
-                self._gradients, autograph=False, jit_compile=True
-            )
+            self._gradients = tf.function(self._gradients, autograph=False, jit_compile=True)
         with strategy.scope():
             self.model = Transformer(
                 model_config, training_config.rematerialize, dtype=training_config.dtype_policy
@@ -109,9 +103,8 @@ class TrainingStep:
         return self._add_step(source, target, sums)
 
     def _add_step(self, source, target, sums):
-        """Takes a step over a global batch, and adds what is summed of it."""
-        of_replicas = self.strategy.run(self._replica_step, args=(source, target))
-        # The same on every replica.
+        """Takes a step over a global batch and adds what is summed of it."""
+        of_replicas = self.strategy.run(self._replica_step, args=(source, target))  # all the same
         of_step = self.strategy.experimental_local_results(of_replicas)[0]
         of_step = tf.cast(of_step, tf.float64)
         in_row = (sums[-1:] + 1) * of_step[-1:]
@@ -128,9 +121,7 @@ class TrainingStep:
 
         def part(number):
             rows = slice(first + replicas * number, None, replicas * parts)
-            return self._gradients_of_part(
-                source[rows], target[rows], tokens=tf.maximum(counts[0], 1.0)
-            )
+            return self._gradients(source[rows], target[rows], tf.maximum(counts[0], 1.0))
 
         def add_part(number, *total):
             return number + 1, *tf.nest.map_structure(tf.add, total, part(number))
@@ -147,15 +138,11 @@ class TrainingStep:
         return tf.where(updated, sums, skipped)
 
     def _gradients(self, source, target, tokens):
-        """The sums of both losses over a part of the batch, and the smoothed one's gradients.
-
-        Args:
-            source, target: int32 [b, S] and [b, T], rows of the part.
-            tokens: float32 scalar, by which the gradients are divided: non-padding target tokens
-                of the whole global batch.
+        """Sums both losses over a part of the batch, int32 [b, S] and [b, T].
 
         Returns:
-            float32 [2], and dense gradients, one a trainable variable, scaled for the optimizer.
+            float32 [2], and the dense gradients of the smoothed loss, scaled for the optimizer and
+            divided by `tokens`: float32 scalar, non-padding target tokens of the global batch.
         """
         not_padding = tf.not_equal(target, PAD_ID)
         with tf.GradientTape() as tape:
@@ -168,12 +155,10 @@ class TrainingStep:
             else:  # XLA knows no dynamic shapes
                 states = tf.reshape(states, [-1, states.shape[-1]])  # [B T, D]
                 labels = tf.reshape(target, [-1])  # [B T]
-            matrix = self.model.logits_embedding.matrix.value
-            matrix = tf.cast(tf.convert_to_tensor(matrix), states.dtype)
-            smoothed, plain = projected_cross_entropy(
-                states, matrix, labels, self.config.label_smoothing
-            )
+            matrix = tf.cast(self.model.logits_embedding.matrix, states.dtype)
+            smoothing = self.config.label_smoothing
+            smoothed, plain = projected_cross_entropy(states, matrix, labels, smoothing)
             scaled = self.optimizer.scale_loss(smoothed / tokens)
         gradients = tape.gradient(scaled, [v.value for v in self.model.trainable_variables])
-        losses = tf.stack([smoothed, plain])
-        return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]  # dense
+        return tf.stack([smoothed, plain]), gradients

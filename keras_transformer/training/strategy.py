@@ -14,21 +14,19 @@ def make_strategy(
     addresses: Addresses | None = None,
     connect_seconds: float = 300,
 ) -> tf.distribute.Strategy:
-    """Makes the strategy that variables and steps live in.
-
-    With `replicas` or `addresses`, it must be called before TensorFlow uses a device.
+    """Makes the strategy that variables and steps live in, before TensorFlow uses a device.
 
     Args:
         name: "one_device", the first GPU or the CPU; "mirrored", all GPUs of this machine; or
-            "multi_worker", those of all workers, or their CPUs.
-        replicas: number of logical CPU devices per worker to use instead of all GPUs, to try either
-            of these on any machine.
-        addresses: the workers, for "multi_worker". All must call this.
+            "multi_worker", those of all workers, or their CPUs. All workers must call this.
+        replicas: number of logical CPU devices per worker to use instead of all GPUs, to try the
+            last two on any machine.
+        addresses: the workers, for "multi_worker".
         connect_seconds: how long to wait for them.
 
     Raises:
-        InputError: for replicas with one_device, or fewer than 1; for mirrored without a GPU; where
-            some workers do not come, or TensorFlow cannot start a server at this one's address.
+        InputError: where the arguments do not go together, there is no GPU for "mirrored", some
+            workers do not come, or TensorFlow cannot start a server at this one's address.
     """
     rule = "--replicas must go with --strategy=mirrored or multi_worker"
     require(replicas is None or name != "one_device", rule, name)
