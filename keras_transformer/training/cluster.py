@@ -209,8 +209,9 @@ class Cluster:
                 time.sleep(0.2)
                 if not self.is_chief:  # for which _watch looks
                     self._look()
+        told = self._failure is not None  # for _watch may read the own error in the store
         self._over.set()
-        if error is not None and self._failure is None:
+        if error is not None and not told:
             self._tell("failed", (self.index, reason(error)))
             _end_collectives()
         self._tell(f"left/{self.index}", True)
@@ -220,7 +221,7 @@ class Cluster:
                 while self._failure != (worker, None) and time.monotonic() < deadline:
                     if self._read(f"left/{worker}") or not self._is_alive(worker):
                         break
-        if self._failure is not None and isinstance(error, Exception):
+        if told and isinstance(error, Exception):
             raise InputError(self._failure_message()) from None
 
     def _tell(self, key: str, value: Any) -> None:

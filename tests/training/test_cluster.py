@@ -170,6 +170,21 @@ def test_an_error_of_one_worker_is_told_to_the_others(outcomes, failing):
     assert said == [error if worker == failing else told for worker in range(3)]
 
 
+def test_the_chief_does_not_take_its_own_error_for_that_of_another(monkeypatch):
+    from keras_transformer.training import cluster
+    from keras_transformer.training.addresses import Addresses
+
+    chief, store = cluster.Cluster(Addresses(("one:1", "two:1"), 0, "TF_CONFIG")), {"left/1": True}
+    monkeypatch.setattr(chief, "_tell", store.__setitem__)
+    monkeypatch.setattr(chief, "_read", lambda key, seconds=0: store.get(key))
+    monkeypatch.setattr(chief, "_is_alive", lambda worker: True)
+    # As the thread that watches does at any time.
+    monkeypatch.setattr(cluster, "_end_collectives", chief._look)
+    with pytest.raises(InputError, match=r"^its own$"), chief:
+        raise InputError("its own")
+    assert store["failed"] == (0, "its own")
+
+
 @pytest.mark.parametrize("dying", [0, 2])
 def test_a_worker_that_dies_ends_the_others(outcomes, dying):
     addresses, said, codes = outcomes("die", dying)
