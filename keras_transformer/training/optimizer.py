@@ -75,7 +75,12 @@ class FusedAdam(keras.optimizers.Adam):
         if self.clip_norm or self.scaled:
             grads = [gradient * factor for gradient in grads]
         rate = tf.convert_to_tensor(self.learning_rate)
-        tf.cond(finite, lambda: self._update(grads, variables, rate), self._skip)
+        tf.cond(finite, lambda: self._update(grads, variables, rate), lambda: tf.constant(0))
+        if self.scaled:
+            good, scale = _local(self.good_updates), _local(self.loss_scale)
+            good.assign(tf.where(finite, good + 1, 0))
+            double = tf.equal(good % STEPS_TO_DOUBLE, 0)
+            scale.assign(scale * tf.where(finite, tf.where(double, 2.0, 1.0), 0.5))
         return norm, finite
 
     def _scale(self):
@@ -97,18 +102,6 @@ class FusedAdam(keras.optimizers.Adam):
                 epsilon=self.epsilon,
                 grad=gradient,
             )
-        if self.scaled:
-            good = _local(self.good_updates).assign_add(1)
-            double = tf.equal(good % STEPS_TO_DOUBLE, 0)
-            scale = _local(self.loss_scale)
-            scale.assign(scale.read_value() * tf.where(double, 2.0, 1.0))
-        return tf.constant(0)
-
-    def _skip(self):
-        if self.scaled:
-            scale = _local(self.loss_scale)
-            scale.assign(scale.read_value() / 2)
-            _local(self.good_updates).assign(0)
         return tf.constant(0)
 
 

@@ -28,5 +28,4 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         return self.scale * self.d_model**-0.5 * slope
 
     def get_config(self):
-        names = ("d_model", "warmup_steps", "scale")
-        return {name: getattr(self, name) for name in names}
+        return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}

@@ -44,6 +44,8 @@ class TrainingStep:
         self.compiled_shapes: dict[Shape, float] = {}
         if self.shapes:
             self._gradients = tf.function(self._gradients, autograph=False, jit_compile=True)
+            signature = [_IDS, _IDS, tf.TensorSpec([len(SUMS)], tf.float64)]
+            self._step = tf.function(self._add_step, signature, autograph=False)
         with strategy.scope():
             self.model = Transformer(
                 model_config, training_config.rematerialize, dtype=training_config.dtype_policy
@@ -96,17 +98,10 @@ class TrainingStep:
 
         return tf.while_loop(lambda number, _: number < steps, step, (tf.constant(0), sums))[1]
 
-    @tf.function(
-        input_signature=[_IDS, _IDS, tf.TensorSpec([len(SUMS)], tf.float64)], autograph=False
-    )
-    def _step(self, source, target, sums):
-        return self._add_step(source, target, sums)
-
     def _add_step(self, source, target, sums):
         """Takes a step over a global batch and adds what is summed of it."""
         of_replicas = self.strategy.run(self._replica_step, args=(source, target))  # all the same
-        of_step = self.strategy.experimental_local_results(of_replicas)[0]
-        of_step = tf.cast(of_step, tf.float64)
+        of_step = tf.cast(self.strategy.experimental_local_results(of_replicas)[0], tf.float64)
         in_row = (sums[-1:] + 1) * of_step[-1:]
         return tf.concat([sums[:-1] + of_step, in_row], axis=0)
 
