@@ -77,7 +77,8 @@ def train(
         }
         store = CheckpointStore(model_dir, config.keep_checkpoints, config.best_metric)
         state = _restore(store, saved, cluster)
-        cluster.newest_checkpoint = lambda: state.saved_step and checkpoint_name(state.saved_step)
+        # From the disk: the chief may have written one that it has not told of.
+        cluster.newest_checkpoint = lambda: (CheckpointStore(model_dir).latest or {}).get("name")
         with Curves(model_dir, state, config, cluster.is_chief) as curves:
             settings = {**dataclasses.asdict(model_config), **dataclasses.asdict(training_config)}
             hparams.hparams({key: "none" if v is None else v for key, v in settings.items()})
