@@ -3,10 +3,10 @@
 // Layers, heads and subwords are counted from 0 and shown from 1.
 
 const FAINT = 0.01; // lines of smaller weight are not drawn
-const KINDS = { // field of the answer, title, headings
-  cross: ["memory", "Cross-attention", ["Translation", "attends to the source"]],
-  encoder: ["encoder", "Encoder self-attention", ["Source", "attends to the source"]],
-  decoder: ["decoder", "Decoder self-attention", ["Translation", "attends to what is written"]],
+const KINDS = { // field of the answer, title, headings of queries and keys
+  cross: ["memory", "Cross-attention", "Translation", "attends to the source"],
+  encoder: ["encoder", "Encoder self-attention", "Source", "attends to the source"],
+  decoder: ["decoder", "Decoder self-attention", "Translation", "attends to what is written"],
 };
 const MARKUP = `
 <div class="controls" id="controls">
@@ -16,10 +16,10 @@ const MARKUP = `
 </div>
 <div class="pictures">
 <figure><div class="lines" id="lines">
-<h3 class="queries"></h3><h3 class="keys"></h3>
-<ol class="words queries" id="queries"></ol>
+<h3 class="queries" id="queries-title"></h3><h3 class="keys" id="keys-title"></h3>
+<ol class="words queries" id="queries" aria-labelledby="queries-title"></ol>
 <svg id="links" preserveAspectRatio="none" role="img" aria-labelledby="caption"></svg>
-<ol class="words keys" id="keys"></ol>
+<ol class="words keys" id="keys" aria-labelledby="keys-title"></ol>
 </div><figcaption><b id="caption"></b> <span id="reading"></span> Point at a word to isolate it, or go
 there with the arrow keys; click to keep it, Escape to let go.</figcaption></figure>
 <figure><div class="scroll" tabindex="0" role="region" aria-label="Heat map">
@@ -35,7 +35,7 @@ to those that are shown of its layer, or takes it away.</p>
 <div class="overview" id="overview"></div>
 </section>`;
 
-const $ = (id) => document.getElementById(id);
+export const $ = (id) => document.getElementById(id);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 // A head's colour, lighter on a dark page; the printed pictures have the same.
 const colour = (head, opacity = 1) =>
@@ -46,18 +46,18 @@ let given = null; // see showAttention
 let view = null; // {field, queries, keys: labels; weights: [N][H][Q][K]} of the chosen kind
 // side and index: the isolated subword of "queries" or "keys", or null; held: whether it was
 // clicked; order: the measure that all heads are sorted by, or "".
-const state = { kind: "cross", layer: 0, heads: [], side: null, index: null, held: false,
-  order: "" };
+const state = { kind: "cross", order: "" };
 
 /**
  * Draws the figure in `place`; what was chosen before stays chosen. A page has one figure.
  *
- * attention: {source_pieces, target_pieces, encoder, decoder, memory}, as /attention answers;
- * options: {readAtMost: subwords that the model reads of a source, measures: {name: meaning},
- *           summary: {encoder, decoder, memory: for each head, a number for each measure}}
+ * data: {source_labels, target_labels, encoder, decoder, memory}, as /attention answers;
+ *       perhaps readAtMost: subwords that the model reads of a source;
+ *       perhaps {measures: {name: meaning},
+ *                summary: {encoder, decoder, memory: for each head, a number for each measure}}
  */
-export function showAttention(place, attention, options = {}) {
-  given = { readAtMost: Infinity, measures: {}, ...options, attention };
+export function showAttention(place, data) {
+  given = { readAtMost: Infinity, measures: {}, ...data };
   letGo();
   if (root === null) {
     root = place;
@@ -71,25 +71,12 @@ export function showAttention(place, attention, options = {}) {
   drawAll();
 }
 
-/** Subwords for a reader: without marks, but "·" stands before one that continues a word. */
-export function wordLabels(pieces) {
-  const marked = pieces.some((piece) => piece.startsWith("\u2581")); // SentencePiece, or WordPiece
-  return pieces.map((piece) => {
-    const text = piece.replace(marked ? /^\u2581/ : /^##/, "");
-    const continues = (text === piece) === marked;
-    const spaced = /^[\p{L}\p{N}]/u.test(text) && text < "\u2e80"; // most later scripts are not
-    return (continues && spaced ? `\u00b7${text}` : text) || piece;
-  });
-}
-
 function makeView() {
-  const { attention } = given;
-  const [source, target] = [wordLabels(attention.source_pieces),
-    wordLabels(attention.target_pieces)];
+  const { source_labels: source, target_labels: target } = given;
   const [queries, keys] = { cross: [target, source], encoder: [source, source],
     decoder: [target, ["<s>", ...target.slice(0, -1)]] }[state.kind];
   const [field] = KINDS[state.kind];
-  view = { field, queries, keys, weights: attention[field] };
+  view = { field, queries, keys, weights: given[field] };
 }
 
 const weight = (head, q, k) => view.weights[state.layer][head][q][k];
@@ -111,10 +98,8 @@ export function element(name, attributes = {}, ...children) {
 
 function drawAll() {
   makeView();
-  KINDS[state.kind][2].forEach((heading, n) => {
-    const side = ["queries", "keys"][n];
-    root.querySelector(`h3.${side}`).textContent = heading;
-    $(side).setAttribute("aria-label", heading);
+  ["queries", "keys"].forEach((side, n) => {
+    $(`${side}-title`).textContent = KINDS[state.kind][2 + n];
     $(side).replaceChildren(...view[side].map((text, i) => element("li", {}, element("button",
       { type: "button", "data-side": side, "data-index": i, title: text, tabindex: i ? -1 : 0 },
       text))));
@@ -129,7 +114,7 @@ function draw() {
   const all = view.weights[layer].length;
   const shown = heads.length === all && all > 1 ? `all ${all} heads`
     : `head${heads.length > 1 ? "s" : ""} ${heads.map((head) => head + 1).join(", ")} of ${all}`;
-  const cut = given.attention.source_pieces.length >= given.readAtMost
+  const cut = given.source_labels.length >= given.readAtMost
     ? ` The source is cut after ${given.readAtMost} subwords, the most that the model reads.` : "";
   $("caption").textContent =
     `${KINDS[kind][1]}, layer ${layer + 1} of ${view.weights.length}, ${shown}.`;
@@ -218,13 +203,13 @@ function drawOverview() {
     }));
     const number = given.summary?.[view.field][layer * heads.length + head][measure];
     const name = `${layer + 1}.${head + 1}${measure < 0 ? "" : `: ${number.toFixed(2)}`}`;
-    const label = `Layer ${layer + 1}, head ${head + 1}`;
-    return { number, tile: element("button", { type: "button", "data-layer": layer,
-      "data-head": head, "aria-label": label }, canvas, name) };
+    const tile = element("button", { type: "button", "data-layer": layer, "data-head": head,
+      "aria-label": `Layer ${layer + 1}, head ${head + 1}` }, canvas, name);
+    return Object.assign(tile, { number });
   }));
   if (measure >= 0) tiles.sort((a, b) => b.number - a.number);
   $("overview").style.setProperty("--heads", view.weights[0].length);
-  $("overview").replaceChildren(...tiles.map(({ tile }) => tile));
+  $("overview").replaceChildren(...tiles);
 }
 
 // ---- Choosing
@@ -253,11 +238,9 @@ function answerChange({ target: { name, value } }) {
 // A click on one of all heads shows it, alone or beside others of its layer.
 function chooseTile(tile, add) {
   const [layer, head] = [+tile.dataset.layer, +tile.dataset.head];
-  const before = add && layer === state.layer ? state.heads : [];
-  const others = before.filter((other) => other !== head);
-  const taken = others.length && others.length < before.length;
-  const heads = (taken ? others : [...others, head]).sort((a, b) => a - b);
-  Object.assign(state, { layer, heads });
+  const before = new Set(add && layer === state.layer ? state.heads : []);
+  const heads = [...before.symmetricDifference(new Set([head]))].sort((a, b) => a - b);
+  Object.assign(state, { layer, heads: heads.length ? heads : [head] });
   draw();
 }
 

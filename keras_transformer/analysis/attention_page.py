@@ -1,19 +1,20 @@
 """One HTML page that shows every attention head of a sentence pair (Figures 3 to 5).
 
-The page is a single file that loads nothing: attention_page.html is its frame, and
-attention_figure.js and .css are those of the served page.
+The page is a single file that loads nothing: attention_page.html, with script and style of the
+served page in it.
 """
 
 import base64
 import json
 from collections.abc import Sequence
 from html import escape
-from importlib import resources
+from pathlib import Path
+from string import Template
 
 import numpy as np
 
 from keras_transformer.analysis.attention_heads import MEASURES, head_summary
-from keras_transformer.analysis.attention_views import FIELDS, AttentionView
+from keras_transformer.analysis.attention_views import FIELDS, AttentionView, word_labels
 
 
 def attention_page(views: Sequence[AttentionView], source: str, target: str) -> str:
@@ -27,8 +28,8 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
         HTML, less than 1 MB for 60 subwords a side and 6 layers of 8 heads.
     """
     data = {
-        "source_pieces": views[0].queries,
-        "target_pieces": views[1].queries,
+        "source_labels": word_labels(views[0].queries),
+        "target_labels": word_labels(views[1].queries),
         "measures": MEASURES,
         "summary": {},
     }
@@ -38,19 +39,16 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
         data[field] = {"shape": view.weights.shape, "levels": levels}
         rows = [[round(number, 4) for number in row[3:]] for row in head_summary([view])]
         data["summary"][field] = rows
-    parts = {
-        "source": escape(source),
-        "target": escape(target),
-        "style": _asset("attention_figure.css"),
+    # Leaves what is no field as it is, such as $("figure").
+    return Template(_asset("attention_page.html")).safe_substitute(
+        source=escape(source),
+        target=escape(target),
+        style=_asset("attention_figure.css"),
         # "<" would let a word such as "</script>" end the script that it stands in.
-        "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
-        "script": _asset("attention_figure.js"),
-    }
-    # The frame is cut once instead of replaced in turn, because texts may hold braces, too.
-    first, *pieces = _asset("attention_page.html").split("{{")
-    named = (piece.split("}}", 1) for piece in pieces)
-    return first + "".join(parts[name] + rest for name, rest in named)
+        data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+        script=_asset("attention_figure.js"),
+    )
 
 
 def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

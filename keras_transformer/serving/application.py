@@ -7,6 +7,7 @@
                      -> {"translations": [[{"text", "score", "log_prob"}, ...], ...]}
     POST /attention  {"source": string, "target": string}
                      -> {"source_pieces": [string] * S, "target_pieces": [string] * T,
+                         "source_labels", "target_labels": the pieces as a reader expects them,
                          "encoder": [N, H, S, S], "decoder": [N, H, T, T], "memory": [N, H, T, S],
                          "alignment": [T]}
 
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from aiohttp import HttpVersion11, web
 
+from keras_transformer.analysis.attention_views import word_labels
 from keras_transformer.errors import InputError, reason
 from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.requests import (
@@ -47,9 +49,6 @@ if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait fo
 BATCH_SENTENCES = 64
 # Weights of one answer, about six bytes each: 6 layers of 8 heads, 118 pieces a side.
 ANSWER_WEIGHTS = 2_000_000
-WEIGHT_DIGITS = 3
-SCORE_DIGITS = 6
-MAPS = ("encoder", "decoder", "memory")
 JSON = "application/json"
 # Files of the package. The figure is that of offline attention pages, and so is the style.
 PAGE = {
@@ -166,7 +165,7 @@ class Service:
         answers = await self._submit(self.translations, texts)
 
         def fields(best: "Translation") -> dict[str, Any]:
-            score, log_prob = round(best.score, SCORE_DIGITS), round(best.log_prob, SCORE_DIGITS)
+            score, log_prob = round(best.score, 6), round(best.log_prob, 6)
             return {"text": best.text, "score": score, "log_prob": log_prob}
 
         rows = [[fields(best) for best in answer[:n_best]] for answer in answers]
@@ -198,15 +197,19 @@ def attention_body(attention: "PairAttention") -> bytes:
     Raises:
         RequestError: 413 where it is too much.
     """
-    maps = {name: getattr(attention, name) for name in MAPS}
+    maps = {name: getattr(attention, name) for name in ("encoder", "decoder", "memory")}
     count = sum(weights.size for weights in maps.values())
     rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: ask for a shorter sentence"
     check(count <= ANSWER_WEIGHTS, 413, rule, f"one of {count}")
     lists = {  # doubles, as the digits of a rounded float32 go on when printed
-        name: np.round(weights.astype(np.float64), WEIGHT_DIGITS).tolist()
-        for name, weights in maps.items()
+        name: np.round(weights.astype(np.float64), 3).tolist() for name, weights in maps.items()
     }
-    pieces = {name: getattr(attention, name) for name in ("source_pieces", "target_pieces")}
+    pieces = {
+        "source_pieces": attention.source_pieces,
+        "source_labels": word_labels(attention.source_pieces),
+        "target_pieces": attention.target_pieces,
+        "target_labels": word_labels(attention.target_pieces),
+    }
     return encoded({**pieces, **lists, "alignment": attention.alignment.tolist()})
 
 

@@ -1,25 +1,24 @@
 // The page: text in, translations to choose from, the attention of the chosen one.
 
-import { element, showAttention } from "./figure.js";
+import { $, element, showAttention } from "./figure.js";
 
 const EXAMPLES = { English: "the old woman sees a dog.", German: "die alte Frau sieht einen Hund." };
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name by its code; none for another ending of a file, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
 
-const at = (id) => document.getElementById(id);
 const model = fetchJson("model").then(showModel, (error) => {
-  at("form").querySelector(".error").textContent = error.message;
+  $("form").querySelector(".error").textContent = error.message;
   return {};
 });
 const answers = new Map(); // what was answered about each pair of texts, while the page is open
 const latest = new Map(); // the last work that was begun at each place
 
-at("form").addEventListener("submit", translate);
-at("text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("form").requestSubmit();
+$("form").addEventListener("submit", translate);
+$("text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
 });
-at("sentences").addEventListener("change", (event) => choose(event.target));
+$("sentences").addEventListener("change", (event) => choose(event.target));
 
 async function fetchJson(path, value) {
   const post = value && { method: "POST", body: JSON.stringify(value) };
@@ -36,8 +35,8 @@ function showModel(card) {
   const [source, target] = parsing ? ["English"] : (card.evaluation?.languages ?? []).map(nameOf);
   let what = parsing ? "English text to parse" : "Text to translate";
   if (source && target) what = `${source} text to translate into ${target}`;
-  at("label").textContent = `${what}, one sentence per line`;
-  if (source in EXAMPLES) at("text").placeholder = `For example: ${EXAMPLES[source]}`;
+  $("label").textContent = `${what}, one sentence per line`;
+  if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
   const millions = card.parameters / 1e6;
   const facts = [
     card.config && `${card.config.num_layers} layers of ${card.config.num_heads} heads`,
@@ -48,7 +47,7 @@ function showModel(card) {
     card.evaluation?.bleu && `BLEU ${card.evaluation.bleu.toFixed(1)}`,
   ];
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
-  at("model").textContent = parts.join(" \u00b7 ");
+  $("model").textContent = parts.join(" \u00b7 ");
   return card;
 }
 
@@ -84,22 +83,22 @@ async function busy(place, message, work) {
 
 async function translate(event) {
   event.preventDefault();
-  const button = at("translate");
+  const button = $("translate");
   if (button.ariaDisabled === "true") return;
-  const texts = at("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
+  const texts = $("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
   button.ariaDisabled = "true"; // keeps the focus, unlike disabled
-  const made = await busy(at("form"), "Translating\u2026", async () => {
+  const made = await busy($("form"), "Translating\u2026", async () => {
     if (texts.length === 0) throw new Error("There is no text yet: write a sentence first.");
     const { beam_size: n_best = 1 } = await model;
     return fetchJson("translate", { texts, n_best });
   });
   button.ariaDisabled = "false";
-  latest.delete(at("attention")); // what runs there belongs to earlier translations
-  at("translations").hidden = at("attention").hidden = !made;
+  latest.delete($("attention")); // what runs there belongs to earlier translations
+  $("translations").hidden = $("attention").hidden = !made;
   if (!made) return;
   const entries = texts.map((text, i) => sentenceEntry(text, made.translations[i]));
-  at("sentences").replaceChildren(...entries);
-  at("sentences").querySelector("input").click();
+  $("sentences").replaceChildren(...entries);
+  $("sentences").querySelector("input").click();
 }
 
 /** One sentence, and its translations to choose from. */
@@ -117,16 +116,16 @@ function sentenceEntry(source, translations) {
 async function choose(input) {
   const { source, target } = input.dataset;
   const pair = JSON.stringify([source, target]);
-  at("attention").hidden = false;
-  at("figure").classList.add("stale");
-  const attention = await busy(at("attention"), "Computing attention\u2026", async () => {
+  $("attention").hidden = false;
+  $("figure").classList.add("stale");
+  const attention = await busy($("attention"), "Computing attention\u2026", async () => {
     if (!answers.has(pair)) answers.set(pair, await fetchJson("attention", { source, target }));
     return answers.get(pair);
   });
   if (!input.checked || !input.isConnected) return; // another one was chosen meanwhile
-  at("figure").hidden = attention === null;
+  $("figure").hidden = attention === null;
   if (attention === null) return;
   const { max_source_length: readAtMost } = await model;
-  showAttention(at("figure"), attention, { readAtMost });
-  at("figure").classList.remove("stale");
+  showAttention($("figure"), { ...attention, readAtMost });
+  $("figure").classList.remove("stale");
 }

@@ -13,9 +13,9 @@ from keras_transformer.analysis.attention_page import attention_page
 from keras_transformer.analysis.attention_pictures import head_colour, head_picture
 from keras_transformer.analysis.attention_views import attention_views, word_labels
 
-SOURCE = ["▁Law", "▁</script><b>{{data}}", "▁·", "</s>"]
+SOURCE = ["▁Law", "▁</script><b>${data}", "▁·", "</s>"]
 TARGET = ["▁Recht", "</s>"]
-TEXT = "Law </script><b>{{data}} ·"
+TEXT = "Law </script><b>${data} ·"
 PITCH = 20  # pixels from subword to subword
 
 
@@ -128,7 +128,7 @@ def test_every_weight_is_there(open_page):
     encoder_heads(page, 1, 2)
     page.hover(word("queries", 1))
     # The mean of heads [1, 0, 0, 0] and [0.7, 0.2, 0.1, 0].
-    wanted = {"Law": "0.85", "</script><b>{{data}}": "0.10", "·": "0.05"}
+    wanted = {"Law": "0.85", "</script><b>${data}": "0.10", "·": "0.05"}
     assert (numbers(page, "keys"), numbers(page, "queries")) == (wanted, {})
     assert page.inner_text("#reading").startswith("Colours are heads, numbers their means.")
     page.click("text=Cross-attention")

@@ -24,10 +24,12 @@ def test_page_picture_and_table(run_program, untrained, tmp_path):
     assert done.result["checkpoint"] == "step-00000020"
     assert done.result["translation"] is None
     assert done.result["picture"] == str(picture)
+    assert "".join(done.result["source_pieces"]).replace("·", "") == "thecat</s>"
+    assert "".join(done.result["target_pieces"]).replace("·", "") == "diekatze</s>"
     text = page.read_text("utf-8")
     data = data_of(text)
-    assert "".join(data["source_pieces"]) == "▁the▁cat</s>"
-    assert "".join(data["target_pieces"]) == "▁die▁katze</s>"
+    assert data["source_labels"] == done.result["source_pieces"]
+    assert data["target_labels"] == done.result["target_pieces"]
     shapes = [data[field]["shape"] for field in ("encoder", "decoder", "memory")]
     assert shapes == [[1, 2, 3, 3], [1, 2, 4, 4], [1, 2, 4, 3]]
     assert '<h1 dir="auto">the cat</h1>\n<p class="translation" dir="auto">die katze</p>' in text

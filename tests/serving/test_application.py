@@ -91,7 +91,9 @@ def test_attention(translator):
     assert status == 200
     assert translator.calls[0] == ("the cat sleeps.", "die Katze schläft.")
     assert answer["source_pieces"] == ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
+    assert answer["source_labels"] == ["the", "cat", "sleeps", ".", "</s>"]
     assert answer["target_pieces"] == ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
+    assert answer["target_labels"] == ["die", "Ka", "·tze", "schläft", ".", "</s>"]
     assert answer["alignment"] == [0, 1, 1, 2, 3, 4]
     assert answer["memory"][1][0] == np.eye(5)[[0, 1, 1, 2, 3, 4]].tolist()
     assert answer["decoder"][0][1][2] == [0.333, 0.333, 0.333, 0, 0, 0], "rounded"

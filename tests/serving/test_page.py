@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from keras_transformer.analysis.attention_views import word_labels
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import answering, listening_socket
@@ -399,16 +398,3 @@ def test_right_to_left_text(page):
     expect(legend).to_have_css("direction", "rtl")
     expect(text).to_have_css("direction", "rtl")
     expect(page.get_by_text("der Kater.")).to_have_css("direction", "ltr")
-
-
-def test_labels_are_those_of_the_pictures(page):
-    script = "async (pieces) => (await import('./figure.js')).wordLabels(pieces)"
-    for pieces in [
-        ["▁do", "n", "'", "t", "▁go", "!", "</s>"],
-        ["▁(", "a", ")", "▁1", "-", "2", "<unk>", "ß"],
-        ["▁", "<0xF0>", "▁我", "们", "▁", "·", "▁הַ", "חָתוּל"],
-        ["the", "cat", "##s", ",", "un", "##seen", "##,", "##们", "</s>"],
-        ["</s>"],
-        [],
-    ]:
-        assert page.evaluate(script, pieces) == word_labels(pieces)
