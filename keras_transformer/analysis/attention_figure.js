@@ -10,7 +10,7 @@ const KINDS = { // field of the answer, title, headings of queries and keys
 };
 const MARKUP = `
 <div class="controls" id="controls">
-<fieldset id="kinds"><legend class="unseen">Attention</legend></fieldset>
+<fieldset id="kinds" aria-label="Attention"></fieldset>
 <fieldset id="layers"><legend>Layer</legend></fieldset>
 <fieldset id="heads"><legend>Head</legend></fieldset>
 </div>
@@ -38,8 +38,10 @@ to those that are shown of its layer, or takes it away.</p>
 export const $ = (id) => document.getElementById(id);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 // A head's colour, lighter on a dark page; the printed pictures have the same.
-const colour = (head, opacity = 1) =>
-  `hsl(${(210 + 137.5 * head) % 360} 60% var(--lightness) / ${opacity})`;
+const colour = (head, opacity = 1) => {
+  const hue = (210 + 137.5 * head) % 360;
+  return `light-dark(hsl(${hue} 60% 45% / ${opacity}), hsl(${hue} 60% 68% / ${opacity}))`;
+};
 
 let root = null; // the element that holds the figure
 let given = null; // see showAttention
@@ -138,8 +140,7 @@ function drawHeat() {
   const heading = (side) => (text, i) => element("th", { scope: side === "keys" ? "col" : "row",
     "data-side": side, "data-index": i, title: text }, element("span", {}, text));
   const cell = (w) => {
-    const made = element("td", { class: w > 0.6 * largest ? "strong" : "" },
-      w < 0.05 ? "" : w.toFixed(2).replace(/^0|\.00$/, ""));
+    const made = element("td", {}, w < 0.05 ? "" : w.toFixed(2).replace(/^0|\.00$/, ""));
     made.style.setProperty("--weight", w / largest);
     return made;
   };
@@ -149,7 +150,7 @@ function drawHeat() {
     element("thead", {}, element("tr", {}, element("td"), ...view.keys.map(heading("keys")))),
     element("tbody", {}, ...rows));
   const { heads } = state;
-  $("heat").style.setProperty("--tint", heads.length > 1 ? "var(--accent)" : colour(heads[0]));
+  $("heat").style.setProperty("--tint", heads.length > 1 ? "var(--quiet)" : colour(heads[0]));
   $("heat-caption").textContent = "Rows attend to columns. " +
     `${heads.length > 1 ? "Means of the heads" : "Weights"} from 0.05 on are written.`;
 }
