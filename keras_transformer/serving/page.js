@@ -43,20 +43,12 @@ function showModel(card) {
     card.parameters && `${millions.toFixed(millions < 10 ? 1 : 0)} million parameters`,
     card.beam_size && `beam size ${card.beam_size}`,
     card.alpha !== undefined && `length penalty \u03b1 = ${card.alpha}`,
-    card.checkpoint && weightsOf(card.checkpoint),
+    card.checkpoint && `weights: ${card.checkpoint.split(/[/\\]/).at(-1)}`,
     card.evaluation?.bleu && `BLEU ${card.evaluation.bleu.toFixed(1)}`,
   ];
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   $("model").textContent = parts.join(" \u00b7 ");
   return card;
-}
-
-/** Says in words which weights a checkpoint's name or path stands for. */
-function weightsOf(checkpoint) {
-  const [name] = checkpoint.match(/[^/\\]*$/);
-  const [, kind, number] = /^(average|step)[:-]0*(\d+)/.exec(name) ?? [];
-  if (kind === "step") return `weights of training step ${number}`;
-  return `weights: ${kind ? `mean of ${number} checkpoints` : name}`;
 }
 
 /**
