@@ -115,7 +115,7 @@ def train_in(addresses, metadata, description, config):
 
 def training_data(data_dir, metadata, training):
     """Batches to train on, and what the validation split offers to try the model on."""
-    from keras_transformer.analysis.attention_images import AttentionImages
+    from keras_transformer.analysis.attention_images import attention_images
     from keras_transformer.evaluation.sample import SampleAnswers
     from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.training.loop import TrainingData
@@ -138,7 +138,7 @@ def training_data(data_dir, metadata, training):
         linearisation = Linearisation(**metadata.task_options)
     size = (FLAGS.sample_sentences, metadata.max_length)
     sample = SampleAnswers(tokenizer, sides[0], references, *size, linearisation)
-    pictures = AttentionImages(tokenizer, *sides, metadata.max_length)
+    pictures = attention_images(tokenizer, *sides, metadata.max_length)
     return dataclasses.replace(data, translate_sample=sample, draw_sample=pictures)
 
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.analysis.attention_images import AttentionImages
+from keras_transformer.analysis.attention_images import attention_images
 from keras_transformer.analysis.attention_pictures import all_heads
 from keras_transformer.analysis.attention_views import attention_views
 from keras_transformer.decoding.answers import text_graphs
@@ -61,12 +61,11 @@ def test_weights_that_are_no_numbers(model, tokenizer):
 
 
 def test_the_sentence_of_middle_length_is_drawn(model, tokenizer):
-    images = AttentionImages(tokenizer, *zip(*PAIRS, strict=True), max_length=32)
-    assert images.pair == PAIRS[0]
+    images = attention_images(tokenizer, *zip(*PAIRS, strict=True), max_source_length=32)
     keras.utils.set_random_seed(1)
     before = [variable.numpy() for variable in model.variables]
     pictures = images(model)
-    views = views_of(model, tokenizer, *PAIRS[0], images.config)
+    views = views_of(model, tokenizer, *PAIRS[0], DecodingConfig(max_source_length=32))
     assert list(pictures) == ["encoder", "decoder", "cross"]
     for view in views:
         np.testing.assert_allclose(pictures[view.kind], all_heads(view), rtol=0, atol=1)
@@ -74,11 +73,9 @@ def test_the_sentence_of_middle_length_is_drawn(model, tokenizer):
         np.testing.assert_array_equal(variable, value, err_msg="drawing changes nothing")
 
 
-def test_without_matplotlib(model, tokenizer, monkeypatch, caplog):
+def test_without_matplotlib(tokenizer, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    images = AttentionImages(tokenizer, *zip(*PAIRS, strict=True), max_length=32)
-    assert images(model) == {}
-    assert images(model) == {}
+    assert attention_images(tokenizer, *zip(*PAIRS, strict=True), max_source_length=32) is None
     (line,) = [record.getMessage() for record in caplog.records if "attention" in record.message]
     assert line == (
         "no attention pictures: matplotlib is not installed "
