@@ -36,9 +36,7 @@ def has_matplotlib() -> bool:
 def head_picture(
     view: AttentionView, layer: int, heads: Sequence[int], word: str | None, suffix: str
 ) -> bytes:
-    """Draws one layer for print, as in Figures 3 to 5: queries below, keys above, lines between.
-
-    A line's colour is its head's, its opacity the weight.
+    """Draws one layer as in Figures 3 to 5: keys above queries, lines as opaque as their weights.
 
     Args:
         view: one kind of attention of a sentence.
@@ -77,13 +75,10 @@ def head_picture(
 
 
 def all_heads(view: AttentionView) -> np.ndarray:
-    """Draws the heat maps of all heads with their words: layers downwards, heads across.
+    """Draws the heat maps of all heads, uint8 [Y, X, 3]: layers downwards, heads across.
 
-    Queries run downwards and keys across, darker for more weight. The words are left out of very
-    long sentences, where they could not be read.
-
-    Returns:
-        uint8 [Y, X, 3].
+    In each, queries run downwards and keys across. Very long sentences are drawn without words,
+    which could not be read.
     """
     import matplotlib
     from PIL import Image

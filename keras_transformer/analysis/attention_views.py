@@ -13,7 +13,7 @@ from keras_transformer.errors import InputError
 if TYPE_CHECKING:  # it imports TensorFlow
     from keras_transformer.decoding.translator import PairAttention
 
-# The field of PairAttention that holds each kind of attention.
+# Field of PairAttention of each kind.
 FIELDS = {"encoder": "encoder", "decoder": "decoder", "cross": "memory"}
 KINDS = tuple(FIELDS)
 BEGIN, END = "<s>", "</s>"

@@ -45,10 +45,8 @@ from keras_transformer.serving.requests import (
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.decoding.translator import PairAttention, Translation, Translator
 
-# Sentences of one call of the model.
-BATCH_SENTENCES = 64
-# Weights of one answer, about six bytes each: 6 layers of 8 heads, 118 pieces a side.
-ANSWER_WEIGHTS = 2_000_000
+BATCH_SENTENCES = 64  # of one call of the model
+ANSWER_WEIGHTS = 2_000_000  # about six bytes each: 6 layers of 8 heads, 118 pieces a side
 JSON = "application/json"
 # Files of the package. The figure is that of offline attention pages, and so is the style.
 PAGE = {
@@ -110,11 +108,9 @@ class Service:
 
     def refusal(self, request: web.BaseRequest, error: Exception, seconds: float) -> web.Response:
         """Makes the answer to a request that is refused, or at which the model failed."""
-        if isinstance(error, InputError):
-            error = RequestError(500, str(error))
-        elif not isinstance(error, RequestError):
-            what = f"{type(error).__name__}: {reason(error)}"
-            error = RequestError(500, f"the model failed: {what}")
+        if not isinstance(error, RequestError):
+            failed = f"the model failed: {type(error).__name__}: {reason(error)}"
+            error = RequestError(500, str(error) if isinstance(error, InputError) else failed)
         self._count(request, error.status, seconds, str(error))
         headers = HEADERS | error.headers
         return web.json_response({"error": str(error)}, status=error.status, headers=headers)
@@ -128,15 +124,14 @@ class Service:
     async def _found(self, request: web.BaseRequest) -> tuple[str, bytes]:
         """Gives type and body of the answer."""
         path, method = request.path, request.method
-        if path not in {**self._gets, **self._posts}:
+        if path not in self._gets | self._posts:
             raise RequestError(404, f"there is no {path!r}")
         allowed = "GET,HEAD" if path in self._gets else "POST"
         if method not in allowed.split(","):
             rule = f"{path} allows {allowed} only"
             raise RequestError(405, f"{rule}. Received: {method}", {"Allow": allowed})
-        expected = request.headers.get("Expect", "100-continue")
-        rule = "Expect must be 100-continue"
-        check(expected.lower() == "100-continue", 417, rule, repr(expected))
+        expect = request.headers.get("Expect", "100-continue")
+        check(expect.lower() == "100-continue", 417, "Expect must be 100-continue", repr(expect))
         if path in self._gets:
             return self._gets[path]
         return JSON, await self._posts[path](await self._body(request))

@@ -10,10 +10,8 @@ from urllib.parse import urlsplit
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files import from_json
 
-# Longest message of an error, and longest part of an address in the log.
-SHOWN_CHARACTERS = 160
-# One character takes at most so many bytes of JSON: two escapes, as in "\ud83d\ude00".
-BYTES_PER_CHARACTER = 12
+SHOWN_CHARACTERS = 160  # of the message of an error, of an address in the log
+BYTES_PER_CHARACTER = 12  # in JSON, at most: two escapes, as in "\ud83d\ude00"
 
 
 class RequestError(Exception):
@@ -40,8 +38,8 @@ class Limits:
     waiting: int = 64  # requests that wait for the model
 
     def __post_init__(self):
-        is_time = 0 < self.timeout < math.inf
-        require(is_time, "--timeout must be positive seconds", self.timeout)
+        rule = "--timeout must be positive seconds"
+        require(0 < self.timeout < math.inf, rule, self.timeout)
         for name in ("sentences", "characters", "waiting"):
             value = getattr(self, name)
             require(value >= 1, f"--max_{name} must be at least 1", value)
@@ -61,14 +59,11 @@ class Limits:
 
 
 def check_sender(headers: Mapping[str, str], host_names: frozenset[str] | None) -> None:
-    """Refuses what other web pages, open in the same browser, may ask for behind its user's back.
+    """Refuses, with 403, what other web pages in the same browser ask for behind its user's back.
 
     Their own server's name can be made to point to this one (DNS rebinding): the name is in Host,
     which must be in `host_names`, unless that is None. Or they just send us something, and do not
     see the answer: the browser says so in Origin.
-
-    Raises:
-        RequestError: 403.
     """
     host = headers.get("Host", "")
     try:
@@ -85,11 +80,11 @@ def check_sender(headers: Mapping[str, str], host_names: frozenset[str] | None) 
 
 @dataclass(frozen=True)
 class TranslateRequest:
-    """Sentences to translate, and how many translations each is to have."""
+    """Sentences to translate: either `text` or `texts`."""
 
-    text: str | None = None  # either this
-    texts: list[str] | None = None  # or this
-    n_best: int = 1
+    text: str | None = None
+    texts: list[str] | None = None
+    n_best: int = 1  # translations of each
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,9 @@ from keras_transformer.serving.requests import Limits, RequestError
 if TYPE_CHECKING:
     from keras_transformer.decoding.translator import Translator
 
-WARM_UP = "A first sentence, to have everything in its place."
-# Connections at once; more of them wait to be accepted, as many as the system lets wait.
-CONNECTIONS = 500
-# Pause before a connection is accepted where there was no room for it, and between lines about it.
-RETRY_SECONDS = 0.1
-LINE_SECONDS = 60.0
+CONNECTIONS = 500  # at once; more of them wait to be accepted, as many as the system lets wait
+RETRY_SECONDS = 0.1  # until a connection is accepted where there was no room for it
+LINE_SECONDS = 60.0  # between lines about that
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -36,13 +33,12 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:
-        rule = "--host must be a name or an address of this machine"
-        raise InputError(f"{rule}. Received: {host!r}: {reason(error)}") from None
-    try:
         family, *_, address = found[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         return socket.create_server(address, family=family, dualstack_ipv6=both)
+    except (socket.gaierror, UnicodeError) as error:
+        rule = "--host must be a name or an address of this machine"
+        raise InputError(f"{rule}. Received: {host!r}: {reason(error)}") from None
     except OSError as error:
         rule = "--host and --port must be an address that is free"
         why = os.strerror(error.errno)
@@ -60,11 +56,7 @@ def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:
 def serve(
     translator: "Translator", listening: socket.socket, host: str, limits: Limits
 ) -> dict[str, Any]:
-    """Serves until SIGINT or SIGTERM, and finishes what it has begun then.
-
-    Args:
-        translator, limits: as of Service.
-        listening, host: from `listening_socket`, and what that was called with.
+    """Serves on a `listening_socket` of `host` until SIGINT or SIGTERM; finishes what it has begun.
 
     Returns:
         {"requests", "errors" (those refused or failed), "sentences", "batches", "seconds"}.
@@ -72,7 +64,7 @@ def serve(
     Raises:
         InputError: where the model's weights are not finite.
     """
-    translator.translate([WARM_UP])  # the first call prepares what the others use
+    translator.translate(["Warm-up."])  # the first call prepares what the others use
     started = time.monotonic()
     service = Service(translator, limits, allowed_names(host, listening))
     asyncio.run(_serve(service, listening, host))
