@@ -39,10 +39,15 @@ def main():
     check_file("picture")
     check_model_flags()
 
-    from keras_transformer.analysis.attention_heads import head_summary, summary_table
     from keras_transformer.analysis.attention_page import attention_page
     from keras_transformer.analysis.attention_pictures import head_picture
-    from keras_transformer.analysis.attention_views import KINDS, attention_views, word_labels
+    from keras_transformer.analysis.attention_views import (
+        KINDS,
+        attention_views,
+        head_summary,
+        summary_table,
+        word_labels,
+    )
 
     translator = load_model(n_best=1)
     layer, heads = layer_and_heads(translator.card["config"])

@@ -37,8 +37,12 @@ flags.DEFINE_integer("seed", 1, "Seed of every row.")
 
 
 def main():
-    from keras_transformer.analysis.table_3 import measured_table, reduced_settings, select_rows
-    from keras_transformer.analysis.trained_rows import trained_row
+    from keras_transformer.analysis.trained_rows import (
+        measured_table,
+        reduced_settings,
+        select_rows,
+        trained_row,
+    )
     from keras_transformer.errors import InputError, require
     from pipelines.records import read_metadata
 

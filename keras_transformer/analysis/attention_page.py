@@ -13,8 +13,13 @@ from string import Template
 
 import numpy as np
 
-from keras_transformer.analysis.attention_heads import MEASURES, head_summary
-from keras_transformer.analysis.attention_views import FIELDS, AttentionView, word_labels
+from keras_transformer.analysis.attention_views import (
+    FIELDS,
+    MEASURES,
+    AttentionView,
+    head_summary,
+    word_labels,
+)
 
 
 def attention_page(views: Sequence[AttentionView], source: str, target: str) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 from keras_transformer.analysis import paper
 from keras_transformer.analysis.complexity import VOCABULARY, count_parameters, paper_training_costs
 from keras_transformer.analysis.path_length import path_lengths
-from keras_transformer.analysis.table_3 import PAPER_COLUMNS, measured_table
 from keras_transformer.analysis.text_table import table_of
-from keras_transformer.analysis.trained_rows import again
+from keras_transformer.analysis.trained_rows import PAPER_COLUMNS, again, measured_table
 from keras_transformer.errors import InputError
 from keras_transformer.presets import PRESETS, preset
 

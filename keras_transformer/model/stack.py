@@ -2,10 +2,12 @@
 
 import functools
 
+import keras
+from keras import ops
+
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.feed_forward import FeedForward
 from keras_transformer.model.layer import Layer
-from keras_transformer.model.rematerialization import rematerialized
 from keras_transformer.model.restricted_attention import RestrictedSelfAttention
 from keras_transformer.model.sublayer import LayerNorm, Residual
 
@@ -132,3 +134,28 @@ class Stack(Layer):
     def normalize(self, states):
         """The normalisation after the last layer, where there is one: [..., D] -> [..., D]."""
         return states if self.last_norm is None else self.last_norm(states)
+
+
+def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
+    """layer(*inputs, **masks, training=True), which keeps only its inputs for the backward pass.
+
+    That computes the rest once more, with the same result: it costs about a third of a training
+    step, and saves what is within a layer, for long sentences mostly attention weights.
+    Dropout must draw the same masks both times. So its random numbers are drawn here, once, and
+    both computations are functions of tensors alone. Gradients flow to `inputs`, not to `masks`.
+    """
+    draws = {
+        id(part.seed_generator.state): part.seed_generator.next()
+        for part in layer._flatten_layers()
+        if getattr(part, "seed_generator", None) is not None
+    }
+    seeds = [draws[id(state)] for state in layer.non_trainable_variables]
+    weights = [ops.convert_to_tensor(variable) for variable in layer.trainable_variables]
+
+    @keras.remat
+    def compute(*tensors):
+        states, weights = tensors[: len(inputs)], tensors[len(inputs) :]
+        outputs, _ = layer.stateless_call(weights, seeds, *states, **masks, training=True)
+        return outputs
+
+    return compute(*inputs, *weights)

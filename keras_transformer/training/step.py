@@ -1,5 +1,6 @@
 """One optimizer step over a global batch, on any number of replicas, compiled once."""
 
+import bisect
 import time
 from collections.abc import Sequence
 
@@ -8,12 +9,28 @@ import tensorflow as tf
 
 from keras_transformer.config import PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
-from keras_transformer.training.buckets import Shape, bucket_shapes, pad_to_bucket
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy, projected_cross_entropy
 from keras_transformer.training.optimizer import make_optimizer
 from keras_transformer.training.run_state import SUMS
 
 _IDS = tf.TensorSpec([None, None], tf.int32)
+Shape = tuple[int, int]  # rows, length of both sides
+
+
+def bucket_shapes(lengths: Sequence[int], tokens_per_batch: int, parts: int = 1) -> list[Shape]:
+    """The shapes for rising lengths, of which the last is at least that of every sentence.
+
+    tokens_per_batch bounds rows x length, and rows are rounded up to a multiple of `parts`.
+    """
+    return [(-(-(tokens_per_batch // length) // parts) * parts, length) for length in lengths]
+
+
+def pad_to_bucket(shapes: Sequence[Shape], source: tf.Tensor, target: tf.Tensor) -> list[tf.Tensor]:
+    """Pads an eager batch, int32 [b, S] and [b, T], to [B, L], the smallest shape that holds it."""
+    longer = max(source.shape[1], target.shape[1])
+    rows, length = shapes[bisect.bisect_left(shapes, longer, key=lambda shape: shape[1])]
+    sides = (source, target)
+    return [tf.pad(s, [[0, rows - s.shape[0]], [0, length - s.shape[1]]]) for s in sides]
 
 
 class TrainingStep:
@@ -23,11 +40,11 @@ class TrainingStep:
     n belongs to replica n mod R, and of these, to accumulation part (n div R) mod A. So the batch,
     its shape and the loss are the same for any number of replicas and parts.
 
-    With `lengths`, batches are padded to `shapes` of them, so that XLA can compile forward and
-    backward pass, once for each.
+    With `lengths`, which batches are cut by, XLA compiles forward and backward pass, for seconds to
+    minutes for each shape; so batches are padded to the `shapes` of these lengths.
 
     Attributes:
-        shapes: of training/buckets.py; none without XLA.
+        shapes: those of `bucket_shapes`; none without XLA.
         compiled_shapes: {(rows, length): seconds of its first step}, filled as shapes come up.
     """
 

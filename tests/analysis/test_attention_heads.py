@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from keras_transformer.analysis.attention_heads import head_summary, summary_table
-from keras_transformer.analysis.attention_views import AttentionView
+from keras_transformer.analysis.attention_views import AttentionView, head_summary, summary_table
 
 
 def numbers(kind, queries, keys, rows):

@@ -1,7 +1,7 @@
 import pytest
 
 from keras_transformer.analysis.paper import TABLE_3
-from keras_transformer.analysis.table_3 import reduced_settings, select_rows
+from keras_transformer.analysis.trained_rows import reduced_settings, select_rows
 from keras_transformer.config import with_settings
 from keras_transformer.errors import InputError
 from keras_transformer.presets import preset

@@ -10,10 +10,10 @@ from keras_transformer.analysis.paper_tables import (
     table_3,
     table_4,
 )
-from keras_transformer.analysis.table_3 import measured_table
 from keras_transformer.analysis.trained_rows import (
     again,
     find_model_dirs,
+    measured_table,
     read_measured,
     trained_row,
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training.buckets import bucket_shapes, pad_to_bucket
+from keras_transformer.training.step import bucket_shapes, pad_to_bucket
 
 
 def test_shapes_by_hand():
