@@ -289,7 +289,7 @@ def test_weights_that_are_not_finite(bpe, monkeypatch):
     answer = {"score": nan, "log_prob": nan, "translation": np.array([[b""]], object)}
     answer |= {"length": np.array([[3]]), "truncated": np.array([False])}
     monkeypatch.setattr(bpe, "_run", lambda *_, **__: answer)
-    monkeypatch.setattr(bpe, "_count", lambda texts: [3])
+    monkeypatch.setattr(bpe, "_lengths", lambda *_: [3])
     with pytest.raises(InputError, match=r"weights must be finite. Received: scores"):
         bpe.translate(["a"])
 
