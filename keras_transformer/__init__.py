@@ -16,6 +16,7 @@ does.
 """
 
 import ast
+import functools
 import importlib
 import inspect
 import sys
@@ -53,19 +54,19 @@ __all__ += ["FusedAdam", "LabelSmoothedCrossEntropy", "MaskedAccuracy", "MaskedP
 __all__ += ["WarmupInverseSquareRoot", "causal_mask", "padding_mask"]
 __all__ += ["scaled_dot_product_attention", "shift_right", "sinusoids", "teacher_forcing"]
 
-# The module of each public name, read from the imports above.
-_MODULES = {
-    alias.name: node.module
-    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[__name__])))
-    if isinstance(node, ast.ImportFrom)
-    for alias in node.names
-}
+
+@functools.cache
+def _modules() -> dict[str, str]:
+    """The module of each public name, read from the imports above when one is first needed."""
+    tree = ast.parse(inspect.getsource(sys.modules[__name__]))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {alias.name: node.module for node in imports for alias in node.names}
 
 
 def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULES[name]), name)
+    value = getattr(importlib.import_module(_modules()[name]), name)
     globals()[name] = value
     return value
 
