@@ -1,9 +1,16 @@
+import math
 import types
 
 import numpy as np
 import pytest
 
-from keras_transformer.analysis.attention_views import attention_views, word_labels
+from keras_transformer.analysis.attention_views import (
+    AttentionView,
+    attention_views,
+    head_summary,
+    summary_table,
+    word_labels,
+)
 from keras_transformer.errors import InputError
 
 SOURCE, TARGET = ["▁a", "▁b", "</s>"], ["▁x", "</s>"]
@@ -59,3 +66,72 @@ def test_what_is_no_weight(found, bad):
 )
 def test_labels(pieces, labels):
     assert word_labels(pieces) == labels
+
+
+def numbers(kind, queries, keys, rows):
+    weights = np.array([[rows]], "f4")
+    (row,) = head_summary([AttentionView(kind, list(queries), list(keys), weights)])
+    assert row[:3] == (kind, 1, 1)
+    return row._asdict()
+
+
+def test_uniform_attention():
+    found = numbers("encoder", "abcd", "abcd", np.full((4, 4), 0.25))
+    assert found["entropy"] == pytest.approx(math.log(4))
+    # |i - j| sums to 0+1+2+3, 1+0+1+2, 2+1+0+1 and 3+2+1+0.
+    assert found["distance"] == pytest.approx((6 + 4 + 4 + 6) / 16)
+    assert [found[n] for n in ("diagonal", "previous", "following")] == pytest.approx([0.25] * 3)
+
+
+def test_identity():
+    found = numbers("encoder", "abc", "abc", np.eye(3))
+    names = ("entropy", "distance", "previous", "following", "diagonal")
+    assert [found[name] for name in names] == [0, 0, 0, 0, 1]
+
+
+def test_neighbours_count_where_there_are_any():
+    # Each to the word before; the first, which has none, to itself.
+    found = numbers("encoder", "abc", "abc", [[1, 0, 0], [1, 0, 0], [0, 1, 0]])
+    assert found["previous"] == 1
+    assert found["diagonal"] == pytest.approx(1 / 3)
+    assert found["distance"] == pytest.approx(2 / 3)
+    found = numbers("encoder", "abc", "abc", [[0, 1, 0], [0, 0, 1], [0, 0, 1]])
+    assert (found["following"], found["previous"]) == (1, 0)
+
+
+def test_between_languages_places_are_scaled():
+    # Two queries on three keys stand at keys 0 and 2; three on two at 0, 1/2 (nearest: 1) and 1.
+    found = numbers("cross", "xy", "abc", [[1, 0, 0], [0, 0, 1]])
+    assert (found["diagonal"], found["distance"]) == (1, 0)
+    found = numbers("cross", "xyz", "ab", [[1, 0], [0.25, 0.75], [0, 1]])
+    assert found["distance"] == pytest.approx(0.5 / 3)
+    assert found["diagonal"] == pytest.approx(2.75 / 3)
+
+
+def test_boundary_and_punctuation():
+    keys = ["<s>", "a", ".", "--"]
+    found = numbers("decoder", keys, keys, [[0.5, 0.25, 0.25, 0]] * 2 + [[0, 0, 0.5, 0.5]] * 2)
+    assert found["boundary"] == pytest.approx(0.25)
+    assert found["punctuation"] == pytest.approx((0.25 + 0.25 + 1 + 1) / 4)
+    keys = ["a", "</s>"]
+    assert numbers("encoder", keys, keys, [[0.25, 0.75]] * 2)["boundary"] == pytest.approx(0.75)
+
+
+def test_a_single_word():
+    found = numbers("cross", ["</s>"], ["</s>"], [[1]])
+    assert list(found.values())[3:] == [0, 0, 1, 0, 0, 1, 0]
+
+
+def test_every_head_has_a_row_and_a_line():
+    weights = np.zeros((2, 3, 2, 2), "f4")
+    weights[..., 0] = 1
+    weights[1, 2] = 0.5  # the last head alone is uniform
+    rows = head_summary([AttentionView("encoder", ["a", "b"], ["a", "b"], weights)])
+    assert [(row.layer, row.head) for row in rows] == [(n, h) for n in (1, 2) for h in (1, 2, 3)]
+    assert [row.entropy for row in rows] == pytest.approx([0] * 5 + [math.log(2)])
+    lines = summary_table(rows).splitlines()
+    assert [cell.strip() for cell in lines[0].split("|")[1:5]] == [
+        *("kind", "layer", "head", "entropy")
+    ]
+    assert [cell.strip() for cell in lines[-1].split("|")[1:5]] == ["encoder", "2", "3", "0.693"]
+    assert len(lines) == 2 + 6
