@@ -320,10 +320,47 @@ assert losses[-1] < losses[0], losses
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_fit_on_other_backends(backend):
+    fit_on(backend, FIT)
+
+
+# On 1, 2 and 8 devices; rows of unequal length, so that devices have unequal numbers of tokens.
+FIT_ON_DEVICES = """
+import numpy as np, keras, keras_transformer as kt
+rng = np.random.default_rng(0)
+ids = rng.integers(4, 12, size=(320, 6)).astype("int32")
+ids[:, -1] = 2
+ids[rng.random(320) < 0.3, 3:] = [2, 0, 0]
+inputs = {"source": ids, "target": np.pad(ids[:, :-1], [(0, 0), (1, 0)], constant_values=1)}
+config = kt.TransformerConfig(12, num_layers=1, d_model=16, d_ff=16, num_heads=2, dropout=0.0)
+trained = []
+for count in (1, 2, 8):
+    devices = [f"cpu:{number}" for number in range(count)]
+    keras.distribution.set_distribution(keras.distribution.DataParallel(devices=devices))
+    keras.utils.set_random_seed(1)
+    model = kt.Transformer(config)
+    rate = kt.WarmupInverseSquareRoot(config.d_model, warmup_steps=10, scale=0.5)
+    adam = keras.optimizers.Adam(rate, 0.9, 0.98, 1e-9)
+    model.compile(adam, kt.LabelSmoothedCrossEntropy(), metrics=[kt.MaskedPerplexity()])
+    model.fit(inputs, ids, batch_size=16, shuffle=False, verbose=0)
+    assert int(adam.iterations) == 20
+    assert len(model.variables[0].value.sharding.device_set) == count
+    trained.append(model.get_weights())
+for weights in trained[1:]:
+    for alone, parallel in zip(trained[0], weights, strict=True):
+        np.testing.assert_allclose(alone, parallel, atol=2e-5)
+assert max(np.abs(w).max() for w in trained[0]) > 0.1
+"""
+
+
+def test_fit_with_data_parallel_devices():
+    fit_on("jax", FIT_ON_DEVICES, XLA_FLAGS="--xla_force_host_platform_device_count=8")
+
+
+def fit_on(backend, script, **environment):
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed (an extra)")
-    environment = {**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-c", FIT]
+    environment = {**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", **environment}
+    command = [sys.executable, "-c", script]
     done = subprocess.run(
         command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
     )
