@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import os
 from pathlib import Path
 
 from absl import flags
@@ -53,7 +52,6 @@ EVALUATION_TOKENS = 4096  # padded tokens a side of a validation batch
 def main():
     from keras_transformer.config import TrainingConfig, with_settings
     from keras_transformer.presets import preset
-    from keras_transformer.training.addresses import addresses_from
     from keras_transformer.training.loop_config import LoopConfig
     from keras_transformer.training.model_directory import ModelDescription
     from pipelines.records import read_metadata
@@ -67,8 +65,7 @@ def main():
     of_data = (metadata.vocabulary, metadata.fingerprint, metadata.max_length)
     task = (metadata.task, metadata.task_options)
     description = ModelDescription(FLAGS.preset, model, training, *of_data, *task)
-    addresses = addresses_from(os.environ) if FLAGS.strategy == "multi_worker" else None
-    return train_in(addresses, metadata, description, config)
+    return train_in(metadata, description, config)
 
 
 def measured(metadata):
@@ -79,15 +76,17 @@ def measured(metadata):
     return ["loss", *([score] if FLAGS.sample_sentences > 0 else [])]
 
 
-def train_in(addresses, metadata, description, config):
+def train_in(metadata, description, config):
     """Trains as one of the workers, or alone."""
     from keras_transformer.files import locked
+    from keras_transformer.training.addresses import own_addresses
     from keras_transformer.training.cluster import Cluster
     from keras_transformer.training.loop import train
     from keras_transformer.training.model_directory import create_or_check
     from keras_transformer.training.strategy import make_repeatable, make_strategy
     from pipelines.datasets import damage_named
 
+    addresses = own_addresses() if FLAGS.strategy == "multi_worker" else None
     strategy = make_strategy(FLAGS.strategy, FLAGS.replicas, addresses, FLAGS.connect_seconds)
     data_dir = FLAGS.data_dir
     described = json.dumps(dataclasses.asdict(metadata), sort_keys=True, default=str)

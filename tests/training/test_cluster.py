@@ -18,10 +18,13 @@ PATIENCE = 300  # seconds, on a machine under load
 PROGRAM = """
 import json, os, signal, sys, time
 from keras_transformer.errors import InputError
+from keras_transformer.training import cluster as module
 from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.cluster import Cluster, multi_worker_strategy
 from keras_transformer.training.interruption import listening
 import tensorflow as tf
+
+module._SILENCE = 5_000
 
 def validate():
     while True:
@@ -57,11 +60,11 @@ def fail(failing):
     while True:
         total()  # does not come back by itself
 
-def die(dying):
+def die(dying, number):
     cluster.newest_checkpoint = lambda: "step-7"
     cluster.agreed(None)
     if index == dying:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), number)
     if index == 0:
         with listening(cluster.pass_on) as interruption:
             assert interruption.unless_heard(validate) is None
@@ -89,23 +92,28 @@ except InputError as error:
 
 @pytest.fixture
 def outcomes(tmp_path):
-    """What the workers of a task print, and their exit codes."""
+    """What the workers of a task print, and their exit codes; None for those that never end."""
 
-    def outcomes(task, *arguments, workers=3, absent=(), seconds=PATIENCE):
-        addresses = free_addresses(workers)
-        present = [n for n in range(workers) if n not in absent]
+    def outcomes(task, *arguments, addresses=None, absent=(), seconds=PATIENCE, endless=None):
+        addresses = addresses or free_addresses(3)
+        present = [n for n in range(len(addresses)) if n not in absent]
         words = (task, arguments, seconds)
         commands = (["-c", PROGRAM, json.dumps([*words, n, *addresses])] for n in present)
         processes = [PythonProcess(command, tmp_path, cwd=ROOT) for command in commands]
         try:
-            ended = [(*process.communicate(PATIENCE), process.returncode) for process in processes]
+            for number, process in enumerate(processes):
+                if number != endless:
+                    process.wait(PATIENCE)
+            codes = [process.poll() for process in processes]
         finally:
             for process in processes:
                 process.kill()
-        for output, errors, _ in ended:
+        said = []
+        for process in processes:
+            output, errors = process.communicate(PATIENCE)
             assert output or task == "die", errors
-        said = [json.loads(output.splitlines()[-1]) if output else None for output, *_ in ended]
-        return addresses, said, [code for *_, code in ended]
+            said.append(json.loads(output.splitlines()[-1]) if output else None)
+        return addresses, said, codes
 
     return outcomes
 
@@ -136,7 +144,7 @@ def test_other_settings_are_named(outcomes):
 
 
 def test_another_cluster_is_named(outcomes):
-    addresses, said, _ = outcomes("compare_addresses", workers=2)
+    addresses, said, _ = outcomes("compare_addresses", addresses=free_addresses(2))
     assert said[1] == (
         "TF_CONFIG: cluster must be the same on every worker. Received: "
         f"{['elsewhere:1', addresses[1]]} on worker 1, {[*addresses]} on worker 0"
@@ -152,14 +160,20 @@ def test_workers_that_do_not_come_are_named(outcomes, absent):
     assert set(said) == {f"{rule}. Received: no word from {missing}"}
 
 
-def test_an_address_in_use():
-    from keras_transformer.training.addresses import Addresses
-    from keras_transformer.training.cluster import _require_free_port
+def test_an_address_in_use(outcomes):
+    addresses = free_addresses(2)
+    with socket.create_server(("", int(addresses[1].partition(":")[2]))):
+        _, said, _ = outcomes("agree", addresses=addresses, absent=[0])
+    rule = "TF_CONFIG: TensorFlow must be able to use all addresses, and own this one"
+    assert said == [f"{rule}. Received: {addresses[1]} (Could not start gRPC server)"]
 
-    with socket.create_server(("", 0)) as listener:
-        taken = f"127.0.0.1:{listener.getsockname()[1]}"
-        with pytest.raises(InputError, match=rf"TF_CONFIG: the address .* {taken} \(Address"):
-            _require_free_port(Addresses((taken,), 0, "TF_CONFIG"))
+
+@pytest.mark.parametrize("address", ["one", "127.0.0.1:x"])
+def test_what_is_no_address_is_named(outcomes, address):
+    _, said, _ = outcomes("agree", addresses=[*free_addresses(1), address], absent=[1])
+    assert "TensorFlow must be able to use all addresses" in said[0]
+    assert address in said[0]
+    assert "\n" not in said[0]
 
 
 @pytest.mark.parametrize("failing", [0, 1])
@@ -170,30 +184,19 @@ def test_an_error_of_one_worker_is_told_to_the_others(outcomes, failing):
     assert said == [error if worker == failing else told for worker in range(3)]
 
 
-def test_the_chief_does_not_take_its_own_error_for_that_of_another(monkeypatch):
-    from keras_transformer.training import cluster
-    from keras_transformer.training.addresses import Addresses
-
-    chief, store = cluster.Cluster(Addresses(("one:1", "two:1"), 0, "TF_CONFIG")), {"left/1": True}
-    monkeypatch.setattr(chief, "_tell", store.__setitem__)
-    monkeypatch.setattr(chief, "_read", lambda key, seconds=0: store.get(key))
-    monkeypatch.setattr(chief, "_is_alive", lambda worker: True)
-    # As the thread that watches does at any time.
-    monkeypatch.setattr(cluster, "_end_collectives", chief._look)
-    with pytest.raises(InputError, match=r"^its own$"), chief:
-        raise InputError("its own")
-    assert store["failed"] == (0, "its own")
-
-
-@pytest.mark.parametrize("dying", [0, 2])
-def test_a_worker_that_dies_ends_the_others(outcomes, dying):
-    addresses, said, codes = outcomes("die", dying)
+@pytest.mark.parametrize(
+    ("dying", "number"),
+    [(0, signal.SIGKILL), (2, signal.SIGKILL), (0, signal.SIGSTOP), (1, signal.SIGSTOP)],
+)
+def test_a_worker_that_dies_or_is_suspended_ends_the_others(outcomes, dying, number):
+    suspended = number == signal.SIGSTOP
+    addresses, said, codes = outcomes("die", dying, number, endless=dying if suspended else None)
     told = (
         f"--strategy=multi_worker: worker {dying} ({addresses[dying]}) stopped answering. Start "
         "all workers again: they go on from checkpoint step-7"
     )
     assert said == [None if worker == dying else told for worker in range(3)]
-    assert codes[dying] == -signal.SIGKILL
+    assert codes[dying] == (None if suspended else -signal.SIGKILL)
 
 
 def test_a_signal_to_any_worker_ends_the_validation_of_the_chief(outcomes):
