@@ -8,6 +8,8 @@
 # make api          the reference of the library from its docstrings (pdoc): docs/api/index.html
 # make benchmark    training steps beside PyTorch's (which it installs), and beside OpenNMT-tf's
 #                   if OPENNMT_PYTHON names a Python that has it
+# make slurm        README's job under Slurm, on two nodes that it starts on this machine, requeued
+#                   on the way; it must end like a run alone. Root and Debian's slurm-wlm and munge
 # make soak         a training run killed 30 times (SOAK_KILLS), which must end like one left alone
 # Each target makes .venv and installs what it needs. PYTHON is the interpreter (3.11 to 3.13).
 
@@ -41,7 +43,7 @@ HARD := test-beside-load test-one-core test-without-onednn
 MODULES := $(filter-out %/__init__.py,$(wildcard keras_transformer/*.py)) \
 	$(patsubst %/__init__.py,%,$(wildcard keras_transformer/*/__init__.py))
 
-.PHONY: quickstart test test-hard $(HARD) lint benchmark api soak install clean
+.PHONY: quickstart test test-hard $(HARD) lint benchmark api slurm soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -77,6 +79,11 @@ api: $(VENV)/.docs
 	rm -rf docs/api
 	PDOC_ALLOW_EXEC=1 $(RUN) -m pdoc --docformat google --output-directory docs/api \
 		keras_transformer $(subst /,.,$(basename $(MODULES))) pipelines
+
+slurm: install
+	$(RUN) benchmarks/slurm.py --work_dir=runs/slurm --train_steps=600 -- --preset=tiny \
+		--config num_layers=1 --config d_model=32 --config d_ff=32 --tokens_per_batch=500 \
+		--checkpoint_steps=100 --log_steps=10 --sample_sentences=0
 
 soak: install
 	$(RUN) bin/prepare_data.py $(SOAK_SOURCE) --data_dir=$(SOAK_DATA)

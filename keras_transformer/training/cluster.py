@@ -49,7 +49,7 @@ def multi_worker_strategy(
         num_accelerators={"GPU": gpus} if replicas is None else {"CPU": replicas},
         rpc_layer="grpc",
     )
-    logging.info("worker %d of %s waits for the others", addresses.index, addresses.workers)
+    logging.info("waiting, as worker %d of %s", addresses.index, ", ".join(addresses.workers))
     try:
         with _signals_kept():
             if replicas is None:
