@@ -35,7 +35,9 @@ class TransformerConfig:
     max_positions: int = 1024  # rows of the learned position table; sinusoids need none
     attention_window: int | None = None  # r of restricted self-attention, section 4; None for all
     norm: str = "post"  # LayerNorm(x + Sublayer(x)), section 3.1; "pre" is not the paper's
-    tie_embeddings: bool = True  # one matrix for source, target and softmax, section 3.4
+    # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
+    tie_embeddings: bool = True
+    source_vocab_size: int | None = None  # of the source's own vocabulary; None for a shared one
 
     def __post_init__(self):
         _check_types(self)
@@ -43,7 +45,9 @@ class TransformerConfig:
         for name in (*sizes, "attention_window"):
             size = getattr(self, name)
             _require(self, name, size is None or size >= 1, "must be at least 1")
-        _require(self, "vocab_size", self.vocab_size > UNK_ID, "must exceed the 4 special ids")
+        for name in ("vocab_size", "source_vocab_size"):
+            size = getattr(self, name)
+            _require(self, name, size is None or size > UNK_ID, "must exceed the 4 special ids")
         for name in ("d_k", "d_v"):
             if getattr(self, name) is None:
                 rule = f"must be given, as num_heads={self.num_heads} does not divide d_model"
@@ -103,7 +107,7 @@ def with_settings(
     fields = {
         field.name: (kind, field.type) for kind in changes for field in dataclasses.fields(kind)
     }
-    del fields["vocab_size"]  # the data's
+    del fields["vocab_size"], fields["source_vocab_size"]  # the data's
     for setting in settings:
         require("=" in setting, "--config must be KEY=VALUE", repr(setting))
         key, _, text = setting.partition("=")

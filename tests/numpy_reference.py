@@ -59,7 +59,7 @@ def positional_encoding(length, d_model):
 
 
 def transformer(weights, source, target, num_layers, num_heads):
-    """Logits of one sentence pair, post-norm, tied embeddings.
+    """Logits of one sentence pair, post-norm; embeddings are tied where a matrix is missing.
 
     Args:
         weights: path of a variable in the Keras model -> its value.
@@ -70,10 +70,12 @@ def transformer(weights, source, target, num_layers, num_heads):
         [T, V].
     """
     weights = {path: np.asarray(value, np.float64) for path, value in weights.items()}
-    matrix = weights["embedding/matrix"]
-    d_model = matrix.shape[1]
+    source_matrix = weights["embedding/matrix"]
+    target_matrix = weights.get("target_embedding/matrix", source_matrix)
+    softmax_matrix = weights.get("logits/matrix", target_matrix)
+    d_model = source_matrix.shape[1]
 
-    def embed(ids):
+    def embed(ids, matrix):
         return matrix[ids] * np.sqrt(d_model) + positional_encoding(len(ids), d_model)
 
     def attend(prefix, x, memory, allowed):
@@ -88,14 +90,14 @@ def transformer(weights, source, target, num_layers, num_heads):
         names = ("inner_kernel", "inner_bias", "outer_kernel", "outer_bias")
         return feed_forward(x, *[weights[f"{prefix}/{name}"] for name in names])
 
-    x = embed(source)
+    x = embed(source, source_matrix)
     everywhere = np.ones((len(source), len(source)), bool)
     for n in range(num_layers):
         at = f"encoder/layer_{n}"
         attended = attend(f"{at}/self_attention", x, x, everywhere)
         x = norm(f"{at}/self_attention_residual", x + attended)
         x = norm(f"{at}/feed_forward_residual", x + transform(f"{at}/feed_forward", x))
-    memory, y = x, embed(target)
+    memory, y = x, embed(target, target_matrix)
     earlier = np.tril(np.ones((len(target), len(target)), bool))
     to_memory = np.ones((len(target), len(source)), bool)
     for n in range(num_layers):
@@ -105,4 +107,4 @@ def transformer(weights, source, target, num_layers, num_heads):
         attended = attend(f"{at}/cross_attention", y, memory, to_memory)
         y = norm(f"{at}/cross_attention_residual", y + attended)
         y = norm(f"{at}/feed_forward_residual", y + transform(f"{at}/feed_forward", y))
-    return y @ matrix.T
+    return y @ softmax_matrix.T

@@ -20,8 +20,10 @@ def count_parameters(config: TransformerConfig) -> int:
     last_norm = norm if config.norm == "pre" else 0
     encoder = config.num_layers * (attention + feed_forward + 2 * norm) + last_norm
     decoder = config.num_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
-    matrices = 1 if config.tie_embeddings else 3  # source, target, softmax
-    embedding = matrices * config.vocab_size * d_model
+    rows = config.vocab_size * (1 if config.tie_embeddings else 2)  # target, softmax
+    if config.source_vocab_size or not config.tie_embeddings:
+        rows += config.source_vocab_size or config.vocab_size
+    embedding = rows * d_model
     if config.positions == "learned":
         embedding += 2 * config.max_positions * d_model  # of both sides
     return embedding + encoder + decoder

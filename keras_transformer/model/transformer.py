@@ -34,8 +34,8 @@ class Transformer(keras.Model):
     Attributes:
         config: a TransformerConfig.
         embedding: the TokenEmbedding of the source.
-        target_embedding: of the target; the same layer where embeddings are tied.
-        logits_embedding: the one whose matrix makes logits; the same where embeddings are tied.
+        target_embedding: of the target; the same layer if both are tied and of one vocabulary.
+        logits_embedding: the one whose matrix makes logits; the target's where they are tied.
         source_positions, target_positions: the PositionalEncodings.
         encoder, decoder: the two stacks.
 
@@ -60,6 +60,7 @@ class Transformer(keras.Model):
         config = TransformerConfig(**config) if isinstance(config, dict) else config
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         sizes = {"vocab_size": config.vocab_size, "d_model": config.d_model, "dtype": policy}
+        of_source = {**sizes, "vocab_size": config.source_vocab_size or config.vocab_size}
         positions = {
             "positions": config.positions,
             "max_positions": config.max_positions,
@@ -81,10 +82,12 @@ class Transformer(keras.Model):
             "dtype": policy,
         }
         tied = config.tie_embeddings
-        self.embedding = self.make_embedding(tied, **sizes, name="embedding")
-        self.target_embedding = self.logits_embedding = self.embedding
-        if not tied:
-            self.target_embedding = self.make_embedding(False, **sizes, name="target_embedding")
+        shared = tied and config.source_vocab_size is None
+        self.embedding = self.make_embedding(shared, **of_source, name="embedding")
+        self.target_embedding = self.embedding
+        if not shared:
+            self.target_embedding = self.make_embedding(tied, **sizes, name="target_embedding")
+        self.logits_embedding = self.target_embedding
         self.source_positions = PositionalEncoding(**positions, name="source_positions")
         self.target_positions = PositionalEncoding(**positions, name="target_positions")
         self.encoder = self.encoder_class(**stack, name="encoder")

@@ -51,7 +51,15 @@ def test_counts_equal_the_built_model(name):
     assert built_parameters(small) == count_parameters(small)
 
 
-@pytest.mark.parametrize("changes", [{"norm": "pre"}, {"tie_embeddings": False}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm": "pre"},
+        {"tie_embeddings": False},
+        {"source_vocab_size": 7},
+        {"source_vocab_size": 7, "tie_embeddings": False},
+    ],
+)
 def test_counts_of_options_equal_the_built_model(changes):
     config = TransformerConfig(
         vocab_size=9, num_layers=2, d_model=8, d_ff=6, num_heads=2, d_k=3, d_v=5, **changes

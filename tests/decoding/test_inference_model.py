@@ -8,9 +8,10 @@ from tests.model.test_transformer import CONFIG, logits, random_model, steps_equ
 
 
 @pytest.mark.parametrize("tie_embeddings", [True, False])
-@pytest.mark.parametrize("d_v", [3, 5])
-def test_layout_changes_no_number(tie_embeddings, d_v):
-    model = random_model(dataclasses.replace(CONFIG, tie_embeddings=tie_embeddings, d_v=d_v))
+@pytest.mark.parametrize(("d_v", "source_vocab_size"), [(3, None), (5, None), (5, 17)])
+def test_layout_changes_no_number(tie_embeddings, d_v, source_vocab_size):
+    settings = {"tie_embeddings": tie_embeddings, "source_vocab_size": source_vocab_size}
+    model = random_model(dataclasses.replace(CONFIG, d_v=d_v, **settings))
     copy = inference_model(model)
     matrix = copy.logits_embedding.matrix
     assert tuple(matrix.shape) == (CONFIG.d_model, CONFIG.vocab_size)

@@ -28,10 +28,16 @@ def logits(model, source, target):
     return model(inputs).numpy()
 
 
-def test_whole_model_equals_numpy():
-    model = random_model()
+@pytest.mark.parametrize(
+    ("source_vocab_size", "tie_embeddings", "matrices"),
+    [(None, True, 1), (None, False, 3), (17, True, 2), (17, False, 3), (13, True, 2)],
+)
+def test_whole_model_equals_numpy(source_vocab_size, tie_embeddings, matrices):
+    settings = {"source_vocab_size": source_vocab_size, "tie_embeddings": tie_embeddings}
+    model = random_model(dataclasses.replace(CONFIG, **settings))
     weights = {v.path: v.numpy() for v in model.trainable_variables}
-    source, target = [4, 9, 12, 5, 2], [1, 7, 3, 11]
+    assert sum(path.endswith("/matrix") for path in weights) == matrices
+    source, target = [4, 9, (source_vocab_size or 13) - 1, 5, 2], [1, 7, 3, 11]
     expected = numpy_reference.transformer(weights, source, target, 2, 2)
     np.testing.assert_allclose(logits(model, [source], [target])[0], expected, atol=2e-5)
 
