@@ -149,7 +149,8 @@ def prepare_random(folder, arguments):
     from keras_transformer.decoding.config import DecodingConfig
     from keras_transformer.model.transformer import Transformer
     from keras_transformer.presets import preset
-    from keras_transformer.vocabulary.subwords import SPECIAL_WORDPIECES, Subwords
+    from keras_transformer.vocabulary.pair import VocabularyPair
+    from keras_transformer.vocabulary.subwords import SPECIAL_WORDPIECES
 
     name, sentences, tokens, vocab_size = SHAPES[arguments.shape]
     special = len(SPECIAL_WORDPIECES)
@@ -170,7 +171,7 @@ def prepare_random(folder, arguments):
     draws = np.random.default_rng(1).choice(words, (sentences, tokens - 1))
     job = {"texts": [" ".join(row) for row in draws], "max_length": tokens}
     decoding = DecodingConfig(BEAMS, ALPHA, extra_length=0)
-    write_job(folder, model, Subwords.load(folder), decoding, job)
+    write_job(folder, model, VocabularyPair.load(folder), decoding, job)
 
 
 def prepare_trained(folder, arguments):
@@ -178,12 +179,13 @@ def prepare_trained(folder, arguments):
     from keras_transformer.decoding.config import DecodingConfig
     from keras_transformer.training.checkpoints import restore_model
     from keras_transformer.training.model_directory import read_description
-    from keras_transformer.vocabulary.subwords import Subwords
+    from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.datasets import split_text
 
-    tokenizer = Subwords.load(arguments.model_dir)
-    if tokenizer.kind != "bpe":
-        sys.exit(f"--model_dir must have a BPE vocabulary. Received: {tokenizer.kind}")
+    vocabularies = VocabularyPair.load(arguments.model_dir)
+    file = vocabularies.target.file
+    if file.name != "vocabulary.model":
+        sys.exit(f"--model_dir must have one BPE vocabulary, vocabulary.model. Received: {file}")
     model, _ = restore_model(arguments.model_dir, arguments.checkpoint)
     longest = read_description(arguments.model_dir).max_length
     decoding = DecodingConfig(BEAMS, ALPHA, max_source_length=longest)
@@ -191,11 +193,11 @@ def prepare_trained(folder, arguments):
     job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
     job["max_length"] = longest + decoding.extra_length  # one limit for all sentences
     folder.mkdir()
-    (folder / tokenizer.file.name).write_bytes(tokenizer.file.read_bytes())
-    write_job(folder, model, tokenizer, decoding, job)
+    (folder / file.name).write_bytes(file.read_bytes())
+    write_job(folder, model, vocabularies, decoding, job)
 
 
-def write_job(folder, model, tokenizer, decoding, job):
+def write_job(folder, model, vocabularies, decoding, job):
     """Writes the model in the format of each engine, and the sentences."""
     import numpy as np
 
@@ -203,12 +205,12 @@ def write_job(folder, model, tokenizer, decoding, job):
     from keras_transformer.export.ctranslate2 import array, export_ctranslate2, vocabulary_tokens
     from keras_transformer.export.saved_model import export_saved_model
 
-    export_saved_model(inference_model(model), tokenizer, decoding, folder / "saved_model", {})
-    export_ctranslate2(model, tokenizer, folder / "ctranslate2", {})
+    export_saved_model(inference_model(model), vocabularies, decoding, folder / "saved_model", {})
+    export_ctranslate2(model, vocabularies, folder / "ctranslate2", {})
     weights = {variable.path: array(variable) for variable in model.trainable_variables}
     np.savez(folder / "weights.npz", **weights)
-    tokens = vocabulary_tokens(tokenizer)
-    job["sources"] = [[tokens[i] for i in ids] for ids in tokenizer.encode(job["texts"])]
+    tokens = vocabulary_tokens(vocabularies.target)
+    job["sources"] = [[tokens[i] for i in ids] for ids in vocabularies.source.encode(job["texts"])]
     job.update(vocabulary=tokens, model=dataclasses.asdict(model.config))
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
 

@@ -42,14 +42,15 @@ def main():
     check_positive(arguments, "bucket", "least")
     check_chart("--output", arguments.output)
 
-    from keras_transformer.vocabulary.subwords import Subwords
+    from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.datasets import split_text
     from pipelines.records import read_metadata
 
     trained = read_metadata(arguments.data_dir).max_length
     text = split_text(arguments.data_dir, arguments.split)
     # As a model reads them: EOS included.
-    lengths = [len(ids) + 1 for ids in Subwords.load(arguments.data_dir).encode(text[0])]
+    vocabulary = VocabularyPair.load(arguments.data_dir).source
+    lengths = [len(ids) + 1 for ids in vocabulary.encode(text[0])]
     rule = f"--split must have sentences of more than {trained} subwords, the longest trained on"
     received = f"{arguments.split}, whose longest has {max(lengths)}"
     require(max(lengths) > trained, rule, received)
@@ -101,12 +102,12 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
     from keras_transformer.decoding.translator import Translator
     from keras_transformer.evaluation.translation import translation_scores
     from keras_transformer.training.checkpoints import restore_model
-    from keras_transformer.vocabulary.subwords import Subwords
+    from keras_transformer.vocabulary.pair import VocabularyPair
 
     model, facts = restore_model(model_dir, arguments.checkpoint)
     # Not cut at the longest of training, as bin/evaluate.py would.
     config = DecodingConfig(arguments.beam_size, arguments.alpha, max_source_length=max(lengths))
-    graphs = text_graphs(model, Subwords.load(model_dir), config)
+    graphs = text_graphs(model, VocabularyPair.load(model_dir), config)
     translator = Translator(graphs, config, model.config)
     found = [best[0].text for best in translator.translate(text[0], progress=True)]
 
@@ -133,7 +134,9 @@ def check_model(model_dir, data_dir):
     from pipelines.records import read_metadata
 
     metadata, description = read_metadata(data_dir), read_description(model_dir)
-    same = description.vocabulary_fingerprint == metadata.fingerprint
+    wanted = (metadata.fingerprint, metadata.source_fingerprint)
+    found = (description.vocabulary_fingerprint, description.source_vocabulary_fingerprint)
+    same = found == wanted
     rule = f"--model_dirs must have the vocabulary of --data_dir={data_dir}"
     require(same, rule, f"{model_dir}, which has another")
     longest = description.max_length

@@ -47,7 +47,9 @@ def main():
     translator = load_model(n_best=1)
     flag = "model_dir" if FLAGS.model_dir is not None else "saved_model"
     rule = f"--data_dir must have the vocabulary of --{flag}={FLAGS[flag].value}"
-    same = metadata.fingerprint == translator.card["vocabulary_fingerprint"]
+    names = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
+    of_model = [translator.card.get(name) for name in names]
+    same = [metadata.fingerprint, metadata.source_fingerprint] == of_model
     require(same, rule, f"{FLAGS.data_dir}, which has another")
     rule = f"--data_dir must be prepared for the task of the model, {translator.card['task']}"
     same = metadata.task == translator.card["task"]

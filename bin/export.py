@@ -62,10 +62,10 @@ def main():
     card = {**trained.facts, "date": date, **trained.about}
     where = {"export_dir": FLAGS.export_dir, "overwrite": FLAGS.overwrite}
     if FLAGS.format == "ctranslate2":
-        result = export_ctranslate2(trained.model, trained.tokenizer, card=card, **where)
+        result = export_ctranslate2(trained.model, trained.vocabularies, card=card, **where)
     else:
         config = decoding_config(trained, beam_size=FLAGS.beam_size, alpha=FLAGS.alpha)
-        parts = (trained.model, trained.tokenizer, config)
+        parts = (trained.model, trained.vocabularies, config)
         result = export_saved_model(*parts, card=card, weights=FLAGS.weights, **where)
     return {**result, **trained.facts}
 

@@ -46,10 +46,12 @@ flags.DEFINE_enum("tree_words", "xx", WORDS, "dataset=treebank: words in targets
 flags.DEFINE_enum(
     "tree_unaries", "keep", UNARIES, "dataset=treebank: (S (VP stays or becomes (S+VP."
 )
-flags.DEFINE_enum(
-    "tokenizer", "bpe", ["bpe", "wordpiece"], "Kind of vocabulary, shared by both sides."
-)
-flags.DEFINE_integer("vocab_size", 37000, "Size of the vocabulary, special ids included.")
+flags.DEFINE_enum("tokenizer", "bpe", ["bpe", "wordpiece"], "Kind of vocabulary.")
+SIZE = "Ids of a vocabulary, special ones included. 37000 if not given, or those of --vocabulary."
+flags.DEFINE_integer("vocab_size", None, SIZE)
+EXISTING = "A SentencePiece model to use, or SOURCE,TARGET of two; none: learn from the text."
+flags.DEFINE_list("vocabulary", [], EXISTING)
+flags.DEFINE_bool("shared_vocabulary", True, "One vocabulary for both sides, or one for each.")
 flags.DEFINE_integer("max_length", 256, "Largest number of ids per side of a pair, EOS included.")
 flags.DEFINE_integer("seed", 1, "Seed of the order of pairs and of what is sampled.")
 FLAGS = flags.FLAGS
@@ -59,6 +61,8 @@ def main() -> dict[str, Any]:
     config = PreparationConfig(
         tokenizer=FLAGS.tokenizer,
         vocab_size=FLAGS.vocab_size,
+        vocabulary=FLAGS.vocabulary,
+        shared_vocabulary=FLAGS.shared_vocabulary,
         max_length=FLAGS.max_length,
         seed=FLAGS.seed,
     )

@@ -60,11 +60,21 @@ def main():
     config = LoopConfig(**flag_values(LoopConfig))
     config.check_measured(measured(metadata))
     model, training = preset(FLAGS.preset, metadata.vocab_size)
+    model = dataclasses.replace(model, source_vocab_size=metadata.source_vocab_size)
     training = dataclasses.replace(training, **flag_values(TrainingConfig))
     model, training = with_settings(model, training, FLAGS.config)
-    of_data = (metadata.vocabulary, metadata.fingerprint, metadata.max_length)
-    task = (metadata.task, metadata.task_options)
-    description = ModelDescription(FLAGS.preset, model, training, *of_data, *task)
+    description = ModelDescription(
+        FLAGS.preset,
+        model,
+        training,
+        vocabulary=metadata.vocabulary,
+        vocabulary_fingerprint=metadata.fingerprint,
+        max_length=metadata.max_length,
+        source_vocabulary=metadata.source_vocabulary,
+        source_vocabulary_fingerprint=metadata.source_fingerprint,
+        task=metadata.task,
+        task_options=metadata.task_options,
+    )
     return train_in(metadata, description, config)
 
 
@@ -107,8 +117,7 @@ def train_in(metadata, description, config):
             lock = locked(Path(FLAGS.model_dir) / "lock", "--model_dir")
         with damage_named(data_dir), lock:
             if cluster.is_chief:
-                vocabulary = Path(data_dir) / metadata.vocabulary
-                create_or_check(FLAGS.model_dir, description, vocabulary)
+                create_or_check(FLAGS.model_dir, description, data_dir)
             return train(*configs, data, FLAGS.model_dir, config, strategy, cluster)
 
 
@@ -118,7 +127,7 @@ def training_data(data_dir, metadata, training):
     from keras_transformer.evaluation.sample import SampleAnswers
     from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.training.loop import TrainingData
-    from keras_transformer.vocabulary.subwords import Subwords
+    from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.batching import length_lattice
     from pipelines.datasets import evaluation_batches, gold_trees, split_text, training_batches
 
@@ -130,14 +139,14 @@ def training_data(data_dir, metadata, training):
     data = dataclasses.replace(data, validation=validation)
     if FLAGS.sample_sentences <= 0:
         return data
-    tokenizer, sides = Subwords.load(data_dir), split_text(data_dir, "validation")
+    vocabularies, sides = VocabularyPair.load(data_dir), split_text(data_dir, "validation")
     references, linearisation = sides[1], None
     if metadata.task == "parsing":
         references = gold_trees(data_dir, "validation")
         linearisation = Linearisation(**metadata.task_options)
     size = (FLAGS.sample_sentences, metadata.max_length)
-    sample = SampleAnswers(tokenizer, sides[0], references, *size, linearisation)
-    pictures = attention_images(tokenizer, *sides, metadata.max_length)
+    sample = SampleAnswers(vocabularies, sides[0], references, *size, linearisation)
+    pictures = attention_images(vocabularies, *sides, metadata.max_length)
     return dataclasses.replace(data, translate_sample=sample, draw_sample=pictures)
 
 

@@ -19,14 +19,14 @@ from keras_transformer.export.saved_model import load_graphs, numbers
 from keras_transformer.files import from_json
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.pair import VocabularyPair
 
 
 class TrainedModel(NamedTuple):
     """A model in this process, with all that is needed to use it."""
 
     model: keras.Model  # of the layout of training
-    tokenizer: Subwords
+    vocabularies: VocabularyPair
     facts: dict[str, Any]  # what its weights are: {"checkpoint", "step", ...}
     about: dict[str, Any]  # as of model_card.describe, or only the task and its options
 
@@ -81,10 +81,10 @@ def load(
         if trained.about["task"] == "parsing" and n_best != 1:
             # As an export has it: the answers that repair chooses among are certain, or the first.
             config = dataclasses.replace(config, n_best=None)
-        facts = numbers(trained.model, trained.tokenizer, config)
+        facts = numbers(trained.model, trained.vocabularies, config)
         card = {**trained.facts, **trained.about, **facts}
         model = inference_model(trained.model)
-        graphs, model_config = text_graphs(model, trained.tokenizer, config), model.config
+        graphs, model_config = text_graphs(model, trained.vocabularies, config), model.config
     of_task = Parser if card["task"] == "parsing" else Translator
     return of_task(graphs, config, model_config, card)
 
@@ -110,12 +110,12 @@ def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedMo
     if path.parent.name == "checkpoints":
         path, checkpoint = path.parent.parent, path.name
     description = read_description(path)
-    tokenizer = Subwords.load(path)
-    same = tokenizer.fingerprint == description.vocabulary_fingerprint
-    rule = f"{path / description.vocabulary} must be the vocabulary that the model was trained with"
-    require(same, rule, f"fingerprint {tokenizer.fingerprint}")
+    vocabularies = VocabularyPair.load(path)
+    for name, fingerprint in vocabularies.fingerprints.items():
+        rule = f"{path}: {name} must be that of the model's training"
+        require(fingerprint == getattr(description, name), rule, fingerprint)
     model, facts = restore_model(path, "latest" if checkpoint is None else checkpoint)
-    return TrainedModel(model, tokenizer, facts, describe(path, facts))
+    return TrainedModel(model, vocabularies, facts, describe(path, facts))
 
 
 def _restore_keras_file(path: Path) -> TrainedModel:
@@ -125,9 +125,13 @@ def _restore_keras_file(path: Path) -> TrainedModel:
         rule = "a .keras file must be a Transformer that was saved with model.save"
         raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
     folder, facts = path.parent, {"checkpoint": path.name}
-    tokenizer, about = Subwords.load(folder), {"task": "translation", "task_options": {}}
+    vocabularies = VocabularyPair.load(folder)
+    about = {"task": "translation", "task_options": {}}
     if (folder / "config.json").exists():
         about = describe(folder, facts)
-    rule = f"{tokenizer.file} must have the {model.config.vocab_size} subwords of the model"
-    require(tokenizer.vocab_size == model.config.vocab_size, rule, tokenizer.vocab_size)
-    return TrainedModel(model, tokenizer, facts, about)
+    config = model.config
+    sizes = (config.source_vocab_size or config.vocab_size, config.vocab_size)
+    for vocabulary, size in zip(vocabularies, sizes, strict=True):
+        rule = f"{vocabulary.file} must have the {size} subwords of the model"
+        require(vocabulary.vocab_size == size, rule, vocabulary.vocab_size)
+    return TrainedModel(model, vocabularies, facts, about)

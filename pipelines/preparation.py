@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +27,7 @@ from keras_transformer.files import locked, write_file
 from pipelines import records, sharding
 from pipelines.records import Metadata, SplitInfo, read_metadata
 from pipelines.sharding import Sharding
-from pipelines.sources import Pair, Source
+from pipelines.sources import Pair, Source, check_files, sha256
 
 if TYPE_CHECKING:
     from pipelines.vocabulary import PairEncoder
@@ -46,14 +46,27 @@ class PreparationConfig:
     """How text is prepared, whatever its source is."""
 
     tokenizer: str = "bpe"  # or "wordpiece"
-    vocab_size: int = 37000  # section 5.1
+    vocab_size: int | None = None  # of a learned one; None for 37,000, section 5.1
     max_length: int = 256  # of either side in ids, including EOS; longer pairs are left out
     seed: int = 1  # determines the order of pairs, and the text that a vocabulary is learned from
+    shared_vocabulary: bool = True  # one for both sides, or one for each
+    vocabulary: Sequence[str] = ()  # files of existing ones, in place of learned ones
 
     def __post_init__(self):
         known = self.tokenizer in ("bpe", "wordpiece")
         require(known, "--tokenizer must be one of bpe, wordpiece", self.tokenizer)
-        require(self.vocab_size >= 5, "--vocab_size must exceed the 4 special ids", self.vocab_size)
+        if self.vocab_size is None and not self.vocabulary:
+            object.__setattr__(self, "vocab_size", 37000)
+        size = self.vocab_size
+        require(size is None or size >= 5, "--vocab_size must exceed the 4 special ids", size)
+        rule = "--vocabulary must be one file, or SOURCE,TARGET with --shared_vocabulary=false"
+        fits = len(self.vocabulary) in (0, 1 if self.shared_vocabulary else 2)
+        require(fits, rule, ",".join(self.vocabulary))
+        for path in self.vocabulary:
+            check_files("--vocabulary", [path])
+            kind = "wordpiece" if path.endswith(".txt") else "bpe"
+            rule = f"--tokenizer must be {kind} with --vocabulary={path}"
+            require(self.tokenizer == kind, rule, self.tokenizer)
         rule = "--max_length must be at least 2, for a subword and EOS"
         require(self.max_length >= 2, rule, self.max_length)
 
@@ -87,7 +100,8 @@ def prepare(
 
 
 def _flags(config: PreparationConfig) -> dict[str, Any]:
-    return {f"--{name}": value for name, value in dataclasses.asdict(config).items()}
+    flags = {f"--{name}": value for name, value in dataclasses.asdict(config).items()}
+    return flags | {"--vocabulary": ["sha256:" + sha256(path)[:16] for path in config.vocabulary]}
 
 
 def _inspect(data_dir: Path, settings: dict[str, Any]) -> tuple[Metadata | None, list[Path]]:
@@ -99,7 +113,7 @@ def _inspect(data_dir: Path, settings: dict[str, Any]) -> tuple[Metadata | None,
     if not (data_dir / records.METADATA_FILE).exists():
         return None, []
     metadata = read_metadata(data_dir, check_files=False)
-    there = metadata.settings
+    there = {**_flags(PreparationConfig()), **metadata.settings}  # older ones have fewer
     for name in {**settings, **there}:
         require(
             there.get(name) == settings.get(name),
@@ -150,17 +164,17 @@ def _write(
     damaged: list[Path],
 ) -> None:
     """Writes a new data set, or only the damaged files of the one that `metadata` describes."""
-    from keras_transformer.vocabulary.subwords import Subwords  # imports TensorFlow
+    from keras_transformer.vocabulary.pair import VocabularyPair  # imports TensorFlow
     from pipelines.vocabulary import PairEncoder
 
     for path in damaged:
         logging.warning("%s is missing or damaged, and is written again", path)
         path.unlink(missing_ok=True)
-    counts = _resumed_counts(data_dir, settings, config.tokenizer)
+    counts = _resumed_counts(data_dir, settings, config)
     if counts is None:
         counts = _begin(source, data_dir, config, settings, keep_data=metadata is not None)
-    vocabulary = Subwords.load(data_dir)
-    encoder = PairEncoder(vocabulary, config.max_length)
+    vocabularies = VocabularyPair.load(data_dir)
+    encoder = PairEncoder(vocabularies, config.max_length)
     splits = {
         split: _write_split(source, data_dir, split, counts[split], config.seed, encoder)
         for split in counts
@@ -173,6 +187,7 @@ def _write(
                 "folder. Received: another file, as of another version of the programs"
             )
         return
+    own_source, vocabulary = vocabularies.own_source, vocabularies.target
     metadata = Metadata(
         task=source.task,
         task_options=source.task_options(),
@@ -184,16 +199,25 @@ def _write(
         languages=list(source.languages),
         settings=settings,
         splits=splits,
+        source_vocabulary=own_source and own_source.file.name,
+        source_vocab_size=own_source and own_source.vocab_size,
+        source_fingerprint=own_source and own_source.fingerprint,
     )
     records.write_metadata(data_dir, metadata)
 
 
+def _vocabulary_files(data_dir: Path, config: PreparationConfig) -> list[Path]:
+    """The vocabulary of both sides, or those of source and target."""
+    from keras_transformer.vocabulary.pair import SEPARATE, SHARED, SUFFIXES
+
+    names = SHARED if config.shared_vocabulary else SEPARATE
+    return [data_dir / f"{name}{SUFFIXES[config.tokenizer]}" for name in names]
+
+
 def _resumed_counts(
-    data_dir: Path, settings: dict[str, Any], tokenizer: str
+    data_dir: Path, settings: dict[str, Any], config: PreparationConfig
 ) -> dict[str, int] | None:
     """The pairs of each split, if an interrupted preparation can be resumed."""
-    from keras_transformer.vocabulary.subwords import VOCABULARY_FILES
-
     try:
         state = json.loads((data_dir / records.WORK_FOLDER / _STATE_FILE).read_bytes())
     except (OSError, ValueError):
@@ -201,7 +225,7 @@ def _resumed_counts(
     if state["settings"] != settings or state["block_pairs"] != sharding.BLOCK_PAIRS:
         logging.info("%s: starting again, because settings have changed", data_dir)
         return None
-    if not (data_dir / VOCABULARY_FILES[tokenizer]).exists():
+    if not all(file.exists() for file in _vocabulary_files(data_dir, config)):
         return None
     logging.info("%s: resuming an interrupted preparation", data_dir)
     return state["counts"]
@@ -214,19 +238,24 @@ def _begin(
     settings: dict[str, Any],
     keep_data: bool,
 ) -> dict[str, int]:
-    """Counts pairs and learns the vocabulary; after that a preparation can be resumed."""
-    from keras_transformer.vocabulary.subwords import VOCABULARY_FILES
-    from pipelines.vocabulary import learn_subwords
+    """Counts pairs and makes the vocabularies; after that a preparation can be resumed."""
+    from pipelines.vocabulary import adopt_subwords, learn_subwords
 
     records.remove_leftovers(data_dir, keep_data)
     counts = source.counts()
-    if not (data_dir / VOCABULARY_FILES[config.tokenizer]).exists():
+    for side, file in enumerate(_vocabulary_files(data_dir, config)):
+        symbols = [] if file.stem == "source_vocabulary" else source.symbols()
+        if file.exists():
+            continue
+        if config.vocabulary:
+            adopt_subwords(config.vocabulary[side], file, config.vocab_size, symbols)
+            continue
         logging.info("learning %s on %d pairs", config.tokenizer, counts["train"])
         pairs = tqdm(source.pairs("train"), "reading train", counts["train"], **_BAR)
-        text = itertools.chain.from_iterable(pairs)
-        learn_subwords(
-            text, config.tokenizer, config.vocab_size, data_dir, config.seed, source.symbols()
-        )
+        both = itertools.chain.from_iterable(pairs)
+        text = both if config.shared_vocabulary else (pair[side] for pair in pairs)
+        kind, size = config.tokenizer, config.vocab_size
+        learn_subwords(text, kind, size, data_dir, config.seed, symbols, file.stem)
     state = {"settings": settings, "block_pairs": sharding.BLOCK_PAIRS, "counts": counts}
     work = data_dir / records.WORK_FOLDER
     work.mkdir()
@@ -287,6 +316,7 @@ def _result(data_dir: Path, up_to_date: bool, seconds: float) -> dict[str, Any]:
         "up_to_date": up_to_date,
         "tokenizer": metadata.tokenizer,
         "vocab_size": metadata.vocab_size,
+        "source_vocab_size": metadata.source_vocab_size,
         "pairs": {split: info.pairs for split, info in metadata.splits.items()},
         "dropped": {split: info.dropped for split, info in metadata.splits.items()},
         "seconds": round(seconds, 1),

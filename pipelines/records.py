@@ -33,7 +33,7 @@ _RECORDS_AT_ONCE = 4096
 _BEGINNING_BYTES = 1 << 16
 # Ids per bar of the length histogram.
 _HISTOGRAM_STEP = 8
-_DATA_FILE = r"\w+-\d{5}-of-\d{5}\.tfrecord|vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
+_DATA_FILE = r"\w+-\d+-of-\d+\.tfrecord|\w*vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
 _TEMPORARY_FILE = rf"\.({_DATA_FILE}|metadata\.json)\.\w+\.tmp"
 
 
@@ -99,14 +99,17 @@ class Metadata:
 
     task: str  # "translation" or "parsing"
     tokenizer: str  # "bpe" or "wordpiece"
-    vocabulary: str  # file name
+    vocabulary: str  # file name; of the target's, where the source has its own
     vocab_size: int
-    fingerprint: str  # SHA-256 of the vocabulary file
+    fingerprint: str  # SHA-256 of that file
     max_length: int  # of either side in ids, including EOS
     languages: list[str]  # source, target; "" where unknown
     settings: dict[str, Any]  # the flags and inputs of the preparation, to recognise a rerun
     splits: dict[str, SplitInfo]
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # for parsing only
+    source_vocabulary: str | None = None  # these three of the source's own, or None
+    source_vocab_size: int | None = None
+    source_fingerprint: str | None = None
     format_version: int = FORMAT_VERSION
 
 
@@ -158,11 +161,14 @@ def damaged_files(
     Yields:
         A file, and the error that names it and says what to do.
     """
-    vocabulary = Path(data_dir) / metadata.vocabulary
-    if not vocabulary.is_file():
-        yield vocabulary, _damage(vocabulary, "exist", "no such file")
-    elif hashlib.sha256(vocabulary.read_bytes()).hexdigest() != metadata.fingerprint:
-        yield vocabulary, _damage(vocabulary, "be as it was prepared", "a changed file")
+    fingerprints = {metadata.source_vocabulary: metadata.source_fingerprint}
+    fingerprints[metadata.vocabulary] = metadata.fingerprint
+    for name in filter(None, fingerprints):
+        vocabulary = Path(data_dir, name)
+        if not vocabulary.is_file():
+            yield vocabulary, _damage(vocabulary, "exist", "no such file")
+        elif hashlib.sha256(vocabulary.read_bytes()).hexdigest() != fingerprints[name]:
+            yield vocabulary, _damage(vocabulary, "be as it was prepared", "a changed file")
     for split, info in metadata.splits.items():
         sides = ["source", "target"] if read_records and split != "train" else []
         sides += ["trees"] if sides and metadata.task == "parsing" else []

@@ -1,4 +1,4 @@
-"""Learns a subword vocabulary from text, and encodes a corpus with it.
+"""Learns a subword vocabulary from text, or takes an existing one, and encodes a corpus with it.
 
 keras_transformer/vocabulary/subwords.py describes the two kinds of vocabulary.
 """
@@ -10,7 +10,7 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -18,12 +18,13 @@ import tensorflow as tf
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError, require
 from keras_transformer.files import write_file
+from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import (
     JOINER,
     MAX_SENTENCE_BYTES,
     SPACE,
     SPECIAL_WORDPIECES,
-    VOCABULARY_FILES,
+    SUFFIXES,
     Subwords,
     batched,
     split_words,
@@ -52,15 +53,16 @@ def learn_subwords(
     directory: str | os.PathLike,
     seed: int,
     symbols: Sequence[str] = (),
+    name: str = "vocabulary",
 ) -> Subwords:
     """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
 
     Args:
-        sentences: text of both languages. If it has more than 64 million characters, a random
+        sentences: text of the languages. If it has more than 64 million characters, a random
             sample of its sentences is used.
         kind: "bpe" or "wordpiece".
         vocab_size: number of ids, including the four special ones.
-        directory: an existing folder.
+        directory, name: the folder, which exists, and the name of the file without its suffix.
         seed: determines the sample; learning itself is deterministic.
         symbols: words that get one id each and are never cut ("bpe" only). A longer word that
             begins with a symbol begins with its id.
@@ -71,7 +73,7 @@ def learn_subwords(
     require(not symbols or kind == "bpe", "--tokenizer must be bpe for this data set", kind)
     sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
     require(sample, "the training text must hold at least one sentence", "none")
-    file = Path(directory) / VOCABULARY_FILES[kind]
+    file = Path(directory, name + SUFFIXES[kind])
     if kind == "bpe":
         write_file(file, _learn_bpe(sample, vocab_size, symbols))
     else:
@@ -79,22 +81,43 @@ def learn_subwords(
     return Subwords(file)
 
 
+def adopt_subwords(
+    given: str | os.PathLike, file: Path, vocab_size: int | None, symbols: Sequence[str] = ()
+) -> None:
+    """Copies a vocabulary to `file`; InputError unless it has the size and the symbols wanted."""
+    vocabulary = Subwords(Path(given))
+    cut = [symbol for symbol in symbols if len(vocabulary.encode([symbol])[0]) != 1]
+    rule = f"--vocabulary={given} must have an id for each bracket and tag of the training trees"
+    require(not cut, f"{rule}, as one learned from them has", f"none for {', '.join(cut[:5])}")
+    content = vocabulary.file.read_bytes()
+    write_file(file, _special_ids_first(content) if vocabulary.kind == "bpe" else content)
+    size = Subwords(file).vocab_size
+    rule = f"--vocab_size must be {size}, or not be given, with --vocabulary={given}"
+    require(vocab_size in (None, size), rule, vocab_size)
+
+
+def _special_ids_first(model: bytes) -> bytes:
+    """Moves pad, bos, eos and unk before all other pieces, and adds those that are missing."""
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    # How a SentencePiece model cuts text does not depend on the ids.
+    given, moved = ModelProto.FromString(model), ModelProto.FromString(model)
+    spec, piece = moved.trainer_spec, ModelProto.SentencePiece
+    spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
+    names = (spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece)
+    special = [piece(piece=name, score=0, type=piece.CONTROL) for name in names]
+    special[UNK_ID].type = piece.UNKNOWN
+    del moved.pieces[:]
+    moved.pieces.extend(special + [each for each in given.pieces if each.piece not in names])
+    return model if moved == given else moved.SerializeToString(deterministic=True)
+
+
 class PairEncoder:
-    """Encodes pairs of sentences, from any thread.
+    """Encodes pairs of sentences, from any thread; `max_length` is in ids, including EOS."""
 
-    Args:
-        vocabulary: of both sides.
-        max_length: longest side of a usable pair in ids, including EOS.
-    """
-
-    def __init__(self, vocabulary: Subwords, max_length: int):
+    def __init__(self, vocabularies: VocabularyPair, max_length: int):
         self.max_length = max_length
-        self._encode = vocabulary.encode
-        if vocabulary.kind == "bpe":  # the same ids as TensorFlow Text's, in two thirds of the time
-            import sentencepiece
-
-            processor = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary.file))
-            self._encode = functools.partial(processor.encode, num_threads=1)
+        self._encoders = [_encoder(vocabulary) for vocabulary in vocabularies]
 
     def encode(self, pairs: list[Pair], dropped: Counter) -> Iterator[EncodedPair]:
         """Yields the ids of pairs, with EOS; omits and counts those with a blank or long side."""
@@ -102,12 +125,23 @@ class PairEncoder:
             batch = pairs[start : start + _ENCODED_AT_ONCE]
             usable = [pair for pair in batch if pair[0].strip() and pair[1].strip()]
             dropped["blank"] += len(batch) - len(usable)
-            sides = [self._encode([pair[side] for pair in usable]) for side in (0, 1)]
+            columns = [[pair[side] for pair in usable] for side in (0, 1)]
+            sides = [encode(text) for encode, text in zip(self._encoders, columns, strict=True)]
             for source, target in zip(*sides, strict=True):
                 if max(len(source), len(target)) < self.max_length:
                     yield [*source, EOS_ID], [*target, EOS_ID]
                 else:
                     dropped["too_long"] += 1
+
+
+def _encoder(vocabulary: Subwords) -> Callable[[list[str]], list[list[int]]]:
+    import sentencepiece
+
+    if vocabulary.kind == "wordpiece":
+        return vocabulary.encode
+    # The same ids as TensorFlow Text's, in two thirds of the time.
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary.file))
+    return functools.partial(processor.encode, num_threads=1)
 
 
 def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:

@@ -156,20 +156,22 @@ def make_model_dir(data_dir, model_dir, checkpoints):
     from pipelines.records import read_metadata
 
     metadata = read_metadata(data_dir)
-    config = TransformerConfig(
-        metadata.vocab_size, num_layers=1, d_model=16, d_ff=16, num_heads=2, dropout=0.1
-    )
+    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2, "dropout": 0.1}
+    sizes["source_vocab_size"] = metadata.source_vocab_size
+    config = TransformerConfig(metadata.vocab_size, **sizes)
     description = ModelDescription(
         "tiny",
         config,
         TrainingConfig(),
         vocabulary=metadata.vocabulary,
         vocabulary_fingerprint=metadata.fingerprint,
+        source_vocabulary=metadata.source_vocabulary,
+        source_vocabulary_fingerprint=metadata.source_fingerprint,
         max_length=metadata.max_length,
         task=metadata.task,
         task_options=metadata.task_options,
     )
-    create_or_check(model_dir, description, data_dir / metadata.vocabulary)
+    create_or_check(model_dir, description, data_dir)
     store = CheckpointStore(model_dir)
     for step, (seed, loss) in checkpoints.items():
         keras.utils.set_random_seed(seed)

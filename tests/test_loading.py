@@ -5,11 +5,13 @@ A translation model and a parsing model, both with random weights.
 
 import asyncio
 import dataclasses
+import hashlib
 import json
 import shutil
 
 import numpy as np
 import pytest
+from sentencepiece import SentencePieceProcessor
 
 import keras_transformer as kt
 from keras_transformer import loading
@@ -21,11 +23,13 @@ from keras_transformer.loading import decoding_config, restore
 from keras_transformer.parsing.trees import parse_trees
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
+from pipelines.vocabulary import learn_subwords
 from tests.program_fixtures import make_model_dir
 from tests.serving.running import client_of
 
 BEAMS = 3
 HOLDERS = ("model_dir", "saved_model", "keras")
+FINGERPRINTS = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
 TREES = [
     "( (S (NP-SBJ (DT the) (NN dog)) (VP (VBZ barks) (NP (-NONE- *)))) )",
     "( (S (NP (NNS cells)) (VP (VBP bind) (NP (NN f-LRB-x-RRB-)))) )",
@@ -67,8 +71,28 @@ def treebank(call_program, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def data_dirs(prepared, treebank):
-    return {"translation": prepared, "parsing": treebank}
+def separate(call_program, prepared, tmp_path_factory):
+    """A data directory of sentences, with a vocabulary for each side."""
+    folder = tmp_path_factory.mktemp("separate")
+    files = {}
+    for side, language, size in (("source", "en", 285), ("target", "de", 290)):
+        text = (prepared.parent / f"train.{language}").read_text().splitlines()
+        files[f"vocabulary_{side}"] = learn_subwords(text, "bpe", size, folder, 1, name=side).file
+    done = call_program(
+        "prepare_data",
+        *(f"--{split}_source={prepared.parent / split}.en" for split in ("train", "test")),
+        *(f"--{split}_target={prepared.parent / split}.de" for split in ("train", "test")),
+        *("--dataset=files", "--shared_vocabulary=false", f"--data_dir={folder / 'data'}"),
+        *(f"--vocabulary={','.join(map(str, files.values()))}", "--max_length=32"),
+    )
+    assert done.code == 0, done.errors
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def data_dirs(separate, treebank):
+    """Of translation with a vocabulary for each side, of parsing with one for both."""
+    return {"translation": separate, "parsing": treebank}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +105,7 @@ def places(data_dirs, tmp_path_factory):
         trained = restore(folder / "model")
         card = {**trained.facts, "date": "2017-06-12", **trained.about}
         config = decoding_config(trained, beam_size=BEAMS)
-        export_saved_model(trained.model, trained.tokenizer, config, folder / "export", card)
+        export_saved_model(trained.model, trained.vocabularies, config, folder / "export", card)
         trained.model.save(folder / "model" / "model.keras")
         found[task] = {
             "model_dir": folder / "model",
@@ -165,6 +189,62 @@ def test_scores_are_the_same(translators, task):
     assert all(score.log_prob < 0 for score in scores[0])
 
 
+def test_each_side_has_its_vocabulary(translators, separate):
+    names = ("source_vocabulary.model", "target_vocabulary.model")
+    processors = [SentencePieceProcessor(model_file=str(separate / name)) for name in names]
+    assert [each.vocab_size() for each in processors] == [285, 290]
+    text, target = TEXTS["translation"][0], TARGETS["translation"]
+    source_ids, target_ids = (
+        np.array([[*each.encode(line), 2]], "int32")
+        for each, line in zip(processors, (text, target), strict=True)
+    )
+    assert processors[1].encode(text) != processors[0].encode(text)  # or nothing is shown here
+    for translator in translators["translation"].values():
+        attention = translator.attention(text, target)
+        pieces = [attention.source_pieces, attention.target_pieces]
+        for each, line, found in zip(processors, (text, target), pieces, strict=True):
+            assert found == [*each.encode(line, out_type=str), "</s>"]
+        (score,) = translator.score([text], [target])
+        assert score.tokens == target_ids.shape[1]
+        assert score.log_prob == pytest.approx(
+            translator.score_ids(source_ids, target_ids)[0], rel=1e-4
+        )
+        for name, each in zip(("lengths", "target_lengths"), processors, strict=True):
+            (length,) = translator.graphs[name](text=np.array([target]))["length"].numpy()
+            assert length == len(each.encode(target)) + 1
+
+
+def test_data_of_another_source_vocabulary(
+    translators, places, separate, monkeypatch, call_program, tmp_path
+):
+    other = shutil.copytree(separate, tmp_path / "other")
+    (other / "source_vocabulary.model").write_bytes(b"another")
+    metadata = json.loads((other / "metadata.json").read_text())
+    metadata["source_fingerprint"] = hashlib.sha256(b"another").hexdigest()
+    (other / "metadata.json").write_text(json.dumps(metadata))
+    translator = translators["translation"]["model_dir"]
+    monkeypatch.setattr(loading, "load", lambda *_, **__: translator)
+    model_dir = places["translation"]["model_dir"]
+    done = call_program("evaluate", f"--model_dir={model_dir}", f"--data_dir={other}")
+    assert done.code == 1
+    assert "--data_dir must have the vocabulary of --model_dir" in done.errors
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_directory_with_another_vocabulary(places, tmp_path, side):
+    model_dir = shutil.copytree(places["translation"]["model_dir"], tmp_path / "model")
+    others = {"source": "target", "target": "source"}
+    name = f"{side}_vocabulary.model"
+    shutil.copy(
+        places["translation"]["model_dir"] / f"{others[side]}_vocabulary.model", model_dir / name
+    )
+    field = {"source": "source_vocabulary_fingerprint", "target": "vocabulary_fingerprint"}[side]
+    with pytest.raises(InputError, match=f"model: {field} must be that of the model's training"):
+        restore(model_dir)
+    with pytest.raises(InputError, match=f"{name} must have the .* subwords of the model"):
+        restore(model_dir / "model.keras")
+
+
 def test_brackets_are_one_input_however_they_are_written(translators):
     for translator in translators["parsing"].values():
         (written, spelled) = translator.translate(["bind f(x)", "bind f-LRB-x-RRB-"])
@@ -244,7 +324,7 @@ def test_serve(translators, task):
             assert best[0]["text"] == wanted[0]["text"]
             assert best[0]["score"] == pytest.approx(wanted[0]["score"], abs=1e-4)
         assert attention["target_pieces"] == first[1]["target_pieces"]
-        for name in ("task", "task_options", "config", "vocabulary_fingerprint", "parameters"):
+        for name in ("task", "task_options", "config", "parameters", *FINGERPRINTS):
             assert card[name] == first[2][name]
 
 
@@ -266,12 +346,11 @@ def test_a_translation_model_does_not_parse(translators):
 
 def test_a_keras_file_without_its_directory(places, tmp_path):
     shutil.copy(places["parsing"]["keras"], tmp_path / "model.keras")
-    with pytest.raises(InputError, match=r"the vocabulary must be vocabulary\.model or"):
+    with pytest.raises(InputError, match=r"must hold vocabulary\.model or .* Received: none"):
         kt.load(tmp_path / "model.keras")
     shutil.copy(places["parsing"]["model_dir"] / "vocabulary.model", tmp_path)
     found = kt.load(tmp_path / "model.keras")
     assert (found.card["task"], found.config.beam_size) == ("translation", 4)
-    shutil.copy(places["translation"]["model_dir"] / "vocabulary.model", tmp_path)
     (tmp_path / "model.keras").write_bytes(b"no model")
     with pytest.raises(InputError, match=r"a \.keras file must be a Transformer that was saved"):
         kt.load(tmp_path / "model.keras")

@@ -19,6 +19,7 @@ FOR_PIPELINES = (
     "keras_transformer.files",
     "keras_transformer.parsing.linearisation",
     "keras_transformer.parsing.trees",
+    "keras_transformer.vocabulary.pair",
     "keras_transformer.vocabulary.subwords",
 )
 # The library's own order: each folder imports only from itself and those before it.

@@ -11,11 +11,14 @@ from keras_transformer.analysis.attention_views import attention_views
 from keras_transformer.decoding.answers import Answers
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.translator import Translator
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.pair import VocabularyPair
 
 
 def attention_images(
-    tokenizer: Subwords, sources: Sequence[str], references: Sequence[str], max_source_length: int
+    vocabularies: VocabularyPair,
+    sources: Sequence[str],
+    references: Sequence[str],
+    max_source_length: int,
 ) -> Callable[[keras.Model], dict[str, np.ndarray]] | None:
     """Makes `draw_sample` of training.TrainingData; None, with a warning, without matplotlib.
 
@@ -31,7 +34,7 @@ def attention_images(
 
     def draw(model: keras.Model) -> dict[str, np.ndarray]:
         # Not traced, as it is needed once.
-        graphs = {"attention": Answers(model, tokenizer, config).attention}
+        graphs = {"attention": Answers(model, vocabularies, config).attention}
         views = attention_views(Translator(graphs, config, model.config).attention(*pair))
         return {view.kind: all_heads(view) for view in views}
 

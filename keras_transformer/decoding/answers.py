@@ -18,6 +18,7 @@ from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference import encode_text, search_ids, target_log_probs
 from keras_transformer.model.masks import padding_mask
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
 # A row counts as at least this many tokens of a batch: however short, its beams take memory.
@@ -30,7 +31,7 @@ Tensors = dict[str, tf.Tensor]
 
 def text_graphs(
     model: Transformer,
-    tokenizer: Subwords,
+    vocabularies: VocabularyPair,
     config: DecodingConfig,
     reading_weights: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
 ) -> dict[str, Callable[..., Tensors]]:
@@ -61,9 +62,9 @@ def text_graphs(
 
         return answer_pairs
 
-    answers = Answers(model, tokenizer, config)
+    answers = Answers(model, vocabularies, config)
     # A search of its own, which ends as soon as the best translation is certain.
-    beams = of_texts(Answers(model, tokenizer, dataclasses.replace(config, n_best=1)).n_best)
+    beams = of_texts(Answers(model, vocabularies, dataclasses.replace(config, n_best=1)).n_best)
     score_ids = of_pairs(answers.score_ids, ids)
 
     @tf.function(input_signature=[strings], autograph=False)
@@ -85,7 +86,8 @@ def text_graphs(
         "continuation": of_pairs(answers.n_best),
         "score": of_pairs(lambda source, target: answers.score(source, target, score_ids)),
         "score_ids": score_ids,
-        "lengths": of_texts(answers.lengths),
+        "lengths": of_texts(lambda text: answers.lengths(text, vocabularies.source)),
+        "target_lengths": of_texts(lambda text: answers.lengths(text, vocabularies.target)),
         "tokenize": of_texts(answers.tokenize),
         "attention": of_pairs(answers.attention),
     }
@@ -94,8 +96,8 @@ def text_graphs(
 class Answers:
     """What a model answers to texts, by the operations of its graphs; see `text_graphs`."""
 
-    def __init__(self, model: Transformer, tokenizer: Subwords, config: DecodingConfig):
-        self.model, self.tokenizer, self.config = model, tokenizer, config
+    def __init__(self, model: Transformer, vocabularies: VocabularyPair, config: DecodingConfig):
+        self.model, self.vocabularies, self.config = model, vocabularies, config
         self.source_limit, self.target_limit = config.limits(model.config)
 
     def n_best(self, text: tf.Tensor, prefixes: tf.Tensor | None = None) -> Tensors:
@@ -107,8 +109,9 @@ class Answers:
             bool [B], whether the text was cut. A text with fewer than K translations has "" with
             score -inf in their place; a blank text has "" with score 0.
         """
-        ids, truncated = encode_text(self.tokenizer, text, self.source_limit)
-        inputs = [ids] if prefixes is None else [ids, self.tokenizer.encode_tensor(prefixes)]
+        source, target = self.vocabularies
+        ids, truncated = encode_text(source, text, self.source_limit)
+        inputs = [ids] if prefixes is None else [ids, target.encode_tensor(prefixes)]
 
         def translate_batch(source, prefix=None):
             if prefix is not None:
@@ -116,7 +119,7 @@ class Answers:
             best = search_ids(self.model, source, self.config, prefix)
             batch, beams, length = tf.unstack(tf.shape(best.ids))
             rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
-            texts = tf.reshape(self.tokenizer.decode_tensor(rows), [-1, self.config.beam_size])
+            texts = tf.reshape(target.decode_tensor(rows), [-1, self.config.beam_size])
             columns = (texts, best.scores, best.log_probs, best.lengths)  # [B, K] each
             return dict(zip(OF_TRANSLATIONS, columns, strict=True))
 
@@ -143,20 +146,20 @@ class Answers:
         log_probs = target_log_probs(self.model, source, target)
         return {"log_prob": tf.reduce_sum(log_probs, axis=1)}
 
-    def lengths(self, text: tf.Tensor) -> Tensors:
+    def lengths(self, text: tf.Tensor, vocabulary: Subwords) -> Tensors:
         """Counts the subwords, EOS included, before anything is cut: length int32 [B]."""
-        ids, _ = encode_text(self.tokenizer, text, tf.int32.max)
+        ids, _ = encode_text(vocabulary, text, tf.int32.max)
         return {"length": tf.cast(ids.row_lengths(), tf.int32)}
 
     def tokenize(self, text: tf.Tensor) -> Tensors:
-        """Shows what the model reads of each text, EOS included.
+        """Shows what the model reads of each source, EOS included.
 
         Returns:
             ids int32 [B, S]; length int32 [B]; pieces string [B, S], as the vocabulary spells them.
         """
-        rows, _ = encode_text(self.tokenizer, text, self.source_limit)
+        rows, _ = encode_text(self.vocabularies.source, text, self.source_limit)
         ids, length = padded(rows), tf.cast(rows.row_lengths(), tf.int32)
-        return {"ids": ids, "length": length, "pieces": self._pieces(ids)}
+        return {"ids": ids, "length": length, "pieces": pieces(ids, self.vocabularies.source)}
 
     def attention(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
         """Shows what predicting each target token attends to, all pairs in one batch.
@@ -168,8 +171,8 @@ class Answers:
         source, target = map(padded, self._encode_pairs(source, target))
         maps = attention_maps(self.model, source, target)
         return {
-            "source_pieces": self._pieces(source),
-            "target_pieces": self._pieces(target),
+            "source_pieces": pieces(source, self.vocabularies.source),
+            "target_pieces": pieces(target, self.vocabularies.target),
             **maps._asdict(),
             "alignment": alignment(maps, padding_mask(source)),
         }
@@ -178,14 +181,15 @@ class Answers:
         rule = "there must be a target for every source"
         same = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=rule)
         with tf.control_dependencies([] if same is None else [same]):
-            source, _ = encode_text(self.tokenizer, source, self.source_limit)
-            target, _ = encode_text(self.tokenizer, target, self.target_limit)
+            source, _ = encode_text(self.vocabularies.source, source, self.source_limit)
+            target, _ = encode_text(self.vocabularies.target, target, self.target_limit)
         return source, target
 
-    def _pieces(self, ids: tf.Tensor) -> tf.Tensor:
-        """Spells ids int32 [B, S]: string [B, S], "</s>" for EOS and "" for padding."""
-        spelled = tf.where(ids == EOS_ID, "</s>", self.tokenizer.pieces_tensor(ids))
-        return tf.where(ids == PAD_ID, "", spelled)
+
+def pieces(ids: tf.Tensor, vocabulary: Subwords) -> tf.Tensor:
+    """Spells ids int32 [B, S]: string [B, S], "</s>" for EOS and "" for padding."""
+    spelled = tf.where(ids == EOS_ID, "</s>", vocabulary.pieces_tensor(ids))
+    return tf.where(ids == PAD_ID, "", spelled)
 
 
 def padded(ids: tf.RaggedTensor) -> tf.Tensor:

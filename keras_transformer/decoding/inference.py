@@ -17,7 +17,7 @@ BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
 
 
 def encode_text(
-    tokenizer: Subwords, texts: tf.Tensor, limit: int
+    vocabulary: Subwords, texts: tf.Tensor, limit: int
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Maps texts, string [B], to what the model reads: ids int32 [B, None], at most `limit` each.
 
@@ -27,7 +27,7 @@ def encode_text(
     # Before the pattern, which matches no invalid bytes.
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
     blank = tf.strings.regex_full_match(texts, BLANK_PATTERN)
-    ids = tokenizer.encode_tensor(tf.where(blank, "", texts))
+    ids = vocabulary.encode_tensor(tf.where(blank, "", texts))
     cut = ids.row_lengths() > limit - 1
     ends = tf.fill([tf.shape(texts)[0], 1], EOS_ID)
     return tf.concat([ids[:, : limit - 1], ends], axis=1), cut

@@ -74,7 +74,9 @@ class Translator:
         vocab_size = model_config.vocab_size
         rule = f"--beam_size must not exceed the model's vocabulary of {vocab_size}"
         require(config.beam_size <= vocab_size, rule, config.beam_size)
-        self.graphs, self.config, self.card = graphs, config, card or {}
+        # Exports of earlier versions have no "target_lengths", and one vocabulary.
+        self.graphs = {"target_lengths": graphs.get("lengths"), **graphs}
+        self.config, self.card = config, card or {}
         self.source_limit, self.target_limit = config.limits(model_config)
         self.truncated = 0
 
@@ -172,7 +174,8 @@ class Translator:
 
     def _lengths(self, texts: Sequence[str], limit: int, side: str) -> list[int]:
         """Counts what the model reads of texts, and warns of those that are cut."""
-        counts = self._run("lengths", text=texts)["length"].tolist()
+        signature = "lengths" if side == "source" else "target_lengths"
+        counts = self._run(signature, text=texts)["length"].tolist()
         cut = sum(count > limit for count in counts)
         self.truncated += cut
         if cut:
@@ -188,7 +191,7 @@ class Translator:
         require(len(prefixes) == len(texts), rule, f"{len(prefixes)} for {len(texts)}")
         # The translation of an empty text may have this many subwords; that of others, more.
         limit = min(self.config.extra_length, self.target_limit - 1)
-        counts = self._run("lengths", text=prefixes)["length"] - 1  # without EOS
+        counts = self._run("target_lengths", text=prefixes)["length"] - 1  # without EOS
         for number, count in enumerate(counts.tolist(), start=1):
             rule = f"target prefix {number} must have at most {limit} subwords"
             require(count <= limit, rule, count)

@@ -14,7 +14,7 @@ from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.parsing.parseval import parsing_scores, percent
 from keras_transformer.parsing.trees import Tree
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.pair import VocabularyPair
 
 SHOWN = 8  # number of answers in the text
 
@@ -34,7 +34,7 @@ class SampleAnswers:
 
     def __init__(
         self,
-        tokenizer: Subwords,
+        vocabularies: VocabularyPair,
         sources: Sequence[str],
         references: Sequence[str] | Sequence[Tree],
         sentences: int,
@@ -44,7 +44,7 @@ class SampleAnswers:
         chosen = random.Random(1).sample(range(len(sources)), min(sentences, len(sources)))
         self.sources = [sources[n] for n in sorted(chosen)]
         self.references = [references[n] for n in sorted(chosen)]
-        self.tokenizer, self.linearisation = tokenizer, linearisation
+        self.vocabularies, self.linearisation = vocabularies, linearisation
         task = TASKS["translation" if linearisation is None else "parsing"]
         self.config = DecodingConfig(1, 0.0, task.extra_length, max_source_length=max_length)
         self.translator: Translator | None = None
@@ -57,7 +57,8 @@ class SampleAnswers:
             answers in Markdown.
         """
         if self.translator is None:  # its graphs are traced once
-            parts = (text_graphs(model, self.tokenizer, self.config), self.config, model.config)
+            graphs = text_graphs(model, self.vocabularies, self.config)
+            parts = (graphs, self.config, model.config)
             if self.linearisation is None:
                 self.translator = Translator(*parts)
             else:

@@ -1,9 +1,9 @@
 """A trained model as a directory that CTranslate2 loads: the same weights in a second engine.
 
-Tokens in, tokens out: the vocabulary stands beside the weights, for the sentencepiece package
-(`vocabulary.model`) or vocabulary/subwords.py (`vocabulary.txt`). CTranslate2 adds EOS to sources
-and BOS to targets itself, as its config.json tells it to. Weights are float32 and stored once;
-`compute_type` quantizes them on loading.
+Tokens in, tokens out: the vocabularies stand beside the weights, for the sentencepiece package
+(`*.model`) or vocabulary/subwords.py (`*.txt`). CTranslate2 adds EOS to sources and BOS to targets
+itself, as its config.json tells it to. Weights are float32 and stored once; `compute_type`
+quantizes them on loading.
 
 With length_penalty=0 and min_decoding_length=0 it searches for what alpha = 0 searches for. Its
 other penalties are not ours: it divides log-probabilities by |Y|^length_penalty, not by
@@ -25,6 +25,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.export.model_card import write_export
 from keras_transformer.model.positions import sinusoids
 from keras_transformer.model.sublayer import EPSILON
+from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
 # Rows of the table of sinusoids: more than CTranslate2 reads or writes unless told to.
@@ -33,12 +34,12 @@ POSITIONS = 2048
 
 def export_ctranslate2(
     model: keras.Model,
-    tokenizer: Subwords,
+    vocabularies: VocabularyPair,
     export_dir: str | os.PathLike,
     card: dict[str, Any],
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Writes the directory, with a copy of the vocabulary; arguments as of export_saved_model.
+    """Writes the directory, with copies of the vocabularies; arguments as of export_saved_model.
 
     Returns:
         {"ctranslate2": export_dir, "bytes"}.
@@ -51,9 +52,10 @@ def export_ctranslate2(
     window = model.config.attention_window
     rule = "--format=ctranslate2 takes models without attention_window, which it cannot hold"
     require(window is None, rule, f"attention_window={window}")
-    tokens = vocabulary_tokens(tokenizer)
+    source_tokens, tokens = map(vocabulary_tokens, vocabularies)
     spec = transformer_spec(ctranslate2.specs, model)
-    spec.register_source_vocabulary(tokens)
+    # CTranslate2 knows a special id of both sides by one name.
+    spec.register_source_vocabulary(tokens[: UNK_ID + 1] + source_tokens[UNK_ID + 1 :])
     spec.register_target_vocabulary(tokens)
     spec.config.unk_token = tokens[UNK_ID]
     spec.config.bos_token = spec.config.decoder_start_token = tokens[BOS_ID]
@@ -66,7 +68,7 @@ def export_ctranslate2(
         "config": dataclasses.asdict(model.config),
         "parameters": model.count_params(),
         "weights": "float32",
-        "vocabulary_fingerprint": tokenizer.fingerprint,
+        **vocabularies.fingerprints,
         "ctranslate2": ctranslate2.__version__,
     }
     spec.validate()
@@ -74,7 +76,8 @@ def export_ctranslate2(
 
     def write(folder):
         spec.save(str(folder))
-        shutil.copyfile(tokenizer.file, folder / tokenizer.file.name)
+        for vocabulary in vocabularies:
+            shutil.copyfile(vocabulary.file, folder / vocabulary.file.name)
 
     size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size}
@@ -90,9 +93,9 @@ def load_ctranslate2():
     return ctranslate2
 
 
-def vocabulary_tokens(tokenizer: Subwords) -> list[str]:
+def vocabulary_tokens(vocabulary: Subwords) -> list[str]:
     """The subwords of a vocabulary in the order of their ids."""
-    pieces = tokenizer.pieces_tensor(np.arange(tokenizer.vocab_size, dtype=np.int32)[None])
+    pieces = vocabulary.pieces_tensor(np.arange(vocabulary.vocab_size, dtype=np.int32)[None])
     return [piece.decode("utf-8") for piece in pieces.numpy()[0]]
 
 

@@ -13,6 +13,8 @@ from keras_transformer.training.model_directory import read_description
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 2  # 1 kept no task_options
+VOCABULARY = ("vocabulary", "vocabulary_fingerprint")
+OF_DATA = (*VOCABULARY, *(f"source_{name}" for name in VOCABULARY), "max_length")
 
 
 def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, Any]:
@@ -35,11 +37,7 @@ def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, A
         "task_options": description.task_options,
         "preset": description.preset,
         "training": dataclasses.asdict(description.training),
-        "data": {
-            "vocabulary": description.vocabulary,
-            "vocabulary_fingerprint": description.vocabulary_fingerprint,
-            "max_length": description.max_length,
-        },
+        "data": {name: getattr(description, name) for name in OF_DATA},
         "evaluation": found,
     }
 

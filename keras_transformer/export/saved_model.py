@@ -5,7 +5,8 @@
     n_best             text -> all beams; `beams` is the same from a search that ends when the first
                        of them is certain
     score, score_ids   source, target -> the probability of the target, of texts or of ids
-    lengths, tokenize  text -> its number of subwords, and the subwords
+    lengths, tokenize  text -> its number of subwords, and the subwords; `target_lengths` counts
+                       those of a target, whose vocabulary may be another
     attention          source, target -> the weights of all heads, and an alignment
 
 decoding/answers.py gives the names, shapes and dtypes of all outputs. `text`, `source` and `target`
@@ -31,12 +32,12 @@ from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.errors import InputError, reason
 from keras_transformer.export.model_card import write_export
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.pair import VocabularyPair
 
 
 def export_saved_model(
     model: keras.Model,
-    tokenizer: Subwords,
+    vocabularies: VocabularyPair,
     config: DecodingConfig,
     export_dir: str | os.PathLike,
     card: dict[str, Any],
@@ -47,7 +48,7 @@ def export_saved_model(
 
     Args:
         model: any Transformer.
-        tokenizer: the vocabulary it was trained with.
+        vocabularies: what it was trained with.
         config: how the SavedModel translates.
         export_dir, overwrite: as of model_card.write_export.
         card: what is known of the checkpoint, and of its model directory (model_card.describe).
@@ -64,7 +65,7 @@ def export_saved_model(
     """
     model = inference_model(model)
     module = tf.Module()
-    module.tokenizer = tokenizer  # tracked, for its vocabulary
+    module.vocabularies = vocabularies  # tracked, for their files
     # The variables alone: what else a Keras model would save is not needed.
     variables = model.trainable_variables
     if weights == "float32":
@@ -77,11 +78,11 @@ def export_saved_model(
         def reading_weights():
             return keras.StatelessScope(zip(variables, module.copies.read(), strict=True))
 
-    graphs = text_graphs(model, tokenizer, config, reading_weights)
+    graphs = text_graphs(model, vocabularies, config, reading_weights)
     del graphs["continuation"]  # a third search would make the export half as large again
     card = {
         **{"task": "translation", "task_options": {}, **card},
-        **numbers(model, tokenizer, config),
+        **numbers(model, vocabularies, config),
         "weights": weights,
         "tensorflow": tf.__version__,
     }
@@ -132,14 +133,16 @@ class Float32Copies(tf.saved_model.experimental.TrackableResource):
         return [tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32) for handle in handles]
 
 
-def numbers(model: keras.Model, tokenizer: Subwords, config: DecodingConfig) -> dict[str, Any]:
-    """The fields of DecodingConfig, and {"config", "parameters", "vocabulary_fingerprint"}."""
+def numbers(
+    model: keras.Model, vocabularies: VocabularyPair, config: DecodingConfig
+) -> dict[str, Any]:
+    """The fields of DecodingConfig, {"config", "parameters"} and the vocabularies' fingerprints."""
     return {
         **dataclasses.asdict(config),
         "max_source_length": config.limits(model.config)[0],
         "config": dataclasses.asdict(model.config),
         "parameters": model.count_params(),
-        "vocabulary_fingerprint": tokenizer.fingerprint,
+        **vocabularies.fingerprints,
     }
 
 

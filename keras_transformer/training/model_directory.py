@@ -1,7 +1,7 @@
 """What a model directory holds about its model: config.json, and the vocabulary beside it.
 
 config.json       configurations and the vocabulary's fingerprint, written before training
-vocabulary.*      the vocabulary, so that the directory alone is enough to translate
+*vocabulary.*     the vocabulary, or those of both sides: the directory alone is enough to translate
 checkpoints/      see training/checkpoints.py
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files.py
@@ -29,6 +29,8 @@ class ModelDescription:
     vocabulary: str  # file name in the directory
     vocabulary_fingerprint: str  # sha256 of that file
     max_length: int  # of a sentence in training, in ids with EOS
+    source_vocabulary: str | None = None  # both of the source's own, if it is not shared
+    source_vocabulary_fingerprint: str | None = None
     task: str = "translation"  # or "parsing"
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # of parsing
 
@@ -40,7 +42,7 @@ class ModelDescription:
 
 
 def create_or_check(
-    model_dir: str | Path, description: ModelDescription, vocabulary_file: str | Path
+    model_dir: str | Path, description: ModelDescription, data_dir: str | Path
 ) -> None:
     """Makes a directory for this model and vocabulary. Raises InputError if it holds another."""
     model_dir = Path(model_dir)
@@ -51,7 +53,8 @@ def create_or_check(
         require(not differences, rule, f"{model_dir}, which has {'; '.join(differences)}")
         return
     model_dir.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(vocabulary_file, model_dir / description.vocabulary)
+    for name in filter(None, (description.source_vocabulary, description.vocabulary)):
+        shutil.copyfile(Path(data_dir, name), model_dir / name)
     content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
     write_json(model_dir / "config.json", content)
 

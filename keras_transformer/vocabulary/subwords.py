@@ -1,8 +1,8 @@
-"""Subword vocabularies, shared by source and target: SentencePiece BPE and WordPiece (section 5.1).
+"""Subword vocabularies: SentencePiece BPE and WordPiece (section 5.1).
 
 Both kinds encode and decode inside a TensorFlow graph, so that an exported model takes and returns
 text; the Python methods run the same ops. In both kinds, ids 0 to 3 are pad, bos, eos and unk.
-pipelines/vocabulary.py learns vocabularies from text.
+pipelines/vocabulary.py learns vocabularies from text; pair.py has those of both sides.
 
 What `decode(encode(text))` returns:
 
@@ -17,7 +17,6 @@ symbol in a text ("</s>", "[EOS]") never becomes a special id.
 """
 
 import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,9 +25,9 @@ import tensorflow_text as tf_text
 from tensorflow_text.python.ops import sentencepiece_tokenizer
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, reason
 
-VOCABULARY_FILES = {"bpe": "vocabulary.model", "wordpiece": "vocabulary.txt"}
+SUFFIXES = {"bpe": ".model", "wordpiece": ".txt"}  # of their files
 
 # Sentences per call of an op: enough work for its threads, and few enough for memory.
 _BATCH = 2048
@@ -47,41 +46,28 @@ class Subwords(tf.Module):
     """A vocabulary with its encoder and decoder, which a SavedModel can contain.
 
     Attributes:
-        kind: "bpe" or "wordpiece".
+        kind: "bpe" (any SentencePiece model) or "wordpiece".
         vocab_size: number of ids, including the four special ones.
         file: path of the vocabulary.
         fingerprint: SHA-256 of that file, in hexadecimal.
     """
 
     def __init__(self, file: Path):
+        """Reads a file, WordPiece if its suffix is .txt; InputError if it is not what it seems."""
         super().__init__(name="subwords")
         content = file.read_bytes()
         self.file = file
-        self.kind = next(kind for kind, name in VOCABULARY_FILES.items() if name == file.name)
+        self.kind = "wordpiece" if file.suffix == SUFFIXES["wordpiece"] else "bpe"
         self.fingerprint = hashlib.sha256(content).hexdigest()
         make_tokenizer = _sentencepiece if self.kind == "bpe" else _WordPiece
         try:
             self._tokenizer = make_tokenizer(content)
         except (tf.errors.OpError, ValueError) as error:
-            received = f"a file that cannot be loaded ({reason(error)})"
-            message = f"{file} must be a {self.kind} vocabulary. Received: {received}"
+            no_model = isinstance(error, tf.errors.OpError)
+            why = "it is no SentencePiece model" if no_model else reason(error)
+            message = f"{file} must be a {self.kind} vocabulary. Received: another file ({why})"
             raise InputError(message) from None
         self.vocab_size = int(self._tokenizer.vocab_size())
-
-    @staticmethod
-    def load(directory_or_file: str | os.PathLike) -> "Subwords":
-        """Reads a vocabulary file, or the vocabulary in a data or model directory.
-
-        Raises:
-            InputError: if there is no vocabulary, or it cannot be read.
-        """
-        path = Path(directory_or_file)
-        names = VOCABULARY_FILES.values()
-        candidates = [path / name for name in names] if path.is_dir() else [path]
-        found = [file for file in candidates if file.is_file() and file.name in names]
-        rule = f"must be {' or '.join(names)}, or a folder that holds exactly one of them"
-        require(len(found) == 1, f"the vocabulary {rule}", path)
-        return Subwords(found[0])
 
     def encode_tensor(self, sentences: tf.Tensor) -> tf.RaggedTensor:
         """Maps string [B] to int32 [B, None]; no special ids are added."""

@@ -39,13 +39,12 @@ def make(tmp_path):
     """Makes a model directory of a preset, with settings, a checkpoint's entry and results."""
 
     def make(name, preset_name, settings=(), task="translation", **results):
-        vocabulary = tmp_path / "vocabulary.model"
-        vocabulary.write_bytes(b"v")
+        (tmp_path / "vocabulary.model").write_bytes(b"v")
         model, training = with_settings(*preset(preset_name, 1000), list(settings))
         description = ModelDescription(
             preset_name, model, training, "vocabulary.model", "f", 256, task=task
         )
-        create_or_check(tmp_path / name, description, vocabulary)
+        create_or_check(tmp_path / name, description, tmp_path)
         index = tmp_path / name / "checkpoints" / "index.json"
         index.parent.mkdir()
         entry = {"name": "step-00000400", "step": 400, "seconds": 60, "validation_loss": 0.0}

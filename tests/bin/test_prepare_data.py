@@ -70,6 +70,8 @@ def test_files_to_a_data_set_and_again(run_program, call_program, text, tmp_path
         ),
         (["--dataset=files", "--tree_words=tags"], "--tree_words must not be given with"),
         (["--dataset=files", "--tokenizer=words"], "--tokenizer"),
+        (["--dataset=files", "--vocabulary=no.model"], "--vocabulary must be a readable file. R"),
+        (["--dataset=files", "--vocabulary=a,b"], "--vocabulary must be one file, or SOURCE,TARG"),
         (["--dataset=files", "--max_length=1"], "--max_length must be at least 2"),
         (["--dataset=files", "--vocab_size=ten"], "--vocab_size"),
         ([], "--dataset"),
@@ -88,3 +90,12 @@ def test_the_default_vocabulary_size_is_no_exception(call_program, text):
     assert done.code == 1
     assert "error: --vocab_size must be at most " in done.errors
     assert "Received: 37000" in done.errors
+
+
+def test_a_vocabulary_that_is_none(call_program, text, tmp_path):
+    (tmp_path / "no.model").write_text("the\nof\n")
+    arguments = flags(dataset="files", vocabulary="no.model", **text)
+    done = call_program("prepare_data", *arguments, cwd=tmp_path)
+    assert done.code == 1
+    message = "error: no.model must be a bpe vocabulary. Received: another file (it is no SentenceP"
+    assert message in done.errors.splitlines()[-1]

@@ -25,7 +25,7 @@ def exported(untrained, tmp_path_factory):
     trained = restore(untrained)
     config = decoding_config(trained, beam_size=2)
     export_dir = tmp_path_factory.mktemp("serve") / "model"
-    export_saved_model(trained.model, trained.tokenizer, config, export_dir, trained.facts)
+    export_saved_model(trained.model, trained.vocabularies, config, export_dir, trained.facts)
     return export_dir, load(untrained, beam_size=2)
 
 

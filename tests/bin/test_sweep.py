@@ -49,7 +49,7 @@ def sweep(load_program, data, tmp_path, monkeypatch):
             model, training = with_settings(*preset(log.stem, 310), settings)
             description = ModelDescription(log.stem, model, training, "v.model", "f", 32)
             (root / "v.model").write_text("v")
-            create_or_check(root / log.stem, description, root / "v.model")
+            create_or_check(root / log.stem, description, root)
 
         monkeypatch.setattr(module, "program", pretend)
         return module.main(), calls, root

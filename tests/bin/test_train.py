@@ -1,4 +1,4 @@
-"""Flags of bin/train.py that are looked at before anything is done."""
+"""Flags of bin/train.py that are looked at before anything is done, and its smallest run."""
 
 import dataclasses
 
@@ -7,7 +7,11 @@ from absl import flags
 
 from keras_transformer.config import TrainingConfig
 from keras_transformer.errors import InputError
+from keras_transformer.loading import restore
 from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.training.model_directory import read_description
+from pipelines.preparation import PreparationConfig, prepare
+from pipelines.sources import FileSource
 
 
 def test_defaults_of_flags_are_those_of_the_library(load_program):
@@ -40,3 +44,26 @@ def test_impossible_flags(load_program, prepared, tmp_path, arguments, message):
     with pytest.raises(InputError, match=message):
         program.main()
     assert not model_dir.exists()
+
+
+def test_a_run_with_a_vocabulary_for_each_side(call_program, prepared, tmp_path):
+    """Its validation loss, sample of translations and pictures of attention included."""
+    train = tuple([str(prepared.parent / f"train.{language}")] for language in ("en", "de"))
+    source = FileSource({"train": train, "validation": train})
+    data_dir, model_dir = tmp_path / "data", tmp_path / "model"
+    prepare(source, data_dir, PreparationConfig(vocab_size=285, shared_vocabulary=False))
+    small = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}
+    done = call_program(
+        "train",
+        *(f"--data_dir={data_dir}", f"--model_dir={model_dir}", "--preset=tiny"),
+        *(f"--config={name}={value}" for name, value in small.items()),
+        *("--train_steps=1", "--tokens_per_batch=256", "--sample_sentences=2"),
+    )
+    assert done.code == 0, done.errors
+    description = read_description(model_dir)
+    assert description.source_vocabulary == "source_vocabulary.model"
+    assert (description.model.source_vocab_size, description.model.vocab_size) == (285, 285)
+    trained = restore(model_dir)
+    assert trained.model.embedding is not trained.model.target_embedding
+    assert trained.model.target_embedding is trained.model.logits_embedding
+    assert '"bleu"' in (model_dir / "training_log.jsonl").read_text()

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, TransformerConfig
 from keras_transformer.model import transformer
+from keras_transformer.vocabulary.pair import VocabularyPair
 
 VOCAB_SIZE = 132
 
@@ -34,7 +35,7 @@ def small_model(seed=1, scale=2.0, **settings):
 
 @pytest.fixture(scope="session")
 def characters():
-    return Characters()
+    return VocabularyPair(*[Characters()] * 2)
 
 
 @pytest.fixture(scope="session")

@@ -118,7 +118,7 @@ def test_padding_and_company_change_nothing(model):
 
 def test_encode_text_adds_eos_and_cuts(characters):
     texts = ["ab", "", "abcdef", " \t\u3000\u2029\x00", "abcd"]
-    ids, cut = encode_text(characters, tf.constant(texts), limit=4)
+    ids, cut = encode_text(characters.source, tf.constant(texts), limit=4)
     a = ord("a") + 4
     assert ids.to_list() == [
         [a, a + 1, EOS_ID],
@@ -131,7 +131,7 @@ def test_encode_text_adds_eos_and_cuts(characters):
 
 
 def test_encode_text_takes_invalid_bytes(characters):
-    ids, _ = encode_text(characters, tf.constant([b"a\xffb", b"\xc3"]), limit=9)
+    ids, _ = encode_text(characters.source, tf.constant([b"a\xffb", b"\xc3"]), limit=9)
     assert ids.to_list() == [[ord("a") + 4, 3, ord("b") + 4, EOS_ID], [3, EOS_ID]]
 
 

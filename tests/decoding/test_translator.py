@@ -15,8 +15,8 @@ from keras_transformer.decoding.translator import Translator, length_batches, tr
 from keras_transformer.errors import InputError
 
 
-def translator_with(model, tokenizer, config):
-    return Translator(text_graphs(model, tokenizer, config), config, model.config)
+def translator_with(model, vocabularies, config):
+    return Translator(text_graphs(model, vocabularies, config), config, model.config)
 
 
 @pytest.fixture(scope="module")

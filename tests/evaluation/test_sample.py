@@ -11,10 +11,6 @@ GOLD = list(
 )
 
 
-class Tokenizer:
-    fingerprint = "none"
-
-
 def answers_of(kind, answers):
     """Makes a subclass of a translator whose answers are given."""
 
@@ -29,7 +25,7 @@ def answers_of(kind, answers):
 
 
 def test_a_sample_is_translated_and_scored():
-    sample = SampleAnswers(Tokenizer(), ["a", "b"], ["1 2 3 4", "5 6 7 8"], 5, 64)
+    sample = SampleAnswers(None, ["a", "b"], ["1 2 3 4", "5 6 7 8"], 5, 64)
     kind = answers_of(Translator, {"a": "1 2 3 4", "b": "5 6 7"})
     sample.translator = kind({}, DecodingConfig(1), TransformerConfig(100))
     scores, shown = sample(None)
@@ -46,7 +42,7 @@ def test_a_sample_is_parsed_and_scored():
     linearisation = Linearisation("tags")
     card = {"task_options": {"words": "tags"}}
     sources = [" ".join(tree.words()) for tree in GOLD]
-    sample = SampleAnswers(Tokenizer(), sources, GOLD, 5, 64, linearisation)
+    sample = SampleAnswers(None, sources, GOLD, 5, 64, linearisation)
     tokens = {"the dog barks .": "(S (NP DT NN )NP (VP VBZ )VP . )S", "cat": "(VP XX XX )VP"}
     kind = answers_of(Parser, tokens)
     sample.translator = kind({}, DecodingConfig(1), TransformerConfig(100), card)
@@ -60,7 +56,7 @@ def test_a_sample_is_parsed_and_scored():
 def test_a_sample_is_the_same_each_time_and_in_order():
     def sample_of(sentences):
         texts = [str(n) for n in range(40)]
-        sample = SampleAnswers(Tokenizer(), texts, [f"{text}!" for text in texts], sentences, 64)
+        sample = SampleAnswers(None, texts, [f"{text}!" for text in texts], sentences, 64)
         assert [f"{source}!" for source in sample.sources] == sample.references
         return [int(source) for source in sample.sources]
 

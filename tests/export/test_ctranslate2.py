@@ -19,6 +19,7 @@ from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.step import TrainingStep
+from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
 
@@ -46,7 +47,7 @@ SHAPES = {
 def vocabulary(tmp_path_factory):
     file = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
     file.write_text("".join(f"{token}\n" for token in TOKENS))
-    return Subwords(file)
+    return VocabularyPair(*[Subwords(file)] * 2)
 
 
 def make_pairs(count, seed):
@@ -101,9 +102,9 @@ def words_of(ids):
     return [[TOKENS[i] for i in row if i not in (PAD_ID, EOS_ID)] for row in ids]
 
 
-def assert_same_log_probs(model, translator, source, target):
+def assert_same_log_probs(model, translator, source, target, source_words=None):
     ours = target_log_probs(model, tf.constant(source), tf.constant(target)).numpy()
-    scores = translator.score_batch(words_of(source), words_of(target))
+    scores = translator.score_batch(source_words or words_of(source), words_of(target))
     for row, theirs in zip(ours, scores, strict=True):
         np.testing.assert_allclose(row[: len(theirs.log_probs)], theirs.log_probs, atol=1e-3)
         assert not row[len(theirs.log_probs) :].any()
@@ -155,6 +156,28 @@ def test_heads_of_any_width(shape, vocabulary, tmp_path_factory):
         assert_same_log_probs(model, translator, *pairs)
 
 
+@pytest.mark.parametrize("tie_embeddings", [True, False])
+def test_each_side_has_its_vocabulary(tie_embeddings, vocabulary, tmp_path):
+    source_tokens = [*TOKENS[:SOURCE], *(f"s{i}" for i in range(WORDS))]
+    for side, tokens in (("source", source_tokens), ("target", TOKENS)):
+        (tmp_path / f"{side}_vocabulary.txt").write_text("".join(f"{t}\n" for t in tokens))
+    sizes = {"source_vocab_size": SOURCE + WORDS, "tie_embeddings": tie_embeddings}
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, **sizes))
+    for variable in model.trainable_variables:
+        variable.assign(variable * 1.5 + 0.1 * keras.random.normal(variable.shape))
+    folder = tmp_path / "model"
+    export_ctranslate2(model, VocabularyPair.load(tmp_path), folder, FACTS)
+    names = ("source_vocabulary", "target_vocabulary")
+    found = [json.loads((folder / f"{name}.json").read_text()) for name in names]
+    assert found == [source_tokens, TOKENS] and not (folder / "shared_vocabulary.json").exists()
+    copies = [(folder / f"{name}.txt").read_bytes() for name in names]
+    assert copies == [(tmp_path / f"{name}.txt").read_bytes() for name in names]
+    source, target = make_pairs(20, seed=5)
+    source_words = [[source_tokens[i] for i in row if i not in (PAD_ID, EOS_ID)] for row in source]
+    translator = ctranslate2.Translator(str(folder), intra_threads=1)
+    assert_same_log_probs(model, translator, source, target, source_words)
+
+
 def test_directory(vocabulary, tmp_path):
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
     folder = tmp_path / "model"
@@ -162,7 +185,7 @@ def test_directory(vocabulary, tmp_path):
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     size = sum(path.stat().st_size for path in files.values())
     assert result == {"ctranslate2": str(folder), "bytes": size}
-    assert files["vocabulary.txt"].read_bytes() == vocabulary.file.read_bytes()
+    assert files["vocabulary.txt"].read_bytes() == vocabulary.target.file.read_bytes()
     # Weights once: the one embedding matrix and the one table of 2048 positions included.
     weights = 4 * (model.count_params() + 2048 * 16)
     assert weights < files["model.bin"].stat().st_size < weights + 5000
@@ -197,7 +220,7 @@ def test_sentencepiece_tokens(tmp_path):
     text = ["the cat sat on the mat", "a dog ran to the house", "big red cats 😀"] * 5
     tokenizer = learn_subwords(text, "bpe", 310, tmp_path, seed=1)
     model = Transformer(TransformerConfig(310, 1, 16, 24, 2))
-    export_ctranslate2(model, tokenizer, tmp_path / "model", FACTS)
+    export_ctranslate2(model, VocabularyPair(tokenizer, tokenizer), tmp_path / "model", FACTS)
     processor = sentencepiece.SentencePieceProcessor(
         model_file=str(tmp_path / "model" / "vocabulary.model")
     )

@@ -25,7 +25,7 @@ def model_dir(tmp_path):
         task="parsing",
         task_options={"words": "tags"},
     )
-    create_or_check(tmp_path / "model", description, tmp_path / "vocabulary.model")
+    create_or_check(tmp_path / "model", description, tmp_path)
     return tmp_path / "model"
 
 
@@ -37,6 +37,8 @@ def test_what_the_model_directory_knows(model_dir):
     assert about["data"] == {
         "vocabulary": "vocabulary.model",
         "vocabulary_fingerprint": "0123",
+        "source_vocabulary": None,
+        "source_vocabulary_fingerprint": None,
         "max_length": 64,
     }
 

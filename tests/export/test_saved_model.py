@@ -25,6 +25,7 @@ from keras_transformer.export.model_card import CARD, check_export_dir, read_car
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.vocabulary import learn_subwords
 
 TEXT = ["the cat sat on the mat", "a dog ran to the house", "big red cats and small dogs"] * 5
@@ -64,6 +65,10 @@ def make_parts(kind, folder):
     return make_model(tokenizer.vocab_size), tokenizer
 
 
+def pair_of(tokenizer):
+    return VocabularyPair(tokenizer, tokenizer)
+
+
 def make_model(vocab_size):
     keras.utils.set_random_seed(5)
     config = TransformerConfig(vocab_size, num_layers=1, d_model=16, d_ff=8, num_heads=2)
@@ -86,7 +91,7 @@ def parts(tmp_path_factory):
         model, tokenizer = make_parts(kind, folder)
         export_dir, card = folder / "export" / "1", {"date": "2017-06-12", "preset": "tiny"}
         card |= FACTS
-        result = export_saved_model(model, tokenizer, DECODING, export_dir, card, weights)
+        result = export_saved_model(model, pair_of(tokenizer), DECODING, export_dir, card, weights)
         for variable in model.trainable_variables:
             variable.assign(tf.cast(tf.cast(variable.value, weights), tf.float32))
         found[kind] = (model, tokenizer, export_dir, result)
@@ -153,7 +158,7 @@ def operations_of(export_dir):
 @pytest.fixture(scope="module")
 def translators(parts):
     return {
-        kind: Translator(text_graphs(model, tokenizer, DECODING), DECODING, model.config)
+        kind: Translator(text_graphs(model, pair_of(tokenizer), DECODING), DECODING, model.config)
         for kind, (model, tokenizer, *_) in parts.items()
     }
 
@@ -223,6 +228,7 @@ def test_long_lines_are_cut(run):
         ),
         ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
         ("lengths", {"length": (0,)}),
+        ("target_lengths", {"length": (0,)}),
         ("tokenize", {"ids": (0, 1), "length": (0,), "pieces": (0, 1)}),
         (
             "attention",
@@ -380,7 +386,9 @@ def test_overwrite_replaces_an_earlier_export(parts, tmp_path, monkeypatch):
     shutil.copytree(export_dir, tmp_path / "export")
     (tmp_path / "export" / "earlier").write_text("a file of the earlier export")
     monkeypatch.setattr(saved_model, "text_graphs", lambda *_: {"continuation": None})
-    export_saved_model(model, tokenizer, DECODING, tmp_path / "export", {"step": 8}, overwrite=True)
+    export_saved_model(
+        model, pair_of(tokenizer), DECODING, tmp_path / "export", {"step": 8}, overwrite=True
+    )
     assert read_card(tmp_path / "export")["step"] == 8
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
     assert not (tmp_path / "export" / "earlier").exists()
@@ -405,10 +413,10 @@ def test_model_card(parts, bpe):
 def test_nothing_is_lost(parts, tmp_path):
     model, tokenizer, export_dir, _ = parts["bpe"]
     with pytest.raises(InputError, match="--export_dir must not exist yet, or be empty, without"):
-        export_saved_model(model, tokenizer, DECODING, export_dir, FACTS)
+        export_saved_model(model, pair_of(tokenizer), DECODING, export_dir, FACTS)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="--overwrite replaces nothing but an earlier export"):
-        export_saved_model(model, tokenizer, DECODING, tmp_path, FACTS, overwrite=True)
+        export_saved_model(model, pair_of(tokenizer), DECODING, tmp_path, FACTS, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     (tmp_path / "empty").mkdir()
     check_export_dir(tmp_path / "empty", overwrite=False)

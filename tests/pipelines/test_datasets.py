@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import InputError
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.datasets import evaluation_batches, split_text, training_batches
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource
@@ -60,7 +60,7 @@ def test_an_epoch_of_training_is_the_training_text(text, data_dir):
         rows += len(batches[-1][0])
         assert max(np.size(side) for side in batches[-1]) <= 300
     expected = Counter(zip(*text["train"], strict=True))
-    assert decoded(batches, Subwords.load(data_dir)) == expected
+    assert decoded(batches, VocabularyPair.load(data_dir).target) == expected
 
 
 def test_element_spec_leaves_shapes_open(data_dir):
@@ -72,7 +72,7 @@ def test_evaluation_sees_each_usable_pair_once(text, data_dir):
     expected = Counter(zip(*(side[1:] for side in text["validation"]), strict=True))
     for budget in (300, 5):  # the second is less than a sentence
         batches = list(evaluation_batches(data_dir, "validation", budget))
-        assert decoded(batches, Subwords.load(data_dir)) == expected
+        assert decoded(batches, VocabularyPair.load(data_dir).target) == expected
 
 
 def test_text_is_kept_to_the_letter(text, data_dir):

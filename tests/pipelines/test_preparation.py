@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import shutil
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from keras_transformer import InputError
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines import preparation, records, sharding, vocabulary
+from pipelines.datasets import evaluation_batches
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
@@ -292,15 +294,15 @@ def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data
 def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
     """Preparation encodes with one, everything else with the other."""
     prepare(FileSource(files), tmp_path / "data", CONFIG)
-    subwords = Subwords.load(tmp_path / "data")
+    vocabularies = VocabularyPair.load(tmp_path / "data")
     texts = [
         *("", " ", "  the  dog ", "a\u2581cat", "▁▁", "<s> </s> <unk> <pad> <0x41>", "tab\tand\r"),
         *("漢字 日本", "e\u0301 \u00e9", "\U0001f431 \u200d\ufeff", "\x01\x7f\x80", "(S (NP x))"),
         *(text for pair in PAIRS[:2] for text in pair),
     ]
-    encoder = PairEncoder(subwords, 9999)
-    assert encoder._encode(texts) == subwords.encode(texts)
-    assert encoder._encode([]) == []
+    for encode in PairEncoder(vocabularies, 9999)._encoders:
+        assert encode(texts) == vocabularies.source.encode(texts)
+        assert encode([]) == []
 
 
 def test_foreign_files_are_not_overwritten(files, data_dir):
@@ -362,12 +364,94 @@ def test_a_folder_must_be_writable(files, tmp_path):
     [
         ({"tokenizer": "words"}, r"--tokenizer must be one of bpe, wordpiece. Received: words"),
         ({"vocab_size": 4}, r"--vocab_size must exceed the 4 special ids. Received: 4"),
+        ({"vocabulary": ["no"]}, r"--vocabulary must be a readable file. Received: no \(No such"),
+        ({"vocabulary": ["a", "b"]}, r"--vocabulary must be one file, or SOURCE,T.*Received: a,b"),
+        (
+            {"vocabulary": ["a"], "shared_vocabulary": False},
+            r"--vocabulary must be one file, or SOURCE,TARGET with --shared_voc.* Received: a$",
+        ),
+        (
+            {"vocabulary": [__file__], "tokenizer": "wordpiece"},
+            r"--tokenizer must be bpe with --vocabulary=.*test_preparation.py. Received: wordpiece",
+        ),
         ({"max_length": 1}, r"--max_length must be at least 2, .* Received: 1"),
     ],
 )
 def test_impossible_settings_are_named(settings, message):
     with pytest.raises(InputError, match=message):
         PreparationConfig(**settings)
+
+
+SEPARATE = dataclasses.replace(CONFIG, vocab_size=280, shared_vocabulary=False)
+
+
+def test_each_side_learns_its_own_vocabulary(files, data_dir, tmp_path):
+    result = prepare(FileSource(files), data_dir, SEPARATE)
+    assert (result["source_vocab_size"], result["vocab_size"]) == (280, 280)
+    metadata = read_metadata(data_dir)
+    names = (metadata.source_vocabulary, metadata.vocabulary)
+    assert names == ("source_vocabulary.model", "target_vocabulary.model")
+    for side, name in enumerate(names):  # the text of that side alone, in the order of the file
+        text = Path(files["train"][side][0]).read_text().splitlines()
+        alone = vocabulary.learn_subwords(text, "bpe", 280, tmp_path, seed=1)
+        assert (data_dir / name).read_bytes() == alone.file.read_bytes()
+    vocabularies = VocabularyPair.load(data_dir)
+    (batch,) = evaluation_batches(data_dir, "test", 512)
+    for vocabulary_of_side, ids, texts in zip(
+        vocabularies, batch, zip(*PAIRS[:3], strict=True), strict=True
+    ):
+        assert sorted(vocabulary_of_side.decode(ids.numpy().tolist())) == sorted(texts)
+
+
+def test_each_vocabulary_is_repaired_alone(files, data_dir):
+    prepare(FileSource(files), data_dir, SEPARATE)
+    before = snapshot(data_dir)
+    for name in ("source_vocabulary.model", "target_vocabulary.model"):
+        (data_dir / name).write_bytes(b"damaged")
+        message = rf"{name} must be as it was prepared: run prepare_data.py again"
+        with pytest.raises(InputError, match=message):
+            read_metadata(data_dir)
+        assert not prepare(FileSource(files), data_dir, SEPARATE)["up_to_date"]
+        after = snapshot(data_dir)
+        assert {n: content for n, (content, _) in after.items()} == {
+            n: content for n, (content, _) in before.items()
+        }
+        assert [n for n in before if n != "metadata.json" and after[n] != before[n]] == [name]
+        before = after
+    assert prepare(FileSource(files), data_dir, SEPARATE)["up_to_date"]
+
+
+@pytest.mark.parametrize(("tokenizer", "vocab_size"), [("bpe", 290), ("wordpiece", 45)])
+def test_an_existing_vocabulary_is_used(files, tmp_path, tokenizer, vocab_size):
+    learned = PreparationConfig(tokenizer, vocab_size, max_length=40)
+    prepare(FileSource(files), tmp_path / "learned", learned)
+    (file,) = (tmp_path / "learned").glob("vocabulary.*")
+    given = PreparationConfig(tokenizer, max_length=40, vocabulary=[str(file)])
+    for up_to_date in (False, True):
+        result = prepare(FileSource(files), tmp_path / "given", given)
+        assert (result["up_to_date"], result["vocab_size"]) == (up_to_date, vocab_size)
+    first, second = contents(tmp_path / "learned"), contents(tmp_path / "given")
+    assert first.pop("metadata.json") != second.pop("metadata.json") and first == second
+    (tmp_path / "given" / file.name).unlink()
+    prepare(FileSource(files), tmp_path / "given", given)
+    assert (tmp_path / "given" / file.name).read_bytes() == file.read_bytes()
+    with pytest.raises(InputError, match=r"holds a data set of another --vocab"):
+        prepare(FileSource(files), tmp_path / "given", learned)
+
+
+def test_a_data_set_of_an_earlier_version(files, data_dir):
+    prepare(FileSource(files), data_dir, CONFIG)
+    path = data_dir / "metadata.json"
+    fields = json.loads(path.read_text())
+    for name in ("source_vocabulary", "source_vocab_size", "source_fingerprint"):
+        assert fields.pop(name) is None
+    for name in ("--vocabulary", "--shared_vocabulary"):
+        del fields["settings"][name]
+    path.write_text(json.dumps(fields))
+    assert read_metadata(data_dir).source_vocabulary is None
+    assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
+    with pytest.raises(InputError, match=r"of another --shared_vocabulary.* there: True"):
+        prepare(FileSource(files), data_dir, dataclasses.replace(CONFIG, shared_vocabulary=False))
 
 
 def test_metadata_are_plain_json(files, data_dir):

@@ -5,7 +5,7 @@ import pytest
 
 from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation
-from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.datasets import evaluation_batches, gold_trees, split_text
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
@@ -54,7 +54,7 @@ def test_a_data_directory_has_one_id_for_each_symbol(files, tmp_path, words, una
     metadata = read_metadata(tmp_path / "data")
     assert metadata.task == "parsing"
     assert metadata.task_options == {"words": words, "unaries": unaries}
-    subwords = Subwords.load(tmp_path / "data")
+    subwords = VocabularyPair.load(tmp_path / "data").target
     source = TreebankSource(files, way)
     source.counts()
     pairs = list(source.pairs("train"))

@@ -1,9 +1,13 @@
+import io
+
 import numpy as np
 import pytest
+import sentencepiece
 
 from keras_transformer import InputError
+from keras_transformer.vocabulary.subwords import Subwords
 from pipelines import vocabulary
-from pipelines.vocabulary import learn_subwords
+from pipelines.vocabulary import adopt_subwords, learn_subwords
 
 TEXT = [
     "the dog sees the big dog and the small cats.",
@@ -54,3 +58,61 @@ def test_impossible_sizes_are_named_with_a_bound_that_holds(kind, size, message,
 def test_blank_text_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"training text must hold at least one sentence"):
         learn_subwords(["", "  "], "bpe", 300, tmp_path, 1)
+
+
+def trained_elsewhere(path, **options):
+    """A SentencePiece model as spm_train makes it by default: unk 0, begin 1, end 2, no pad."""
+    content = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT), model_writer=content, vocab_size=80, minloglevel=2, **options
+    )
+    path.write_bytes(content.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        ({"model_type": "bpe"}, {"<pad>"}),
+        ({"model_type": "unigram", "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}, {"<s>"}),
+        ({"model_type": "bpe", "bos_piece": "[CLS]", "unk_piece": "?", "eos_id": 78}, {"<pad>"}),
+    ],
+)
+def test_special_ids_of_existing_models_are_moved(options, missing, tmp_path):
+    theirs = trained_elsewhere(tmp_path / "theirs.spm", **options)
+    adopt_subwords(tmp_path / "theirs.spm", tmp_path / "vocabulary.model", 80 + len(missing))
+    ours = Subwords(tmp_path / "vocabulary.model")
+    loaded = sentencepiece.SentencePieceProcessor(model_file=str(ours.file))
+    special = (loaded.pad_id(), loaded.bos_id(), loaded.eos_id(), loaded.unk_id())
+    assert special == (0, 1, 2, 3)
+    before, after = ([m.id_to_piece(i) for i in range(m.vocab_size())] for m in (theirs, loaded))
+    first = [after[i] for i in special]
+    assert set(after) - set(before) == missing
+    assert after[4:] == [piece for piece in before if piece not in first]
+    for text in TEXT[:5]:  # an unknown character is no piece of either, but the same text
+        assert loaded.encode(text, out_type=str) == theirs.encode(text, out_type=str)
+        assert ours.encode([text]) == [loaded.encode(text)]
+    assert ours.decode(ours.encode(["the dog"])) == ["the dog"]
+    again = tmp_path / "again.model"
+    adopt_subwords(ours.file, again, None)
+    assert again.read_bytes() == ours.file.read_bytes()  # nothing is left to move
+
+
+@pytest.mark.parametrize(("kind", "size"), [("bpe", 330), ("wordpiece", 135)])
+def test_our_own_vocabularies_are_copied(kind, size, tmp_path):
+    learned = learn_subwords(TEXT, kind, size, tmp_path, seed=1)
+    copy = tmp_path / f"source_vocabulary{learned.file.suffix}"
+    adopt_subwords(learned.file, copy, size)
+    assert copy.read_bytes() == learned.file.read_bytes()
+    with pytest.raises(InputError, match=rf"--vocab_size must be {size}, or not .* Received: 99"):
+        adopt_subwords(learned.file, copy, 99)
+
+
+def test_an_existing_vocabulary_has_every_symbol(tmp_path):
+    learned = learn_subwords(TEXT, "bpe", 330, tmp_path, seed=1, symbols=["(NP", ")NP"])
+    file = tmp_path / "target_vocabulary.model"
+    adopt_subwords(learned.file, file, None, ["(NP", ")NP"])
+    assert [len(ids) for ids in Subwords(file).encode(["(NP", ")NP"])] == [1, 1]
+    rule = "must have an id for each bracket and tag of the training trees"
+    with pytest.raises(InputError, match=rf"{rule}.* Received: none for \(VP, \)VP$"):
+        adopt_subwords(learned.file, file, None, ["(NP", "(VP", ")NP", ")VP"])

@@ -29,7 +29,7 @@ def save(store, step, value, validation_loss=None):
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("made_once")
-    (tmp_path / "vocabulary").write_text("words")
+    (tmp_path / "vocabulary.txt").write_text("words")
     description = ModelDescription(
         preset="tiny",
         model=CONFIG,
@@ -38,7 +38,7 @@ def made_once(tmp_path_factory):
         vocabulary_fingerprint="f",
         max_length=10,
     )
-    create_or_check(tmp_path / "model", description, tmp_path / "vocabulary")
+    create_or_check(tmp_path / "model", description, tmp_path)
     store = store_of(tmp_path / "model")
     model = Transformer(CONFIG)
     for step, (value, loss) in enumerate([(1.0, 3.0), (2.0, 1.0), (6.0, 2.0)], start=1):

@@ -22,17 +22,39 @@ DESCRIPTION = ModelDescription(
 
 
 @pytest.fixture
-def vocabulary(tmp_path):
-    path = tmp_path / "vocabulary.model"
-    path.write_bytes(b"words")
-    return path
+def data_dir(tmp_path):
+    (tmp_path / "vocabulary.model").write_bytes(b"words")
+    return tmp_path
 
 
-def test_round_trip(tmp_path, vocabulary):
+def test_round_trip(tmp_path, data_dir):
     for _ in range(2):  # made, then checked
-        create_or_check(tmp_path / "model", DESCRIPTION, vocabulary)
+        create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
         assert read_description(tmp_path / "model") == DESCRIPTION
         assert (tmp_path / "model" / "vocabulary.model").read_bytes() == b"words"
+
+
+def test_both_vocabularies_are_kept(tmp_path, data_dir):
+    (data_dir / "source_vocabulary.model").write_bytes(b"other words")
+    own = {"source_vocabulary": "source_vocabulary.model", "source_vocabulary_fingerprint": "s"}
+    separate = dataclasses.replace(DESCRIPTION, **own)
+    create_or_check(tmp_path / "model", separate, data_dir)
+    assert (tmp_path / "model" / "vocabulary.model").read_bytes() == b"words"
+    assert (tmp_path / "model" / "source_vocabulary.model").read_bytes() == b"other words"
+    with pytest.raises(InputError, match="source_vocabulary_fingerprint: None, not s"):
+        create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
+
+
+def test_a_directory_of_an_earlier_version(tmp_path, data_dir):
+    create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
+    path = tmp_path / "model" / "config.json"
+    content = json.loads(path.read_text())
+    for name in ("source_vocabulary", "source_vocabulary_fingerprint"):
+        del content[name]
+    del content["model"]["source_vocab_size"]
+    path.write_text(json.dumps(content))
+    create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
+    assert read_description(tmp_path / "model") == DESCRIPTION
 
 
 @pytest.mark.parametrize(
@@ -43,11 +65,11 @@ def test_round_trip(tmp_path, vocabulary):
         ({"training": TrainingConfig(seed=3)}, "seed: 3, not 1; label_smoothing|label_smoothing"),
     ],
 )
-def test_another_model_is_refused_and_named(tmp_path, vocabulary, change, message):
-    create_or_check(tmp_path / "model", DESCRIPTION, vocabulary)
+def test_another_model_is_refused_and_named(tmp_path, data_dir, change, message):
+    create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
     other = dataclasses.replace(DESCRIPTION, **change)
     with pytest.raises(InputError, match=message):
-        create_or_check(tmp_path / "model", other, vocabulary)
+        create_or_check(tmp_path / "model", other, data_dir)
     assert read_description(tmp_path / "model") == DESCRIPTION
 
 
@@ -70,8 +92,8 @@ def test_directories_that_are_none(tmp_path, content, message):
         read_description(tmp_path)
 
 
-def test_values_out_of_range_are_named(tmp_path, vocabulary):
-    create_or_check(tmp_path / "model", DESCRIPTION, vocabulary)
+def test_values_out_of_range_are_named(tmp_path, data_dir):
+    create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
     path = tmp_path / "model" / "config.json"
     content = json.loads(path.read_text())
     content["model"]["dropout"] = 7

@@ -51,7 +51,7 @@ def test_size_and_file(learned):
     assert learned.vocab_size == {"bpe": 340, "wordpiece": 140}[learned.kind]
     names = {"bpe": "vocabulary.model", "wordpiece": "vocabulary.txt"}
     assert learned.file.name == names[learned.kind]
-    again = Subwords.load(learned.file.parent)
+    again = Subwords(learned.file)
     assert (again.kind, again.fingerprint) == (learned.kind, learned.fingerprint)
     assert again.encode(EXACT) == learned.encode(EXACT)
 
@@ -117,7 +117,7 @@ def test_setting_a_seed_leaves_a_tokenizer_working(learned):
     assert graph(text).numpy().tolist() == [b"the dog"]
     assert learned.decode(learned.encode(["the dog"])) == ["the dog"]
     # Another object of the same file does not take its model along when it goes.
-    assert Subwords.load(learned.file).encode(["the dog"]) == learned.encode(["the dog"])
+    assert Subwords(learned.file).encode(["the dog"]) == learned.encode(["the dog"])
     gc.collect()
     assert learned.encode(["the dog"])
 
@@ -155,12 +155,9 @@ def test_a_saved_model_encodes_and_decodes(learned, tmp_path):
 
 
 def test_files_that_are_not_vocabularies_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"must be vocabulary.model or .*, or a folder that"):
-        Subwords.load(tmp_path)
-    (tmp_path / "vocabulary.model").write_bytes(b"nonsense")
-    with pytest.raises(InputError, match=r"vocabulary.model must be a bpe vocabulary"):
-        Subwords.load(tmp_path)
-    (tmp_path / "vocabulary.model").unlink()
-    (tmp_path / "vocabulary.txt").write_text("the\nof\n")
-    with pytest.raises(InputError, match=r"vocabulary.txt must be a wordpiece vocabulary"):
-        Subwords.load(tmp_path / "vocabulary.txt")
+    (tmp_path / "any.model").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match=r"any.model must be a bpe .*no SentencePiece model"):
+        Subwords(tmp_path / "any.model")
+    (tmp_path / "any.txt").write_text("the\nof\n")
+    with pytest.raises(InputError, match=r"any.txt must be a wordpiece .*must begin with .*PAD"):
+        Subwords(tmp_path / "any.txt")
