@@ -14,7 +14,7 @@ DOCUMENTS = ["README.md", "BUILD_NOTES.md", "CONTRIBUTING.md"]
 # Of saved_model_cli, TensorFlow Serving and the benchmarks, and one that was removed.
 OTHER_FLAGS = {
     *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir"),
-    "skip_bad_records",
+    *("skip_bad_records", "flagfile"),
 }
 
 

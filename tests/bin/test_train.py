@@ -67,3 +67,11 @@ def test_a_run_with_a_vocabulary_for_each_side(call_program, prepared, tmp_path)
     assert trained.model.embedding is not trained.model.target_embedding
     assert trained.model.target_embedding is trained.model.logits_embedding
     assert '"bleu"' in (model_dir / "training_log.jsonl").read_text()
+
+
+def test_flags_of_a_file(load_program, tmp_path):
+    file = tmp_path / "mine.flags"
+    file.write_text("--data_dir=data\n--preset=tiny\n# of the model\n--config=norm=pre\n")
+    load_program("train", f"--flagfile={file}", "--model_dir=model", "--config=dropout=0.3")
+    found = (flags.FLAGS.data_dir, flags.FLAGS.preset, flags.FLAGS.config)
+    assert found == ("data", "tiny", ["norm=pre", "dropout=0.3"])
