@@ -123,9 +123,8 @@ def train_in(metadata, description, config):
 
 def training_data(data_dir, metadata, training):
     """Batches to train on, and what the validation split offers to try the model on."""
-    from keras_transformer.analysis.attention_images import attention_images
+    from keras_transformer.analysis.attention_pictures import attention_images
     from keras_transformer.evaluation.sample import SampleAnswers
-    from keras_transformer.parsing.linearisation import Linearisation
     from keras_transformer.training.loop import TrainingData
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.batching import length_lattice
@@ -140,13 +139,12 @@ def training_data(data_dir, metadata, training):
     if FLAGS.sample_sentences <= 0:
         return data
     vocabularies, sides = VocabularyPair.load(data_dir), split_text(data_dir, "validation")
-    references, linearisation = sides[1], None
+    references, options = sides[1], None
     if metadata.task == "parsing":
-        references = gold_trees(data_dir, "validation")
-        linearisation = Linearisation(**metadata.task_options)
+        references, options = gold_trees(data_dir, "validation"), metadata.task_options
     size = (FLAGS.sample_sentences, metadata.max_length)
-    sample = SampleAnswers(vocabularies, sides[0], references, *size, linearisation)
-    pictures = attention_images(vocabularies, *sides, metadata.max_length)
+    sample = SampleAnswers(vocabularies, sides[0], references, *size, options)
+    pictures = attention_images(sample)
     return dataclasses.replace(data, translate_sample=sample, draw_sample=pictures)
 
 

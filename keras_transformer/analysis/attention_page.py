@@ -42,8 +42,7 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
         field, levels = FIELDS[view.kind], np.rint(255 * view.weights).astype(np.uint8)
         levels = base64.b64encode(levels.tobytes()).decode("ascii")
         data[field] = {"shape": view.weights.shape, "levels": levels}
-        rows = [[round(number, 4) for number in row[3:]] for row in head_summary([view])]
-        data["summary"][field] = rows
+        data["summary"][field] = [[round(n, 4) for n in row[3:]] for row in head_summary([view])]
     # Leaves what is no field as it is, such as $("figure").
     return Template(_asset("attention_page.html")).safe_substitute(
         source=escape(source),

@@ -5,11 +5,16 @@ import importlib.util
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+from absl import logging
 
-from keras_transformer.analysis.attention_views import AttentionView, word_labels
+from keras_transformer.analysis.attention_views import AttentionView, attention_views, word_labels
+
+if TYPE_CHECKING:  # it imports TensorFlow
+    from keras_transformer.evaluation.sample import SampleAnswers
 
 INSTALL = 'pip install "keras-transformer[figures]"'
 FAINT = 0.01  # lines of smaller weight are not drawn
@@ -60,8 +65,7 @@ def head_picture(
         ends = [(q, k) for q in chosen for k in np.flatnonzero(weights[q] >= FAINT)]
         lines = [[(q + 0.5, 0), (k + 0.5 + aside, top)] for q, k in ends]
         colours = [(*head_colour(head), min(1, weights[q, k])) for q, k in ends]
-        lines = LineCollection(lines, colors=colours, linewidths=1.4)
-        axes.add_collection(lines, autolim=False)
+        axes.add_collection(LineCollection(lines, colors=colours, linewidths=1.4), autolim=False)
         if word is not None:
             box, left = 0.85 / len(heads), np.array([k for _, k in ends]) + 0.075
             axes.bar(left + row * box, STRIP, box, top, align="edge", color=colours)
@@ -70,21 +74,20 @@ def head_picture(
         _write(axes, k + 0.5, GAP + 4, label, va="bottom", **style)
     for q, label in enumerate(queries):
         _write(axes, q + 0.5, -4, label, va="top", alpha=1 if q in chosen else 0.5, **style)
-    picture = _saved(figure, suffix, dpi=200)
-    return picture.replace(b"<defs>", DARK_STYLE.encode() + b"<defs>", 1)
+    return _saved(figure, suffix, dpi=200).replace(b"<defs>", DARK_STYLE.encode() + b"<defs>", 1)
 
 
 def all_heads(view: AttentionView) -> np.ndarray:
     """Draws the heat maps of all heads, uint8 [Y, X, 3]: layers downwards, heads across.
 
-    In each, queries run downwards and keys across. Very long sentences are drawn without words,
-    which could not be read.
+    In each, queries run downwards and keys across. Very long sentences are drawn without words and
+    titles, which could not be read.
     """
     import matplotlib
     from PIL import Image
 
     layers, heads, Q, P = view.weights.shape
-    # The gaps between heads are a row and a column without a value.
+    # The gaps between heads, with their titles, are a row and a column without a value.
     grid = np.pad(view.weights, [(0, 0), (0, 0), (1, 0), (1, 0)], constant_values=np.nan)
     grid = grid.transpose(0, 2, 1, 3).reshape(layers * (Q + 1), heads * (P + 1))
     cell = max(1, min(LARGEST_CELL, LARGEST_PICTURE // max(grid.shape)))
@@ -96,8 +99,30 @@ def all_heads(view: AttentionView) -> np.ndarray:
             _write(axes, -1, y, label, ha="right", va="center", size=0.8 * cell)
         for x, label in enumerate(["", *_labels(view.keys)] * heads):
             _write(axes, x, -1, label, ha="center", va="bottom", rotation=90, size=0.8 * cell)
-    with Image.open(io.BytesIO(_saved(figure, "png", dpi=72))) as picture:
-        return np.asarray(picture.convert("RGB"))
+        for layer, head in np.ndindex(layers, heads):
+            x, y, title = (head + 0.5) * (P + 1), layer * (Q + 1), f"{layer + 1}, head {head + 1}"
+            _write(axes, x, y, f"layer {title}", ha="center", va="center", size=0.8 * cell)
+        kind = "cross-attention" if view.kind == "cross" else f"{view.kind}\nself-attention"
+        _write(axes, -1, -1, f"{kind}:\nrows attend\nto columns", ha="right", size=0.8 * cell)
+    return np.asarray(Image.open(io.BytesIO(_saved(figure, "png", dpi=72))).convert("RGB"))
+
+
+def attention_images(sample: "SampleAnswers") -> Callable[..., dict[str, np.ndarray]] | None:
+    """Makes `draw_sample` of training.TrainingData; None, with a warning, without matplotlib.
+
+    It draws `all_heads` of each kind of attention for the pair of median length in the sample.
+    """
+    if not has_matplotlib():
+        logging.warning("no attention pictures: matplotlib is not installed (%s)", INSTALL)
+        return None
+    pairs = sorted(zip(sample.sources, sample.references, strict=True), key=lambda p: len(p[0]))
+    source, target = pairs[len(pairs) // 2]
+
+    def draw(model):
+        views = attention_views(sample.translator_of(model).attention(source, str(target)))
+        return {view.kind: all_heads(view) for view in views}
+
+    return draw
 
 
 def head_colour(head: int) -> tuple[float, float, float]:

@@ -1,5 +1,8 @@
 """What a run reports: TensorBoard's curves, the same as lines of JSON, and a progress bar.
 
+TensorBoard shows two runs, `train` and `validation`. What both measure has the same name in both
+and shares a chart: quality/perplexity, and quality/loss, which is without label smoothing.
+
 training_log.jsonl has a line for every event: {"event": "training" | "validation" | "checkpoint" |
 "resumed" | "compilation", "step": ..., and its values}. A value that is not finite is null.
 """
@@ -19,6 +22,10 @@ from keras_transformer.training.checkpoints import checkpoint_name
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
 
+RUNS = {"training": ("train", "training"), "validation": ("validation", "quality")}  # run, group
+IN_BOTH = {"cross_entropy": "quality/loss", "perplexity": "quality/perplexity"}
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
+
 
 class Curves(contextlib.ExitStack):
     """Writes the curves and the log of a model directory; until it is closed, tf.summary does too.
@@ -32,14 +39,16 @@ class Curves(contextlib.ExitStack):
         self._config, self._write, self._profiling = config, write, False
         super().__init__()
         path = Path(model_dir) / "training_log.jsonl" if write else Path(os.devnull)
+        self._writers = {}
+        for run in ("", "train", "validation") if write else ():
+            self._writers[run] = _writer(self._directory / run)
+            self.callback(self._writers[run].close)
         if write:
-            _number(self._directory)
-            writer = tf.summary.create_file_writer(str(self._directory))
-            self.callback(writer.close)
-            self.enter_context(writer.as_default())
+            self.enter_context(self._writers[""].as_default())
             _cut(path, state.step)
         self._log = self.enter_context(path.open("a", encoding="utf-8"))
-        self._bar = self.enter_context(_bar(config, state, write))
+        texts = {"desc": "training", "bar_format": BAR, "disable": not write}
+        self._bar = self.enter_context(tqdm(total=1, initial=self._done(state), **texts))
         self.callback(self.profile, 0)  # ends one that is under way
         if state.saved_step:
             self.event("resumed", state.step, checkpoint=checkpoint_name(state.saved_step))
@@ -49,11 +58,15 @@ class Curves(contextlib.ExitStack):
         line = {"event": name, "step": step, **finite_or_none(values)}
         print(json.dumps(line), file=self._log, flush=True)
 
-    def scalars(self, group: str, step: int, values: dict[str, float]) -> None:
+    def scalars(self, event: str, step: int, values: dict[str, float]) -> None:
         """Writes a line of the log, and a point of each value's curve."""
-        for name, value in values.items():
-            tf.summary.scalar(f"{group}/{name}", value, step=step)
-        self.event(group, step, **values)
+        if self._write:
+            run, group = RUNS[event]
+            with self._writers[run].as_default():
+                for name, value in values.items():
+                    tf.summary.scalar(IN_BOTH.get(name, f"{group}/{name}"), value, step=step)
+                tf.summary.flush()
+        self.event(event, step, **values)
 
     def profile(self, step: int) -> None:
         """Starts or ends a profile for TensorBoard's Profile tab, if `step` is the one to."""
@@ -67,21 +80,14 @@ class Curves(contextlib.ExitStack):
 
     def progress(self, state: RunState) -> None:
         """Moves the bar, with loss and speed beside it."""
-        loss, speed = state.metrics["loss"], state.metrics["tokens_per_second"]
-        text = f"step {state.step} loss {loss:.3f} {speed:,.0f} tokens/s"
-        self._bar.set_postfix_str(text, refresh=False)
-        done = state.step if self._config.train_minutes is None else state.seconds
-        self._bar.update(min(done, self._bar.total) - self._bar.n)
+        text = "loss {loss:.3f} {tokens_per_second:,.0f} tokens/s".format_map(state.metrics)
+        self._bar.set_postfix_str(f"step {state.step} {text}", refresh=False)
+        self._bar.update(self._done(state) - self._bar.n)
 
-
-def _bar(config: LoopConfig, state: RunState, shown: bool) -> tqdm:
-    """A bar over minutes if `config` limits them, else over steps."""
-    texts = {"desc": "training", "unit": "step", "disable": not shown}
-    if config.train_minutes is None:
-        return tqdm(total=config.train_steps, initial=state.step, **texts)
-    total = config.train_minutes * 60
-    layout = "{percentage:3.0f}%|{bar}| {elapsed} of {remaining} more {postfix}"
-    return tqdm(total=total, initial=min(state.seconds, total), bar_format=layout, **texts)
+    def _done(self, state: RunState) -> float:
+        """The share of the run that is done, by steps or by time, whichever ends it first."""
+        minutes = self._config.train_minutes or math.inf
+        return min(1.0, max(state.step / self._config.train_steps, state.seconds / 60 / minutes))
 
 
 def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
@@ -92,15 +98,16 @@ def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _number(directory: Path) -> None:
-    """Renames event files so that they are numbered instead of dated.
+def _writer(folder: Path) -> tf.summary.SummaryWriter:
+    """Starts an event file, after renaming earlier ones so that they are numbered and not dated.
 
     TensorBoard reads them in the order of their names, and would show none of the steps of a later
     start if the clock had been set back.
     """
-    for number, path in enumerate(sorted(directory.glob("events.out.tfevents.*"))):
+    for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):
         parts = path.name.split(".")
-        path.rename(directory / ".".join([*parts[:3], f"{number:010d}", *parts[4:]]))
+        path.rename(folder / ".".join([*parts[:3], f"{number:010d}", *parts[4:]]))
+    return tf.summary.create_file_writer(str(folder))
 
 
 def _cut(path: Path, step: int) -> None:

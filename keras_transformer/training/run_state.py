@@ -70,8 +70,8 @@ class RunState:
     def summarize(self) -> dict[str, float]:
         """Turns the sums into scalars; where all steps were skipped, loss and perplexity are NaN.
 
-        The loss is smoothed, the perplexity is not. Tokens per second are target tokens without
-        padding; `padding` is a share of all positions, `gradient_norm` a mean over steps.
+        The loss is smoothed, cross-entropy and perplexity are not. Tokens per second are target
+        tokens without padding; `padding` is a share of all positions, `gradient_norm` a mean.
         """
         total = dict(zip(SUMS, self.sums.tolist(), strict=True))
         made = self.summed - total["skipped"]
@@ -79,6 +79,7 @@ class RunState:
         positions = max(total["target_positions"] + total["source_positions"], 1.0)
         return {
             "loss": total["smoothed_loss"] / tokens,
+            "cross_entropy": total["loss"] / tokens,
             "perplexity": perplexity_of(total["loss"] / tokens),
             "tokens_per_second": total["target_tokens"] / max(self.sum_seconds, 1e-9),
             "padding": 1 - (total["target_tokens"] + total["source_tokens"]) / positions,

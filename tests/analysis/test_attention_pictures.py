@@ -3,12 +3,28 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
+import keras
 import numpy as np
 import pytest
 
-from keras_transformer.analysis.attention_pictures import all_heads, head_colour, head_picture
-from keras_transformer.analysis.attention_views import AttentionView
+from keras_transformer.analysis import attention_pictures as pictures
+from keras_transformer.analysis.attention_pictures import (
+    all_heads,
+    attention_images,
+    head_colour,
+    head_picture,
+)
+from keras_transformer.analysis.attention_views import AttentionView, attention_views
+from keras_transformer.decoding.answers import text_graphs
+from keras_transformer.decoding.attention_maps import attention_maps
+from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.translator import Translator
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation.sample import SampleAnswers
+from keras_transformer.training.checkpoints import restore_model
+from keras_transformer.vocabulary.pair import VocabularyPair
 
+PAIRS = [("a dog ran", "ein hund lief"), ("the cat", "die katze"), ("cats " * 9, "katzen " * 9)]
 WORDS = ["▁a", "▁<b>", "▁$c\x07$"]
 
 
@@ -102,24 +118,48 @@ def test_pyplot_and_its_backends_are_left_alone(view, monkeypatch):
 
 
 def test_all_heads_are_the_weights_with_words(view):
-    picture = all_heads(view).astype(int)
+    words = [*WORDS, *["▁d"] * 5]  # fewer would be narrower than the titles
+    weights = np.pad(view.weights, [(0, 0), (0, 0), (0, 5), (0, 5)])
+    picture = all_heads(AttentionView("encoder", words, words, weights)).astype(int)
     assert picture.shape[2] == 3
     cell = 14
-    # Cut to what is drawn: the heat maps, two gaps and 2 x 3 weights a side, end 0.1 inch from it.
-    corner = picture[-8 * cell - 7 : -7, -8 * cell - 7 : -7]
-    centres = corner[cell // 2 :: cell, cell // 2 :: cell]  # [8, 8, 3]
-    gap = centres[0, 0]
-    assert (centres[0] == gap).all() and (centres[:, 4] == gap).all()
+    # Cut to what is drawn: the heat maps, two gaps and 2 x 8 weights a side, end 0.1 inch from it.
+    corner = picture[-18 * cell - 7 : -7, -18 * cell - 7 : -7]
+    centres = corner[cell // 2 :: cell, cell // 2 :: cell]  # [18, 18, 3]
+    gap = centres[1, 0]
+    assert (centres[1:9, [0, 9]] == gap).all() and (centres[10:, [0, 9]] == gap).all()
     brightness = centres.sum(axis=2)
     dark, white = brightness[1, 1], brightness[1, 2]
     assert white > 700 and dark < 300, "head 1 of layer 1 is the identity"
     assert brightness[1:4, 1:4].tolist() == [
         [dark if i == j else white for j in range(3)] for i in range(3)
     ]
-    assert brightness[5, 2] == dark, "layer 2, head 1: the first word attends to the second"
-    assert dark < brightness[6, 2] < brightness[6, 3] < white, "0.75 and 0.25"
-    words = picture[cell:, : -8 * cell - 7]  # left of the heat maps
-    assert (words.sum(axis=2) < 200).sum() > 50, "words are written there"
+    assert brightness[10, 2] == dark, "layer 2, head 1: the first word attends to the second"
+    assert dark < brightness[11, 2] < brightness[11, 3] < white, "0.75 and 0.25"
+    written = picture[cell:, : -18 * cell - 7], corner[:cell], corner[9 * cell : 10 * cell]
+    for part in written:  # words left of the heat maps, and titles above those of each layer
+        assert (part.sum(axis=2) < 200).sum() > 50
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [("encoder", "encoder\nself-attention"), ("cross", "cross-attention")],
+)
+def test_all_heads_have_titles(view, kind, title, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        pictures, "_write", lambda axes, x, y, *text, **_: written.append((y, text))
+    )
+    all_heads(view._replace(kind=kind))
+    words = [label for _, (label,) in written]
+    assert words[-1] == f"{title}:\nrows attend\nto columns"
+    assert written[-5:-1] == [
+        (0, ("layer 1, head 1",)),
+        (0, ("layer 1, head 2",)),
+        (4, ("layer 2, head 1",)),
+        (4, ("layer 2, head 2",)),
+    ], "in the gaps above each"
+    assert words[:-5] == ["", "a", "<b>", "$c\ufffd$"] * 4
 
 
 def test_words_that_no_font_has(view, recwarn):
@@ -136,3 +176,71 @@ def test_matplotlib_is_imported_when_a_picture_is_drawn():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.split() == ["True", "False"], done.stderr
+
+
+@pytest.fixture(scope="module")
+def vocabularies(untrained):
+    return VocabularyPair.load(untrained)
+
+
+@pytest.fixture
+def model(untrained):
+    return restore_model(untrained, "latest")[0]
+
+
+def views_of(model, vocabularies, source, target, config):
+    translator = Translator(text_graphs(model, vocabularies, config), config, model.config)
+    return attention_views(translator.attention(source, target))
+
+
+def test_views_of_texts(model, vocabularies):
+    encoder, decoder, memory = views_of(
+        model, vocabularies, "the cat", "die katze", DecodingConfig(max_source_length=8)
+    )
+    ids = [[*each, 2] for each in vocabularies.target.encode(["the cat", "die katze"])]
+    maps = attention_maps(model, *(np.array([each], "i4") for each in ids))
+    assert "".join(encoder.queries) == "▁the▁cat</s>"
+    assert "".join(decoder.keys) == "<s>▁die▁katze"
+    assert memory.keys == encoder.queries
+    for view, weights in zip((encoder, decoder, memory), maps, strict=True):
+        np.testing.assert_allclose(view.weights, weights[0], atol=1e-6)
+
+
+def test_texts_are_cut(model, vocabularies):
+    config = DecodingConfig(max_source_length=4, extra_length=1)
+    views = views_of(model, vocabularies, "the cat sat on", "die katze sass auf", config)
+    assert [len(view.queries) for view in views] == [4, 5, 5]
+
+
+def test_weights_that_are_no_numbers(model, vocabularies):
+    for variable in model.trainable_variables:
+        variable.assign(np.full(variable.shape, np.nan))
+    with pytest.raises(InputError, match="weights of the encoder attention must be finite"):
+        views_of(model, vocabularies, "the cat", "die katze", DecodingConfig())
+
+
+def sample_of(vocabularies):
+    return SampleAnswers(vocabularies, *zip(*PAIRS, strict=True), sentences=3, max_length=32)
+
+
+def test_the_sentence_of_middle_length_is_drawn(model, vocabularies):
+    images = attention_images(sample_of(vocabularies))
+    keras.utils.set_random_seed(1)
+    before = [variable.numpy() for variable in model.variables]
+    pictures = images(model)
+    views = views_of(model, vocabularies, *PAIRS[0], DecodingConfig(max_source_length=32))
+    assert list(pictures) == ["encoder", "decoder", "cross"]
+    for view in views:
+        np.testing.assert_allclose(pictures[view.kind], all_heads(view), rtol=0, atol=1)
+    for variable, value in zip(model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value, err_msg="drawing changes nothing")
+
+
+def test_without_matplotlib(vocabularies, monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert attention_images(sample_of(vocabularies)) is None
+    (line,) = [record.getMessage() for record in caplog.records if "attention" in record.message]
+    assert line == (
+        "no attention pictures: matplotlib is not installed "
+        '(pip install "keras-transformer[figures]")'
+    )

@@ -1,6 +1,9 @@
 import json
 import math
 
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
+
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
@@ -14,6 +17,48 @@ def lines(directory):
     return [
         json.loads(line) for line in (directory / "training_log.jsonl").read_text().splitlines()
     ]
+
+
+def points(directory):
+    """{run: {tag: [(step, value)]}} as TensorBoard reads them."""
+    runs = EventMultiplexer().AddRunsFromDirectory(str(directory / "tensorboard")).Reload()
+    found = {run: {} for run in runs.Runs()}
+    for run, tags in runs.Runs().items():
+        for tag in tags["tensors"]:
+            events = runs.Tensors(run, tag)
+            found[run][tag] = [
+                (event.step, tf.make_ndarray(event.tensor_proto)) for event in events
+            ]
+    return found
+
+
+def test_training_and_validation_are_two_runs_with_the_same_names(tmp_path):
+    with curves_from(tmp_path, 0) as curves:
+        curves.scalars("training", 1, {"loss": 3.5, "cross_entropy": 3.0, "gradient_norm": 0.5})
+        curves.scalars("validation", 1, {"loss": 2.0})
+        tf.summary.text("translations", "hello", step=1)
+    found = points(tmp_path)
+    assert found == {
+        ".": {"translations": [(1, b"hello")]},
+        "train": {
+            "training/loss": [(1, 3.5)],
+            "quality/loss": [(1, 3.0)],
+            "training/gradient_norm": [(1, 0.5)],
+        },
+        "validation": {"quality/loss": [(1, 2.0)]},
+    }
+
+
+def test_a_resumed_run_of_the_earlier_layout(tmp_path):
+    """Its curves stay where they were, as a run of their own."""
+    with tf.summary.create_file_writer(str(tmp_path / "tensorboard")).as_default():
+        tf.summary.scalar("training/loss", 4.0, step=1)
+    for step in (2, 3):
+        with curves_from(tmp_path, step - 1) as curves:
+            curves.scalars("training", step, {"cross_entropy": 3.0})
+    found = points(tmp_path)
+    assert found["."] == {"training/loss": [(1, 4.0)]}
+    assert found["train"] == {"quality/loss": [(2, 3.0), (3, 3.0)]}
 
 
 def test_log_of_a_resumed_run_has_no_step_twice(tmp_path):
@@ -47,7 +92,7 @@ def test_lines_are_json_even_without_a_number(tmp_path):
 
 
 def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(tmp_path):
-    folder = tmp_path / "tensorboard"
+    folder = tmp_path / "tensorboard" / "train"
     for start in range(4):
         curves = curves_from(tmp_path, start)
         curves.scalars("training", start, {"loss": 1.0})

@@ -201,41 +201,52 @@ def test_nothing_left_to_do_writes_nothing(two_checkpoints):
     assert sorted(two_checkpoints.glob("checkpoints/*")) == before
 
 
+def summaries(folder):
+    """(step, value) of all that the event files of a folder hold."""
+    return [
+        (event.step, value)
+        for file in folder.glob("events*")
+        for event in tf.compat.v1.train.summary_iterator(str(file))
+        for value in event.summary.value
+    ]
+
+
 def test_curves_hold_what_is_reported(tmp_path):
     result = run(tmp_path, 20)
-    found = {}
-    for file in tmp_path.glob("tensorboard/*"):
-        for event in tf.compat.v1.train.summary_iterator(str(file)):
-            for value in event.summary.value:
-                if not value.tag.startswith("_hparams_"):
-                    found[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
-    names = {name for name, _ in found}
-    assert names == {
+    found = {
+        (folder, value.tag, step): float(tf.make_ndarray(value.tensor))
+        for folder in ("train", "validation")
+        for step, value in summaries(tmp_path / "tensorboard" / folder)
+    }
+    both = {"quality/loss", "quality/perplexity"}  # in one chart, thus the same measure
+    assert {tag for folder, tag, _ in found if folder == "validation"} == both
+    assert {tag for folder, tag, _ in found if folder == "train"} == both | {
         "training/loss",
-        "training/perplexity",
         "training/learning_rate",
         "training/tokens_per_second",
         "training/tokens_per_second_per_replica",
         "training/skipped",
         "training/padding",
         "training/gradient_norm",
-        "validation/loss",
-        "validation/perplexity",
     }
-    np.testing.assert_allclose(found["training/loss", 20], result["loss"], atol=1e-4)
+    for folder in ("train", "validation"):
+        loss, perplexity = (found[folder, tag, 20] for tag in sorted(both))
+        np.testing.assert_allclose(np.exp(loss), perplexity, rtol=1e-5)
+    np.testing.assert_allclose(found["train", "training/loss", 20], result["loss"], atol=1e-4)
     # Rows of 5 ids with 0, 1 and 2 of them padding, four without: 3 of 30.
-    np.testing.assert_allclose(found["training/padding", 20], 0.1, atol=1e-6)
+    np.testing.assert_allclose(found["train", "training/padding", 20], 0.1, atol=1e-6)
     np.testing.assert_allclose(
-        found["training/learning_rate", 20], 0.5 * 8**-0.5 * 21**-0.5, rtol=1e-5
+        found["train", "training/learning_rate", 20], 0.5 * 8**-0.5 * 21**-0.5, rtol=1e-5
     )
 
     first, last = log(tmp_path, "training")
     assert (first["step"], last["step"]) == (10, 20)
     (validation,) = log(tmp_path, "validation")
-    for line in (last, validation):
-        for name, value in line.items():
-            if name not in ("event", "step"):
-                np.testing.assert_allclose(found[f"{line['event']}/{name}", 20], value, rtol=1e-6)
+    for line, folder, group in ((last, "train", "training"), (validation, "validation", "quality")):
+        shared = {"cross_entropy": "quality/loss", "perplexity": "quality/perplexity"}
+        for name in line.keys() - {"event", "step"}:
+            shown = found[folder, shared.get(name, f"{group}/{name}"), 20]
+            np.testing.assert_allclose(shown, line[name], rtol=1e-6)
     assert log(tmp_path, "checkpoint") == [
         {"event": "checkpoint", "step": 20, "checkpoint": "step-00000020"}
     ]
@@ -258,12 +269,7 @@ def test_profile_and_histograms_on_request(tmp_path):
     run(tmp_path, 6, profile_steps=(3, 4), histograms=True)
     (profile,) = tmp_path.glob("tensorboard/plugins/profile/*/*.xplane.pb")
     assert profile.stat().st_size > 0
-    tags = {
-        value.tag
-        for file in tmp_path.glob("tensorboard/events*")
-        for event in tf.compat.v1.train.summary_iterator(str(file))
-        for value in event.summary.value
-    }
+    tags = {value.tag for _, value in summaries(tmp_path / "tensorboard")}
     assert {"embedding/matrix", "_hparams_/session_start_info"} <= tags
 
 
@@ -278,15 +284,9 @@ def test_pictures_are_written(tmp_path):
     picture = np.arange(2 * 3 * 3, dtype="uint8").reshape(2, 3, 3)
     data = TrainingData(copying_batches(), draw_sample=lambda model: {"heads": picture})
     train(MODEL, TRAINING, data, tmp_path, LoopConfig(train_steps=2), tf.distribute.get_strategy())
-    events = (
-        event
-        for file in tmp_path.glob("tensorboard/*")
-        for event in tf.compat.v1.train.summary_iterator(str(file))
-    )
-    values = [(event.step, value) for event in events for value in event.summary.value]
-    ((step, tensor),) = [(step, v.tensor) for step, v in values if v.tag == "attention/heads"]
-    assert step == 2
-    _, _, encoded = tf.make_ndarray(tensor)  # width, height, PNG
+    step, value = summaries(tmp_path / "tensorboard")[-1]
+    assert (step, value.tag) == (2, "attention/heads")
+    _, _, encoded = tf.make_ndarray(value.tensor)  # width, height, PNG
     np.testing.assert_array_equal(tf.io.decode_png(encoded), picture)
 
 
