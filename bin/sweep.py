@@ -6,7 +6,7 @@
 Every row is trained by bin/train.py in MODEL_DIR/ROW and scored on the validation split by
 bin/evaluate.py: the last checkpoint, not averaged, as in the paper. A second run leaves finished
 rows alone and resumes the row that was interrupted. A row that fails is reported, and the others
-continue.
+continue. TensorBoard (--logdir=MODEL_DIR) compares settings and BLEU of the rows under HParams.
 """
 
 from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
@@ -95,7 +95,21 @@ def train_and_score(model_dir: Path, programs: list[list[str]]) -> None:
         return
     for arguments in programs:
         program(model_dir.with_suffix(".log"), *arguments)
+    show_score(model_dir)
     done.write_text(json.dumps(programs), encoding="utf-8")
+
+
+def show_score(model_dir: Path) -> None:
+    """Adds BLEU to the row's curves, by which TensorBoard's HParams tab then compares the rows."""
+    import tensorflow as tf
+
+    from keras_transformer.analysis.trained_rows import trained_row
+
+    row = trained_row(model_dir)
+    writer = tf.summary.create_file_writer(str(model_dir / "tensorboard" / "validation"))
+    with writer.as_default():
+        tf.summary.scalar("quality/bleu", row["bleu"], step=row["steps"])
+    writer.close()
 
 
 def program(log: Path, name: str, *arguments: str) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 import json
 
 import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
 from keras_transformer.analysis.trained_rows import trained_row
 from keras_transformer.config import with_settings
@@ -80,6 +82,10 @@ def test_rows_are_trained_scored_and_tabled(sweep, data):
     lines = (root / "table.md").read_text().splitlines()
     assert [line.split("|")[1].strip() for line in lines] == ["row", "---", *names]
     assert "|     5 |   30.00 |     10.0 |" in lines[2]
+    shown = EventMultiplexer().AddRunsFromDirectory(str(root)).Reload()
+    for name in names:
+        (point,) = shown.Tensors(f"{name}/tensorboard/validation", "quality/bleu")
+        assert (point.step, tf.make_ndarray(point.tensor_proto)) == (5, 10.0)
 
 
 def test_finished_rows_are_left_alone(sweep):
