@@ -126,8 +126,8 @@ def test_n_best_with_scores(page):
 @pytest.mark.parametrize(
     ("checkpoint", "text"),
     [
-        ("average:5", "weights: average:5"),
-        ("runs/a/checkpoints/average-3-step-00000042", "weights: average-3-step-00000042"),
+        ("average:5", "weights: mean of 5 checkpoints"),
+        ("runs/a/checkpoints/average-3-step-00000042", "weights: mean of 3 checkpoints"),
         ("step-00000420", "weights: step-00000420"),
         ("mine", "weights: mine"),
     ],
