@@ -11,9 +11,9 @@ from tests.program_fixtures import BIN, loaded
 
 ROOT = BIN.parent
 DOCUMENTS = ["README.md", "BUILD_NOTES.md", "CONTRIBUTING.md"]
-# Of saved_model_cli, TensorFlow Serving and the benchmarks, and one that was removed.
+# Of saved_model_cli, TensorFlow Serving, TensorBoard and the benchmarks; one that was removed.
 OTHER_FLAGS = {
-    *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir"),
+    *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir", "logdir"),
     *("skip_bad_records", "flagfile"),
 }
 
