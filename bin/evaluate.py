@@ -64,7 +64,7 @@ def main():
         **scores,
         "split": FLAGS.split,
         "data_dir": FLAGS.data_dir,
-        "dataset": metadata.settings["--dataset"],
+        "dataset": metadata.settings.get("--dataset"),
         "languages": metadata.languages,
         "seconds": round(time.monotonic() - start, 3),
     }

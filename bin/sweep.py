@@ -90,13 +90,13 @@ def commands(model_dir: Path, row: str, settings: dict[str, int]) -> list[list[s
 
 def train_and_score(model_dir: Path, programs: list[list[str]]) -> None:
     """Runs the programs of a row, unless the same ones have already finished."""
-    done = model_dir / "sweep.json"
-    if done.exists() and json.loads(done.read_text(encoding="utf-8")) == programs:
+    done, content = model_dir / "sweep.json", json.dumps(programs)
+    if done.exists() and done.read_bytes() == content.encode("utf-8"):
         return
     for arguments in programs:
         program(model_dir.with_suffix(".log"), *arguments)
     show_score(model_dir)
-    done.write_text(json.dumps(programs), encoding="utf-8")
+    done.write_text(content, encoding="utf-8")
 
 
 def show_score(model_dir: Path) -> None:

@@ -5,12 +5,15 @@ names the paper's symbol and section.
 """
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 from keras_transformer.errors import InputError, require
+from keras_transformer.fields import Amount, Positive, Rule, Seed, Share, Size, check_fields, one_of
 
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
+
+VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,33 +24,26 @@ class TransformerConfig:
     B); `None` means d_model / num_heads, as in section 3.2.2.
     """
 
-    vocab_size: int = 37000  # shared source-target vocabulary, section 5.1
-    num_layers: int = 6  # N, layers in each stack, section 3.1
-    d_model: int = 512  # width of embeddings and sublayer outputs, section 3.1
-    d_ff: int = 2048  # inner width of the feed-forward network, section 3.3
-    num_heads: int = 8  # h, section 3.2.2
-    d_k: int | None = None  # width of a head's queries and keys, section 3.2.2
-    d_v: int | None = None  # width of a head's values, section 3.2.2
-    dropout: float = 0.1  # P_drop on sublayer outputs and embedding sums, section 5.4
-    attention_dropout: float = 0.0  # on attention weights; 0 in the translation presets
-    activation_dropout: float = 0.0  # on the FFN's inner activations; 0 in all presets
-    positions: str = "sinusoidal"  # or "learned", Table 3, row E
-    max_positions: int = 1024  # rows of the learned position table; sinusoids need none
-    attention_window: int | None = None  # r of restricted self-attention, section 4; None for all
-    norm: str = "post"  # LayerNorm(x + Sublayer(x)), section 3.1; "pre" is not the paper's
+    vocab_size: VocabularySize = 37000  # shared by source and target, section 5.1
+    num_layers: Size = 6  # N, layers in each stack, section 3.1
+    d_model: Size = 512  # width of embeddings and sublayer outputs, section 3.1
+    d_ff: Size = 2048  # inner width of the feed-forward network, section 3.3
+    num_heads: Size = 8  # h, section 3.2.2
+    d_k: Size | None = None  # width of a head's queries and keys, section 3.2.2
+    d_v: Size | None = None  # width of a head's values, section 3.2.2
+    dropout: Share = 0.1  # P_drop on sublayer outputs and embedding sums, section 5.4
+    attention_dropout: Share = 0.0  # on attention weights; 0 in the translation presets
+    activation_dropout: Share = 0.0  # on the FFN's inner activations; 0 in all presets
+    positions: Annotated[str, one_of("sinusoidal", "learned")] = "sinusoidal"  # Table 3, row E
+    max_positions: Size = 1024  # rows of the learned position table; sinusoids need none
+    attention_window: Size | None = None  # r of restricted self-attention, section 4; None for all
+    norm: Annotated[str, one_of("post", "pre")] = "post"  # the paper's, section 3.1
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
-    source_vocab_size: int | None = None  # of the source's own vocabulary; None for a shared one
+    source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
 
     def __post_init__(self):
-        _check_types(self)
-        sizes = ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v", "max_positions")
-        for name in (*sizes, "attention_window"):
-            size = getattr(self, name)
-            _require(self, name, size is None or size >= 1, "must be at least 1")
-        for name in ("vocab_size", "source_vocab_size"):
-            size = getattr(self, name)
-            _require(self, name, size is None or size > UNK_ID, "must exceed the 4 special ids")
+        check_fields(self)
         for name in ("d_k", "d_v"):
             if getattr(self, name) is None:
                 rule = f"must be given, as num_heads={self.num_heads} does not divide d_model"
@@ -55,39 +51,27 @@ class TransformerConfig:
                 object.__setattr__(self, name, self.d_model // self.num_heads)
         even = self.positions != "sinusoidal" or self.d_model % 2 == 0
         _require(self, "d_model", even, "must be even for sinusoidal positions")
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
-            _require(self, name, 0 <= getattr(self, name) < 1, "must be in [0, 1)")
-        _require_one_of(self, "positions", ("sinusoidal", "learned"))
-        _require_one_of(self, "norm", ("post", "pre"))
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
     """Everything that decides how parameters change, given the model and the data (section 5)."""
 
-    warmup_steps: int = 4000  # eq. 3
-    learning_rate_scale: float = 1.0  # a factor on eq. 3; the paper's is 1
-    adam_beta_1: float = 0.9  # section 5.3
-    adam_beta_2: float = 0.98
-    adam_epsilon: float = 1e-9
-    label_smoothing: float = 0.1  # epsilon_ls, section 5.4
-    tokens_per_batch: int = 25000  # padded tokens a side of one optimizer step, section 5.1
-    accumulate_steps: int = 1  # parts that one optimizer step is computed in
-    clip_norm: float = 0.0  # the largest norm of all gradients together; 0 for any
+    warmup_steps: Size = 4000  # eq. 3
+    learning_rate_scale: Positive = 1.0  # a factor on eq. 3; the paper's is 1
+    adam_beta_1: Share = 0.9  # section 5.3
+    adam_beta_2: Share = 0.98
+    adam_epsilon: Positive = 1e-9
+    label_smoothing: Share = 0.1  # epsilon_ls, section 5.4
+    tokens_per_batch: Size = 25000  # padded tokens a side of one optimizer step, section 5.1
+    accumulate_steps: Size = 1  # parts that one optimizer step is computed in
+    clip_norm: Amount = 0.0  # the largest norm of all gradients together; 0 for any
     rematerialize: bool = False  # compute layers again in the backward pass, to save memory
-    precision: str = "float32"  # or "bfloat16", "float16": the activations' type
-    seed: int = 1
+    precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = "float32"  # activations'
+    seed: Seed = 1
 
     def __post_init__(self):
-        _check_types(self)
-        for name in ("warmup_steps", "tokens_per_batch", "accumulate_steps"):
-            _require(self, name, getattr(self, name) >= 1, "must be at least 1")
-        for name in ("learning_rate_scale", "adam_epsilon"):
-            _require(self, name, getattr(self, name) > 0, "must be positive")
-        for name in ("adam_beta_1", "adam_beta_2", "label_smoothing"):
-            _require(self, name, 0 <= getattr(self, name) < 1, "must be in [0, 1)")
-        _require(self, "clip_norm", self.clip_norm >= 0, "must be 0, for none, or more")
-        _require_one_of(self, "precision", ("float32", "bfloat16", "float16"))
+        check_fields(self)
 
     @property
     def dtype_policy(self) -> str:
@@ -104,9 +88,7 @@ def with_settings(
     d_k or d_v.
     """
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
-    fields = {
-        field.name: (kind, field.type) for kind in changes for field in dataclasses.fields(kind)
-    }
+    fields = {name: (kind, hint) for kind in changes for name, hint in get_type_hints(kind).items()}
     del fields["vocab_size"], fields["source_vocab_size"]  # the data's
     for setting in settings:
         require("=" in setting, "--config must be KEY=VALUE", repr(setting))
@@ -139,19 +121,5 @@ def _parse(key: str, text: str, kind: type) -> Any:
         raise InputError(f"--config {key} must be {wanted}. Received: {text!r}") from None
 
 
-def _check_types(config) -> None:
-    """Rejects a field whose value is not of its annotated type (JSON files can hold anything)."""
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        kind = (int, float) if field.type is float else field.type
-        wrong_bool = isinstance(value, bool) and field.type is not bool
-        rule = f"must be of type {getattr(field.type, '__name__', field.type)}"
-        _require(config, field.name, isinstance(value, kind) and not wrong_bool, rule)
-
-
 def _require(config, name: str, holds: bool, rule: str) -> None:
     require(holds, f"{name} {rule}", repr(getattr(config, name)))
-
-
-def _require_one_of(config, name: str, choices: tuple[str, ...]) -> None:
-    _require(config, name, getattr(config, name) in choices, f"must be one of {', '.join(choices)}")

@@ -10,6 +10,9 @@ class InputError(ValueError):
     received. The programs in bin/ print it and exit with code 1; library callers may catch it.
     """
 
+    def __init__(self, message: str):
+        super().__init__(" ".join(message.splitlines()))
+
 
 def require(condition: bool, rule: str, received: Any) -> None:
     """Raises InputError, "RULE. Received: RECEIVED", where input does not meet the condition.

@@ -6,21 +6,21 @@ that every part of the project needs alike. It imports neither TensorFlow nor Ke
 
 import codecs
 import contextlib
-import dataclasses
 import json
 import os
 import secrets
 import shutil
 import socket
-import types
-import typing
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from absl import logging
 
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, reason
+from keras_transformer.fields import from_json
+
+_MAX_DEPTH = 50  # levels of arrays and objects in JSON
 
 
 @contextlib.contextmanager
@@ -77,8 +77,8 @@ def write_json(path: str | os.PathLike, content: Any) -> None:
     write_file(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
 
 
-def read_json(path: str | os.PathLike) -> dict[str, Any]:
-    """Reads a file that holds a JSON object.
+def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
+    """Reads a JSON file, checked against the annotation `kind` as of fields.from_json.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -86,65 +86,15 @@ def read_json(path: str | os.PathLike) -> dict[str, Any]:
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
+        written = json.dumps(content, ensure_ascii=False, indent=1)
+        written.encode("utf-8")  # half a surrogate pair is no text
+        if "\n" + " " * _MAX_DEPTH in written:
+            raise ValueError(f"more than {_MAX_DEPTH} levels")
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
-    require(isinstance(content, dict), f"{path} must be a JSON object", _shown(content))
-    return content
-
-
-def from_json(kind: type, content: Any, path: str | os.PathLike) -> Any:
-    """Makes a dataclass of what the JSON file `path` holds, checking names and types of its fields.
-
-    A field may be a str, int, float or bool, a list or dict of a type, a dataclass, any of these or
-    None, or Any.
-
-    Raises:
-        InputError: naming the file and the field, if one is missing, unknown or of another type.
-    """
-    require(type(content) is dict, f"{path}: its content must be of type dict", _shown(content))
-    return _from_fields(kind, content, f"{path}: ")
-
-
-def _from_fields(kind: type, values: dict[str, Any], place: str) -> Any:
-    """Returns the values as an object of the dataclass `kind`; `place` precedes a field's name."""
-    hints = typing.get_type_hints(kind)
-    for name, value in values.items():
-        rule = f"{place}{name} must be a field that this version knows"
-        require(name in hints, rule, _shown(value))
-    for f in dataclasses.fields(kind):
-        optional = f.default is not f.default_factory  # both are MISSING where there is no default
-        require(optional or f.name in values, f"{place}{f.name} must be given", "none")
-    return kind(**{k: _checked(v, hints[k], f"{place}{k}") for k, v in values.items()})
-
-
-def _checked(value: Any, kind: Any, place: str) -> Any:
-    """Returns `value` as an object of the annotation `kind`; `place` is the file and the field."""
-    arguments = typing.get_args(kind)
-    container = typing.get_origin(kind) or kind
-    if kind is Any or (value is None and types.NoneType in arguments):
-        return value
-    if container is types.UnionType:
-        return _checked(value, arguments[0], place)
-    is_object = dataclasses.is_dataclass(kind)
-    wanted = dict if is_object else container
-    whole_float = wanted is float and type(value) is int  # JSON may write 1.0 as 1
-    rule = f"{place} must be of type {kind if arguments else wanted.__name__}"
-    require(type(value) is wanted or whole_float, rule, _shown(value))
-    if is_object:
-        return _from_fields(kind, value, f"{place}.")
-    if container is list and arguments:
-        return [_checked(v, arguments[0], f"{place}[{i}]") for i, v in enumerate(value)]
-    if container is dict and arguments:
-        return {k: _checked(v, arguments[1], f"{place}.{k}") for k, v in value.items()}
-    return value
-
-
-def _shown(value: Any) -> str:
-    """A value in one line of an error, cut where it is long."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:60] + "..."
+    return from_json(kind, content, path)
 
 
 def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:

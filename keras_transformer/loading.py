@@ -14,9 +14,9 @@ from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.export.model_card import CARD, describe, read_card, refuse_fixed
+from keras_transformer.export.model_card import CARD, DECODING, describe, read_card, refuse_fixed
 from keras_transformer.export.saved_model import load_graphs, numbers
-from keras_transformer.files import from_json
+from keras_transformer.fields import from_json
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -71,8 +71,7 @@ def load(
     if (path / "saved_model.pb").exists() or (path / "assets.extra").exists():
         refuse_fixed({"checkpoint": checkpoint, **settings})
         card = read_card(path)
-        names = [field.name for field in dataclasses.fields(DecodingConfig)]
-        kept = {name: card[name] for name in names if name in card}
+        kept = {name: card[name] for name in DECODING}
         config = from_json(DecodingConfig, {**kept, "n_best": n_best}, path / CARD)
         graphs, model_config = load_graphs(path), TransformerConfig(**card["config"])
     else:
@@ -121,7 +120,7 @@ def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedMo
 def _restore_keras_file(path: Path) -> TrainedModel:
     try:
         model = keras.models.load_model(path, compile=False)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except Exception as error:  # damaged bytes can end in any
         rule = "a .keras file must be a Transformer that was saved with model.save"
         raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
     folder, facts = path.parent, {"checkpoint": path.name}

@@ -9,7 +9,6 @@ in one process: the encoders are C++ and release Python's lock.
 import dataclasses
 import errno
 import itertools
-import json
 import os
 import time
 from collections import Counter, deque
@@ -23,7 +22,8 @@ from absl import logging
 from tqdm import tqdm
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import locked, write_file
+from keras_transformer.fields import Count, FileName
+from keras_transformer.files import locked, write_json
 from pipelines import records, sharding
 from pipelines.records import Metadata, SplitInfo, read_metadata
 from pipelines.sharding import Sharding
@@ -39,6 +39,15 @@ _STATE_FILE = "preparation.json"
 # block in memory.
 _MAX_THREADS = 8
 _BAR = {"unit": " pairs", "mininterval": 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class _State:
+    """What must be known to resume a preparation."""
+
+    settings: dict[str, Any]
+    block_pairs: int
+    counts: dict[FileName, Count]  # split -> pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,17 +227,16 @@ def _resumed_counts(
     data_dir: Path, settings: dict[str, Any], config: PreparationConfig
 ) -> dict[str, int] | None:
     """The pairs of each split, if an interrupted preparation can be resumed."""
-    try:
-        state = json.loads((data_dir / records.WORK_FOLDER / _STATE_FILE).read_bytes())
-    except (OSError, ValueError):
+    state = sharding.read_or_none(_State, data_dir / records.WORK_FOLDER / _STATE_FILE)
+    if state is None:
         return None
-    if state["settings"] != settings or state["block_pairs"] != sharding.BLOCK_PAIRS:
+    if state.settings != settings or state.block_pairs != sharding.BLOCK_PAIRS:
         logging.info("%s: starting again, because settings have changed", data_dir)
         return None
     if not all(file.exists() for file in _vocabulary_files(data_dir, config)):
         return None
     logging.info("%s: resuming an interrupted preparation", data_dir)
-    return state["counts"]
+    return state.counts
 
 
 def _begin(
@@ -256,10 +264,10 @@ def _begin(
         text = both if config.shared_vocabulary else (pair[side] for pair in pairs)
         kind, size = config.tokenizer, config.vocab_size
         learn_subwords(text, kind, size, data_dir, config.seed, symbols, file.stem)
-    state = {"settings": settings, "block_pairs": sharding.BLOCK_PAIRS, "counts": counts}
+    state = _State(settings, sharding.BLOCK_PAIRS, counts)
     work = data_dir / records.WORK_FOLDER
     work.mkdir()
-    write_file(work / _STATE_FILE, json.dumps(state))
+    write_json(work / _STATE_FILE, dataclasses.asdict(state))
     return counts
 
 

@@ -14,12 +14,14 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from keras_transformer.config import VocabularySize
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import from_json, read_json, replacing, write_json
+from keras_transformer.fields import Count, FileName, Rule, Size, from_json, one_of
+from keras_transformer.files import read_json, replacing, write_json
 
 METADATA_FILE = "metadata.json"
 FORMAT_VERSION = 1
@@ -33,7 +35,10 @@ _RECORDS_AT_ONCE = 4096
 _BEGINNING_BYTES = 1 << 16
 # Ids per bar of the length histogram.
 _HISTOGRAM_STEP = 8
-_DATA_FILE = r"\w+-\d+-of-\d+\.tfrecord|\w*vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
+_DATA_FILE = (
+    r"\w+-\d{5}-of-\d{5}\.tfrecord|\w*vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
+)
+_Number = Annotated[str, Rule("be a number", str.isdecimal)]
 _TEMPORARY_FILE = rf"\.({_DATA_FILE}|metadata\.json)\.\w+\.tmp"
 
 
@@ -41,15 +46,19 @@ _TEMPORARY_FILE = rf"\.({_DATA_FILE}|metadata\.json)\.\w+\.tmp"
 class SplitInfo:
     """The contents of one split's records. Lengths and counts are in ids and include EOS."""
 
-    pairs: int  # records, all usable
-    dropped: dict[str, int]  # reason -> pairs of the text that became no record
-    source_tokens: int
-    target_tokens: int
-    longest_source: int
-    longest_target: int
-    length_histogram: dict[str, int]  # "16": pairs whose longer side has 9 to 16 ids
-    shards: dict[str, int] = dataclasses.field(default_factory=dict)  # file name -> bytes
-    beginnings: dict[str, str] = dataclasses.field(default_factory=dict)  # file name -> digest
+    pairs: Count  # records, all usable
+    dropped: dict[str, Count]  # reason -> pairs of the text that became no record
+    source_tokens: Count
+    target_tokens: Count
+    longest_source: Count
+    longest_target: Count
+    length_histogram: dict[_Number, Count]  # "16": pairs whose longer side has 9 to 16 ids
+    shards: dict[FileName, Count] = dataclasses.field(default_factory=dict)  # file name -> bytes
+    beginnings: dict[FileName, str] = dataclasses.field(default_factory=dict)  # name -> digest
+
+    def __post_init__(self):
+        pairs = sum(self.length_histogram.values())
+        require(self.pairs == pairs, f"pairs must be {pairs}, as in length_histogram", self.pairs)
 
     @property
     def longest(self) -> int:
@@ -97,20 +106,28 @@ class SplitInfo:
 class Metadata:
     """metadata.json: all that training and evaluation need to know about a data directory."""
 
-    task: str  # "translation" or "parsing"
-    tokenizer: str  # "bpe" or "wordpiece"
-    vocabulary: str  # file name; of the target's, where the source has its own
-    vocab_size: int
+    task: Annotated[str, one_of("translation", "parsing")]
+    tokenizer: Annotated[str, one_of("bpe", "wordpiece")]
+    vocabulary: FileName  # of the target's, where the source has its own
+    vocab_size: VocabularySize
     fingerprint: str  # SHA-256 of that file
-    max_length: int  # of either side in ids, including EOS
-    languages: list[str]  # source, target; "" where unknown
+    max_length: Size  # of either side in ids, including EOS
+    languages: Annotated[list[str], Rule("be two names", lambda names: len(names) == 2)]
     settings: dict[str, Any]  # the flags and inputs of the preparation, to recognise a rerun
-    splits: dict[str, SplitInfo]
+    splits: Annotated[
+        dict[FileName, SplitInfo], Rule("have train", lambda splits: "train" in splits)
+    ]
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # for parsing only
-    source_vocabulary: str | None = None  # these three of the source's own, or None
-    source_vocab_size: int | None = None
+    source_vocabulary: FileName | None = None  # these three of the source's own, or None
+    source_vocab_size: VocabularySize | None = None
     source_fingerprint: str | None = None
     format_version: int = FORMAT_VERSION
+
+    def __post_init__(self):
+        require("train" in self.splits, "splits must have train", ", ".join(self.splits) or "none")
+        for split, info in self.splits.items():
+            rule = f"max_length must be at least {info.longest}, the longest of {split}"
+            require(info.longest <= self.max_length, rule, self.max_length)
 
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:

@@ -12,18 +12,19 @@ written again.
 
 import dataclasses
 import errno
-import json
 import os
 import random
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from keras_transformer.errors import reason
-from keras_transformer.files import write_file
+from keras_transformer.errors import InputError, reason
+from keras_transformer.fields import Count
+from keras_transformer.files import read_json, write_file, write_json
 from pipelines.records import FRAME_BYTES, WORK_FOLDER, SplitInfo
 
 BLOCK_PAIRS = 32_768
@@ -32,6 +33,14 @@ _PAIRS_PER_SHARD = 100_000
 
 EncodedPair = tuple[list[int], list[int]]  # source and target ids, each ending in EOS
 Span = tuple[int, int]  # first byte, and the byte after the last
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """What is kept of a block beside its records."""
+
+    info: SplitInfo
+    bounds: list[Count]  # first bytes of the groups, and the end
 
 
 class Sharding:
@@ -54,7 +63,10 @@ class Sharding:
         self._work.mkdir(exist_ok=True)
 
     def has_block(self, number: int) -> bool:
-        return self._index(number).exists()
+        """Whether a block was written, and has not been damaged since."""
+        block, data = read_or_none(Block, self._index(number)), self._data(number)
+        whole = block is not None and len(block.bounds) == len(self._shards) + 1
+        return whole and data.exists() and data.stat().st_size == block.bounds[-1]
 
     def write_block(
         self, number: int, pairs: Iterable[EncodedPair], dropped: dict[str, int]
@@ -68,11 +80,8 @@ class Sharding:
         self._write_data(number, (records[index] for index in np.argsort(shards, kind="stable")))
         sizes = [len(record) + FRAME_BYTES for record in records]
         groups = np.bincount(shards, sizes, len(self._shards)).astype(int)
-        index = {
-            "info": dataclasses.asdict(SplitInfo.of(lengths, dropped)),
-            "bounds": [0, *np.cumsum(groups).tolist()],  # first bytes of the groups, and the end
-        }
-        write_file(self._index(number), json.dumps(index))
+        block = Block(SplitInfo.of(lengths, dropped), [0, *np.cumsum(groups).tolist()])
+        write_json(self._index(number), dataclasses.asdict(block))
 
     def _write_data(self, number: int, records: Iterable[bytes]) -> None:
         import tensorflow as tf
@@ -89,23 +98,24 @@ class Sharding:
 
     def finish(self, blocks: int) -> SplitInfo:
         """Writes the shards from the first `blocks` blocks, then deletes the blocks."""
-        indices = [json.loads(self._index(number).read_bytes()) for number in range(blocks)]
-        bounds = [index["bounds"] for index in indices]
+        written = [read_or_none(Block, self._index(number)) for number in range(blocks)]
+        bounds = [block.bounds for block in written]
         numbers = range(len(self._shards))
         for number in tqdm(numbers, "writing", unit=" shards", disable=len(numbers) < 2):
             if not self._shards[number].exists():
                 self._write_shard(number, [ends[number : number + 2] for ends in bounds])
-        info = SplitInfo.total([SplitInfo(**index["info"]) for index in indices], self._shards)
-        write_file(self._finished, json.dumps(dataclasses.asdict(info)))
+        info = SplitInfo.total([block.info for block in written], self._shards)
+        write_json(self._finished, dataclasses.asdict(info))
         self._remove_blocks()
         return info
 
     def finished(self) -> SplitInfo | None:
         """What `finish` returned, if it was completed and the shards still exist."""
-        if not all(path.exists() for path in [self._finished, *self._shards]):
+        info = read_or_none(SplitInfo, self._finished)
+        if info is None or not all(path.exists() for path in self._shards):
             return None
         self._remove_blocks()
-        return SplitInfo(**json.loads(self._finished.read_bytes()))
+        return info
 
     def _write_shard(self, number: int, groups: list[list[int]]) -> None:
         """Gathers the group [first byte, end] of each block, and permutes their records."""
@@ -132,6 +142,14 @@ class Sharding:
     def _remove_blocks(self) -> None:
         for path in self._work.glob(f"{self._split}-block-*"):
             path.unlink()
+
+
+def read_or_none(kind: type, path: Path) -> Any:
+    """What a file of this work holds, or None where it is missing or damaged: it is made again."""
+    try:
+        return read_json(path, kind)
+    except (FileNotFoundError, InputError):
+        return None
 
 
 def example(source: Sequence[int], target: Sequence[int]) -> bytes:

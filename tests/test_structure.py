@@ -16,6 +16,7 @@ MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("
 FOR_PIPELINES = (
     "keras_transformer.config",
     "keras_transformer.errors",
+    "keras_transformer.fields",
     "keras_transformer.files",
     "keras_transformer.parsing.linearisation",
     "keras_transformer.parsing.trees",

@@ -44,8 +44,9 @@ NOTE_4 = "The Wall Street Journal's trees are licensed. Each Transformer:"
 def read_layers(path: str | Path) -> dict[str, Any]:
     """Reads the output of benchmarks/layers.py: layer -> its fitted exponents."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8").splitlines()[-1])["layers"]
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        layers = json.loads(Path(path).read_text(encoding="utf-8").splitlines()[-1])["layers"]
+        return {name: {**exponents} for name, exponents in layers.items()}
+    except Exception as error:  # content of any kind
         rule = "--layers must be the output of benchmarks/layers.py"
         raise InputError(f"{rule}. Received: {path} ({error})") from None
 
@@ -190,7 +191,7 @@ def _tested(trained: Rows, *scores: str) -> Rows:
             "command": again(row, "test"),
         }
         for row in trained
-        if row["test"] and scores[0] in row["test"]
+        if row.get("test") and scores[0] in row["test"]
     ]
 
 

@@ -7,7 +7,6 @@ Heads are not divided, as their number is the subject of rows A.
 """
 
 import dataclasses
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,9 @@ from keras_transformer.analysis.paper import SETTINGS, TABLE_3, Variation
 from keras_transformer.analysis.text_table import table_of
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, require
-from keras_transformer.evaluation.results import read_results, read_training
+from keras_transformer.evaluation.results import RESULTS, read_results, read_training
+from keras_transformer.fields import Count
+from keras_transformer.files import read_json
 from keras_transformer.presets import PRESETS, preset
 from keras_transformer.training.model_directory import read_description
 
@@ -28,6 +29,13 @@ PAPER_COLUMNS = {
     "paper: PPL": "paper_perplexity:.2f",
     "BLEU": "paper_bleu:.1f",
     "params 10^6": "paper_parameters_millions",
+}
+# What tables use of a row that was written, beside its settings; see `trained_row`.
+_ROW = {
+    **{"row": str, "task": str, "model_dir": str, "full_size": bool, "parameters": Count},
+    **{"steps": Count | None, "minutes": float | None, "data": str | None},
+    **{"perplexity": float | None, "bleu": float | None, "commands": dict[str, str | None]},
+    **{"validation?": RESULTS, "test?": RESULTS},
 }
 
 
@@ -45,14 +53,10 @@ def find_model_dirs(folders: list[str]) -> list[Path]:
 def read_measured(path: str | Path) -> list[dict[str, Any]]:
     """Reads rows that were written as JSON, such as the table.json of bin/sweep.py."""
     try:
-        rows = json.loads(Path(path).read_text(encoding="utf-8"))
-        if all(isinstance(row["row"], str) and "test" in row for row in rows):
-            return rows
-        received = "other content"
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        received = error
-    rule = "--measured must be a table.json of bin/sweep.py"
-    raise InputError(f"{rule}. Received: {path} ({received})")
+        return read_json(path, list[_ROW])
+    except (FileNotFoundError, InputError) as error:
+        rule = "--measured must be a table.json of bin/sweep.py"
+        raise InputError(f"{rule}. Received: {error}") from None
 
 
 def trained_row(model_dir: str | Path) -> dict[str, Any]:
@@ -94,7 +98,7 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
 
 def again(row: dict[str, Any], split: str) -> str:
     """The commands that train a row's model again and measure its scores on `split`."""
-    return " && ".join(filter(None, (row["commands"]["train"], row["commands"][split])))
+    return " && ".join(filter(None, map(row["commands"].get, ("train", split))))
 
 
 def _settings(*configs: Any) -> dict[str, Any]:
@@ -127,9 +131,9 @@ def _data(results: dict[str, Any]) -> str | None:
     """The data of an evaluation, in words: "tfds:wmt14_translate/de-en en-de"."""
     if "dataset" not in results:
         return None
-    languages = "-".join(filter(None, results.get("languages", ())))
+    languages = "-".join(filter(None, results.get("languages") or ()))
     named = results["dataset"] not in ("files", "treebank")
-    source = results["dataset"] if named else results["data_dir"]
+    source = results["dataset"] if named else results.get("data_dir")
     return f"{source} {languages}".strip()
 
 

@@ -1,34 +1,34 @@
 """How texts are decoded; the paper's settings for each task. Imports no TensorFlow."""
 
 import dataclasses
-import math
+from typing import Annotated
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.errors import require
+from keras_transformer.fields import Amount, Count, Positive, Rule, Seed, Size, check_fields
 
 
 @dataclasses.dataclass(frozen=True)
 class SamplingConfig:
     """How tokens are drawn at random."""
 
-    temperature: float = 1.0  # logits are divided by it
-    top_k: int = 0  # only the k most probable tokens; 0 for all
-    top_p: float = 1.0  # only the most probable tokens that make up this probability
-    seed: int = 1
+    temperature: Positive = 1.0  # logits are divided by it
+    top_k: Count = 0  # only the k most probable tokens; 0 for all
+    top_p: Annotated[float, Rule("be in (0, 1]", lambda share: 0 < share <= 1)] = (
+        1.0  # only the most probable tokens that make up this probability
+    )
+    seed: Seed = 1
 
     def __post_init__(self):
-        rule = "--temperature must be a positive number"
-        require(0 < self.temperature < math.inf, rule, self.temperature)
-        require(self.top_k >= 0, "--top_k must be at least 0", self.top_k)
-        require(0 < self.top_p <= 1, "--top_p must be in (0, 1]", self.top_p)
+        check_fields(self, "--")
 
 
 @dataclasses.dataclass(frozen=True)
 class BeamSearchConfig:
     """What decides the outcome of a search, given the probabilities."""
 
-    beam_size: int = 4  # K, section 6.1; 1 is greedy search
-    alpha: float = 0.6  # length penalty, section 6.1; 0 ranks by log-probability
+    beam_size: Size = 4  # K, section 6.1; 1 is greedy search
+    alpha: Amount = 0.6  # length penalty, section 6.1; 0 ranks by log-probability
     n_best: int | None = None  # how many of the K must be exact; None for all
     sampling: SamplingConfig | None = None  # K random hypotheses instead of the best
     bos_id: int = BOS_ID  # the first input of every hypothesis, not a part of it
@@ -36,8 +36,7 @@ class BeamSearchConfig:
     pad_id: int = PAD_ID  # fills up what is returned
 
     def __post_init__(self):
-        require(self.beam_size >= 1, "--beam_size must be at least 1", self.beam_size)
-        require(0 <= self.alpha < math.inf, "--alpha must be a number of at least 0", self.alpha)
+        check_fields(self, "--")
         rule = f"--n_best must be from 1 to the beam size, {self.beam_size}"
         require(self.n_best is None or 1 <= self.n_best <= self.beam_size, rule, self.n_best)
 
@@ -51,19 +50,18 @@ class BeamSearchConfig:
 class DecodingConfig:
     """How sentences are translated."""
 
-    beam_size: int = 4  # section 6.1; 1 is greedy search
-    alpha: float = 0.6  # length penalty, section 6.1
-    extra_length: int = 50  # maximum output length = input length + 50, section 6.1
-    max_source_length: int = 256  # subwords of a source, EOS included; the rest is cut off
-    batch_tokens: int = 4096  # padded source tokens translated at once
+    beam_size: Size = 4  # section 6.1; 1 is greedy search
+    alpha: Amount = 0.6  # length penalty, section 6.1
+    extra_length: Count = 50  # maximum output length = input length + 50, section 6.1
+    # Subwords of a source, EOS included; the rest is cut off.
+    max_source_length: Annotated[int, Rule("be at least 2", lambda length: length >= 2)] = 256
+    batch_tokens: Size = 4096  # padded source tokens translated at once
     n_best: int | None = None  # translations that must be exact, of beam_size; None for all
     sampling: SamplingConfig | None = None  # random translations instead of the best
 
     def __post_init__(self):
-        self.search()  # checks its own fields
-        for name, least in (("extra_length", 0), ("max_source_length", 2), ("batch_tokens", 1)):
-            value = getattr(self, name)
-            require(value >= least, f"--{name} must be at least {least}", value)
+        check_fields(self, "--")
+        self.search()  # checks n_best
 
     def search(self) -> BeamSearchConfig:
         return BeamSearchConfig(self.beam_size, self.alpha, self.n_best, self.sampling)

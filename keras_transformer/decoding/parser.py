@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from keras_transformer.decoding.translator import PairAttention, TargetScore, Translator
 from keras_transformer.errors import InputError
+from keras_transformer.fields import from_json
 from keras_transformer.parsing.linearisation import Linearisation, Repairs
 from keras_transformer.parsing.trees import Tree, escape, parse_trees
 
@@ -41,7 +42,7 @@ class Parser(Translator):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.linearisation = Linearisation(**self.card["task_options"])
+        self.linearisation = from_json(Linearisation, self.card["task_options"], "task_options")
         self.repaired = 0
         self.repairs = Counter(asdict(Repairs()))
 

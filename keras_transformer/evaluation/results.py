@@ -10,6 +10,10 @@ from typing import Any
 from absl import logging
 
 from keras_transformer.files import read_json, write_json
+from keras_transformer.training.model_directory import read_index
+
+# What tables use of a split's results.
+RESULTS = {"perplexity?": float, "bleu?": float, "f1?": float, "languages?": list[str]}
 
 
 def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) -> None:
@@ -23,10 +27,8 @@ def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) ->
 
 def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
     """The last results of a split, or None; InputError if the file is broken."""
-    try:
-        return read_json(Path(model_dir) / f"evaluation-{split}.json")
-    except FileNotFoundError:
-        return None
+    path = Path(model_dir) / f"evaluation-{split}.json"
+    return read_json(path, RESULTS) if path.exists() else None
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:
@@ -35,11 +37,10 @@ def read_training(model_dir: str | Path) -> dict[str, Any]:
     Returns:
         {"steps", "minutes", "perplexity" of the validation split}, each None if unknown.
     """
-    index = Path(model_dir) / "checkpoints" / "index.json"
-    last = ((read_json(index) if index.exists() else {}).get("checkpoints") or [{}])[-1]
+    last = (read_index(model_dir)["checkpoints"] or [{}])[-1]
     seconds, loss = last.get("seconds"), last.get("validation_loss")
     return {
         "steps": last.get("step"),
         "minutes": None if seconds is None else round(seconds / 60, 2),
-        "perplexity": None if loss is None else round(math.exp(loss), 4),
+        "perplexity": None if loss is None else round(math.exp(min(loss, 700)), 4),
     }

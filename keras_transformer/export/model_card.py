@@ -6,15 +6,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_results
+from keras_transformer.fields import Count, from_json
 from keras_transformer.files import read_json, replacing_folder, write_json
-from keras_transformer.training.model_directory import read_description
+from keras_transformer.training.model_directory import Task, read_description
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 2  # 1 kept no task_options
 VOCABULARY = ("vocabulary", "vocabulary_fingerprint")
 OF_DATA = (*VOCABULARY, *(f"source_{name}" for name in VOCABULARY), "max_length")
+DECODING = [field.name for field in dataclasses.fields(DecodingConfig)]
+# What is used of the card of a SavedModel.
+_CARD = {
+    **{"task": Task, "task_options": dict[str, Any], "config": TransformerConfig},
+    **{"vocabulary_fingerprint": str, "source_vocabulary_fingerprint?": str},
+    **{"files": dict[str, Count]},
+}
 
 
 def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, Any]:
@@ -96,9 +106,10 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
     rule = f"--saved_model must be of format_version {FORMAT_VERSION}, as bin/export.py makes it"
     rule += " anew from the model directory"
     require(version == FORMAT_VERSION, rule, f"{str(folder)!r}, of {version}")
-    files, found = card.get("files", {}), _sizes(folder)
+    files, found = from_json(_CARD, card, folder / CARD)["files"], _sizes(folder)
     rule = "--saved_model must be of --format=saved_model"
     require("saved_model.pb" in files, rule, f"{str(folder)!r}, which holds no SavedModel")
+    from_json(DecodingConfig, {name: card.get(name) for name in DECODING}, folder / CARD)
     for name, size in files.items():
         what = f"has {found[name]} of {size} bytes" if name in found else "is missing"
         received = f"{str(folder)!r}, where {name} {what}"

@@ -15,8 +15,9 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Annotated
 
-from keras_transformer.errors import require
+from keras_transformer.fields import check_fields, one_of
 from keras_transformer.parsing.trees import JOINT, TOP, UNARIES, Tree, collapse_unaries, escape
 
 WORDS = ("xx", "tags", "keep")
@@ -48,13 +49,13 @@ class Repairs:
 class Linearisation:
     """How trees are written as tokens: a property of the data, and of a model trained on them."""
 
-    words: str = "xx"  # each word as XX, as its tag ("tags") or as it is ("keep")
-    unaries: str = "keep"  # or "collapse": one bracket S+VP for S over VP; undone in reading
+    words: Annotated[str, one_of(*WORDS)] = (
+        "xx"  # each word as XX, as its tag ("tags") or as it is ("keep")
+    )
+    unaries: Annotated[str, one_of(*UNARIES)] = "keep"  # or "collapse": S+VP for S over VP
 
     def __post_init__(self):
-        for name, choices in (("words", WORDS), ("unaries", UNARIES)):
-            value, rule = getattr(self, name), f"--tree_{name} must be one of {', '.join(choices)}"
-            require(value in choices, rule, repr(value))
+        check_fields(self, "--tree_")
 
     def tokens(self, tree: Tree) -> list[str]:
         """Writes a cleaned tree."""

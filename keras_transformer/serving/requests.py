@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import from_json
+from keras_transformer.fields import from_json
 
 SHOWN_CHARACTERS = 160  # of the message of an error, of an address in the log
 BYTES_PER_CHARACTER = 12  # in JSON, at most: two escapes, as in "\ud83d\ude00"

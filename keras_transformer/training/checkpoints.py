@@ -18,9 +18,9 @@ import tensorflow as tf
 from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import read_json, write_json
+from keras_transformer.files import write_json
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.model_directory import read_description
+from keras_transformer.training.model_directory import read_description, read_index
 
 
 class CheckpointStore:
@@ -32,11 +32,9 @@ class CheckpointStore:
 
     def __init__(self, model_dir: str | Path, keep: int = 20, best_metric: str | None = None):
         self.directory = Path(model_dir) / "checkpoints"
-        self.keep, index = keep, self.directory / "index.json"
-        content = read_json(index) if index.exists() else {"checkpoints": []}
-        self.entries: list[dict[str, Any]] = content.get("checkpoints")
-        require(isinstance(self.entries, list), f"{index} must list checkpoints", self.entries)
-        self.best_metric = best_metric or content.get("best_metric", "loss")
+        self.keep, index = keep, read_index(model_dir)
+        self.entries: list[dict[str, Any]] = index["checkpoints"]
+        self.best_metric = best_metric or index.get("best_metric") or "loss"
 
     @property
     def latest(self) -> dict[str, Any] | None:

@@ -116,7 +116,7 @@ def _cut(path: Path, step: int) -> None:
         return
     kept = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
             if line.endswith("\n") and json.loads(line)["step"] <= step:
                 kept.append(line)
     write_file(path, "".join(kept))

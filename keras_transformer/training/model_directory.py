@@ -10,13 +10,24 @@ lock              held by the process that trains here; see files.py
 import dataclasses
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import from_json, read_json, write_json
+from keras_transformer.fields import Amount, Count, FileName, Size, from_json, one_of
+from keras_transformer.files import read_json, write_json
+from keras_transformer.training.loop_config import METRICS
 
 FORMAT_VERSION = 1
+Task = Annotated[str, one_of("translation", "parsing")]
+
+# What is used of checkpoints/index.json, and of a run's state in it (run_state.py).
+_PROGRESS = {"sums": list[float], "summed": Count, "sum_seconds": Amount, "since_best": Count}
+_ENTRY = {
+    **{"name": FileName, "step": Count, "seconds?": Amount, "progress?": _PROGRESS},
+    **{f"validation_{metric}?": float for metric in METRICS},
+}
+_INDEX = {"checkpoints": list[_ENTRY], "best_metric?": Annotated[str, one_of(*METRICS)]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +37,12 @@ class ModelDescription:
     preset: str
     model: TransformerConfig
     training: TrainingConfig
-    vocabulary: str  # file name in the directory
+    vocabulary: FileName  # in the directory
     vocabulary_fingerprint: str  # sha256 of that file
-    max_length: int  # of a sentence in training, in ids with EOS
-    source_vocabulary: str | None = None  # both of the source's own, if it is not shared
+    max_length: Size  # of a sentence in training, in ids with EOS
+    source_vocabulary: FileName | None = None  # both of the source's own, if it is not shared
     source_vocabulary_fingerprint: str | None = None
-    task: str = "translation"  # or "parsing"
+    task: Task = "translation"
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # of parsing
 
     def flat(self) -> dict[str, Any]:
@@ -72,3 +83,9 @@ def read_description(model_dir: str | Path) -> ModelDescription:
     if isinstance(content.get("model"), dict):
         content["model"].pop("layout", None)  # a field of earlier versions
     return from_json(ModelDescription, content, path)
+
+
+def read_index(model_dir: str | Path) -> dict[str, Any]:
+    """Reads the list of checkpoints, or an empty one. Raises InputError where it is damaged."""
+    path = Path(model_dir) / "checkpoints" / "index.json"
+    return read_json(path, _INDEX) if path.exists() else {"checkpoints": []}

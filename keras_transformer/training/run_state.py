@@ -51,9 +51,9 @@ class RunState:
     @classmethod
     def restored(cls, entry: dict[str, Any]) -> "RunState":
         """Makes the state from a checkpoint's entry in the index."""
-        state = cls(entry["step"], entry["seconds"], began=time.monotonic() - entry["seconds"])
+        seconds, saved = entry.get("seconds") or 0.0, entry.get("progress") or {}
+        state = cls(entry["step"], seconds, began=time.monotonic() - seconds)
         state.saved_step, state.saved_seconds = state.step, state.seconds
-        saved = entry.get("progress", {})
         for name in saved.keys() & _SAVED:
             setattr(state, name, np.array(saved[name]) if name == "sums" else saved[name])
         return state

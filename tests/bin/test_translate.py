@@ -93,7 +93,10 @@ def test_no_more_translations_than_beams(call_program, untrained):
     ("arguments", "message"),
     [
         (["--top_k=3"], "--top_k needs --sample. Received: 3"),
-        (["--sample", "--temperature=0"], "--temperature must be a positive number. Received: 0.0"),
+        (
+            ["--sample", "--temperature=0"],
+            "--temperature must be positive and finite. Received: 0.0",
+        ),
     ],
 )
 def test_bad_sampling(call_program, untrained, arguments, message):

@@ -355,7 +355,7 @@ def test_beam_size_is_checked(beam_size):
 
 @pytest.mark.parametrize("alpha", [-0.1, math.nan, math.inf])
 def test_alpha_is_checked(alpha):
-    with pytest.raises(InputError, match=f"--alpha must be a number of at least 0. .*: {alpha}"):
+    with pytest.raises(InputError, match=f"(?i)--alpha must be at least 0 and finite. .*: {alpha}"):
         BeamSearchConfig(4, alpha)
 
 

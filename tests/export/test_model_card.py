@@ -1,14 +1,23 @@
+import dataclasses
 import json
 
 import pytest
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import write_results
 from keras_transformer.export.model_card import CARD, describe, read_card, write_export
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 
 FACTS = {"checkpoint": "average:5", "step": 70}
+OF_MODEL = {
+    **{"task": "translation", "task_options": {}, "step": 7, "vocabulary_fingerprint": "0123"},
+    **{
+        "config": dataclasses.asdict(TransformerConfig(100)),
+        **dataclasses.asdict(DecodingConfig()),
+    },
+}
 FOUND = {"bleu": 39.1, "signature": "nrefs:1|case:mixed", **FACTS}
 
 
@@ -57,8 +66,8 @@ def test_card_lists_the_files_and_tells_of_missing_ones(tmp_path):
         (folder / "saved_model.pb").write_bytes(b"123")
 
     export = tmp_path / "export"
-    size = write_export(write, export, {"step": 7})
-    wanted = {"format_version": 2, "step": 7, "files": {"part/weights": 5, "saved_model.pb": 3}}
+    size = write_export(write, export, OF_MODEL)
+    wanted = {"format_version": 2, **OF_MODEL, "files": {"part/weights": 5, "saved_model.pb": 3}}
     assert read_card(export) == json.loads((export / CARD).read_text()) == wanted
     assert size == 8 + (export / CARD).stat().st_size
     (export / "part" / "more").write_bytes(b"")

@@ -454,7 +454,7 @@ VERSION = "be of format_version 2, as bin/export.py makes it anew from the model
         (CARD, truncated, PLACE, ""),
         (CARD, card_of_version('{"format_version": 1}'), VERSION, "of 1"),
         (CARD, card_of_version("{}"), VERSION, "of None"),
-        (CARD, card_of_version("[]"), PLACE, "must be a JSON object"),
+        (CARD, card_of_version("[]"), PLACE, "its content must be of type dict"),
     ],
 )
 def test_half_copied_or_foreign(parts, tmp_path, file, change, rule, received):

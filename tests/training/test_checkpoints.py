@@ -165,11 +165,11 @@ def test_no_room_leaves_the_last_checkpoint_as_it_was(tmp_path):
     assert store.save(large, step=2)["step"] == 2  # with room again, the run can be resumed
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"checkpoints": 1}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"checkpoints": [5]}'])
 def test_index_that_is_none(tmp_path, content):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "index.json").write_text(content)
-    with pytest.raises(InputError, match=r"index.json must (be|list)"):
+    with pytest.raises(InputError, match=r"index.json.* must be (readable|of type|given)"):
         store_of(tmp_path)
 
 

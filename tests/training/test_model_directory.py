@@ -78,7 +78,7 @@ def test_another_model_is_refused_and_named(tmp_path, data_dir, change, message)
     [
         (None, "must be a directory that bin/train.py made.*has no config.json"),
         ("{", "must be readable JSON"),
-        ("[]", "must be a JSON object"),
+        ("[]", "config.json: its content must be of type dict"),
         ("{}", "format_version must be 1. Received: None"),
         ('{"format_version": 9}', "format_version must be 1. Received: 9"),
         ('{"format_version": 1}', "config.json: preset must be given"),
