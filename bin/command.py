@@ -1,5 +1,6 @@
 """What all programs share: flags, one library call, one JSON line; errors in one line."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -19,6 +20,7 @@ from absl import app, flags, logging  # noqa: E402
 
 from keras_transformer.errors import InputError, require  # noqa: E402
 
+LARGEST_SEED = 2**32 - 1  # of NumPy
 # Flags of `define_model_flags` that an export does not take.
 OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
 
@@ -26,11 +28,23 @@ OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """Runs `main` as a program: parses flags, prints its result as one JSON line on stdout.
 
-    A wrong flag or an InputError ends with one line on stderr and exit code 1, never a traceback;
-    Ctrl-C ends with exit code 130.
+    A wrong flag or an InputError ends with one line on stderr and exit code 1, never a traceback,
+    and so does a file or stream that fails. Ctrl-C ends with exit code 130, and a reader of stdout
+    that has gone with 141, as other programs of Unix.
     """
+    _open_standard_streams()
     logging.set_verbosity(logging.INFO)
-    app.run(lambda arguments: _run(main, arguments), flags_parser=_parse_flags)
+    try:
+        try:
+            app.run(lambda arguments: _run(main, arguments), flags_parser=_parse_flags)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _give_up_stdout()
+        sys.exit(141)
+    except OSError as error:
+        _give_up_stdout()
+        _fail(f"files and streams must be readable and writable. Received: {error}")
 
 
 def as_typed(name: str, *arguments: str) -> str:
@@ -120,6 +134,22 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
         sys.exit(130)
     if result is not None:
         print(json.dumps(result, ensure_ascii=False), flush=True)
+
+
+def _open_standard_streams() -> None:
+    """Fills the place of closed ones: it would be given to the next file that is opened."""
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stdout is None:
+        _fail("stdout must be open, for the result. Received: a closed stream")
+
+
+def _give_up_stdout() -> None:
+    """Drops what stdout still holds, which would fail again at exit."""
+    with contextlib.suppress(OSError):  # stdout may be no file, as in tests
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> None:

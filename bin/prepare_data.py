@@ -12,7 +12,7 @@ The same command resumes an interrupted preparation. On a complete data set it r
 and writes damaged or missing files again.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import LARGEST_SEED, run  # isort: skip  (first: it makes the checkout importable)
 
 from typing import Any
 
@@ -53,7 +53,13 @@ EXISTING = "A SentencePiece model to use, or SOURCE,TARGET of two; none: learn f
 flags.DEFINE_list("vocabulary", [], EXISTING)
 flags.DEFINE_bool("shared_vocabulary", True, "One vocabulary for both sides, or one for each.")
 flags.DEFINE_integer("max_length", 256, "Largest number of ids per side of a pair, EOS included.")
-flags.DEFINE_integer("seed", 1, "Seed of the order of pairs and of what is sampled.")
+flags.DEFINE_integer(
+    "seed",
+    1,
+    "Seed of the order of pairs and of what is sampled.",
+    lower_bound=0,
+    upper_bound=LARGEST_SEED,
+)
 FLAGS = flags.FLAGS
 
 

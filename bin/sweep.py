@@ -9,7 +9,7 @@ rows alone and resumes the row that was interrupted. A row that fails is reporte
 continue. TensorBoard (--logdir=MODEL_DIR) compares settings and BLEU of the rows under HParams.
 """
 
-from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
+from command import LARGEST_SEED, as_typed, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ flags.DEFINE_multi_string(
     "config", [], "KEY=VALUE for every row, instead of the row's. Repeatable."
 )
 flags.DEFINE_integer("beam_size", 4, "Beams of the translations that are scored.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Seed of every row.")
+flags.DEFINE_integer("seed", 1, "Seed of every row.", lower_bound=0, upper_bound=LARGEST_SEED)
 
 
 def main():

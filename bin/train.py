@@ -1,6 +1,6 @@
 """Trains a Transformer on prepared data, or resumes the run of the same command."""
 
-from command import flag_values, run  # isort: skip  (first: it makes the checkout importable)
+from command import LARGEST_SEED, flag_values, run  # isort: skip  (first: it makes the checkout importable)
 
 import contextlib
 import dataclasses
@@ -23,7 +23,13 @@ flags.DEFINE_integer("accumulate_steps", 1, "Parts that a step's gradients are c
 flags.DEFINE_float("clip_norm", 0.0, "The largest norm of all gradients together; 0 for any.")
 PRECISIONS = ["float32", "bfloat16", "float16"]
 flags.DEFINE_enum("precision", "float32", PRECISIONS, "Type of the activations.")
-flags.DEFINE_integer("seed", 1, "Of weights, dropout and the order of the data.")
+flags.DEFINE_integer(
+    "seed",
+    1,
+    "Of weights, dropout and the order of the data.",
+    lower_bound=0,
+    upper_bound=LARGEST_SEED,
+)
 # Of LoopConfig.
 flags.DEFINE_integer("train_steps", 100_000, "Optimizer steps, over all starts of the run.")
 flags.DEFINE_float("train_minutes", None, "Minutes, over all starts of the run, if they end first.")

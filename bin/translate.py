@@ -7,7 +7,7 @@ The result is one JSON line on stdout, or on stderr where the translations go to
 columns of the output are stands in keras_transformer/decoding/lines.py.
 """
 
-from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import LARGEST_SEED, check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
 import sys
@@ -24,7 +24,13 @@ flags.DEFINE_bool("sample", False, "Draw --beam_size translations at random, not
 flags.DEFINE_float("temperature", 1.0, "--sample: logits are divided by it.")
 flags.DEFINE_integer("top_k", 0, "--sample: draw among the k most probable subwords; 0 for all.")
 flags.DEFINE_float("top_p", 1.0, "--sample: draw among the most probable that make up so much.")
-flags.DEFINE_integer("seed", 1, "--sample: the same seed, input and batches draw the same.")
+flags.DEFINE_integer(
+    "seed",
+    1,
+    "--sample: the same seed, input and batches draw the same.",
+    lower_bound=0,
+    upper_bound=LARGEST_SEED,
+)
 
 OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 

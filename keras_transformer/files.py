@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import socket
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +21,7 @@ from absl import logging
 from keras_transformer.errors import InputError, reason
 from keras_transformer.fields import from_json
 
+_PATIENCE = 2.0  # seconds
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
 
 
@@ -95,6 +97,17 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
     return from_json(kind, content, path)
+
+
+def named_open(path: str | os.PathLike) -> BinaryIO:
+    """Opens a file to read; the log names a pipe that nobody writes to, as that waits."""
+    waiting = threading.Timer(_PATIENCE, logging.warning, ["waiting for a writer to %s", path])
+    waiting.daemon = True
+    waiting.start()
+    try:
+        return open(path, "rb")
+    finally:
+        waiting.cancel()
 
 
 def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:

@@ -296,6 +296,8 @@ def check_files(flag: str, paths: list[str]) -> None:
     """Raises an InputError for a missing or empty list or file."""
     require(paths, f"{flag} must name at least one file", "none")
     for path in paths:
+        rule = f"{flag} must be a file, which is read several times"
+        require(not Path(path).is_fifo(), rule, f"{path}, a pipe")
         try:
             with open(path, "rb") as file:
                 require(file.read(1), f"{flag} must not be empty", path)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tqdm import tqdm
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import replacing, text_lines
+from keras_transformer.files import named_open, replacing, text_lines
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.decoding.translator import Translation, Translator
@@ -39,8 +39,8 @@ class LinesConfig:
     def __post_init__(self):
         require(self.n_best >= 1, "--n_best must be at least 1", self.n_best)
         readable = os.access(self.input, os.R_OK) and not Path(self.input).is_dir()
-        rule = "--input must be a file that can be read"
-        require(self.input == STANDARD_STREAM or readable, rule, repr(self.input))
+        readable |= self.input == STANDARD_STREAM and sys.stdin is not None
+        require(readable, "--input must be a file that can be read", repr(self.input))
         if self.output != STANDARD_STREAM:
             check_output(self.output)
 
@@ -59,7 +59,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     start, count = time.monotonic(), 0
     path, from_stdin = config.input, config.input == STANDARD_STREAM
     with (
-        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else open(path, "rb") as source,
+        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else named_open(path) as source,
         opened_output(config.output) as target,
         tqdm(unit="line", disable=source.isatty()) as bar,
     ):
@@ -135,12 +135,7 @@ def one_line(text: str) -> str:
 def opened_output(path: str) -> Iterator[BinaryIO]:
     """Opens stdout, or a file that takes its place when it is complete; errors are InputErrors."""
     if path == STANDARD_STREAM:
-        try:
-            yield sys.stdout.buffer
-        except BrokenPipeError:
-            # What is left in the buffer goes nowhere, rather than failing again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise InputError("--output must stay open. Received: a reader that closed it") from None
+        yield sys.stdout.buffer
         return
     try:
         with open(path, "wb") if is_device(path) else replacing(path) as file:

@@ -117,21 +117,6 @@ def test_a_terminal_is_answered_line_by_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "reading from the terminal; end with Ctrl-D\n"
 
 
-def test_closed_reader_is_an_input_error(monkeypatch):
-    class Closed(io.BytesIO):
-        def write(self, content):
-            raise BrokenPipeError
-
-    redirected = []
-    monkeypatch.setattr(lines.os, "dup2", lambda *files: redirected.append(files))
-    monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"a\n")))
-    stdout = types.SimpleNamespace(buffer=Closed(), fileno=lambda: 1)
-    monkeypatch.setattr(lines.sys, "stdout", stdout)
-    with pytest.raises(InputError, match=r"--output must stay open\. Received: a reader"):
-        translate_lines(Shouter(), LinesConfig())
-    assert len(redirected) == 1
-
-
 def test_links_and_devices_stay_what_they_are(tmp_path):
     (tmp_path / "file").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "file")

@@ -1,0 +1,71 @@
+"""Standard streams that are closed, full, or no longer read: one line, and no traceback."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.processes import run_python
+from tests.program_fixtures import BIN, ended
+
+# Runs the program argv[2] after its stdout has become what argv[1] says.
+REDIRECTED = """
+import os, runpy, sys
+kind, sys.argv = sys.argv[1], sys.argv[2:]
+if kind == "full":
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+elif kind == "unread":
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, 1)
+else:
+    stream = {"no stdin": 0, "no stdout": 1}[kind]
+    os.close(stream)
+    setattr(sys, kind.split()[1], None)  # as Python does when it starts without one
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+FULL = "error: files and streams must be readable and writable. Received: [Errno 28] No space left"
+CLOSED = "error: stdout must be open, for the result. Received: a closed stream"
+
+
+@pytest.fixture
+def redirected(tmp_path):
+    def run(kind, name, *arguments, **options):
+        command = ("-c", REDIRECTED, kind, BIN / f"{name}.py", *arguments)
+        return ended(*run_python(*command, folder=tmp_path, **options))
+
+    return run
+
+
+@pytest.mark.parametrize("program", ["translate", "draw_trees", "paper_tables"])
+def test_output_that_cannot_be_written(redirected, program, untrained, tmp_path):
+    (tmp_path / "trees").write_text("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n")
+    arguments = {
+        "translate": [f"--model_dir={untrained}", "--beam_size=1"],
+        "draw_trees": [f"--trees={tmp_path / 'trees'}"],
+        "paper_tables": ["--table=3"],
+    }[program]
+    done = redirected("full", program, *arguments, stdin=b"a cat\n")
+    assert done.code == 1 and done.errors.splitlines()[-1].startswith(FULL)
+    done = redirected("unread", program, *arguments, stdin=b"a cat\n")
+    assert done.code == 141 and "rror" not in done.errors
+    done = redirected("no stdout", program, *arguments)
+    assert done.code == 1 and done.errors.splitlines()[-1] == CLOSED
+
+
+def test_input_that_is_closed(redirected, untrained):
+    done = redirected("no stdin", "translate", f"--model_dir={untrained}")
+    assert done.code == 1
+    assert "error: --input must be a file that can be read. Received: '-'\n" in done.errors
+    done = redirected("no stdin", "paper_tables", "--json")
+    assert done.code == 0 and "table3" in done.result
+
+
+@pytest.mark.parametrize("program", ["train", "prepare_data", "sweep", "translate"])
+def test_seeds_have_32_bits(program):
+    for seed in (-1, 2**32):
+        command = [sys.executable, str(BIN / f"{program}.py"), f"--seed={seed}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "--seed" in done.stderr and "Traceback" not in done.stderr
+        assert "4294967295" in done.stderr and len(done.stderr.splitlines()) == 1
