@@ -130,12 +130,18 @@ def train_in(metadata, description, config):
 def training_data(data_dir, metadata, training):
     """Batches to train on, and what the validation split offers to try the model on."""
     from keras_transformer.analysis.attention_pictures import attention_images
+    from keras_transformer.errors import require
     from keras_transformer.evaluation.sample import SampleAnswers
     from keras_transformer.training.loop import TrainingData
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.batching import length_lattice
     from pipelines.datasets import evaluation_batches, gold_trees, split_text, training_batches
 
+    vocabularies = VocabularyPair.load(data_dir)
+    sizes = (metadata.source_vocab_size or metadata.vocab_size, metadata.vocab_size)
+    for vocabulary, size in zip(vocabularies, sizes, strict=True):
+        rule = f"{vocabulary.file} must have the {size} ids that metadata.json says"
+        require(vocabulary.vocab_size == size, rule, vocabulary.vocab_size)
     batches = training_batches(data_dir, training.tokens_per_batch, training.seed)
     data = TrainingData(batches, length_lattice(metadata.splits["train"].longest))
     if "validation" not in metadata.splits:
@@ -144,7 +150,7 @@ def training_data(data_dir, metadata, training):
     data = dataclasses.replace(data, validation=validation)
     if FLAGS.sample_sentences <= 0:
         return data
-    vocabularies, sides = VocabularyPair.load(data_dir), split_text(data_dir, "validation")
+    sides = split_text(data_dir, "validation")
     references, options = sides[1], None
     if metadata.task == "parsing":
         references, options = gold_trees(data_dir, "validation"), metadata.task_options

@@ -1,9 +1,4 @@
-"""Fields of dataclasses and of JSON files, checked against their annotations.
-
-An annotation is a type, alone or with a rule beside it:
-
-    dropout: Annotated[float, Rule("be in [0, 1)", lambda share: 0 <= share < 1)] = 0.1
-"""
+"""Fields of dataclasses and of JSON files, checked against their annotations: types and rules."""
 
 import dataclasses
 import json
@@ -17,11 +12,9 @@ from typing import Annotated, Any, NamedTuple
 
 from keras_transformer.errors import InputError, require
 
-LARGEST = 1 << 40  # above any count or size that is written
-
 
 class Rule(NamedTuple):
-    """What a field must do beside being of its type."""
+    """What a field must do beside being of its type: Annotated[TYPE, Rule(...)]."""
 
     text: str  # "FIELD must TEXT"
     holds: Callable[[Any], bool]
@@ -80,7 +73,7 @@ def _checked(value: Any, kind: Any, place: str, of_fields: str | None = None) ->
     fits = (isinstance(value, wanted) or whole) and (wanted is bool or not isinstance(value, bool))
     require(fits, f"{place} must be of type {wanted.__name__}", shown(value))
     if isinstance(value, int):
-        require(abs(value) < LARGEST, f"{place} must be below {LARGEST} in size", shown(value))
+        require(abs(value) < 1 << 40, f"{place} must be below 2^40 in size", shown(value))
     if wanted is list and arguments:
         return [_checked(v, arguments[0], f"{place}[{i}]") for i, v in enumerate(value)]
     if wanted is not dict or not (is_object or arguments):

@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import socket
-import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,7 +20,6 @@ from absl import logging
 from keras_transformer.errors import InputError, reason
 from keras_transformer.fields import from_json
 
-_PATIENCE = 2.0  # seconds
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
 
 
@@ -82,9 +80,7 @@ def write_json(path: str | os.PathLike, content: Any) -> None:
 def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
     """Reads a JSON file, checked against the annotation `kind` as of fields.from_json.
 
-    Raises:
-        FileNotFoundError: if there is no such file.
-        InputError: if it cannot be read, or holds anything else.
+    Raises InputError if it cannot be read, or holds anything else.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -92,22 +88,9 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
         written.encode("utf-8")  # half a surrogate pair is no text
         if "\n" + " " * _MAX_DEPTH in written:
             raise ValueError(f"more than {_MAX_DEPTH} levels")
-    except FileNotFoundError:
-        raise
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
     return from_json(kind, content, path)
-
-
-def named_open(path: str | os.PathLike) -> BinaryIO:
-    """Opens a file to read; the log names a pipe that nobody writes to, as that waits."""
-    waiting = threading.Timer(_PATIENCE, logging.warning, ["waiting for a writer to %s", path])
-    waiting.daemon = True
-    waiting.start()
-    try:
-        return open(path, "rb")
-    finally:
-        waiting.cancel()
 
 
 def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:

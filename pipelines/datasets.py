@@ -10,7 +10,14 @@ import tensorflow as tf
 from keras_transformer.errors import require
 from keras_transformer.parsing.trees import Tree, read_trees
 from pipelines.batching import epochs, one_pass, prefetch
-from pipelines.records import Metadata, SplitInfo, damaged_files, read_metadata, text_file
+from pipelines.records import (
+    Metadata,
+    SplitInfo,
+    damaged_files,
+    read_metadata,
+    text_damage,
+    text_file,
+)
 
 
 def training_batches(
@@ -82,10 +89,11 @@ def split_text(data_dir: str | os.PathLike, split: str) -> tuple[list[str], list
         InputError: if the folder is not a data set, has no such split, or has no text of it, as for
             the training split.
     """
-    _split(data_dir, read_metadata(data_dir), split)
-    sides = []
+    info, sides = _split(data_dir, read_metadata(data_dir), split), []
     for path in (text_file(data_dir, split, side) for side in ("source", "target")):
         require(path.is_file(), "--split must be one whose text is kept", split)
+        if error := text_damage(path, info):
+            raise error
         sides.append(path.read_bytes().decode("utf-8").split("\n")[:-1])
     return sides[0], sides[1]
 

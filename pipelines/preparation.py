@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from absl import logging
 from tqdm import tqdm
 
+from keras_transformer.config import VocabularySize
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.fields import Count, FileName
+from keras_transformer.fields import Count, FileName, Seed, check_fields, one_of
 from keras_transformer.files import locked, write_json
 from pipelines import records, sharding
 from pipelines.records import Metadata, SplitInfo, read_metadata
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 # Exists during a preparation, and after one that was interrupted.
 _LOCK_FILE = "prepare.lock"
 _STATE_FILE = "preparation.json"
+_STATE = {"settings": dict[str, Any], "block_pairs": int, "counts": dict[FileName, Count]}
 # More threads wait for one another, as a seventh of the work holds Python's lock. Each thread has a
 # block in memory.
 _MAX_THREADS = 8
@@ -42,32 +44,20 @@ _BAR = {"unit": " pairs", "mininterval": 1}
 
 
 @dataclasses.dataclass(frozen=True)
-class _State:
-    """What must be known to resume a preparation."""
-
-    settings: dict[str, Any]
-    block_pairs: int
-    counts: dict[FileName, Count]  # split -> pairs
-
-
-@dataclasses.dataclass(frozen=True)
 class PreparationConfig:
     """How text is prepared, whatever its source is."""
 
-    tokenizer: str = "bpe"  # or "wordpiece"
-    vocab_size: int | None = None  # of a learned one; None for 37,000, section 5.1
+    tokenizer: Annotated[str, one_of("bpe", "wordpiece")] = "bpe"
+    vocab_size: VocabularySize | None = None  # of a learned one; None for 37,000, section 5.1
     max_length: int = 256  # of either side in ids, including EOS; longer pairs are left out
-    seed: int = 1  # determines the order of pairs, and the text that a vocabulary is learned from
+    seed: Seed = 1  # determines the order of pairs, and the text that a vocabulary is learned from
     shared_vocabulary: bool = True  # one for both sides, or one for each
     vocabulary: Sequence[str] = ()  # files of existing ones, in place of learned ones
 
     def __post_init__(self):
-        known = self.tokenizer in ("bpe", "wordpiece")
-        require(known, "--tokenizer must be one of bpe, wordpiece", self.tokenizer)
+        check_fields(self, "--")
         if self.vocab_size is None and not self.vocabulary:
             object.__setattr__(self, "vocab_size", 37000)
-        size = self.vocab_size
-        require(size is None or size >= 5, "--vocab_size must exceed the 4 special ids", size)
         rule = "--vocabulary must be one file, or SOURCE,TARGET with --shared_vocabulary=false"
         fits = len(self.vocabulary) in (0, 1 if self.shared_vocabulary else 2)
         require(fits, rule, ",".join(self.vocabulary))
@@ -227,16 +217,16 @@ def _resumed_counts(
     data_dir: Path, settings: dict[str, Any], config: PreparationConfig
 ) -> dict[str, int] | None:
     """The pairs of each split, if an interrupted preparation can be resumed."""
-    state = sharding.read_or_none(_State, data_dir / records.WORK_FOLDER / _STATE_FILE)
+    state = sharding.read_or_none(_STATE, data_dir / records.WORK_FOLDER / _STATE_FILE)
     if state is None:
         return None
-    if state.settings != settings or state.block_pairs != sharding.BLOCK_PAIRS:
+    if state["settings"] != settings or state["block_pairs"] != sharding.BLOCK_PAIRS:
         logging.info("%s: starting again, because settings have changed", data_dir)
         return None
     if not all(file.exists() for file in _vocabulary_files(data_dir, config)):
         return None
     logging.info("%s: resuming an interrupted preparation", data_dir)
-    return state.counts
+    return state["counts"]
 
 
 def _begin(
@@ -264,10 +254,10 @@ def _begin(
         text = both if config.shared_vocabulary else (pair[side] for pair in pairs)
         kind, size = config.tokenizer, config.vocab_size
         learn_subwords(text, kind, size, data_dir, config.seed, symbols, file.stem)
-    state = _State(settings, sharding.BLOCK_PAIRS, counts)
+    state = {"settings": settings, "block_pairs": sharding.BLOCK_PAIRS, "counts": counts}
     work = data_dir / records.WORK_FOLDER
     work.mkdir()
-    write_json(work / _STATE_FILE, dataclasses.asdict(state))
+    write_json(work / _STATE_FILE, state)
     return counts
 
 

@@ -125,9 +125,6 @@ class Metadata:
 
     def __post_init__(self):
         require("train" in self.splits, "splits must have train", ", ".join(self.splits) or "none")
-        for split, info in self.splits.items():
-            rule = f"max_length must be at least {info.longest}, the longest of {split}"
-            require(info.longest <= self.max_length, rule, self.max_length)
 
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
@@ -148,13 +145,9 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
             files that are missing, cut off or of another data set.
     """
     path = Path(data_dir) / METADATA_FILE
-    try:
-        content = read_json(path)
-    except FileNotFoundError:
-        raise InputError(
-            f"--data_dir must be a folder completed by prepare_data.py. Received: {data_dir}, "
-            f"which has no {METADATA_FILE}"
-        ) from None
+    rule = "--data_dir must be a folder completed by prepare_data.py"
+    require(path.exists(), rule, f"{data_dir}, which has no {METADATA_FILE}")
+    content = read_json(path)
     version = content.get("format_version")
     rule = f"{path} must be of format_version {FORMAT_VERSION}: prepare the data again"
     require(version == FORMAT_VERSION, rule, version)
@@ -190,12 +183,24 @@ def damaged_files(
         sides = ["source", "target"] if read_records and split != "train" else []
         sides += ["trees"] if sides and metadata.task == "parsing" else []
         for path in (text_file(data_dir, split, side) for side in sides):
-            if not path.is_file():
-                yield path, _damage(path, "exist", "no such file")
+            if error := text_damage(path, info):
+                yield path, error
         for name, size in info.shards.items():
             shard = Path(data_dir) / name
             if error := _shard_damage(shard, size, info.beginnings.get(name), read_records):
                 yield shard, error
+
+
+def text_damage(path: Path, info: SplitInfo) -> InputError | None:
+    """What is wrong with the text of a split that has such records; None where it is sound."""
+    count = info.pairs + sum(info.dropped.values())
+    if not path.is_file():
+        return _damage(path, "exist", "no such file")
+    try:
+        lines = path.read_bytes().decode("utf-8").count("\n")
+    except UnicodeDecodeError as error:
+        return _damage(path, "be UTF-8", error)
+    return None if lines == count else _damage(path, f"have {count} lines", lines)
 
 
 def _shard_damage(

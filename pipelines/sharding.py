@@ -31,16 +31,11 @@ BLOCK_PAIRS = 32_768
 # Shards are permuted in memory, one at a time.
 _PAIRS_PER_SHARD = 100_000
 
+# What is kept of a block beside its records: bounds are first bytes of groups, and the end.
+_BLOCK = {"info": SplitInfo, "bounds": list[Count]}
+
 EncodedPair = tuple[list[int], list[int]]  # source and target ids, each ending in EOS
 Span = tuple[int, int]  # first byte, and the byte after the last
-
-
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """What is kept of a block beside its records."""
-
-    info: SplitInfo
-    bounds: list[Count]  # first bytes of the groups, and the end
 
 
 class Sharding:
@@ -64,9 +59,9 @@ class Sharding:
 
     def has_block(self, number: int) -> bool:
         """Whether a block was written, and has not been damaged since."""
-        block, data = read_or_none(Block, self._index(number)), self._data(number)
-        whole = block is not None and len(block.bounds) == len(self._shards) + 1
-        return whole and data.exists() and data.stat().st_size == block.bounds[-1]
+        block, data = read_or_none(_BLOCK, self._index(number)), self._data(number)
+        whole = block is not None and len(block["bounds"]) == len(self._shards) + 1
+        return whole and data.exists() and data.stat().st_size == block["bounds"][-1]
 
     def write_block(
         self, number: int, pairs: Iterable[EncodedPair], dropped: dict[str, int]
@@ -80,8 +75,9 @@ class Sharding:
         self._write_data(number, (records[index] for index in np.argsort(shards, kind="stable")))
         sizes = [len(record) + FRAME_BYTES for record in records]
         groups = np.bincount(shards, sizes, len(self._shards)).astype(int)
-        block = Block(SplitInfo.of(lengths, dropped), [0, *np.cumsum(groups).tolist()])
-        write_json(self._index(number), dataclasses.asdict(block))
+        info = dataclasses.asdict(SplitInfo.of(lengths, dropped))
+        index = {"info": info, "bounds": [0, *np.cumsum(groups).tolist()]}
+        write_json(self._index(number), index)
 
     def _write_data(self, number: int, records: Iterable[bytes]) -> None:
         import tensorflow as tf
@@ -98,13 +94,13 @@ class Sharding:
 
     def finish(self, blocks: int) -> SplitInfo:
         """Writes the shards from the first `blocks` blocks, then deletes the blocks."""
-        written = [read_or_none(Block, self._index(number)) for number in range(blocks)]
-        bounds = [block.bounds for block in written]
+        written = [read_or_none(_BLOCK, self._index(number)) for number in range(blocks)]
+        bounds = [block["bounds"] for block in written]
         numbers = range(len(self._shards))
         for number in tqdm(numbers, "writing", unit=" shards", disable=len(numbers) < 2):
             if not self._shards[number].exists():
                 self._write_shard(number, [ends[number : number + 2] for ends in bounds])
-        info = SplitInfo.total([block.info for block in written], self._shards)
+        info = SplitInfo.total([SplitInfo(**block["info"]) for block in written], self._shards)
         write_json(self._finished, dataclasses.asdict(info))
         self._remove_blocks()
         return info
@@ -144,11 +140,11 @@ class Sharding:
             path.unlink()
 
 
-def read_or_none(kind: type, path: Path) -> Any:
+def read_or_none(kind: Any, path: Path) -> Any:
     """What a file of this work holds, or None where it is missing or damaged: it is made again."""
     try:
         return read_json(path, kind)
-    except (FileNotFoundError, InputError):
+    except InputError:
         return None
 
 

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from absl import logging
 
@@ -21,6 +22,7 @@ from keras_transformer.files import text_lines
 _GZIP_MAGIC = b"\x1f\x8b"
 _TFDS_SPLITS = ("train", "validation", "test")
 _TFDS_BATCH = 1024
+_TFDS_SECONDS = 10  # for an answer of a server
 _GRAMMAR_EVALUATION_PAIRS = 1000
 _FINGERPRINT_PAIRS = 100
 
@@ -242,6 +244,7 @@ def _ensure_prepared(name: str, builder) -> None:
         return
     logging.info("downloading tfds:%s to %s", name, builder.data_dir)
     try:
+        _check_network(builder)
         with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
             builder.download_and_prepare()
     except ImportError as error:
@@ -255,6 +258,19 @@ def _ensure_prepared(name: str, builder) -> None:
             f"{name}` on a machine with a network, and copy its ~/tensorflow_datasets here. "
             f"Received: {builder.data_dir}, without it ({_brief(error)})"
         ) from error
+
+
+def _check_network(builder) -> None:
+    """Raises a ConnectionError where no server answers: TFDS would try for minutes."""
+    import requests  # what TFDS downloads with
+
+    urls = {urlsplit(url).netloc: url for url in builder.url_infos or {}}
+    logging.info("waiting for an answer of %s", " or ".join(urls))
+    for url in list(urls.values())[:2]:
+        with contextlib.suppress(requests.RequestException):
+            return requests.head(url, timeout=_TFDS_SECONDS).close()
+    if urls:
+        raise ConnectionError(f"no answer of {' or '.join(urls)}")
 
 
 def _brief(error: Exception) -> str:

@@ -54,7 +54,7 @@ def read_measured(path: str | Path) -> list[dict[str, Any]]:
     """Reads rows that were written as JSON, such as the table.json of bin/sweep.py."""
     try:
         return read_json(path, list[_ROW])
-    except (FileNotFoundError, InputError) as error:
+    except InputError as error:
         rule = "--measured must be a table.json of bin/sweep.py"
         raise InputError(f"{rule}. Received: {error}") from None
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tqdm import tqdm
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import named_open, replacing, text_lines
+from keras_transformer.files import replacing, text_lines
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.decoding.translator import Translation, Translator
@@ -57,9 +57,11 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
             output is stdout. An output file is written whole or not at all.
     """
     start, count = time.monotonic(), 0
+    if is_device(config.input):
+        print(f"waiting for what is written to {config.input}", file=sys.stderr)
     path, from_stdin = config.input, config.input == STANDARD_STREAM
     with (
-        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else named_open(path) as source,
+        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else open(path, "rb") as source,
         opened_output(config.output) as target,
         tqdm(unit="line", disable=source.isatty()) as bar,
     ):

@@ -99,7 +99,7 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
     folder = Path(export_dir)
     try:
         card = read_json(folder / CARD)
-    except (FileNotFoundError, InputError) as error:
+    except InputError as error:
         rule = "--saved_model must be a directory that bin/export.py made"
         raise InputError(f"{rule}. Received: {str(folder)!r}: {error}") from None
     version = card.get("format_version")

@@ -145,6 +145,10 @@ def restore_model(
     """
     description = read_description(model_dir)
     weights, facts = read_weights(model_dir, checkpoint)
+    c = description.model
+    needed = c.d_model * (c.vocab_size + c.d_ff + c.num_heads * (c.d_k + c.d_v)) + c.num_layers
+    rule = f"{model_dir}/config.json must be of the {sum(map(np.size, weights))} weights' model"
+    require(needed <= sum(map(np.size, weights)), rule, f"sizes of {needed} weights or more")
     model = Transformer(description.model, dtype="float32")
     found, rule = f"in {facts['checkpoint']}", f"--checkpoint must be of the model in {model_dir}"
     count = len(model.variables)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import require
 from keras_transformer.fields import Amount, Count, FileName, Size, from_json, one_of
 from keras_transformer.files import read_json, write_json
 from keras_transformer.training.loop_config import METRICS
@@ -73,11 +73,9 @@ def create_or_check(
 def read_description(model_dir: str | Path) -> ModelDescription:
     """Reads config.json. Raises InputError if there is none that this version can read."""
     path = Path(model_dir) / "config.json"
-    try:
-        content = read_json(path)
-    except FileNotFoundError:
-        rule = "--model_dir must be a directory that bin/train.py made"
-        raise InputError(f"{rule}. Received: {model_dir}, which has no config.json") from None
+    rule = "--model_dir must be a directory that bin/train.py made"
+    require(path.exists(), rule, f"{model_dir}, which has no config.json")
+    content = read_json(path)
     version = content.pop("format_version", None)
     require(version == FORMAT_VERSION, f"{path}: format_version must be {FORMAT_VERSION}", version)
     if isinstance(content.get("model"), dict):

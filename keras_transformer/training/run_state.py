@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.errors import require
 from keras_transformer.training.metrics import perplexity_of
 
 # What TrainingStep sums over steps, in this order. Of a step that is skipped, as its gradients are
@@ -52,6 +53,8 @@ class RunState:
     def restored(cls, entry: dict[str, Any]) -> "RunState":
         """Makes the state from a checkpoint's entry in the index."""
         seconds, saved = entry.get("seconds") or 0.0, entry.get("progress") or {}
+        sums = saved.get("sums", SUMS)
+        require(len(sums) == len(SUMS), f"progress.sums must be {len(SUMS)} numbers", len(sums))
         state = cls(entry["step"], seconds, began=time.monotonic() - seconds)
         state.saved_step, state.saved_seconds = state.step, state.seconds
         for name in saved.keys() & _SAVED:

@@ -1,6 +1,7 @@
 import io
 import os
 import re
+import threading
 import types
 
 import pytest
@@ -115,6 +116,16 @@ def test_a_terminal_is_answered_line_by_line(monkeypatch, capsys):
     assert (translator.calls, result["lines"]) == ([["a"], ["b"]], 2)
     assert stdout.buffer.getvalue() == b"A\nB\n"
     assert capsys.readouterr().err == "reading from the terminal; end with Ctrl-D\n"
+
+
+def test_a_pipe_that_is_waited_for_is_named(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[b"a\n"])
+    writer.start()
+    config = LinesConfig(str(tmp_path / "pipe"), str(tmp_path / "out"))
+    assert translate_lines(Shouter(), config)["lines"] == 1
+    writer.join()
+    assert capsys.readouterr().err.startswith(f"waiting for what is written to {tmp_path}/pipe\n")
 
 
 def test_links_and_devices_stay_what_they_are(tmp_path):

@@ -1,4 +1,5 @@
 import gzip
+import types
 
 import pytest
 import tensorflow_datasets as tfds
@@ -176,6 +177,16 @@ class TinyUnreachable(TinyTranslation):
         raise ConnectionError("no route to host")
 
 
+class TinyOffline(TinyTranslation):
+    """A data set whose server does not answer: nobody listens on that port of this machine."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    url_infos = types.MappingProxyType({"http://127.0.0.1:9/a.tgz": None})
+
+    def _split_generators(self, download_manager):
+        raise AssertionError("TFDS would try for minutes")
+
+
 class TinyUnequipped(TinyTranslation):
     """A data set whose preparation lacks a package."""
 
@@ -225,6 +236,7 @@ class TestTfds:
                 ("en", "de"),
                 r"must have the Python packages .* Received: No module named 'some_parser'",
             ),
+            ("tiny_offline", ("en", "de"), r"ConnectionError: no answer of 127.0.0.1:9\)$"),
             (
                 "tiny_unreachable",
                 ("en", "de"),

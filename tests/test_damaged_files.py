@@ -1,0 +1,242 @@
+"""Files of any content: each reader gives what it reads, or an InputError of one line."""
+
+import contextlib
+import dataclasses
+import json
+import shutil
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keras_transformer.analysis.paper_tables import read_layers, table_1, table_2, table_3, table_4
+from keras_transformer.analysis.trained_rows import measured_table, read_measured, trained_row
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation.results import read_results, read_training
+from keras_transformer.export.model_card import CARD, read_card
+from keras_transformer.training.checkpoints import CheckpointStore
+from keras_transformer.training.curves import _cut
+from keras_transformer.training.model_directory import read_description
+from keras_transformer.training.run_state import SUMS, RunState
+from pipelines.records import read_metadata
+from pipelines.sharding import Sharding
+
+few = settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+HUGE = [10**15, -(10**15), 10**400, -1, 0, float("nan"), float("inf"), 1e308, True, None]
+NAMES = ["../x", "/etc/passwd", "..", "", "a\nb", "\ud800", "x" * 100, "\x00", "vocabulary.txt"]
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+scalars |= st.sampled_from(HUGE + NAMES)
+anything = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def places(content, path=()):
+    """The paths to all values within JSON."""
+    inner = content.items() if isinstance(content, dict) else enumerate(content)
+    for key, value in inner:
+        yield (*path, key)
+        if isinstance(value, (dict, list)):
+            yield from places(value, (*path, key))
+
+
+@st.composite
+def damaged(draw, content):
+    """The bytes of a JSON file after some damage to it."""
+    whole = json.dumps(content).encode()
+    kind = draw(
+        st.sampled_from(["value", "value", "value", "removed", "bytes", "cut", "deep", "any"])
+    )
+    if kind in ("value", "removed"):
+        changed = json.loads(whole)
+        *path, last = draw(st.sampled_from(list(places(content))))
+        within = changed
+        for key in path:
+            within = within[key]
+        if kind == "removed":
+            del within[last]
+        else:
+            within[last] = draw(anything)
+        return json.dumps(changed).encode()
+    if kind == "any":
+        return json.dumps(draw(anything)).encode()
+    if kind == "deep":
+        return b'{"a":' * 100_000
+    place = draw(st.integers(0, len(whole) - 1))
+    if kind == "cut":
+        return whole[:place]
+    return whole[:place] + draw(st.binary(min_size=1, max_size=3)) + whole[place + 1 :]
+
+
+INDEX = "model/checkpoints/index.json"
+ENTRY = {
+    **{"name": "step-00000007", "step": 7, "seconds": 9.5, "validation_loss": 2.5},
+    "validation_bleu": 30.0,
+    "progress": {"sums": [1.0] * len(SUMS), "summed": 3, "sum_seconds": 1.5, "since_best": 0},
+}
+FOUND = {"bleu": 39.1, "perplexity": 4.5, "checkpoint": "step-00000007", "step": 7}
+FOUND |= {"data_dir": "d", "dataset": "files", "languages": ["en", "de"], "beam_size": 4}
+
+
+@pytest.fixture(scope="module")
+def model_dir(untrained, tmp_path_factory):
+    """A model directory with all that programs write about it."""
+    folder = tmp_path_factory.mktemp("damaged") / "model"
+    shutil.copytree(untrained, folder)
+    (folder / "checkpoints/index.json").write_text(
+        json.dumps({"best_metric": "loss", "checkpoints": [ENTRY] * 2})
+    )
+    for split in ("test", "validation"):
+        (folder / f"evaluation-{split}.json").write_text(json.dumps(FOUND))
+    return folder
+
+
+def use_index(folder):
+    store = CheckpointStore(folder)
+    read_training(folder)
+    _ = store.best, [store.path(entry) for entry in store.entries]
+    return [RunState.restored(entry).summarize() for entry in store.entries]
+
+
+def use_row(folder):
+    row = json.loads(json.dumps(trained_row(folder)))
+    return measured_table([row]), table_2([row]), table_3([row]), table_4([row])
+
+
+def use_measured(folder):
+    rows = read_measured(folder / "table.json")
+    return measured_table(rows), table_2(rows), table_3(rows), table_4(rows)
+
+
+def use_log(folder):
+    _cut(folder / "training_log.jsonl", 5)
+
+
+def use_metadata(folder):
+    metadata = read_metadata(folder)
+    json.dumps(dataclasses.asdict(metadata))
+    return metadata.splits["train"].longest
+
+
+def use_block(folder):
+    shards = Sharding(folder, "train", 15, 1)
+    shards.has_block(0)
+    shards.finished()
+
+
+def check(reader, folder, name, before):
+    """Reads a damaged file, and the whole one again."""
+
+    @few
+    @given(damaged(json.loads(before)))
+    def reads(content):
+        (folder / name).write_bytes(content)
+        with contextlib.suppress(InputError):
+            try:
+                reader(folder)
+            except InputError as error:
+                message = str(error)
+                assert "Received: " in message and "\n" not in message and len(message) < 1000
+                raise
+
+    reader(folder)
+    try:
+        reads()
+    finally:
+        (folder / name).write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "reader"),
+    [
+        ("config.json", read_description),
+        ("checkpoints/index.json", use_index),
+        ("evaluation-validation.json", use_row),
+        ("evaluation-test.json", lambda folder: read_results(folder, "test")),
+    ],
+)
+def test_model_directory(model_dir, name, reader):
+    check(reader, model_dir, name, (model_dir / name).read_bytes())
+
+
+def test_log_of_training(model_dir):
+    lines = b'{"event": "training", "step": 3}\n'
+    (model_dir / "training_log.jsonl").write_bytes(lines)
+    check(use_log, model_dir, "training_log.jsonl", lines)
+
+
+def test_measured_rows(model_dir):
+    (model_dir / "table.json").write_text(json.dumps([trained_row(model_dir)]))
+    check(use_measured, model_dir, "table.json", (model_dir / "table.json").read_bytes())
+    layers = {"layers": {"LSTM": {"n_exponent": 0.9, "d_exponent": 1.8}}}
+    (model_dir / "layers.json").write_text(json.dumps(layers))
+    check(
+        lambda folder: table_1(read_layers(folder / "layers.json")),
+        *(model_dir, "layers.json", (model_dir / "layers.json").read_bytes()),
+    )
+
+
+def test_metadata(prepared, tmp_path):
+    shutil.copytree(prepared, tmp_path / "data")
+    path = tmp_path / "data" / "metadata.json"
+    check(use_metadata, tmp_path / "data", "metadata.json", path.read_bytes())
+
+
+def test_unfinished_preparation(tmp_path):
+    shards = Sharding(tmp_path, "train", 15, 1)
+    shards.write_block(0, [([5, 2], [6, 2])], {"blank": 1})
+    name = "unfinished/train-block-00000.json"
+    assert shards.has_block(0)
+    check(use_block, tmp_path, name, (tmp_path / name).read_bytes())
+
+
+def test_card(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"123")
+    card = {"task": "translation", "task_options": {}, "vocabulary_fingerprint": "0123", "step": 7}
+    card |= {"format_version": 2, "files": {"saved_model.pb": 3}}
+    card |= {"config": dataclasses.asdict(TransformerConfig(100))}
+    card |= dataclasses.asdict(DecodingConfig())
+    (tmp_path / CARD).parent.mkdir()
+    (tmp_path / CARD).write_text(json.dumps(card))
+    check(read_card, tmp_path, CARD, (tmp_path / CARD).read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("program", "flags", "name"),
+    [
+        ("train", ["--data_dir={d}", "--model_dir={d}/model"], "data/metadata.json"),
+        ("prepare_data", ["--dataset=grammar", "--data_dir={d}"], "data/metadata.json"),
+        ("sweep", ["--data_dir={d}", "--model_dir={d}/sweep"], "data/metadata.json"),
+        ("evaluate", ["--data_dir={d}", "--model_dir={m}"], "model/config.json"),
+        ("translate", ["--model_dir={m}"], "model/config.json"),
+        ("serve", ["--model_dir={m}"], "model/config.json"),
+        ("attention", ["--model_dir={m}", "--source=a", "--output={d}/x"], "model/config.json"),
+        ("translate", ["--model_dir={m}"], INDEX),
+        ("export", ["--model_dir={m}", "--export_dir={d}/x"], INDEX),
+        ("average_checkpoints", ["--model_dir={m}"], INDEX),
+        ("paper_tables", ["--model_dirs={m}"], "model/evaluation-test.json"),
+    ],
+)
+def test_programs_name_the_file(call_program, prepared, model_dir, tmp_path, program, flags, name):
+    places = {"d": tmp_path / "data", "m": tmp_path / "model"}
+    for source, target in zip((prepared, model_dir), places.values(), strict=True):
+        shutil.copytree(source, target)
+    (tmp_path / name).write_text(
+        '{"format_version": 1, "checkpoints": [{"name": "../x"}], "f1": "x"}'
+    )
+    done = call_program(program, *(flag.format(**places) for flag in flags))
+    (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
+    assert done.code == 1 and not done.output and f"{tmp_path / name}: " in line
+    assert " must be " in line and "Received: " in line
