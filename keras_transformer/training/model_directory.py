@@ -59,9 +59,12 @@ def create_or_check(
     model_dir = Path(model_dir)
     if (model_dir / "config.json").exists():
         held, wanted = read_description(model_dir).flat(), description.flat()
-        differences = [f"{k}: {wanted[k]}, not {held[k]}" for k in held if held[k] != wanted[k]]
+        differences = [f"{k}: {held[k]}, not {wanted[k]}" for k in held if held[k] != wanted[k]]
         rule = "--model_dir must be new or hold the model asked for"
-        require(not differences, rule, f"{model_dir}, which has {'; '.join(differences)}")
+        found = f"{model_dir}, which has {'; '.join(differences)}"
+        of_preset = held["preset"] != wanted["preset"]
+        same = f"--preset={held['preset']}" if of_preset else "the data and settings it has"
+        require(not differences, rule, f"{found}. Choose another directory, or {same}")
         return
     model_dir.mkdir(parents=True, exist_ok=True)
     for name in filter(None, (description.source_vocabulary, description.vocabulary)):

@@ -60,12 +60,20 @@ def test_a_directory_of_an_earlier_version(tmp_path, data_dir):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"vocabulary_fingerprint": "xyz"}, "vocabulary_fingerprint: xyz, not abc"),
-        ({"model": TransformerConfig(vocab_size=100, d_k=16, d_ff=9)}, "d_ff: 9, not 2048"),
-        ({"training": TrainingConfig(seed=3)}, "seed: 3, not 1; label_smoothing|label_smoothing"),
+        ({"vocabulary_fingerprint": "xyz"}, "vocabulary_fingerprint: abc, not xyz"),
+        ({"model": TransformerConfig(vocab_size=100, d_k=16, d_ff=9)}, "d_ff: 2048, not 9. Choose"),
+        ({"training": TrainingConfig(seed=3)}, "label_smoothing: 0.2, not 0.1; .*seed: 1, not 3"),
+        (
+            {"preset": "base"},
+            "has preset: tiny, not base. Choose another directory, or --preset=tiny$",
+        ),
+        (
+            {"max_length": 9},
+            "64, not 9. Choose another directory, or the data and settings it has$",
+        ),
     ],
 )
-def test_another_model_is_refused_and_named(tmp_path, data_dir, change, message):
+def test_another_model_is_refused_and_told_what_to_do(tmp_path, data_dir, change, message):
     create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
     other = dataclasses.replace(DESCRIPTION, **change)
     with pytest.raises(InputError, match=message):
