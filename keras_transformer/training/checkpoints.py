@@ -136,9 +136,9 @@ def restore_model(
 ) -> tuple[keras.Model, dict[str, Any]]:
     """Builds the model of a directory that bin/train.py made, with the weights of a checkpoint.
 
-    `checkpoint` is "latest", "best" (in validation), "average:K" (the mean of the last K), or the
-    path of a checkpoint or its name in the directory. Returns the model, in float32, and what it
-    is: {"checkpoint", "step", ...}.
+    `checkpoint` is "latest", "best" (in validation), "average:K" (the mean of the last K, or of all
+    where there are fewer), or the path of a checkpoint or its name in the directory. Returns the
+    model, in float32, and what it is: {"checkpoint", "step", ...}.
 
     Raises:
         InputError: where the directory or the checkpoint is missing, foreign or incomplete.
@@ -163,18 +163,22 @@ def restore_model(
 def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], dict[str, Any]]:
     """Reads the model's variables from a checkpoint, or the mean of several; see restore_model."""
     store, facts = CheckpointStore(model_dir), {"checkpoint": checkpoint}
+    needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
+    rule = f"--checkpoint={checkpoint} needs {needed} in {store.directory}"
+    none = "none. bin/train.py writes them, and validates if the data has a validation split"
     if checkpoint.startswith("average:"):
         count = checkpoint.removeprefix("average:")
-        largest, rule = len(store.entries), "the number of checkpoints to average must be"
-        require(count.isdecimal() and int(count) >= 1, f"{rule} 1 or more", repr(count))
-        require(int(count) <= largest, f"{rule} at most the {largest} in {store.directory}", count)
-        entries, facts["averaged"] = store.entries[-int(count) :], int(count)
+        positive = "the number of checkpoints to average must be 1 or more"
+        require(count.isdecimal() and int(count) >= 1, positive, repr(count))
+        entries = store.entries[-int(count) :]
+        require(entries != [], rule, none)
+        if len(entries) < int(count):
+            logging.warning("averaging all %d checkpoints: there are not %s", len(entries), count)
+        facts = {"checkpoint": f"average:{len(entries)}", "averaged": len(entries)}
         paths = map(store.path, entries)
     elif checkpoint in ("latest", "best"):
         entry = store.latest if checkpoint == "latest" else store.best
-        needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
-        rule = f"--checkpoint={checkpoint} needs {needed} in {store.directory}"
-        require(entry is not None, rule, "none")
+        require(entry is not None, rule, none)
         entries, paths, facts = [entry], [store.path(entry)], {"checkpoint": entry["name"]}
     else:
         path = checkpoint.removesuffix(".index")
@@ -212,10 +216,11 @@ def average_checkpoints(model_dir: str | Path, last: int) -> dict[str, Any]:
     """Writes the mean of the last checkpoints' weights as a checkpoint of its own (section 6.1).
 
     The paper averages the last 5 of base models, and the last 20 of big ones. Returns {"checkpoint"
-    (its path), "averaged", "step"}; raises InputError if there are fewer, or it cannot be written.
+    (its path), "averaged", "step"}; raises InputError if there are none, or it cannot be written.
     """
     weights, facts = read_weights(model_dir, f"average:{last}")
-    path = CheckpointStore(model_dir).directory / f"average-{last}-{checkpoint_name(facts['step'])}"
+    name = f"average-{facts['averaged']}-{checkpoint_name(facts['step'])}"
+    path = CheckpointStore(model_dir).directory / name
     try:
         tf.train.Checkpoint(model=[tf.Variable(weight) for weight in weights]).write(str(path))
     except (OSError, tf.errors.OpError) as error:
