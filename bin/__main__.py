@@ -19,7 +19,7 @@ def main() -> None:
         path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem not in NOT_PROGRAMS
     }
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
-    if name in ("-h", "--help", "help"):
+    if name in ("-h", "--help", "--helpshort", "help"):
         print(help_text(programs))
     elif name not in programs:
         names = ", ".join(programs)

@@ -3,10 +3,14 @@
 import contextlib
 import dataclasses
 import json
+import logging as standard_logging
 import os
+import re
 import shlex
+import subprocess
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +18,27 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 if str(FOLDER.parent) not in sys.path:
     sys.path.insert(0, str(FOLDER.parent))
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from absl import app, flags, logging  # noqa: E402
+try:
+    from absl import app, flags, logging
+except ModuleNotFoundError as error:
+    lacks = f"{sys.executable} lacks this project's packages ({error})"
+    sys.exit(f"error: {lacks}. Install them as README.md says, and use their Python")
 
+import keras_transformer  # noqa: E402
+import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, require  # noqa: E402
 
 LARGEST_SEED = 2**32 - 1  # of NumPy
 # Flags of `define_model_flags` that an export does not take.
 OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
+OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
+VERBOSITY = "1: also show what TensorFlow and other libraries write; -1: no log but warnings."
+# Reads to the end of its stdin, which is the end of the process that writes there, however it ends.
+KEEP = """
+import collections, sys
+sys.stderr.buffer.writelines(collections.deque(sys.stdin.buffer, maxlen=1000))
+"""
 
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
@@ -34,6 +50,7 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
     """
     _open_standard_streams()
     logging.set_verbosity(logging.INFO)
+    logging.get_absl_handler().addFilter(_is_shown)
     try:
         try:
             app.run(lambda arguments: _run(main, arguments), flags_parser=_parse_flags)
@@ -51,6 +68,12 @@ def as_typed(name: str, *arguments: str) -> str:
     """The command of a program, as a user of this checkout or installation types it."""
     program = f"python bin/{name}.py" if FOLDER.name == "bin" else f"keras-transformer {name}"
     return f"{program} {shlex.join(arguments)}"
+
+
+def show_curves(model_dir: str | Path) -> None:
+    """Says how to see the curves of a model."""
+    command = [sys.executable, "-m", "tensorboard.main", f"--logdir={model_dir}"]
+    print(f"curves: {shlex.join(command)}", file=sys.stderr)
 
 
 def flag_values(config: type) -> dict[str, Any]:
@@ -114,19 +137,71 @@ def load_model(n_best: int | None = None, sampling=None):
     return load(path, **settings, n_best=n_best, sampling=sampling)
 
 
+@contextlib.contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Keeps what libraries write to stderr, and shows it only if the program breaks off.
+
+    They greet at every start, whatever the level of their logs. A process of its own keeps what
+    they write to file descriptor 2, so that nothing is lost when TensorFlow aborts, and shows it
+    when the descriptor is closed. The program itself writes to another descriptor.
+    """
+    if logging.get_verbosity() >= logging.DEBUG:
+        yield
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # Process 1, a container's, takes all others with it when it ends, also the one with the text.
+    if sys.stderr is None or sys.stderr is not sys.__stderr__ or os.getpid() == 1:
+        yield
+        return
+    sys.stderr.flush()
+    command = [sys.executable, "-ISc", KEEP]
+    keeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+    logging.get_absl_handler().python_handler.setStream(sys.stderr)
+    os.dup2(keeper.stdin.fileno(), 2)
+    keeper.stdin.close()
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
+        try:
+            yield
+            keeper.kill()
+        except (InputError, KeyboardInterrupt, SystemExit):
+            keeper.kill()
+            raise
+        finally:
+            os.dup2(sys.stderr.fileno(), 2)
+            keeper.wait()
+
+
+def _is_shown(record: standard_logging.LogRecord) -> bool:
+    """Whether a line of the log is this project's, an error, or asked for."""
+    verbose = logging.get_verbosity() >= logging.DEBUG
+    is_error = record.levelno >= standard_logging.ERROR
+    return verbose or is_error or record.pathname.startswith(OWN_FOLDERS)
+
+
 def _parse_flags(arguments: list[str]) -> list[str]:
+    values = flags.FLAGS
+    values["verbosity"].help = VERBOSITY
+    values.register_key_flag_for_module(arguments[0], values["verbosity"])  # --help lists it
     try:
-        return flags.FLAGS(arguments)
+        return values(["--help" if argument == "-h" else argument for argument in arguments])
     except flags.Error as error:
-        # --help is a flag of absl, which prints its text.
-        _fail(str(error).replace("\n", " "))
+        missing = r"flag --\w+=None: Flag (--\w+) must have a value other than None"
+        lines = [line.removesuffix(".") for line in str(error).splitlines()]
+        message = re.sub(missing, r"\1 must be given", "; ".join(lines))
+        _fail(f"{message} (--help lists the flags)")
+    except SystemExit:  # of absl, after --help
+        sys.exit(0)
 
 
 def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> None:
     if len(arguments) > 1:
         _fail(f"every argument must be a flag (--name=value). Received: {arguments[1]!r}")
     try:
-        result = main()
+        with quiet_libraries():
+            result = main()
     except InputError as error:
         _fail(str(error))
     except KeyboardInterrupt:

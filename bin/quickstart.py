@@ -5,7 +5,7 @@ Runs the other programs one after the other: prepare_data, train, average_checkp
 stopped, the same command continues.
 """
 
-from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
+from command import as_typed, run, show_curves  # isort: skip  (first: it makes the checkout importable)
 
 import json
 import subprocess
@@ -50,8 +50,7 @@ def main():
         f"--train_steps={FLAGS.train_steps}",
         f"--checkpoint_minutes={FLAGS.train_minutes / 12}",
     )
-    checkpoints = trained["checkpoints"]
-    averaged = program("average_checkpoints", *of_model, f"--last={min(5, checkpoints)}")
+    averaged = program("average_checkpoints", *of_model, "--last=5")
     of_average = [*of_model, f"--checkpoint={averaged['checkpoint']}"]
     scores = {
         split: program("evaluate", *of_average, f"--data_dir={data}", f"--split={split}")
@@ -62,7 +61,7 @@ def main():
 
     for sentence, translation in zip(SENTENCES, translations, strict=True):
         print(f"  {sentence}\n    -> {translation}", file=sys.stderr)
-    print(f"\ncurves: {sys.executable} -m tensorboard.main --logdir={model}", file=sys.stderr)
+    show_curves(model)
     return {
         "bleu": scores["test"]["bleu"],
         "bleu_compositional": scores["test_compositional"]["bleu"],
@@ -90,7 +89,8 @@ def program(name: str, *arguments: str) -> dict[str, Any]:
     """Runs bin/NAME.py and returns its result; ends this program with its exit code if it fails."""
     command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments]
     print(f"\n$ {as_typed(name, *arguments)}", file=sys.stderr, flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    streams = {"stdout": subprocess.PIPE, "stderr": sys.stderr}
+    done = subprocess.run(command, **streams, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.returncode)
     line = done.stdout.splitlines()[-1]

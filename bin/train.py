@@ -1,6 +1,6 @@
 """Trains a Transformer on prepared data, or resumes the run of the same command."""
 
-from command import LARGEST_SEED, flag_values, run  # isort: skip  (first: it makes the checkout importable)
+from command import LARGEST_SEED, flag_values, run, show_curves  # isort: skip  (first: it makes the checkout importable)
 
 import contextlib
 import dataclasses
@@ -10,10 +10,12 @@ from pathlib import Path
 
 from absl import flags
 
+from keras_transformer.presets import PRESETS, preset
+
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
 flags.DEFINE_string("model_dir", None, "Checkpoints, curves and settings go here.", required=True)
-flags.DEFINE_string("preset", "base", "The model: a name of keras_transformer/presets.py.")
+flags.DEFINE_string("preset", "base", f"The model: {', '.join(PRESETS)}.")
 flags.DEFINE_multi_string(
     "config", [], "KEY=VALUE of TransformerConfig or TrainingConfig, over the preset's. Repeatable."
 )
@@ -57,7 +59,6 @@ EVALUATION_TOKENS = 4096  # padded tokens a side of a validation batch
 
 def main():
     from keras_transformer.config import TrainingConfig, with_settings
-    from keras_transformer.presets import preset
     from keras_transformer.training.loop_config import LoopConfig
     from keras_transformer.training.model_directory import ModelDescription
     from pipelines.records import read_metadata
@@ -124,7 +125,10 @@ def train_in(metadata, description, config):
         with damage_named(data_dir), lock:
             if cluster.is_chief:
                 create_or_check(FLAGS.model_dir, description, data_dir)
-            return train(*configs, data, FLAGS.model_dir, config, strategy, cluster)
+            result = train(*configs, data, FLAGS.model_dir, config, strategy, cluster)
+    if cluster.is_chief:
+        show_curves(FLAGS.model_dir)
+    return result
 
 
 def training_data(data_dir, metadata, training):

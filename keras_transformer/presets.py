@@ -10,6 +10,7 @@ from keras_transformer.errors import require
 
 # name -> settings that differ from the base model (TransformerConfig, TrainingConfig defaults).
 PRESETS: dict[str, dict[str, int | float | str]] = {
+    "tiny": {"num_layers": 4, "d_model": 128, "d_ff": 256, "num_heads": 4},
     "base": {},
     "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
     "big_en_fr": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.1},
@@ -52,7 +53,6 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
         "dropout": 0.1,
         "attention_dropout": 0.1,
     },
-    "tiny": {"num_layers": 4, "d_model": 128, "d_ff": 256, "num_heads": 4},
 }
 
 

@@ -47,7 +47,7 @@ class Curves(contextlib.ExitStack):
             self.enter_context(self._writers[""].as_default())
             _cut(path, state.step)
         self._log = self.enter_context(path.open("a", encoding="utf-8"))
-        texts = {"desc": "training", "bar_format": BAR, "disable": not write}
+        texts = {"desc": "compiling", "bar_format": BAR, "disable": not write}
         self._bar = self.enter_context(tqdm(total=1, initial=self._done(state), **texts))
         self.callback(self.profile, 0)  # ends one that is under way
         if state.saved_step:
@@ -81,6 +81,7 @@ class Curves(contextlib.ExitStack):
     def progress(self, state: RunState) -> None:
         """Moves the bar, with loss and speed beside it."""
         text = "loss {loss:.3f} {tokens_per_second:,.0f} tokens/s".format_map(state.metrics)
+        self._bar.set_description_str("training", refresh=False)
         self._bar.set_postfix_str(f"step {state.step} {text}", refresh=False)
         self._bar.update(self._done(state) - self._bar.n)
 
