@@ -50,7 +50,7 @@ def main():
     names = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
     of_model = [translator.card.get(name) for name in names]
     same = [metadata.fingerprint, metadata.source_fingerprint] == of_model
-    require(same, rule, f"{FLAGS.data_dir}, which has another")
+    require(same, rule, f"{FLAGS.data_dir}, which has another. Choose the data of training")
     rule = f"--data_dir must be prepared for the task of the model, {translator.card['task']}"
     same = metadata.task == translator.card["task"]
     require(same, rule, f"{FLAGS.data_dir}, for {metadata.task}")

@@ -10,6 +10,7 @@ import io
 import json
 import logging as standard_logging
 import os
+import re
 import sys
 import types
 from pathlib import Path
@@ -20,6 +21,11 @@ from absl import app, flags, logging
 from tests.processes import run_python
 
 BIN = Path(__file__).resolve().parents[1] / "bin"
+OWN_MODULES = {
+    path.name
+    for name in ("keras_transformer", "pipelines")
+    for path in (BIN.parent / name).rglob("*.py")
+}
 PAIRS = [
     ("the cat sat on the mat", "die katze sass auf der matte"),
     ("a dog ran to the house", "ein hund lief zum haus"),
@@ -36,7 +42,14 @@ def ended(code, output, errors):
     lines = output.splitlines()
     result = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else None
     assert "Traceback" not in errors, errors
+    assert not foreign_lines(errors), errors
     return types.SimpleNamespace(code=code, output=output, errors=errors, result=result)
+
+
+def foreign_lines(errors):
+    """What libraries wrote: modules not of this project in the log, SentencePiece's, warnings."""
+    modules = set(re.findall(r"[IWEF]\d{4} \S+ +\d+ (\S+):\d+\]", errors)) - OWN_MODULES
+    return [*modules, *re.findall(r"LOG\(|Warning: ", errors)]
 
 
 @pytest.fixture(scope="session")

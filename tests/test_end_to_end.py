@@ -90,7 +90,7 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--preset=huge"], "--preset must be one of base"),
+        (["--preset=huge"], "--preset must be one of tiny, base"),
         (["--config=droput=0.1"], "--config key must be one of"),
         (["--precision=int8"], "--precision"),
         (["--train_steps=0"], "--train_steps must be at least 1. Received: 0"),
@@ -116,7 +116,7 @@ def test_model_dir_of_another_model_is_left_alone(prepared, untrained, call_prog
     done = call_program("train", f"--data_dir={prepared}", f"--model_dir={untrained}")
     assert done.code == 1
     assert "--model_dir must be new or hold the model asked for" in done.errors
-    assert "num_layers: 6, not 1" in done.errors
+    assert "num_layers: 1, not 6" in done.errors
     assert (untrained / "config.json").read_bytes() == config
 
 

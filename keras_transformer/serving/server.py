@@ -41,7 +41,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
         raise InputError(f"{rule}. Received: {host!r}: {reason(error)}") from None
     except OSError as error:
         rule = "--host and --port must be an address that is free"
-        why = os.strerror(error.errno)
+        why = f"{os.strerror(error.errno)}. --port=0 takes any free port"
         raise InputError(f"{rule}. Received: {host}:{port}: {why}") from None
 
 

@@ -39,8 +39,8 @@ class LoopConfig:
     def check_measured(self, measured: Collection[str]) -> None:
         """Raises InputError if best_metric was chosen but validation does not measure it."""
         chosen = self.patience is not None or self.best_metric != "loss"
-        here = f"(measured here: {', '.join(measured) or 'nothing'})"
-        rule = f"--best_metric must be measured in validation {here}"
+        named = ", ".join(measured) or "nothing, without a validation split"
+        rule = f"--best_metric must be measured in validation (measured here: {named})"
         require(not chosen or self.best_metric in measured, rule, self.best_metric)
 
     def steps_to_next(self, step: int) -> int:

@@ -57,6 +57,33 @@ def test_a_wrong_flag_is_named_before_tensorflow_is_imported(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_help_ends_well(name, call_program):
+    for flag in ("-h", "--help", "--helpshort", "--helpfull"):
+        done = call_program(name, flag)
+        assert (done.code, done.errors) == (0, ""), flag
+        assert "--verbosity: 1: also show what TensorFlow" in " ".join(done.output.split())
+
+
+def test_flags_in_a_file(call_program, tmp_path):
+    file = tmp_path / "flags"
+    file.write_text("# a table\n--table=3\n\n--json\n")
+    done = call_program("paper_tables", f"--flagfile={file}")
+    assert done.code == 0 and list(done.result) == ["table3"]
+    file.write_text("--json\n--tabel=3\n")
+    done = call_program("paper_tables", f"--flagfile={file}")
+    told = (
+        "error: Unknown command line flag 'tabel'. Did you mean: table ? (--help lists the flags)"
+    )
+    assert (done.code, done.errors) == (1, f"{told}\n")
+
+
+def test_flags_that_must_be_given(call_program):
+    done = call_program("train", "--preset=tiny")
+    missing = "--data_dir must be given; --model_dir must be given"
+    assert (done.code, done.errors) == (1, f"error: {missing} (--help lists the flags)\n")
+
+
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
     """Runs `keras-transformer` with the folders under their installed names, in an empty folder."""
@@ -85,6 +112,7 @@ def command(tmp_path_factory):
 def test_the_console_command_lists_every_program_with_its_first_line(command):
     code, output, errors = command("--help")
     assert (code, errors) == (0, "")
+    assert [command(flag) for flag in ("-h", "--helpshort")] == 2 * [(0, output, "")]
     listed = dict(line.strip().split(maxsplit=1) for line in output.splitlines()[2:-2])
     assert listed == {
         name: ast.get_docstring(ast.parse((BIN / f"{name}.py").read_text())).splitlines()[0]
@@ -96,6 +124,14 @@ def test_the_console_command_runs_a_program(command):
     code, output, errors = command("paper_tables", "--table=3", "--json")
     assert (code, errors) == (0, "")
     assert output.startswith('{"table3": [{"row": "base"')
+
+
+def test_the_help_of_a_program_lists_its_flags(command):
+    code, output, errors = command("train", "--help")
+    assert (code, errors) == (0, "")
+    assert (
+        "  --preset: The model: tiny, base, big, " in output and "-v,--verbosity: 1: also" in output
+    )
 
 
 def test_the_console_command_names_an_unknown_program(command):
