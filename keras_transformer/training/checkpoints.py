@@ -78,7 +78,7 @@ class CheckpointStore:
                 self._write_index(self.entries[: -len(damaged)])
             return entry
         if damaged:
-            raise InputError(f"--model_dir: {damaged[0]}; nor is any before it. Choose a new one")
+            raise InputError(f"{damaged[0]}; nor is any before it. Choose a new --model_dir")
         return None
 
     def remove_unlisted(self) -> None:

@@ -236,7 +236,8 @@ def test_no_whole_checkpoint_is_an_error_and_changes_nothing(tmp_path):
         truncate(tmp_path / "checkpoints" / f"step-0000000{step}")
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
     with pytest.raises(
-        InputError, match=r"step-00000002 must be whole.*nor is any before it. Choose a new one"
+        InputError,
+        match=r"step-00000002 must be whole.*nor is any before it. Choose a new --model_dir",
     ):
         store.restore({"model": variables})
     assert [entry["step"] for entry in store_of(tmp_path).entries] == [1, 2]
