@@ -64,8 +64,9 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
     ]
     first = run(*train, "--train_steps=250")
     assert (first["step"], first["checkpoints"]) == (250, 1)
-    second = run(*train, "--train_steps=300")
-    assert (second["step"], second["checkpoints"]) == (300, 2)
+    second = run_program(*train, "--train_steps=300")
+    assert (second.result["step"], second.result["checkpoints"]) == (300, 2)
+    assert second.errors.endswith(f" -m tensorboard.main --logdir={model}\n")
 
     averaged = run("average_checkpoints", f"--model_dir={model}", "--last=2", start=call_program)
     assert averaged["step"] == 300

@@ -1,6 +1,7 @@
 import json
 import math
 
+import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
@@ -102,3 +103,20 @@ def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(tmp_
         parts[3] = str(int(parts[3]) - 1000 * start)
         newest.rename(folder / ".".join([*parts, f"start-{start}.written"]))
     assert [path.name[-9] for path in sorted(folder.iterdir())] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("limit", [{"train_steps": 4}, {"train_minutes": 0.1}])
+def test_the_bar_says_that_it_compiles_and_is_full_in_the_end(tmp_path, capsys, limit):
+    metrics = {"loss": 2.5, "tokens_per_second": 1000.0}
+    with Curves(tmp_path, RunState(), LoopConfig(**limit), write=True) as curves:
+        (first,) = shown(capsys)
+        assert first.startswith("compiling:   0%|")
+        for step, seconds in ((1, 2.0), (4, 6.5)):
+            curves.progress(RunState(step, seconds, metrics=metrics))
+    last = shown(capsys)[-1]
+    assert last.startswith("training: 100%|")
+    assert last.rstrip("]").endswith(", step 4 loss 2.500 1,000 tokens/s")
+
+
+def shown(capsys):
+    return [text.strip() for text in capsys.readouterr().err.split("\r") if text.strip()]
