@@ -41,7 +41,7 @@ def test_both_vocabularies_are_kept(tmp_path, data_dir):
     create_or_check(tmp_path / "model", separate, data_dir)
     assert (tmp_path / "model" / "vocabulary.model").read_bytes() == b"words"
     assert (tmp_path / "model" / "source_vocabulary.model").read_bytes() == b"other words"
-    with pytest.raises(InputError, match="source_vocabulary_fingerprint: None, not s"):
+    with pytest.raises(InputError, match="source_vocabulary_fingerprint: s, not None"):
         create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
 
 
