@@ -166,7 +166,7 @@ def quiet_libraries() -> Iterator[None]:
         try:
             yield
             keeper.kill()
-        except (InputError, KeyboardInterrupt, SystemExit):
+        except (InputError, OSError, KeyboardInterrupt, SystemExit):
             keeper.kill()
             raise
         finally:

@@ -13,7 +13,7 @@ from keras_transformer.fields import Amount, Positive, Rule, Seed, Share, Size, 
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 
-VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID)]
+VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,13 +44,14 @@ class TransformerConfig:
 
     def __post_init__(self):
         check_fields(self)
+        width, rest = divmod(self.d_model, self.num_heads)
         for name in ("d_k", "d_v"):
             if getattr(self, name) is None:
-                rule = f"must be given, as num_heads={self.num_heads} does not divide d_model"
-                _require(self, name, self.d_model % self.num_heads == 0, rule)
-                object.__setattr__(self, name, self.d_model // self.num_heads)
+                rule = f"{name} must be given, as num_heads does not divide d_model"
+                require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
+                object.__setattr__(self, name, width)
         even = self.positions != "sinusoidal" or self.d_model % 2 == 0
-        _require(self, "d_model", even, "must be even for sinusoidal positions")
+        require(even, "d_model must be even for sinusoidal positions", self.d_model)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +120,3 @@ def _parse(key: str, text: str, kind: type) -> Any:
     except ValueError:
         wanted = "a number" if kind is float else "a whole number"
         raise InputError(f"--config {key} must be {wanted}. Received: {text!r}") from None
-
-
-def _require(config, name: str, holds: bool, rule: str) -> None:
-    require(holds, f"{name} {rule}", repr(getattr(config, name)))

@@ -123,9 +123,6 @@ class Metadata:
     source_fingerprint: str | None = None
     format_version: int = FORMAT_VERSION
 
-    def __post_init__(self):
-        require("train" in self.splits, "splits must have train", ", ".join(self.splits) or "none")
-
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
     """Completes a data directory: only after this call is it a data set."""

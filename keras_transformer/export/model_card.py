@@ -19,11 +19,11 @@ FORMAT_VERSION = 2  # 1 kept no task_options
 VOCABULARY = ("vocabulary", "vocabulary_fingerprint")
 OF_DATA = (*VOCABULARY, *(f"source_{name}" for name in VOCABULARY), "max_length")
 DECODING = [field.name for field in dataclasses.fields(DecodingConfig)]
-# What is used of the card of a SavedModel.
+# What is used of a card; the second, of a SavedModel's.
+_FILES = {"files": dict[str, Count]}
 _CARD = {
     **{"task": Task, "task_options": dict[str, Any], "config": TransformerConfig},
     **{"vocabulary_fingerprint": str, "source_vocabulary_fingerprint?": str},
-    **{"files": dict[str, Count]},
 }
 
 
@@ -106,9 +106,10 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
     rule = f"--saved_model must be of format_version {FORMAT_VERSION}, as bin/export.py makes it"
     rule += " anew from the model directory"
     require(version == FORMAT_VERSION, rule, f"{str(folder)!r}, of {version}")
-    files, found = from_json(_CARD, card, folder / CARD)["files"], _sizes(folder)
+    files, found = from_json(_FILES, card, folder / CARD)["files"], _sizes(folder)
     rule = "--saved_model must be of --format=saved_model"
     require("saved_model.pb" in files, rule, f"{str(folder)!r}, which holds no SavedModel")
+    from_json(_CARD, card, folder / CARD)
     from_json(DecodingConfig, {name: card.get(name) for name in DECODING}, folder / CARD)
     for name, size in files.items():
         what = f"has {found[name]} of {size} bytes" if name in found else "is missing"

@@ -37,7 +37,7 @@ def test_a_step_is_timed_and_its_share_of_the_peak_taken(gpu_step, monkeypatch, 
 @pytest.mark.parametrize(
     ("backend", "flags", "message"),
     [
-        ("tensorflow", ["--presets", "base", "huge"], "must be one of base, .* Received: 'huge'"),
+        ("tensorflow", ["--presets", "base", "huge"], "must be one of tiny, .* Received: 'huge'"),
         ("torch", ["--quick"], "KERAS_BACKEND must be jax or tensorflow. Received: torch"),
         ("tensorflow", ["--steps=0"], "--steps must be at least 1. Received: 0"),
         ("tensorflow", ["--tokens=8", "--length=9"], "--tokens must be at least --length"),
