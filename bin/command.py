@@ -29,7 +29,6 @@ import keras_transformer  # noqa: E402
 import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, require  # noqa: E402
 
-LARGEST_SEED = 2**32 - 1  # of NumPy
 # Flags of `define_model_flags` that an export does not take.
 OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
 OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)

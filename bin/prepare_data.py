@@ -12,13 +12,14 @@ The same command resumes an interrupted preparation. On a complete data set it r
 and writes damaged or missing files again.
 """
 
-from command import LARGEST_SEED, run  # isort: skip  (first: it makes the checkout importable)
+from command import run  # isort: skip  (first: it makes the checkout importable)
 
 from typing import Any
 
 from absl import flags
 
 from keras_transformer.errors import InputError, require
+from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
 from pipelines.preparation import PreparationConfig, prepare

@@ -9,7 +9,7 @@ rows alone and resumes the row that was interrupted. A row that fails is reporte
 continue. TensorBoard (--logdir=MODEL_DIR) compares settings and BLEU of the rows under HParams.
 """
 
-from command import LARGEST_SEED, as_typed, run  # isort: skip  (first: it makes the checkout importable)
+from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
 import subprocess
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from absl import flags
+
+from keras_transformer.fields import LARGEST_SEED
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data with a validation split.", required=True)

@@ -1,6 +1,6 @@
 """Trains a Transformer on prepared data, or resumes the run of the same command."""
 
-from command import LARGEST_SEED, flag_values, run, show_curves  # isort: skip  (first: it makes the checkout importable)
+from command import flag_values, run, show_curves  # isort: skip  (first: it makes the checkout importable)
 
 import contextlib
 import dataclasses
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from absl import flags
 
+from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.presets import PRESETS, preset
 
 FLAGS = flags.FLAGS

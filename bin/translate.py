@@ -7,12 +7,14 @@ The result is one JSON line on stdout, or on stderr where the translations go to
 columns of the output are stands in keras_transformer/decoding/lines.py.
 """
 
-from command import LARGEST_SEED, check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
 import sys
 
 from absl import flags
+
+from keras_transformer.fields import LARGEST_SEED
 
 FLAGS = flags.FLAGS
 define_model_flags(__name__)

@@ -13,6 +13,7 @@ from keras_transformer.fields import Amount, Positive, Rule, Seed, Share, Size, 
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 
+Task = Annotated[str, one_of("translation", "parsing")]
 VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
 
 

@@ -26,7 +26,8 @@ def one_of(*choices: str) -> Rule:
 
 Count = Annotated[int, Rule("be at least 0", lambda number: number >= 0)]
 Size = Annotated[int, Rule("be at least 1", lambda number: number >= 1)]
-Seed = Annotated[int, Rule("be from 0 to 4294967295", lambda number: 0 <= number < 1 << 32)]
+LARGEST_SEED = 2**32 - 1  # of NumPy
+Seed = Annotated[int, Rule(f"be from 0 to {LARGEST_SEED}", lambda n: 0 <= n <= LARGEST_SEED)]
 Positive = Annotated[float, Rule("be positive and finite", lambda x: 0 < x < math.inf)]
 Amount = Annotated[float, Rule("be at least 0 and finite", lambda x: 0 <= x < math.inf)]
 Share = Annotated[float, Rule("be in [0, 1)", lambda x: 0 <= x < 1)]

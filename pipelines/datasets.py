@@ -15,7 +15,7 @@ from pipelines.records import (
     SplitInfo,
     damaged_files,
     read_metadata,
-    text_damage,
+    read_text,
     text_file,
 )
 
@@ -92,9 +92,7 @@ def split_text(data_dir: str | os.PathLike, split: str) -> tuple[list[str], list
     info, sides = _split(data_dir, read_metadata(data_dir), split), []
     for path in (text_file(data_dir, split, side) for side in ("source", "target")):
         require(path.is_file(), "--split must be one whose text is kept", split)
-        if error := text_damage(path, info):
-            raise error
-        sides.append(path.read_bytes().decode("utf-8").split("\n")[:-1])
+        sides.append(read_text(path, info))
     return sides[0], sides[1]
 
 

@@ -16,14 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 from tqdm import tqdm
 
 from keras_transformer.config import VocabularySize
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.fields import Count, FileName, Seed, check_fields, one_of
+from keras_transformer.fields import Count, FileName, Seed, check_fields
 from keras_transformer.files import locked, write_json
 from pipelines import records, sharding
 from pipelines.records import Metadata, SplitInfo, read_metadata
@@ -47,7 +47,7 @@ _BAR = {"unit": " pairs", "mininterval": 1}
 class PreparationConfig:
     """How text is prepared, whatever its source is."""
 
-    tokenizer: Annotated[str, one_of("bpe", "wordpiece")] = "bpe"
+    tokenizer: records.Tokenizer = "bpe"
     vocab_size: VocabularySize | None = None  # of a learned one; None for 37,000, section 5.1
     max_length: int = 256  # of either side in ids, including EOS; longer pairs are left out
     seed: Seed = 1  # determines the order of pairs, and the text that a vocabulary is learned from

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from keras_transformer.config import VocabularySize
+from keras_transformer.config import Task, VocabularySize
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, FileName, Rule, Size, from_json, one_of
 from keras_transformer.files import read_json, replacing, write_json
@@ -38,6 +38,7 @@ _HISTOGRAM_STEP = 8
 _DATA_FILE = (
     r"\w+-\d{5}-of-\d{5}\.tfrecord|\w*vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
 )
+Tokenizer = Annotated[str, one_of("bpe", "wordpiece")]
 _Number = Annotated[str, Rule("be a number", str.isdecimal)]
 _TEMPORARY_FILE = rf"\.({_DATA_FILE}|metadata\.json)\.\w+\.tmp"
 
@@ -106,8 +107,8 @@ class SplitInfo:
 class Metadata:
     """metadata.json: all that training and evaluation need to know about a data directory."""
 
-    task: Annotated[str, one_of("translation", "parsing")]
-    tokenizer: Annotated[str, one_of("bpe", "wordpiece")]
+    task: Task
+    tokenizer: Tokenizer
     vocabulary: FileName  # of the target's, where the source has its own
     vocab_size: VocabularySize
     fingerprint: str  # SHA-256 of that file
@@ -180,7 +181,9 @@ def damaged_files(
         sides = ["source", "target"] if read_records and split != "train" else []
         sides += ["trees"] if sides and metadata.task == "parsing" else []
         for path in (text_file(data_dir, split, side) for side in sides):
-            if error := text_damage(path, info):
+            try:
+                read_text(path, info)
+            except InputError as error:
                 yield path, error
         for name, size in info.shards.items():
             shard = Path(data_dir) / name
@@ -188,16 +191,18 @@ def damaged_files(
                 yield shard, error
 
 
-def text_damage(path: Path, info: SplitInfo) -> InputError | None:
-    """What is wrong with the text of a split that has such records; None where it is sound."""
-    count = info.pairs + sum(info.dropped.values())
+def read_text(path: Path, info: SplitInfo) -> list[str]:
+    """Reads a side of a split that has such records; InputError where the text is not whole."""
     if not path.is_file():
-        return _damage(path, "exist", "no such file")
+        raise _damage(path, "exist", "no such file")
     try:
-        lines = path.read_bytes().decode("utf-8").count("\n")
+        lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
     except UnicodeDecodeError as error:
-        return _damage(path, "be UTF-8", error)
-    return None if lines == count else _damage(path, f"have {count} lines", lines)
+        raise _damage(path, "be UTF-8", error) from None
+    count = info.pairs + sum(info.dropped.values())
+    if len(lines) != count:
+        raise _damage(path, f"have {count} lines", len(lines))
+    return lines
 
 
 def _shard_damage(

@@ -14,9 +14,8 @@ class SamplingConfig:
 
     temperature: Positive = 1.0  # logits are divided by it
     top_k: Count = 0  # only the k most probable tokens; 0 for all
-    top_p: Annotated[float, Rule("be in (0, 1]", lambda share: 0 < share <= 1)] = (
-        1.0  # only the most probable tokens that make up this probability
-    )
+    # Only the most probable tokens that make up this probability.
+    top_p: Annotated[float, Rule("be in (0, 1]", lambda share: 0 < share <= 1)] = 1.0
     seed: Seed = 1
 
     def __post_init__(self):

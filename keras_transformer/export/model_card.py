@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import Task, TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_results
 from keras_transformer.fields import Count, from_json
 from keras_transformer.files import read_json, replacing_folder, write_json
-from keras_transformer.training.model_directory import Task, read_description
+from keras_transformer.training.model_directory import read_description
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 2  # 1 kept no task_options

@@ -12,14 +12,13 @@ import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
-from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.config import Task, TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.fields import Amount, Count, FileName, Size, from_json, one_of
 from keras_transformer.files import read_json, write_json
 from keras_transformer.training.loop_config import METRICS
 
 FORMAT_VERSION = 1
-Task = Annotated[str, one_of("translation", "parsing")]
 
 # What is used of checkpoints/index.json, and of a run's state in it (run_state.py).
 _PROGRESS = {"sums": list[float], "summed": Count, "sum_seconds": Amount, "since_best": Count}
