@@ -31,6 +31,13 @@ flags.DEFINE_float(
     "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
 )
 flags.DEFINE_enum("weights", "float32", ["float32", "bfloat16"], "How weights are stored.")
+flags.DEFINE_bool(
+    "shortlist",
+    False,
+    "Consider only target subwords that may come of the source's, learned from --data_dir. "
+    "CTranslate2 gets it as its vocabulary map.",
+)
+flags.DEFINE_string("data_dir", None, "What the model was trained on, for --shortlist.")
 flags.DEFINE_string("date", None, "For the model card, YYYY-MM-DD. Today if not given.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
@@ -43,6 +50,8 @@ def main():
         misplaced = FLAGS.format == "ctranslate2" and FLAGS[name].present
         require(not misplaced, rule, FLAGS[name].value)
 
+    rule = "--shortlist and --data_dir must be given together"
+    require(FLAGS.shortlist == bool(FLAGS.data_dir), rule, f"--data_dir={FLAGS.data_dir}")
     date = FLAGS.date or datetime.date.today().isoformat()
     require(is_date(date), "--date must be a date as YYYY-MM-DD", repr(date))
     if not FLAGS.model_dir.endswith(".keras"):
@@ -61,6 +70,7 @@ def main():
     trained = restore(FLAGS.model_dir, FLAGS.checkpoint)
     card = {**trained.facts, "date": date, **trained.about}
     where = {"export_dir": FLAGS.export_dir, "overwrite": FLAGS.overwrite}
+    where["shortlist"] = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None
     if FLAGS.format == "ctranslate2":
         result = export_ctranslate2(trained.model, trained.vocabularies, card=card, **where)
     else:
@@ -68,6 +78,18 @@ def main():
         parts = (trained.model, trained.vocabularies, config)
         result = export_saved_model(*parts, card=card, weights=FLAGS.weights, **where)
     return {**result, **trained.facts}
+
+
+def learned_shortlist(vocabularies):
+    from keras_transformer.decoding.shortlist import Shortlist
+    from pipelines.records import read_metadata
+    from pipelines.shortlist import learn_shortlist
+
+    metadata = read_metadata(FLAGS.data_dir)
+    prints = (metadata.fingerprint, metadata.source_fingerprint)
+    rule = "--data_dir must have the vocabulary that the model was trained with"
+    require(prints == tuple(vocabularies.fingerprints.values()), rule, FLAGS.data_dir)
+    return Shortlist(*learn_shortlist(FLAGS.data_dir))
 
 
 def is_date(text: str) -> bool:

@@ -16,6 +16,7 @@ from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference import encode_text, search_ids, target_log_probs
+from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.model.masks import padding_mask
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -34,15 +35,16 @@ def text_graphs(
     vocabularies: VocabularyPair,
     config: DecodingConfig,
     reading_weights: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
+    shortlist: Shortlist | None = None,
 ) -> dict[str, Callable[..., Tensors]]:
     """Makes the graphs of a model; each is traced when it is first called.
 
     `reading_weights` makes a context in which the model's layers read other weights than their
-    variables (export/saved_model).
+    variables (export/saved_model). With a `shortlist`, translations consist of its tokens.
 
     Returns:
         The signatures of export/saved_model by name, and "continuation", `n_best` of translations
-        that begin as each target does.
+        that begin as each target does (without a shortlist).
     """
     strings, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
 
@@ -62,9 +64,10 @@ def text_graphs(
 
         return answer_pairs
 
-    answers = Answers(model, vocabularies, config)
+    answers = Answers(model, vocabularies, config, shortlist)
     # A search of its own, which ends as soon as the best translation is certain.
-    beams = of_texts(Answers(model, vocabularies, dataclasses.replace(config, n_best=1)).n_best)
+    first = dataclasses.replace(config, n_best=1)
+    beams = of_texts(Answers(model, vocabularies, first, shortlist).n_best)
     score_ids = of_pairs(answers.score_ids, ids)
 
     @tf.function(input_signature=[strings], autograph=False)
@@ -96,8 +99,15 @@ def text_graphs(
 class Answers:
     """What a model answers to texts, by the operations of its graphs; see `text_graphs`."""
 
-    def __init__(self, model: Transformer, vocabularies: VocabularyPair, config: DecodingConfig):
+    def __init__(
+        self,
+        model: Transformer,
+        vocabularies: VocabularyPair,
+        config: DecodingConfig,
+        shortlist: Shortlist | None = None,
+    ):
         self.model, self.vocabularies, self.config = model, vocabularies, config
+        self.shortlist = shortlist
         self.source_limit, self.target_limit = config.limits(model.config)
 
     def n_best(self, text: tf.Tensor, prefixes: tf.Tensor | None = None) -> Tensors:
@@ -116,7 +126,7 @@ class Answers:
         def translate_batch(source, prefix=None):
             if prefix is not None:
                 prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
-            best = search_ids(self.model, source, self.config, prefix)
+            best = search_ids(self.model, source, self.config, prefix, self.shortlist)
             batch, beams, length = tf.unstack(tf.shape(best.ids))
             rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
             texts = tf.reshape(target.decode_tensor(rows), [-1, self.config.beam_size])

@@ -79,6 +79,7 @@ def beam_search(
     config: BeamSearchConfig,
     reserve: Callable[[Cache, tf.Tensor], Cache] = lambda cache, capacity: cache,
     prefix: tf.Tensor | None = None,
+    tokens: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Searches the K best hypotheses of each sentence.
 
@@ -91,6 +92,8 @@ def beam_search(
         reserve: gives the cache with room for positions below a capacity, int32 scalar; called
             before each round of steps.
         prefix: int32 [B, P], padded, P at least 1: what hypotheses begin with, without EOS.
+        tokens: int32 [V], the token that each logit is of; 0 to V-1 if not given. Does not go with
+            a prefix or sampling.
 
     Returns:
         Hypotheses padded to the longest. Where none ended in EOS within the maximum length,
@@ -119,7 +122,7 @@ def beam_search(
         )
         (state,) = tf.while_loop(
             cond=goes_on,
-            body=lambda state: [search_step(state, step_fn, config)],
+            body=lambda state: [search_step(state, step_fn, config, tokens)],
             loop_vars=[state],
             shape_invariants=[shapes],
         )
@@ -175,10 +178,17 @@ def state_shapes(state: SearchState) -> SearchState:
     return tf.nest.map_structure(shape, state)._replace(position=tf.TensorShape([]))
 
 
-def search_step(state: SearchState, step_fn: StepFunction, config: BeamSearchConfig) -> SearchState:
+def search_step(
+    state: SearchState,
+    step_fn: StepFunction,
+    config: BeamSearchConfig,
+    token_of_logit: tf.Tensor | None,
+) -> SearchState:
     """Extends every hypothesis by one token."""
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
     tokens, parents, log_probs = extend(state, logits, config)  # [B, C] each
+    if token_of_logit is not None:
+        tokens = tf.gather(token_of_logit, tokens)
     position = state.position + 1
     ended = tokens == config.eos_id  # [B, C]
     here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]

@@ -14,6 +14,8 @@ from keras_transformer.decoding.config import SamplingConfig
 
 # The log-probability and the score of hypotheses that do not exist: slots not filled yet.
 NONE = -math.inf
+# Width of the blocks that are ranked where V is known only when a graph runs: it divides V.
+BLOCK = 32
 
 
 class Extensions(NamedTuple):
@@ -28,17 +30,18 @@ def best_extensions(alive_log_probs: tf.Tensor, logits: tf.Tensor, count: int) -
     """Finds the `count` (C, at most K V) most probable extensions of each sentence.
 
     Not all of [B, K, V] is ranked: they lie in the C blocks of logits that have the best maxima,
-    and maxima are quickly had. Nor is all of it normalised.
+    and maxima are quickly had. Nor is all of it normalised. A V that is known only when the graph
+    runs must be a multiple of BLOCK, and at least two of it.
     """
-    beams, vocab_size = logits.shape[1], logits.shape[2]
-    width = block_width(vocab_size, beams, count)
+    beams, vocab_size = logits.shape[1], logits.shape[2] or tf.shape(logits)[2]
+    width = block_width(vocab_size, beams, count) if logits.shape[2] else BLOCK
     num_blocks = vocab_size // width  # N
     blocks = tf.reshape(logits, [-1, beams, num_blocks, width])  # [B, K, N, width]
     largest = tf.reduce_max(blocks, axis=3)  # [B, K, N]
     top = tf.reduce_max(largest, axis=2, keepdims=True)  # [B, K, 1]
     # As tf.reduce_logsumexp, which would search the largest logit once more.
     log_total = tf.math.log(tf.reduce_sum(tf.exp(logits - top), axis=2, keepdims=True)) + top
-    kept = min(count, beams * num_blocks)
+    kept = min(count, beams * num_blocks) if logits.shape[2] else count
     ranks = largest + (alive_log_probs[:, :, None] - log_total)
     _, best = tf.math.top_k(tf.reshape(ranks, [-1, beams * num_blocks]), kept)  # [B, kept]
     best = tf.sort(best, axis=1)  # so that of equals the first stays the first, as in top_k

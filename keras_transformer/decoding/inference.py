@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.decoding.beam_search import Cache, Hypotheses, beam_search
 from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.model.decoder_cache import DecoderCache
 from keras_transformer.model.transformer import Transformer, shift_right
 from keras_transformer.vocabulary.subwords import Subwords
@@ -38,6 +39,7 @@ def search_ids(
     source: tf.Tensor,
     config: DecodingConfig,
     target_prefix: tf.Tensor | None = None,
+    shortlist: Shortlist | None = None,
 ) -> Hypotheses:
     """Searches the best target sequences of a batch.
 
@@ -47,6 +49,8 @@ def search_ids(
             empty sentence, whose translation is empty, with score 0.
         config: of the search, and the limits of lengths.
         target_prefix: int32 [B, P], padded, P at least 1: what each translation begins with.
+        shortlist: of the tokens to consider, all if not given; without prefix and sampling, and of
+            one of `inference_model`.
     """
     memory, source_mask = model.encode(source)
     projected_memory = model.project_memory(memory)
@@ -57,12 +61,18 @@ def search_ids(
     empty = model.empty_cache(tf.shape(source)[0], config.beam_size).reserve(1)
     # For write_in_place: the graph's optimizer lets tensors share memory that it finds equal.
     own_layers = tf.nest.map_structure(lambda pool: tf.raw_ops.DeepCopy(x=pool), empty.layers)
+    tokens, penalties, kernel = None, (), None
+    if shortlist is not None:
+        tokens, penalties = shortlist.considered(source)
+        kernel = model.logits_embedding.softmax_columns(tokens)
 
     def step_fn(ids, cache, position):
-        layers, *memory = cache.per_sentence
+        layers, penalties, *memory = cache.per_sentence
         old = DecoderCache(cache.per_beam, layers)
-        logits, new = model.decode_step(ids, position, old, *memory, write=write_in_place)
-        return logits, Cache(new.origins, (new.layers, *memory))
+        logits, new = model.decode_step(ids, position, old, *memory, write_in_place, kernel)
+        if shortlist is not None:
+            logits += penalties[:, None]
+        return logits, Cache(new.origins, (new.layers, penalties, *memory))
 
     def reserve(cache, capacity):
         layers, *memory = cache.per_sentence
@@ -71,11 +81,12 @@ def search_ids(
 
     return beam_search(
         step_fn,
-        Cache(empty.origins, (own_layers, projected_memory, source_mask)),
+        Cache(empty.origins, (own_layers, penalties, projected_memory, source_mask)),
         max_lengths=tf.where(lengths > 1, longest, 0),
         config=config.search(),
         reserve=reserve,
         prefix=target_prefix,
+        tokens=tokens,
     )
 
 

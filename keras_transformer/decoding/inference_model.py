@@ -85,6 +85,10 @@ class TransposedEmbedding(TokenEmbedding):
     def softmax_kernel(self):
         return self.matrix
 
+    def softmax_columns(self, ids):
+        """Returns the columns of the softmax kernel that make the logits of ids [C]: [D, C]."""
+        return ops.take(self.matrix, ids, axis=1)
+
 
 class InferenceTransformer(Transformer):
     """A Transformer whose matrices are laid out for decoding; made by `inference_model`."""

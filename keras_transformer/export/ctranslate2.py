@@ -21,6 +21,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import BOS_ID, EOS_ID, UNK_ID
+from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import InputError, require
 from keras_transformer.export.model_card import write_export
 from keras_transformer.model.positions import sinusoids
@@ -38,8 +39,11 @@ def export_ctranslate2(
     export_dir: str | os.PathLike,
     card: dict[str, Any],
     overwrite: bool = False,
+    shortlist: Shortlist | None = None,
 ) -> dict[str, Any]:
     """Writes the directory, with copies of the vocabularies; arguments as of export_saved_model.
+
+    A shortlist becomes a vocabulary map, for those who translate with use_vmap=True.
 
     Returns:
         {"ctranslate2": export_dir, "bytes"}.
@@ -68,6 +72,7 @@ def export_ctranslate2(
         "config": dataclasses.asdict(model.config),
         "parameters": model.count_params(),
         "weights": "float32",
+        "shortlist": shortlist and shortlist.sizes,
         **vocabularies.fingerprints,
         "ctranslate2": ctranslate2.__version__,
     }
@@ -78,6 +83,9 @@ def export_ctranslate2(
         spec.save(str(folder))
         for vocabulary in vocabularies:
             shutil.copyfile(vocabulary.file, folder / vocabulary.file.name)
+        if shortlist is not None:
+            lines = vocabulary_map(shortlist, source_tokens, tokens)
+            (folder / "vmap.txt").write_text(lines, encoding="utf-8", newline="\n")
 
     size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size}
@@ -91,6 +99,25 @@ def load_ctranslate2():
         rule = "--format=ctranslate2 must find the package ctranslate2 (pip install ctranslate2)"
         raise InputError(f"{rule}. Received: none installed") from None
     return ctranslate2
+
+
+def vocabulary_map(shortlist: Shortlist, source_tokens: list[str], tokens: list[str]) -> str:
+    """Lines of a source token, a tab, and target tokens; no source token stands for any.
+
+    Tokens that contain spaces, tabs or line breaks cannot be named in it.
+    """
+
+    def can_be_named(token):
+        return not any(space in token for space in " \t\n\r")
+
+    rows = [("", shortlist.always.numpy())]
+    rows += zip(source_tokens, shortlist.likely.to_list(), strict=True)
+    lines = [
+        f"{source}\t{' '.join(filter(can_be_named, [tokens[i] for i in ids]))}\n"
+        for source, ids in rows
+        if can_be_named(source)
+    ]
+    return "".join(lines)
 
 
 def vocabulary_tokens(vocabulary: Subwords) -> list[str]:

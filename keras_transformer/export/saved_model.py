@@ -30,6 +30,7 @@ import tensorflow as tf
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import InputError, reason
 from keras_transformer.export.model_card import write_export
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -43,6 +44,7 @@ def export_saved_model(
     card: dict[str, Any],
     weights: str = "float32",
     overwrite: bool = False,
+    shortlist: Shortlist | None = None,
 ) -> dict[str, Any]:
     """Writes the SavedModel.
 
@@ -56,6 +58,8 @@ def export_saved_model(
         weights: how they are stored, "float32" or "bfloat16". Of bfloat16, half the size, float32
             copies are made on loading: computing in bfloat16 rounds more, and few CPUs are faster
             at it.
+        shortlist: of the tokens that translations consist of; all if not given. Scores of given
+            translations are always of the whole vocabulary.
 
     Returns:
         {"saved_model": export_dir, "bytes"}.
@@ -78,12 +82,14 @@ def export_saved_model(
         def reading_weights():
             return keras.StatelessScope(zip(variables, module.copies.read(), strict=True))
 
-    graphs = text_graphs(model, vocabularies, config, reading_weights)
+    module.shortlist = shortlist
+    graphs = text_graphs(model, vocabularies, config, reading_weights, shortlist)
     del graphs["continuation"]  # a third search would make the export half as large again
     card = {
         **{"task": "translation", "task_options": {}, **card},
         **numbers(model, vocabularies, config),
         "weights": weights,
+        "shortlist": shortlist and shortlist.sizes,
         "tensorflow": tf.__version__,
     }
 

@@ -24,9 +24,10 @@ class TokenEmbedding(Layer):
     Call arguments:
         inputs: int [B, T]; with `reverse`, states [..., D].
         reverse: whether to compute logits.
+        kernel: with `reverse`, columns of E^T to use in place of all, [D, C].
 
     Returns:
-        [B, T, D]; with `reverse`, float32 [..., V].
+        [B, T, D]; with `reverse`, float32 [..., V], or [..., C].
     """
 
     def __init__(self, vocab_size: int, d_model: int, mask_zero: bool = False, **kwargs):
@@ -41,9 +42,10 @@ class TokenEmbedding(Layer):
         initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
         return self.add_weight(name="matrix", shape=shape, initializer=initializer)
 
-    def call(self, inputs, reverse=False):
+    def call(self, inputs, reverse=False, kernel=None):
         if reverse:
-            logits = linear(inputs, ops.cast(self.softmax_kernel(), inputs.dtype))
+            kernel = self.softmax_kernel() if kernel is None else kernel
+            logits = linear(inputs, ops.cast(kernel, inputs.dtype))
             return ops.cast(logits, "float32")
         vectors = self.look_up(inputs)  # [B, T, D]
         return vectors * ops.cast(self.d_model**0.5, vectors.dtype)

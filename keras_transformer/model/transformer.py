@@ -159,7 +159,9 @@ class Transformer(keras.Model):
         origins = ops.zeros((batch, beams, 0), "int32")
         return DecoderCache(origins, [(keys, values)] * config.num_layers)
 
-    def decode_step(self, ids, position, cache, projected_memory, source_mask, write=scatter):
+    def decode_step(
+        self, ids, position, cache, projected_memory, source_mask, write=scatter, kernel=None
+    ):
         """Computes logits of the next token, float32 [B, K, V] for K beams, and the new cache.
 
         Args:
@@ -169,6 +171,7 @@ class Transformer(keras.Model):
             projected_memory: what `project_memory` returned.
             source_mask: bool [B, S], False at padding.
             write: puts a position's entries into the cache; see decoder_cache.scatter.
+            kernel: columns of the softmax matrix, [D, C], for logits of C tokens only.
         """
         embeddings = self.target_embedding(ids)  # [B, K, D]
         # Every beam is a sequence of one position here.
@@ -177,8 +180,8 @@ class Transformer(keras.Model):
         states, cache = self.decoder.step(
             inputs, position, cache, projected_memory, source_mask, write
         )
-        logits = self.logits_embedding(states, reverse=True)  # [B K, V]
-        return ops.reshape(logits, (-1, ids.shape[1], logits.shape[1])), cache
+        logits = self.logits_embedding(states, reverse=True, kernel=kernel)  # [B K, V]
+        return ops.reshape(logits, (-1, ids.shape[1], ops.shape(logits)[1])), cache
 
     def get_config(self):
         return {

@@ -42,19 +42,23 @@ def test_translate_gives_the_same_from_both(call_program, exported, untrained, t
     assert outputs[0].count("\n") == 5, "the blank line has one answer"
 
 
-def test_second_export_needs_overwrite(call_program, exported, untrained, tmp_path):
+def test_second_export_needs_overwrite(call_program, exported, untrained, prepared, tmp_path):
     export_dir = shutil.copytree(exported[1], tmp_path / "export")
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}"]
     done = call_program("export", *arguments)
     assert done.code == 1
     assert "--export_dir must not exist yet, or be empty, without --overwrite" in done.errors
-    done = call_program("export", *arguments, "--overwrite", "--checkpoint=best")
+    arguments += ["--overwrite", "--shortlist", f"--data_dir={prepared}"]
+    done = call_program("export", *arguments, "--checkpoint=best")
     assert done.result["checkpoint"] == "step-00000020"
+    card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
+    assert card["shortlist"]["always"] > 2
 
 
-def test_ctranslate2(call_program, untrained, tmp_path):
+def test_ctranslate2(call_program, untrained, prepared, tmp_path):
     export_dir = tmp_path / "ct2"
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}", "--format=ctranslate2"]
+    arguments += ["--shortlist", f"--data_dir={prepared}"]
     done = call_program("export", *arguments, "--checkpoint=best")
     assert done.code == 0, done.errors
     assert done.result["ctranslate2"] == str(export_dir)
@@ -64,7 +68,8 @@ def test_ctranslate2(call_program, untrained, tmp_path):
     card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
     assert (card["checkpoint"], card["preset"]) == ("step-00000020", "tiny")
     translator = ctranslate2.Translator(str(export_dir))
-    assert len(translator.translate_batch([["▁the"]], max_decoding_length=3)) == 1
+    settings = {"max_decoding_length": 3, "use_vmap": True}
+    assert len(translator.translate_batch([["▁the"]], **settings)) == 1
     done = call_program("export", *arguments)
     assert done.code == 1
     assert "--export_dir must not exist yet, or be empty, without --overwrite" in done.errors
@@ -75,6 +80,11 @@ def test_ctranslate2(call_program, untrained, tmp_path):
     [
         (["--format=onnx"], "format"),
         (["--weights=int8"], "weights"),
+        (
+            ["--shortlist"],
+            "--shortlist and --data_dir must be given together. Received: --data_dir",
+        ),
+        (["--data_dir=data"], "--shortlist and --data_dir must be given together. Received: "),
         (["--format=ctranslate2", "--beam_size=3"], "--beam_size is for --format=saved_model"),
         (["--format=ctranslate2", "--weights=bfloat16"], "--weights is for --format=saved_model"),
         *(

@@ -18,6 +18,8 @@ from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
 from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.export import saved_model
@@ -38,6 +40,8 @@ DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=
 FACTS = {"checkpoint": "step-00000007", "step": 7}
 KINDS = {"bpe": 310, "wordpiece": 40}
 WEIGHTS = {"bpe": "float32", "wordpiece": "bfloat16"}
+# Of the other half of the vocabulary nothing is ever written.
+SHORTLISTS = {"bpe": None, "wordpiece": Shortlist([[i] for i in range(40)], range(2, 24), 40)}
 # Runs exports with nothing of this project importable, and lists what operations there are not.
 FOREIGN_PROCESS = """
 import pickle, sys
@@ -91,7 +95,10 @@ def parts(tmp_path_factory):
         model, tokenizer = make_parts(kind, folder)
         export_dir, card = folder / "export" / "1", {"date": "2017-06-12", "preset": "tiny"}
         card |= FACTS
-        result = export_saved_model(model, pair_of(tokenizer), DECODING, export_dir, card, weights)
+        of_export = {"weights": weights, "shortlist": SHORTLISTS[kind]}
+        result = export_saved_model(
+            model, pair_of(tokenizer), DECODING, export_dir, card, **of_export
+        )
         for variable in model.trainable_variables:
             variable.assign(tf.cast(tf.cast(variable.value, weights), tf.float32))
         found[kind] = (model, tokenizer, export_dir, result)
@@ -158,7 +165,13 @@ def operations_of(export_dir):
 @pytest.fixture(scope="module")
 def translators(parts):
     return {
-        kind: Translator(text_graphs(model, pair_of(tokenizer), DECODING), DECODING, model.config)
+        kind: Translator(
+            text_graphs(
+                inference_model(model), pair_of(tokenizer), DECODING, shortlist=SHORTLISTS[kind]
+            ),
+            DECODING,
+            model.config,
+        )
         for kind, (model, tokenizer, *_) in parts.items()
     }
 
@@ -171,6 +184,21 @@ def test_foreign_process_translates_as_the_library_does(translators, foreign, ki
     np.testing.assert_allclose(
         found["score"], [best.score for best in wanted], rtol=1e-4, atol=1e-5
     )
+
+
+def test_a_shortlist_leaves_out_the_rest(parts, exports):
+    model, tokenizer, *_ = parts["wordpiece"]
+    shortlist = SHORTLISTS["wordpiece"]
+    found = exports["wordpiece"].translate(LINES)
+    free = Translator(text_graphs(model, pair_of(tokenizer), DECODING), DECODING, model.config)
+    assert [best[0].text for best in found] != [best[0].text for best in free.translate(LINES)]
+    for line, answers in zip(LINES, found, strict=True):
+        allowed = {*shortlist.always.numpy(), *tokenizer.encode([line])[0]}
+        assert all(set(ids) <= allowed for ids in tokenizer.encode([a.text for a in answers]))
+    # What the full softmax says of them is less: its probability is shared with the rest.
+    scores = exports["wordpiece"].score(LINES, [answers[0].text for answers in found])
+    for score, answers in zip(scores, found, strict=True):
+        assert score.log_prob <= answers[0].log_prob + 1e-4
 
 
 def test_foreign_process_scores_as_the_library_does(translators, foreign):
@@ -364,6 +392,7 @@ def test_bfloat16_weights(parts):
     assert sum(weights.values()) == model.count_params(), "and no float32 copies"
     card = json.loads((export_dir / CARD).read_text())
     assert (card["weights"], card["parameters"]) == ("bfloat16", model.count_params())
+    assert card["shortlist"] == {"likely": 1, "always": 22}
     originals = make_model(model.config.vocab_size)
     pairs = zip(originals.trainable_variables, model.trainable_variables, strict=True)
     assert any(not np.array_equal(wide, narrow) for wide, narrow in pairs), "rounding matters"
@@ -400,6 +429,7 @@ def test_model_card(parts, bpe):
     assert card == bpe.card
     assert (card["format_version"], card["date"], card["preset"]) == (2, "2017-06-12", "tiny")
     assert (card["task"], card["task_options"]) == ("translation", {})
+    assert card["shortlist"] is None
     assert (card["checkpoint"], card["step"]) == ("step-00000007", 7)
     assert (card["beam_size"], card["alpha"], card["max_source_length"]) == (3, 0.6, 12)
     assert card["vocabulary_fingerprint"] == tokenizer.fingerprint

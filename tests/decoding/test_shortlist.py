@@ -1,0 +1,115 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.decoding.candidates import BLOCK
+from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.inference import search_ids
+from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.shortlist import Shortlist
+from tests.decoding.conftest import VOCAB_SIZE
+
+SOURCES = [[9, 10, EOS_ID], [70, 71, 72, 73, 74, EOS_ID], [EOS_ID], [99, 98, 97, EOS_ID]]
+ALWAYS = [EOS_ID, 3, 4, 5, 6]
+CONFIG = DecodingConfig(3, extra_length=4)
+
+
+def padded(rows):
+    return tf.constant(tf.keras.utils.pad_sequences(rows, padding="post", value=PAD_ID))
+
+
+@pytest.fixture(scope="module")
+def likely():
+    generator = np.random.default_rng(1)
+    rows = [generator.choice(VOCAB_SIZE, n) for n in generator.integers(0, 12, VOCAB_SIZE)]
+    rows[PAD_ID] = []
+    return rows
+
+
+@pytest.fixture(scope="module")
+def shortlist(likely):
+    return Shortlist(likely, ALWAYS, VOCAB_SIZE)
+
+
+def allowed(likely, source):
+    return set(ALWAYS).union(*(map(int, likely[i]) for i in source))
+
+
+def test_considered_tokens(likely, shortlist):
+    tokens, penalties = shortlist.considered(padded(SOURCES))
+    assert len(tokens) % BLOCK == 0
+    assert len(tokens) >= 2 * BLOCK
+    every = sorted(set().union(*(allowed(likely, source) for source in SOURCES)))
+    assert tokens.numpy().tolist() == every + [PAD_ID] * (len(tokens) - len(every))
+    for source, row in zip(SOURCES, penalties.numpy(), strict=True):
+        assert set(np.unique(row)) <= {0.0, -math.inf}
+        own = np.flatnonzero(row == 0)
+        assert set(tokens.numpy()[own].tolist()) == allowed(likely, source)
+        assert len(own) == len(allowed(likely, source)), "padding is nobody's"
+    assert shortlist.sizes == {"likely": max(map(len, likely)), "always": len(ALWAYS)}
+
+
+class Forbidding:
+    """A model whose logits are -inf outside of what one source may use."""
+
+    def __init__(self, model, tokens):
+        self.model = model
+        self.penalty = np.full(VOCAB_SIZE, -np.inf, "f4")
+        self.penalty[list(tokens)] = 0
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def decode_step(self, *arguments):
+        logits, cache = self.model.decode_step(*arguments)
+        return logits + self.penalty, cache
+
+
+@pytest.mark.parametrize(("beam_size", "tie_embeddings"), [(1, False), (3, True)])
+def test_search_is_that_with_all_other_logits_forbidden(
+    make_model, likely, shortlist, beam_size, tie_embeddings
+):
+    model = inference_model(make_model(tie_embeddings=tie_embeddings))
+    config = DecodingConfig(beam_size, extra_length=4)
+    found = search_ids(model, padded(SOURCES), config, shortlist=shortlist)
+    free = search_ids(model, padded(SOURCES), config)
+    for i, source in enumerate(SOURCES):
+        forbidding = Forbidding(model, allowed(likely, source))
+        wanted = search_ids(forbidding, tf.constant([source]), config)
+        length = wanted.ids.shape[2]
+        assert np.array_equal(found.ids[i, :, :length], wanted.ids[0])
+        assert not np.any(found.ids[i, :, length:])
+        np.testing.assert_allclose(found.log_probs[i], wanted.log_probs[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found.scores[i], wanted.scores[0], rtol=1e-4, atol=1e-5)
+    assert not np.array_equal(found.ids[..., :3], free.ids[..., :3]), "it forbids something"
+
+
+def test_company_changes_nothing(make_model, shortlist):
+    model = inference_model(make_model())
+    together = search_ids(model, padded(SOURCES), CONFIG, shortlist=shortlist)
+    for i, source in enumerate(SOURCES):
+        alone = search_ids(model, tf.constant([source]), CONFIG, shortlist=shortlist)
+        assert np.array_equal(alone.ids[0], together.ids[i, :, : alone.ids.shape[2]])
+        np.testing.assert_allclose(alone.scores[0], together.scores[i], rtol=1e-4, atol=1e-5)
+
+
+def test_all_tokens_are_the_plain_search(make_model):
+    model = inference_model(make_model())
+    every = Shortlist([[]] * VOCAB_SIZE, range(VOCAB_SIZE), VOCAB_SIZE)
+    found = search_ids(model, padded(SOURCES), CONFIG, shortlist=every)
+    wanted = search_ids(model, padded(SOURCES), CONFIG)
+    assert np.array_equal(found.ids, wanted.ids)
+    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-4, atol=1e-5)
+
+
+def test_fewer_tokens_than_beams(make_model):
+    model = inference_model(make_model())
+    only = Shortlist([[]] * VOCAB_SIZE, [EOS_ID, 7], VOCAB_SIZE)
+    config = DecodingConfig(5, extra_length=0)
+    found = search_ids(model, tf.constant([[9, EOS_ID]]), config, shortlist=only)
+    kept = [row[:n].tolist() for row, n in zip(found.ids[0].numpy(), found.lengths[0], strict=True)]
+    assert sorted(kept) == [[], [], [], [EOS_ID], [7, EOS_ID]]
+    assert found.scores[0].numpy()[2:].tolist() == [-math.inf] * 3
