@@ -30,7 +30,7 @@ flags.DEFINE_integer(
 flags.DEFINE_float(
     "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
 )
-flags.DEFINE_enum("weights", "float32", ["float32", "bfloat16"], "How weights are stored.")
+flags.DEFINE_enum("weights", "float32", ["float32", "bfloat16", "int8"], "How weights are stored.")
 flags.DEFINE_bool(
     "shortlist",
     False,

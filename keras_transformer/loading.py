@@ -11,6 +11,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.config import TASKS, DecodingConfig, SamplingConfig
 from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.int8 import require_int8
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError, reason, require
@@ -71,6 +72,8 @@ def load(
     if (path / "saved_model.pb").exists() or (path / "assets.extra").exists():
         refuse_fixed({"checkpoint": checkpoint, **settings})
         card = read_card(path)
+        if card.get("weights") == "int8":
+            require_int8("--saved_model of int8 weights")
         kept = {name: card[name] for name in DECODING}
         config = from_json(DecodingConfig, {**kept, "n_best": n_best}, path / CARD)
         graphs, model_config = load_graphs(path), TransformerConfig(**card["config"])

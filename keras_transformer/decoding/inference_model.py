@@ -30,7 +30,7 @@ class JoinedKernels:
             setattr(self, name, self.add_kernel(name, (d_model, columns)))
 
     def joined_kernel(self, names):
-        return ops.cast(getattr(self, "_".join([*names, "kernel"])), self.compute_dtype)
+        return getattr(self, "_".join([*names, "kernel"]))
 
     def transpose(self, tensor, shape, axes):
         """Gathers rows of the last axis: on CPUs several times faster, but for its gradient."""
@@ -101,22 +101,27 @@ class InferenceTransformer(Transformer):
         return (TransposedEmbedding if makes_logits else TokenEmbedding)(**options)
 
 
-def inference_model(model: Transformer) -> InferenceTransformer:
-    """Copies a model, variables included, into the layout for decoding; returns one that has it."""
-    if isinstance(model, InferenceTransformer):
+def inference_model(model: Transformer, copy: bool = False) -> InferenceTransformer:
+    """Copies a model, variables included, into the layout for decoding.
+
+    One that has the layout already is returned itself, unless `copy` is set.
+    """
+    has_layout = isinstance(model, InferenceTransformer)
+    if has_layout and not copy:
         return model
-    copy = InferenceTransformer(model.config, dtype=model.dtype_policy)
+    made = InferenceTransformer(model.config, dtype=model.dtype_policy)
     weights = {variable.path: ops.convert_to_tensor(variable) for variable in model.variables}
-    for variable in copy.trainable_variables:
-        variable.assign(_laid_out(variable, weights, copy.logits_embedding.matrix))
-    return copy
+    transposed = None if has_layout else made.logits_embedding.matrix
+    for variable in made.trainable_variables:
+        variable.assign(_laid_out(variable, weights, transposed))
+    return made
 
 
-def _laid_out(variable: keras.Variable, weights: dict, softmax_matrix: keras.Variable):
+def _laid_out(variable: keras.Variable, weights: dict, transposed: keras.Variable | None):
     """The value of a variable of the copy, made of the model's weights by their paths."""
     if variable.path in weights:
         value = weights[variable.path]
-        return ops.transpose(value) if variable is softmax_matrix else value
+        return ops.transpose(value) if variable is transposed else value
     folder, _, name = variable.path.rpartition("/")
     parts = name.removesuffix("_kernel").split("_")
     return ops.concatenate([weights[f"{folder}/{part}_kernel"] for part in parts], axis=1)

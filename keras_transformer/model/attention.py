@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.layer import Layer
+from keras_transformer.model.linear import product
 from keras_transformer.model.masks import all_of, causal_mask
 
 # Added to the scores of forbidden keys. Finite, so that a row without any allowed key (padding)
@@ -151,7 +152,7 @@ class MultiHeadAttention(Layer):
         """
         batch, length = shape or ops.shape(inputs)[:2]
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
-        projected = ops.matmul(rows, self.joined_kernel(names))  # [B P, sum of H d]
+        projected = product(rows, self.joined_kernel(names))  # [B P, sum of H d]
         heads, widths = self.num_heads, [self.widths[name] for name in names]
         if len(set(widths)) == 1:  # one transposition for all
             shape = (batch, length, len(names), heads, widths[0])
@@ -173,9 +174,9 @@ class MultiHeadAttention(Layer):
         batch, length = shape or (ops.shape(heads)[0], ops.shape(heads)[2])
         heads_shape = (batch, self.num_heads, length, heads.shape[3])
         merged = self.transpose(heads, heads_shape, (0, 2, 1))  # [B, Q, H, d_v]
-        kernel = ops.cast(self.output_kernel, self.compute_dtype)
-        rows = ops.matmul(ops.reshape(merged, (-1, kernel.shape[0])), kernel)  # [B Q, D]
-        return rows if shape else ops.reshape(rows, (batch, length, kernel.shape[1]))
+        rows = ops.reshape(merged, (-1, self.num_heads * heads.shape[3]))
+        rows = product(rows, self.output_kernel)  # [B Q, D]
+        return rows if shape else ops.reshape(rows, (batch, length, rows.shape[1]))
 
     def transpose(self, tensor, shape, axes):
         """Reshapes a tensor to `shape`, then permutes all axes but the last, which stays last."""

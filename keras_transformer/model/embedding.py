@@ -45,7 +45,7 @@ class TokenEmbedding(Layer):
     def call(self, inputs, reverse=False, kernel=None):
         if reverse:
             kernel = self.softmax_kernel() if kernel is None else kernel
-            logits = linear(inputs, ops.cast(kernel, inputs.dtype))
+            logits = linear(inputs, kernel)
             return ops.cast(logits, "float32")
         vectors = self.look_up(inputs)  # [B, T, D]
         return vectors * ops.cast(self.d_model**0.5, vectors.dtype)

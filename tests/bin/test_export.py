@@ -79,7 +79,7 @@ def test_ctranslate2(call_program, untrained, prepared, tmp_path):
     ("arguments", "message"),
     [
         (["--format=onnx"], "format"),
-        (["--weights=int8"], "weights"),
+        (["--weights=int4"], "weights"),
         (
             ["--shortlist"],
             "--shortlist and --data_dir must be given together. Received: --data_dir",

@@ -15,10 +15,12 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.decoding import int8
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.int8 import int8_model
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
@@ -408,6 +410,36 @@ def test_bfloat16_weights_are_made_float32_by_whatever_loads_them(parts, transla
         found = session.run(signature.outputs["log_prob"].name, feeds)
     wanted = [score.log_prob for score in translators["wordpiece"].score(LINES, TARGETS)]
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_int8_weights_and_a_shortlist(parts, tmp_path, monkeypatch):
+    model, tokenizer, *_ = parts["bpe"]
+    shortlist = Shortlist([[i] for i in range(310)], range(2, 200), 310)
+    layout, export_dir = inference_model(model), tmp_path / "export"
+    export_saved_model(
+        layout, pair_of(tokenizer), DECODING, export_dir, FACTS, weights="int8", shortlist=shortlist
+    )
+    card = json.loads((export_dir / CARD).read_text())
+    assert (card["weights"], card["shortlist"]) == ("int8", {"likely": 1, "always": 198})
+    assert card["parameters"] == model.count_params()
+    reader = tf.train.load_checkpoint(str(export_dir / "variables" / "variables"))
+    types, sizes = reader.get_variable_to_dtype_map(), stored_sizes(export_dir)
+    narrow = sum(size for name, size in sizes.items() if types[name] == tf.int8)
+    wide = sum(stored_sizes(export_dir, "weights").values())
+    assert narrow + wide == model.count_params()
+    assert wide < 0.05 * model.count_params()
+    exported, (copy, *_) = load(export_dir), int8_model(layout)
+    graphs = text_graphs(copy, pair_of(tokenizer), DECODING, shortlist=shortlist)
+    found, wanted = exported.translate(LINES), Translator(graphs, DECODING, model.config)
+    for one, other in zip(found, wanted.translate(LINES), strict=True):
+        assert one[0].text == other[0].text
+        assert one[0].score == pytest.approx(other[0].score, abs=1e-3)
+    assert exported.translate([]) == []
+    assert exported.attention("the cat", "a dog").memory.shape[0] == 1
+
+    monkeypatch.setattr(int8.op_def_library, "apply_op", None)
+    with pytest.raises(InputError, match=r"^--saved_model of int8 weights must run in"):
+        load(export_dir)
 
 
 def test_overwrite_replaces_an_earlier_export(parts, tmp_path, monkeypatch):
