@@ -21,9 +21,16 @@ text, so that its time includes the tokenization; the others read and write toke
 CTranslate2 use their threads in the way that was fastest for each: one batch per thread at the same
 time, except for CTranslate2 in `single`, where all threads work on the sentence.
 
+Both are also measured with int8 weights, and with the same shortlist ("short" in the name):
+CTranslate2 has it as its vocabulary map. In `file` it is learned from the training data, as
+bin/export.py learns it; in the other cases it is 64 tokens for each word, drawn by Zipf's law, and
+200 more.
+
 Ratios are to CTranslate2 float32, round by round: of speeds in `batch` and `file` (more is better),
 of latencies in `single` (less is better). Memory is the largest resident size of the engine's
-process (Linux). Prints a table on stderr and one JSON line on stdout.
+process (Linux). "disk MB" is the size of the exported model, and "changed %" the share of sentences
+that the engine translates in another way than keras_transformer does. Prints a table on stderr and
+one JSON line on stdout.
 """
 
 import argparse
@@ -42,9 +49,22 @@ from workers import run_worker
 
 BEAMS, ALPHA = 4, 0.6
 CASES = ("batch", "single", "file")
-ENGINES = ("keras_transformer", "ctranslate2_float32", "ctranslate2_int8", "opennmt_tf")
+OURS = {  # name -> how it is exported
+    "keras_transformer": {},
+    "keras_transformer_short": {"shortlist": True},
+    "keras_transformer_int8": {"weights": "int8"},
+    "keras_transformer_int8_short": {"weights": "int8", "shortlist": True},
+}
+CTRANSLATE2 = {  # name -> how it is loaded, and used
+    "ctranslate2_float32": ("float32", {}),
+    "ctranslate2_short": ("float32", {"use_vmap": True}),
+    "ctranslate2_int8": ("int8", {}),
+    "ctranslate2_int8_short": ("int8", {"use_vmap": True}),
+}
+ENGINES = (*OURS, *CTRANSLATE2, "opennmt_tf")
 REFERENCE = "ctranslate2_float32"
-COLUMNS = ("sentences/s", "tokens/s", "median ms", "p95 ms", "peak MB", "BLEU", "ratio")
+COLUMNS = ("sentences/s", "tokens/s", "median ms", "p95 ms", "peak MB", "disk MB")
+COLUMNS += ("BLEU", "changed %", "ratio")
 # preset (post-norm), sentences, tokens of each with EOS, vocabulary; "small" is for a quick run
 SHAPES = {"base": ("base", 64, 24, 32000), "small": ("tiny", 8, 24, 500)}
 SINGLE, WARM_UP = 24, 64  # sentences
@@ -83,12 +103,17 @@ def compare(case, folder, arguments):
     if not folder.exists():
         prepare = prepare_trained if case == "file" else prepare_random
         prepare(folder, arguments)
-    rounds = {engine: [] for engine in arguments.engines}
+    rounds, texts = {engine: [] for engine in arguments.engines}, {}
     for _ in range(arguments.rounds):
         for engine in arguments.engines:
             done = run_engine(engine, case, folder, arguments)
-            rounds[engine].append(columns(case, done, folder))
-            log(f"{case} {engine} {rounds[engine][-1]}")
+            row, texts[engine] = columns(case, done, folder)
+            row["disk MB"] = disk_megabytes(folder / exported_folder(engine))
+            if case == "file" and "keras_transformer" in texts:
+                pairs = zip(texts["keras_transformer"], texts[engine], strict=True)
+                row["changed %"] = 100 * statistics.mean(one != other for one, other in pairs)
+            rounds[engine].append(row)
+            log(f"{case} {engine} {row}")
     key = "median ms" if case == "single" else "sentences/s"
     for runs in rounds.values() if REFERENCE in rounds else ():
         for row, reference in zip(runs, rounds[REFERENCE], strict=True):
@@ -97,6 +122,15 @@ def compare(case, folder, arguments):
         engine: {name: statistics.median(row[name] for row in runs) for name in runs[0]}
         for engine, runs in rounds.items()
     }
+
+
+def exported_folder(engine):
+    return "weights.npz" if engine == "opennmt_tf" else engine if engine in OURS else "ctranslate2"
+
+
+def disk_megabytes(path):
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6
 
 
 def run_engine(engine, case, folder, arguments):
@@ -112,7 +146,7 @@ def run_engine(engine, case, folder, arguments):
 
 
 def columns(case, done, folder):
-    """A row of the table, from the output of an engine's process."""
+    """A row of the table, from the output of an engine's process, and the translations."""
     job, seconds = read_job(folder), done["seconds"]
     texts, lengths = read_outputs(done["outputs"], folder)
     row = {"sentences/s": len(texts) / sum(seconds), "tokens/s": sum(lengths) / sum(seconds)}
@@ -126,7 +160,7 @@ def columns(case, done, folder):
         row["BLEU"] = translation_scores(texts, job["references"])["bleu"]
     elif set(lengths) != {job["max_length"]}:
         sys.exit(f"translations must have {job['max_length']} tokens. Received: {set(lengths)}")
-    return row
+    return row, texts
 
 
 def read_outputs(outputs, folder):
@@ -147,6 +181,7 @@ def prepare_random(folder, arguments):
     import numpy as np
 
     from keras_transformer.decoding.config import DecodingConfig
+    from keras_transformer.decoding.shortlist import Shortlist
     from keras_transformer.model.transformer import Transformer
     from keras_transformer.presets import preset
     from keras_transformer.vocabulary.pair import VocabularyPair
@@ -171,16 +206,21 @@ def prepare_random(folder, arguments):
     draws = np.random.default_rng(1).choice(words, (sentences, tokens - 1))
     job = {"texts": [" ".join(row) for row in draws], "max_length": tokens}
     decoding = DecodingConfig(BEAMS, ALPHA, extra_length=0)
-    write_job(folder, model, VocabularyPair.load(folder), decoding, job)
+    ranks = (vocab_size - special) ** np.random.default_rng(2).random((vocab_size, 64))
+    likely = special - 1 + ranks.astype(int)
+    shortlist = Shortlist(likely, range(2, special + 200), vocab_size)
+    write_job(folder, model, VocabularyPair.load(folder), decoding, job, shortlist, arguments)
 
 
 def prepare_trained(folder, arguments):
     """Exports a trained model, with the test split of its data."""
     from keras_transformer.decoding.config import DecodingConfig
+    from keras_transformer.decoding.shortlist import Shortlist
     from keras_transformer.training.checkpoints import restore_model
     from keras_transformer.training.model_directory import read_description
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.datasets import split_text
+    from pipelines.shortlist import learn_shortlist
 
     vocabularies = VocabularyPair.load(arguments.model_dir)
     file = vocabularies.target.file
@@ -194,10 +234,11 @@ def prepare_trained(folder, arguments):
     job["max_length"] = longest + decoding.extra_length  # one limit for all sentences
     folder.mkdir()
     (folder / file.name).write_bytes(file.read_bytes())
-    write_job(folder, model, vocabularies, decoding, job)
+    shortlist = Shortlist(*learn_shortlist(arguments.data_dir))
+    write_job(folder, model, vocabularies, decoding, job, shortlist, arguments)
 
 
-def write_job(folder, model, vocabularies, decoding, job):
+def write_job(folder, model, vocabularies, decoding, job, shortlist, arguments):
     """Writes the model in the format of each engine, and the sentences."""
     import numpy as np
 
@@ -205,8 +246,11 @@ def write_job(folder, model, vocabularies, decoding, job):
     from keras_transformer.export.ctranslate2 import array, export_ctranslate2, vocabulary_tokens
     from keras_transformer.export.saved_model import export_saved_model
 
-    export_saved_model(inference_model(model), vocabularies, decoding, folder / "saved_model", {})
-    export_ctranslate2(model, vocabularies, folder / "ctranslate2", {})
+    for engine in [engine for engine in OURS if engine in arguments.engines]:
+        settings = {**OURS[engine], "shortlist": shortlist if "shortlist" in OURS[engine] else None}
+        parts = (inference_model(model), vocabularies, decoding)
+        export_saved_model(*parts, folder / engine, {}, **settings)
+    export_ctranslate2(model, vocabularies, folder / "ctranslate2", {}, shortlist=shortlist)
     weights = {variable.path: array(variable) for variable in model.trainable_variables}
     np.savez(folder / "weights.npz", **weights)
     tokens = vocabulary_tokens(vocabularies.target)
@@ -223,12 +267,12 @@ def work(engine, case, folder, threads):
     """Loads our SavedModel or CTranslate2 and measures it."""
     job, folder = read_job(folder), Path(folder)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    if engine == "keras_transformer":
+    if engine in OURS:
         from keras_transformer.decoding.streams import share_cores
         from keras_transformer.loading import load
 
         share_cores()
-        exported = load(folder / "saved_model", n_best=1)
+        exported = load(folder / engine, n_best=1)
 
         def translate_texts(texts):
             return [best.text for best, *_ in exported.translate(texts)]
@@ -236,7 +280,7 @@ def work(engine, case, folder, threads):
         return measure(case, job["texts"], translate_texts)
     import ctranslate2
 
-    kind = engine.removeprefix("ctranslate2_")
+    kind, mapping = CTRANSLATE2[engine]
     layout = (1, threads) if case == "single" else (threads, 1)
     translator = ctranslate2.Translator(
         str(folder / "ctranslate2"),
@@ -245,7 +289,7 @@ def work(engine, case, folder, threads):
         intra_threads=layout[1],
     )
     tokens = sum(map(len, job["sources"]))
-    settings = {"beam_size": BEAMS, "length_penalty": ALPHA, "batch_type": "tokens"}
+    settings = {"beam_size": BEAMS, "length_penalty": ALPHA, "batch_type": "tokens", **mapping}
     settings["max_batch_size"] = min(2048, -(-tokens // layout[0]))
     settings["max_decoding_length"] = job["max_length"]
 
