@@ -26,32 +26,33 @@ WEIGHT_LEVELS, INPUT_LEVELS = 64.0, 127.0
 SMALLEST = np.float32(1e-30)  # a scale of zeros
 
 
-class Int8Matrix(tf.Module):
-    """A matrix [D, E] of which model/linear.product, TokenEmbedding and searches can make use."""
+class Int8Columns:
+    """Numbers as int8 [D, E], by which model/linear.product multiplies."""
 
-    def __init__(self, matrix: np.ndarray):
-        super().__init__(name="int8_matrix")
-        scales = np.maximum(np.abs(matrix).max(axis=0) / WEIGHT_LEVELS, SMALLEST)
-        self.values = tf.Variable(np.round(matrix / scales).astype(np.int8), trainable=False)
-        self.scales = tf.Variable(scales.astype(np.float32), trainable=False)  # [E]
+    constant = False  # whether products may keep the layout that they make of the numbers
+
+    def __init__(self, values, ranges):
+        self.values = values  # int8 [D, E]
+        # Of each column, the number that 127 would stand for, as the operation wants it.
+        self.ranges = ranges  # float32 [E]
 
     def multiply(self, rows: tf.Tensor) -> tf.Tensor:
-        """rows [R, D] by the matrix: float32 [R, E]."""
+        """rows [R, D] by the numbers: [R, E] of their type."""
         if tf.executing_eagerly():  # the operation is for graphs alone
             return tf.function(self.multiply, autograph=False)(rows)
-        largest = tf.maximum(tf.reduce_max(tf.abs(rows), axis=1, keepdims=True), SMALLEST)
-        levels = tf.cast(tf.round(rows * (INPUT_LEVELS / largest)), tf.int8)
-        # For this operation a scale is the largest number that 127 stands for.
-        column_range = self.scales * 127.0
+        numbers = tf.cast(rows, tf.float32)
+        largest = tf.maximum(tf.reduce_max(tf.abs(numbers), axis=1, keepdims=True), SMALLEST)
+        levels = tf.cast(tf.round(numbers * (INPUT_LEVELS / largest)), tf.int8)
+        values, ranges = tf.convert_to_tensor(self.values), tf.convert_to_tensor(self.ranges)
         (sums,), _ = op_def_library.apply_op(
             "_QuantizedMatMul",
             name="int8_product",
             device_inputs=[
                 tf.bitcast(levels, tf.qint8),
-                tf.bitcast(self.values.read_value(), tf.qint8),
-                tf.zeros_like(column_range),
+                tf.bitcast(values, tf.qint8),
+                tf.zeros_like(ranges),
             ],
-            host_inputs=[-127.0, 127.0, -column_range, column_range],
+            host_inputs=[-127.0, 127.0, -ranges, ranges],
             Tdevice_outputs=[tf.float32],
             Thost_outputs=[],
             T1=tf.qint8,
@@ -61,27 +62,37 @@ class Int8Matrix(tf.Module):
             Tout=tf.float32,
             transpose_a=False,
             transpose_b=False,
-            is_weight_const=True,  # lays it out once, and keeps that
-            is_bias_const=True,
+            is_weight_const=self.constant,
+            is_bias_const=self.constant,
             fused_ops=["BiasAdd", "Dequantize"],
             input_quant_mode="SCALED",
             output_quant_mode="SCALED",
             leakyrelu_alpha=0.0,
         )
-        return sums * (largest / INPUT_LEVELS)
+        return tf.cast(sums * (largest / INPUT_LEVELS), rows.dtype)
 
-    def columns(self, ids: tf.Tensor) -> tf.Tensor:
-        """Columns of some ids [C], as numbers again: float32 [D, C]."""
-        return tf.cast(tf.gather(self.values, ids, axis=1), tf.float32) * tf.gather(
-            self.scales, ids
-        )
+
+class Int8Matrix(Int8Columns, tf.Module):
+    """A matrix [D, E] that a SavedModel can contain, rounded to int8."""
+
+    constant = True
+
+    def __init__(self, matrix: np.ndarray):
+        tf.Module.__init__(self, name="int8_matrix")
+        scales = np.maximum(np.abs(matrix).max(axis=0) / WEIGHT_LEVELS, SMALLEST)
+        self.values = tf.Variable(np.round(matrix / scales).astype(np.int8), trainable=False)
+        self.ranges = tf.Variable((scales * 127).astype(np.float32), trainable=False)
+
+    def columns(self, ids: tf.Tensor) -> Int8Columns:
+        """The columns of some ids [C]."""
+        return Int8Columns(tf.gather(self.values, ids, axis=1), tf.gather(self.ranges, ids))
 
     def look_up(self, ids: tf.Tensor) -> tf.Tensor:
-        """Columns of ids [...], each as a vector: float32 [..., D]."""
+        """Columns of ids [...], each as a vector of numbers: float32 [..., D]."""
         rows, columns = self.values.shape
         places = ids[..., None] + tf.range(rows) * columns
         numbers = tf.gather(tf.reshape(self.values, [-1]), places)
-        return tf.cast(numbers, tf.float32) * tf.gather(self.scales, ids)[..., None]
+        return tf.cast(numbers, tf.float32) * (tf.gather(self.ranges, ids) / 127.0)[..., None]
 
 
 def int8_model(model: Transformer) -> tuple[InferenceTransformer, list[Int8Matrix], list]:
