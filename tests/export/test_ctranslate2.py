@@ -223,7 +223,7 @@ def test_a_shortlist_becomes_its_vocabulary_map(trained, vocabulary, tmp_path_fa
     likely = [[]] * SOURCE + [[word + 2 * WORDS] for word in range(SOURCE, SOURCE + WORDS)]
     shortlist = Shortlist(likely + [[]] * 2 * WORDS, [EOS_ID], VOCAB_SIZE)
     translator = exported(model, vocabulary, tmp_path_factory, shortlist=shortlist)
-    source, _ = make_pairs(50, seed=8)
+    source, _ = make_pairs(8, seed=8)
     settings = {"beam_size": 4, "length_penalty": 0, "min_decoding_length": 0}
     for row, words in zip(source, words_of(source), strict=True):  # its map is the whole batch's
         (result,) = translator.translate_batch(
