@@ -14,6 +14,7 @@ from keras_transformer.fields import Amount, Positive, Rule, Seed, Share, Size, 
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 
 Task = Annotated[str, one_of("translation", "parsing")]
+Positions = Annotated[str, one_of("sinusoidal", "learned", "marian")]
 VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
 
 
@@ -35,13 +36,20 @@ class TransformerConfig:
     dropout: Share = 0.1  # P_drop on sublayer outputs and embedding sums, section 5.4
     attention_dropout: Share = 0.0  # on attention weights; 0 in the translation presets
     activation_dropout: Share = 0.0  # on the FFN's inner activations; 0 in all presets
-    positions: Annotated[str, one_of("sinusoidal", "learned")] = "sinusoidal"  # Table 3, row E
+    positions: Positions = "sinusoidal"  # Table 3, row E; "marian": see model/positions.py
     max_positions: Size = 1024  # rows of the learned position table; sinusoids need none
     attention_window: Size | None = None  # r of restricted self-attention, section 4; None for all
     norm: Annotated[str, one_of("post", "pre")] = "post"  # the paper's, section 3.1
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
+    # What other toolkits' models have and the paper's has not (keras_transformer/importing).
+    decoder_layers: Size | None = None  # layers in the decoder; None for N
+    activation: Annotated[str, one_of("relu", "swish", "gelu")] = "relu"  # equation 2
+    attention_bias: bool = False  # biases in the projections of attention
+    logits_bias: bool = False  # a bias for every logit
+    scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
+    norm_epsilon: Positive = 1e-6  # added to variances by layer normalisation
 
     def __post_init__(self):
         check_fields(self)
@@ -51,7 +59,7 @@ class TransformerConfig:
                 rule = f"{name} must be given, as num_heads does not divide d_model"
                 require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
                 object.__setattr__(self, name, width)
-        even = self.positions != "sinusoidal" or self.d_model % 2 == 0
+        even = self.positions == "learned" or self.d_model % 2 == 0
         require(even, "d_model must be even for sinusoidal positions", self.d_model)
 
 

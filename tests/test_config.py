@@ -26,7 +26,7 @@ def test_defaults_are_the_base_model():
         ({"source_vocab_size": 3}, "source_vocab_size must exceed the 4 special ids. Received: 3"),
         ({"num_layers": True}, "num_layers must be of type int. Received: true"),
         ({"norm": "both"}, 'norm must be one of post, pre. Received: "both"'),
-        ({"positions": ""}, 'positions must be one of sinusoidal, learned. Received: ""'),
+        ({"positions": ""}, 'positions must be one of sinusoidal, learned, marian. Received: ""'),
         ({"d_k": -1}, "d_k must be at least 1. Received: -1"),
         ({"attention_window": 0}, "attention_window must be at least 1. Received: 0"),
         ({"attention_window": 2.5}, "attention_window must be of type int. Received: 2.5"),

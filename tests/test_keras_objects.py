@@ -90,6 +90,12 @@ LAYERS = {  # class, arguments, inputs, number of trainable weights
         [X, MEMORY],
         2 * ATTENTION + FEED_FORWARD + 3 * NORM,
     ),
+    "Decoder as other toolkits have it": (
+        kt.Decoder,
+        {"num_layers": 1, **LAYER, "activation": "gelu", "attention_bias": True},
+        [X, MEMORY],
+        2 * (ATTENTION + 2 * 2 * 3 + 2 * 5 + D_MODEL) + FEED_FORWARD + 3 * NORM,
+    ),
 }
 
 
@@ -111,6 +117,7 @@ def test_stacks_show_and_take_the_arguments_of_their_layers(stack):
         **{"num_layers": 1, "num_heads": 2, "key_dim": 3, "d_ff": 4, "value_dim": 5, "norm": "pre"},
         **{"attention_window": 6, "dropout": 0.1, "attention_dropout": 0.2},
         **{"activation_dropout": 0.3, "rematerialize": True},
+        **{"activation": "swish", "attention_bias": True, "norm_epsilon": 1e-5},
     }
     assert list(inspect.signature(stack).parameters) == [*arguments, "kwargs"]
     made = stack(*arguments.values())

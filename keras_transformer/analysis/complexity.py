@@ -15,15 +15,18 @@ def count_parameters(config: TransformerConfig) -> int:
     d_model, heads = config.d_model, config.num_heads
     # W^Q, W^K, W^V and W^O, section 3.2.2.
     attention = d_model * heads * (2 * config.d_k + config.d_v) + heads * config.d_v * d_model
+    if config.attention_bias:
+        attention += heads * (2 * config.d_k + config.d_v) + d_model
     feed_forward = 2 * d_model * config.d_ff + config.d_ff + d_model  # equation 2
     norm = 2 * d_model
     last_norm = norm if config.norm == "pre" else 0
     encoder = config.num_layers * (attention + feed_forward + 2 * norm) + last_norm
-    decoder = config.num_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
+    decoder_layers = config.decoder_layers or config.num_layers
+    decoder = decoder_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
     rows = config.vocab_size * (1 if config.tie_embeddings else 2)  # target, softmax
     if config.source_vocab_size or not config.tie_embeddings:
         rows += config.source_vocab_size or config.vocab_size
-    embedding = rows * d_model
+    embedding = rows * d_model + config.logits_bias * config.vocab_size
     if config.positions == "learned":
         embedding += 2 * config.max_positions * d_model  # of both sides
     return embedding + encoder + decoder
@@ -49,7 +52,8 @@ def forward_flops(
     decoder += source_length * (queries + values)
     decoder += target_length * (target_length + source_length) * scores
     logits = target_length * d_model * config.vocab_size
-    return 2 * sentences * (config.num_layers * (encoder + decoder) + logits)
+    layers = config.num_layers * encoder + (config.decoder_layers or config.num_layers) * decoder
+    return 2 * sentences * (layers + logits)
 
 
 def paper_training_costs() -> list[dict[str, float | str]]:

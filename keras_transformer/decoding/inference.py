@@ -65,6 +65,8 @@ def search_ids(
     if shortlist is not None:
         tokens, penalties = shortlist.considered(source)
         kernel = model.logits_embedding.softmax_columns(tokens)
+        if model.logits_embedding.bias is not None:
+            penalties += tf.gather(model.logits_embedding.bias, tokens)
 
     def step_fn(ids, cache, position):
         layers, penalties, *memory = cache.per_sentence

@@ -25,12 +25,11 @@ class JoinedKernels:
 
     def add_projections(self, d_model):
         for names in self.stored_kernels:
-            name = "_".join([*names, "kernel"])
             columns = self.num_heads * sum(self.widths[name] for name in names)
-            setattr(self, name, self.add_kernel(name, (d_model, columns)))
+            self.add_projection("_".join(names), (d_model, columns))
 
-    def joined_kernel(self, names):
-        return getattr(self, "_".join([*names, "kernel"]))
+    def joined(self, names):
+        return super().joined(["_".join(names)])
 
     def transpose(self, tensor, shape, axes):
         """Gathers rows of the last axis: on CPUs several times faster, but for its gradient."""
@@ -74,8 +73,8 @@ class JoinedDecoder(Decoder):
 class TransposedEmbedding(TokenEmbedding):
     """Stores its matrix as [D, V]: there is no second copy of it for the softmax."""
 
-    def build(self, shape=None):
-        self.matrix = self.add_matrix((self.d_model, self.vocab_size))
+    def add_matrix(self, shape):
+        return super().add_matrix(shape[::-1])
 
     def look_up(self, ids):
         numbers = ops.reshape(self.matrix, (-1,))  # [D V]
@@ -97,8 +96,9 @@ class InferenceTransformer(Transformer):
     decoder_class = JoinedDecoder
 
     @staticmethod
-    def make_embedding(makes_logits, **options):
-        return (TransposedEmbedding if makes_logits else TokenEmbedding)(**options)
+    def make_embedding(makes_logits, use_bias, **options):
+        embedding_class = TransposedEmbedding if makes_logits else TokenEmbedding
+        return embedding_class(use_bias=makes_logits and use_bias, **options)
 
 
 def inference_model(model: Transformer, copy: bool = False) -> InferenceTransformer:
@@ -123,5 +123,5 @@ def _laid_out(variable: keras.Variable, weights: dict, transposed: keras.Variabl
         value = weights[variable.path]
         return ops.transpose(value) if variable is transposed else value
     folder, _, name = variable.path.rpartition("/")
-    parts = name.removesuffix("_kernel").split("_")
-    return ops.concatenate([weights[f"{folder}/{part}_kernel"] for part in parts], axis=1)
+    *parts, kind = name.split("_")
+    return ops.concatenate([weights[f"{folder}/{part}_{kind}"] for part in parts], axis=-1)

@@ -24,8 +24,6 @@ from keras_transformer.config import BOS_ID, EOS_ID, UNK_ID
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import InputError, require
 from keras_transformer.export.model_card import write_export
-from keras_transformer.model.positions import sinusoids
-from keras_transformer.model.sublayer import EPSILON
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -65,7 +63,7 @@ def export_ctranslate2(
     spec.config.bos_token = spec.config.decoder_start_token = tokens[BOS_ID]
     spec.config.eos_token = tokens[EOS_ID]
     spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = EPSILON
+    spec.config.layer_norm_epsilon = model.config.norm_epsilon
     card = {
         **card,
         "max_positions": spec.encoder.position_encodings.encodings.shape[0],
@@ -130,25 +128,25 @@ def transformer_spec(specs, model: keras.Model):
     """Puts a Transformer's weights into a TransformerSpec of ctranslate2.specs."""
     config = model.config
     settings = {
-        "num_layers": config.num_layers,
         "num_heads": config.num_heads,
         "pre_norm": config.norm == "pre",
         "head_dim": max(config.d_k, config.d_v),
+        "activation": getattr(specs.Activation, config.activation.upper()),
     }
-    encoder = specs.TransformerEncoderSpec(**settings)
-    decoder = specs.TransformerDecoderSpec(**settings)
+    encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
+    decoder = specs.TransformerDecoderSpec(len(model.decoder.layers), **settings)
+    encoder.scale_embeddings = decoder.scale_embeddings = config.scale_embeddings
     set_linear(encoder.embeddings[0], model.embedding.softmax_kernel())
     set_linear(decoder.embeddings, model.target_embedding.softmax_kernel())
-    set_linear(decoder.projection, model.logits_embedding.softmax_kernel())
+    softmax = model.logits_embedding
+    set_linear(decoder.projection, softmax.softmax_kernel(), softmax.bias)
     for positions, stack, spec in (
         (model.source_positions, model.encoder, encoder),
         (model.target_positions, model.decoder, decoder),
     ):
-        if positions.table is None:
-            table = array(sinusoids(np.arange(POSITIONS), config.d_model))
-        else:
-            table = array(positions.table) * np.float32(config.d_model**0.5)
-        spec.position_encodings.encodings = table
+        rows = POSITIONS if positions.table is None else config.max_positions
+        table = positions(ops.zeros((1, rows, config.d_model)))
+        spec.position_encodings.encodings = array(table)[0]
         if stack.last_norm is not None:
             set_norm(spec.layer_norm, stack.last_norm)
         for layer, layer_spec in zip(stack.layers, spec.layer, strict=True):
@@ -177,16 +175,17 @@ def set_attention(spec, attention, products) -> None:
     """
     heads, width = attention.num_heads, max(attention.key_dim, attention.value_dim)
 
-    def padded(kernel):  # [D, H d] -> [D, H width]
-        parts = kernel.reshape(kernel.shape[0], heads, -1)
-        parts = np.pad(parts, ((0, 0), (0, 0), (0, width - parts.shape[2])))
-        return parts.reshape(kernel.shape[0], -1)
+    def padded(part):  # [..., H d] -> [..., H width]
+        parts = part.reshape(*part.shape[:-1], heads, -1)
+        parts = np.pad(parts, [(0, 0)] * part.ndim + [(0, width - parts.shape[-1])])
+        return parts.reshape(*part.shape[:-1], -1)
 
     for linear, names in zip(spec.linear, products, strict=False):  # the last is the output's
         ends = np.cumsum([heads * attention.widths[name] for name in names])
-        kernels = np.split(array(attention.joined_kernel(names)), ends[:-1], axis=1)
-        set_linear(linear, np.concatenate([padded(kernel) for kernel in kernels], axis=1))
-    set_linear(spec.linear[-1], padded(array(attention.output_kernel).T).T)
+        joined = [np.split(array(part), ends[:-1], axis=-1) for part in attention.joined(names)]
+        set_linear(linear, *[np.concatenate([*map(padded, parts)], axis=-1) for parts in joined])
+    kernel, *bias = attention.joined(("output",))
+    set_linear(spec.linear[-1], padded(array(kernel).T).T, *bias)
     spec.queries_scale = np.float32(attention.key_dim**-0.5)
 
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.layer import Layer
-from keras_transformer.model.linear import product
+from keras_transformer.model.linear import linear
 from keras_transformer.model.masks import all_of, causal_mask
 
 # Added to the scores of forbidden keys. Finite, so that a row without any allowed key (padding)
@@ -42,7 +42,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class MultiHeadAttention(Layer):
-    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2, without biases.
+    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
     The kernels are W^Q and W^K [D, H d_k], W^V [D, H d_v] and W^O [H d_v, D], Xavier-uniform.
     Keys and values are projections of the same sequence, as everywhere in the paper.
@@ -52,6 +52,7 @@ class MultiHeadAttention(Layer):
         key_dim: d_k, the width of a head's queries and keys.
         value_dim: d_v, the width of a head's values; None for d_k.
         dropout: probability of dropping an attention weight.
+        use_bias: whether a bias is added to each projection; the paper has none.
 
     Call arguments:
         inputs: [B, Q, D], the sequence that attends.
@@ -83,29 +84,33 @@ class MultiHeadAttention(Layer):
         key_dim: int,
         value_dim: int | None = None,
         dropout: float = 0.0,
+        use_bias: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         value_dim = key_dim if value_dim is None else value_dim
         sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
-        self.settings = {**sizes, "dropout": dropout}
+        self.settings = {**sizes, "dropout": dropout, "use_bias": use_bias}
         self.num_heads, self.key_dim, self.value_dim = num_heads, key_dim, value_dim
         self.widths = {"query": key_dim, "key": key_dim, "value": value_dim}  # of a head
+        self.use_bias = use_bias
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, shape, *others):
         self.add_projections(shape[-1])
-        shape = (self.num_heads * self.value_dim, shape[-1])
-        self.output_kernel = self.add_kernel("output_kernel", shape)
+        self.add_projection("output", (self.num_heads * self.value_dim, shape[-1]))
 
     def add_projections(self, d_model):
-        """Adds the kernels of queries, keys and values."""
+        """Adds the kernels of queries, keys and values, and their biases."""
         for name, width in self.widths.items():
-            kernel = self.add_kernel(f"{name}_kernel", (d_model, self.num_heads * width))
-            setattr(self, f"{name}_kernel", kernel)
+            self.add_projection(name, (d_model, self.num_heads * width))
 
-    def add_kernel(self, name, shape):
-        return self.add_weight(name=name, shape=shape, initializer="glorot_uniform")
+    def add_projection(self, name, shape):
+        kernel = self.add_weight(name=f"{name}_kernel", shape=shape, initializer="glorot_uniform")
+        setattr(self, f"{name}_kernel", kernel)
+        if self.use_bias:
+            bias = self.add_weight(name=f"{name}_bias", shape=shape[1:], initializer="zeros")
+            setattr(self, f"{name}_bias", bias)
 
     def call(
         self,
@@ -152,7 +157,7 @@ class MultiHeadAttention(Layer):
         """
         batch, length = shape or ops.shape(inputs)[:2]
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
-        projected = product(rows, self.joined_kernel(names))  # [B P, sum of H d]
+        projected = linear(rows, *self.joined(names))  # [B P, sum of H d]
         heads, widths = self.num_heads, [self.widths[name] for name in names]
         if len(set(widths)) == 1:  # one transposition for all
             shape = (batch, length, len(names), heads, widths[0])
@@ -163,11 +168,13 @@ class MultiHeadAttention(Layer):
             for part, width in zip(ops.split(projected, ends, axis=-1), widths, strict=True)
         ]
 
-    def joined_kernel(self, names):
-        """Returns the kernels of these names side by side, [D, sum of H d]."""
-        # Cast here: layers cast variables within `call` alone, and decoding calls `project`.
-        kernels = [ops.cast(getattr(self, f"{name}_kernel"), self.compute_dtype) for name in names]
-        return kernels[0] if len(kernels) == 1 else ops.concatenate(kernels, axis=-1)
+    def joined(self, names):
+        """Returns the kernels of these names side by side, [D, sum of H d], and biases if any."""
+        found = []
+        for kind in ("kernel", "bias")[: 1 + self.use_bias]:
+            parts = [getattr(self, f"{name}_{kind}") for name in names]
+            found.append(parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=-1))
+        return found
 
     def project_outputs(self, heads, shape=None):
         """[B, H, Q, d_v] -> [B, Q, D]; with the shape (B, Q) given, [B Q, D]."""
@@ -175,7 +182,7 @@ class MultiHeadAttention(Layer):
         heads_shape = (batch, self.num_heads, length, heads.shape[3])
         merged = self.transpose(heads, heads_shape, (0, 2, 1))  # [B, Q, H, d_v]
         rows = ops.reshape(merged, (-1, self.num_heads * heads.shape[3]))
-        rows = product(rows, self.output_kernel)  # [B Q, D]
+        rows = linear(rows, *self.joined(("output",)))  # [B Q, D]
         return rows if shape else ops.reshape(rows, (batch, length, rows.shape[1]))
 
     def transpose(self, tensor, shape, axes):

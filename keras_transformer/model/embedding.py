@@ -20,23 +20,38 @@ class TokenEmbedding(Layer):
         vocab_size: V.
         d_model: D.
         mask_zero: whether the vectors carry a Keras mask, False where an id is 0 (padding).
+        scale: whether to multiply by sqrt(D).
+        use_bias: whether a bias is added to every logit; the paper has none.
 
     Call arguments:
         inputs: int [B, T]; with `reverse`, states [..., D].
         reverse: whether to compute logits.
-        kernel: with `reverse`, columns of E^T to use in place of all, [D, C].
+        kernel: with `reverse`, columns of E^T to use in place of all, [D, C], and no bias.
 
     Returns:
         [B, T, D]; with `reverse`, float32 [..., V], or [..., C].
     """
 
-    def __init__(self, vocab_size: int, d_model: int, mask_zero: bool = False, **kwargs):
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        mask_zero: bool = False,
+        scale: bool = True,
+        use_bias: bool = False,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.settings = {"vocab_size": vocab_size, "d_model": d_model, "mask_zero": mask_zero}
+        self.settings |= {"scale": scale, "use_bias": use_bias}
         self.vocab_size, self.d_model, self.mask_zero = vocab_size, d_model, mask_zero
+        self.scale, self.use_bias, self.bias = scale, use_bias, None
 
     def build(self, shape=None):
         self.matrix = self.add_matrix((self.vocab_size, self.d_model))
+        if self.use_bias:
+            shape = (self.vocab_size,)
+            self.bias = self.add_weight(name="bias", shape=shape, initializer="zeros")
 
     def add_matrix(self, shape):
         initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
@@ -44,11 +59,12 @@ class TokenEmbedding(Layer):
 
     def call(self, inputs, reverse=False, kernel=None):
         if reverse:
+            bias = self.bias if kernel is None else None
             kernel = self.softmax_kernel() if kernel is None else kernel
-            logits = linear(inputs, kernel)
+            logits = linear(inputs, kernel, bias)
             return ops.cast(logits, "float32")
         vectors = self.look_up(inputs)  # [B, T, D]
-        return vectors * ops.cast(self.d_model**0.5, vectors.dtype)
+        return vectors * ops.cast(self.d_model**0.5, vectors.dtype) if self.scale else vectors
 
     def look_up(self, ids):
         """Returns the matrix's rows of some ids: int [...] -> [..., D]."""

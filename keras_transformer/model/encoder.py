@@ -19,6 +19,9 @@ class EncoderLayer(SublayersInResiduals):
         dropout: P_drop, on the output of each sublayer.
         attention_dropout: on attention weights.
         activation_dropout: on the feed-forward network's inner activations.
+        activation: of the feed-forward network (see FeedForward).
+        attention_bias: whether attention's projections have biases.
+        norm_epsilon: added to variances by layer normalisation.
 
     Call arguments:
         inputs: [B, S, D].
@@ -46,7 +49,7 @@ class Encoder(Stack):
     Args:
         num_layers: N.
         rematerialize: whether training computes each layer again in its backward pass.
-        num_heads, ..., activation_dropout: as of EncoderLayer, for every layer.
+        all others: as of EncoderLayer, for every layer.
 
     Call arguments:
         inputs: [B, S, D], embeddings with positions.

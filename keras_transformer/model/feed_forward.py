@@ -1,7 +1,6 @@
 """The position-wise feed-forward network (section 3.3)."""
 
 import keras
-from keras import ops
 
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.layer import Layer
@@ -15,6 +14,7 @@ class FeedForward(Layer):
     Args:
         d_ff: width of the inner activations.
         dropout: probability of dropping an inner activation.
+        activation: "relu" as in the equation, or another of keras.activations.
 
     Call arguments:
         inputs: [B, T, D].
@@ -24,9 +24,10 @@ class FeedForward(Layer):
         [B, T, D].
     """
 
-    def __init__(self, d_ff: int, dropout: float = 0.0, **kwargs):
+    def __init__(self, d_ff: int, dropout: float = 0.0, activation: str = "relu", **kwargs):
         super().__init__(**kwargs)
-        self.settings = {"d_ff": d_ff, "dropout": dropout}
+        self.settings = {"d_ff": d_ff, "dropout": dropout, "activation": activation}
+        self.activation = keras.activations.get(activation)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, shape):
@@ -38,6 +39,6 @@ class FeedForward(Layer):
         self.outer_bias = self.add_weight(name="outer_bias", shape=(d_model,), initializer="zeros")
 
     def call(self, inputs, training=False):
-        inner = ops.relu(linear(inputs, self.inner_kernel, self.inner_bias))
+        inner = self.activation(linear(inputs, self.inner_kernel, self.inner_bias))
         inner = self.dropout(inner, training=training)
         return linear(inner, self.outer_kernel, self.outer_bias)

@@ -17,7 +17,7 @@ def linear(inputs, kernel, bias=None):
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
     rows = product(rows, kernel)
     if bias is not None:
-        rows = ops.add(rows, bias)
+        rows = ops.add(rows, ops.cast(bias, rows.dtype))
     if len(inputs.shape) == 2:
         return rows
     return ops.reshape(rows, (*ops.shape(inputs)[:-1], rows.shape[1]))

@@ -8,7 +8,7 @@ from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.layer import Layer
 
 
-def sinusoids(positions, d_model: int):
+def sinusoids(positions, d_model: int, divisor: int | None = None):
     """Computes PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same.
 
     Sines and cosines are interleaved, as the paper has them (tensor2tensor concatenates them).
@@ -16,19 +16,20 @@ def sinusoids(positions, d_model: int):
     Args:
         positions: [T], any number type; pos.
         d_model: even width of the encoding.
+        divisor: what 2i is divided by; None for d_model.
 
     Returns:
         float32 [T, D].
     """
-    rates = ops.convert_to_tensor(frequencies(d_model).astype(np.float32))
+    rates = ops.convert_to_tensor(frequencies(d_model, divisor).astype(np.float32))
     angles = ops.cast(positions, "float32")[:, None] * rates  # [T, D/2]
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
     return ops.reshape(pairs, (-1, d_model))
 
 
-def frequencies(d_model: int) -> np.ndarray:
-    """Returns 1 / 10000^(2i/d_model) for i = 0, 1, ...: float64 [D/2], in radians a position."""
-    return 10000.0 ** (-np.arange(0, d_model, 2, dtype=np.float64) / d_model)
+def frequencies(d_model: int, divisor: int | None = None) -> np.ndarray:
+    """Returns 1 / 10000^(2i/divisor) for i = 0, 1, ...: float64 [D/2], in radians a position."""
+    return 10000.0 ** (-np.arange(0, d_model, 2, dtype=np.float64) / (divisor or d_model))
 
 
 def shift_matrix(offset: int, d_model: int) -> np.ndarray:
@@ -53,7 +54,9 @@ class PositionalEncoding(Layer):
     Sinusoids are computed in float32 whatever the dtype policy.
 
     Args:
-        positions: "sinusoidal", or "learned" (Table 3, row E).
+        positions: "sinusoidal"; "learned" (Table 3, row E); or "marian", Marian's sinusoids, the
+            slowest of which has exactly 1/10000 radians a position: 2i/(d_model - 2) in the paper's
+            formula (its order of sines and cosines is changed by importing/marian.py).
         max_positions: number of learned positions; sinusoids have no limit.
         dropout: P_drop, the probability of dropping an element of the sum.
 
@@ -75,8 +78,9 @@ class PositionalEncoding(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if positions not in ("sinusoidal", "learned"):
-            raise ValueError(f"positions must be sinusoidal or learned. Received: {positions!r}")
+        if positions not in ("sinusoidal", "learned", "marian"):
+            rule = "positions must be sinusoidal, learned or marian"
+            raise ValueError(f"{rule}. Received: {positions!r}")
         self.settings = {"positions": positions, "max_positions": max_positions, "dropout": dropout}
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.table = None
@@ -91,7 +95,8 @@ class PositionalEncoding(Layer):
         positions = start + ops.arange(ops.shape(inputs)[1])
         d_model = inputs.shape[-1]
         if self.table is None:
-            encoding = sinusoids(positions, d_model)
+            divisor = d_model - 2 if self.settings["positions"] == "marian" else None
+            encoding = sinusoids(positions, d_model, divisor)
         else:
             # As large as the scaled token embeddings that it is added to.
             encoding = ops.take(self.table, positions, axis=0) * d_model**0.5

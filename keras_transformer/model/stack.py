@@ -9,7 +9,7 @@ from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.feed_forward import FeedForward
 from keras_transformer.model.layer import Layer
 from keras_transformer.model.restricted_attention import RestrictedSelfAttention
-from keras_transformer.model.sublayer import LayerNorm, Residual
+from keras_transformer.model.sublayer import EPSILON, LayerNorm, Residual
 
 
 class SublayersInResiduals(Layer):
@@ -34,6 +34,9 @@ class SublayersInResiduals(Layer):
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
+        activation: str = "relu",
+        attention_bias: bool = False,
+        norm_epsilon: float = EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -46,12 +49,16 @@ class SublayersInResiduals(Layer):
             "dropout": dropout,
             "attention_dropout": attention_dropout,
             "activation_dropout": activation_dropout,
+            "activation": activation,
+            "attention_bias": attention_bias,
+            "norm_epsilon": norm_epsilon,
         }
-        heads["dropout"] = attention_dropout
+        heads |= {"dropout": attention_dropout, "use_bias": attention_bias}
+        inner = {"d_ff": d_ff, "dropout": activation_dropout, "activation": activation}
         sublayers = {
             "self_attention": (self.self_attention_class, heads),
             "cross_attention": (self.cross_attention_class, heads),
-            "feed_forward": (FeedForward, {"d_ff": d_ff, "dropout": activation_dropout}),
+            "feed_forward": (FeedForward, inner),
         }
         if attention_window is not None:
             restricted = {**heads, "window": attention_window}
@@ -60,8 +67,8 @@ class SublayersInResiduals(Layer):
         for name in self.sublayer_names:
             sublayer_class, arguments = sublayers[name]
             setattr(self, name, sublayer_class(**arguments, dtype=policy, name=name))
-            residual = Residual(norm, dropout, dtype=policy, name=f"{name}_residual")
-            setattr(self, f"{name}_residual", residual)
+            settings = {"epsilon": norm_epsilon, "dtype": policy, "name": f"{name}_residual"}
+            setattr(self, f"{name}_residual", Residual(norm, dropout, **settings))
 
     def build(self, inputs_shape, *others):
         for name in self.sublayer_names:
@@ -104,18 +111,24 @@ class Stack(Layer):
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         rematerialize: bool = False,
+        activation: str = "relu",
+        attention_bias: bool = False,
+        norm_epsilon: float = EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
         arguments = (num_heads, key_dim, d_ff, value_dim, norm, attention_window)
         arguments += (dropout, attention_dropout, activation_dropout)
+        arguments += (activation, attention_bias, norm_epsilon)
         self.layers = [
             self.layer_class(*arguments, dtype=policy, name=f"layer_{n}") for n in range(num_layers)
         ]
         of_layer = self.layers[0].settings
         self.settings = {"num_layers": num_layers, **of_layer, "rematerialize": rematerialize}
-        self.last_norm = LayerNorm(dtype=policy, name="norm") if norm == "pre" else None
+        self.last_norm = None
+        if norm == "pre":
+            self.last_norm = LayerNorm(norm_epsilon, dtype=policy, name="norm")
 
     def build(self, inputs_shape, *others):
         for layer in [*self.layers, self.last_norm]:

@@ -9,34 +9,46 @@ from keras_transformer.model.layer import Layer
 EPSILON = 1e-6
 
 
-@ops.custom_gradient
-def normalize(inputs, gain, bias):
-    """Layer normalisation over the last axis: gain (x - mean) / sqrt(variance + 1e-6) + bias.
+def normalize(inputs, gain, bias, epsilon=EPSILON):
+    """Layer normalisation over the last axis: gain (x - mean) / sqrt(variance + epsilon) + bias.
 
     `inputs` and the result are float32 [..., D], `gain` and `bias` [D]. The gradient is written
     out, which takes half the operations that differentiating takes.
     """
-    gain, bias = ops.convert_to_tensor(gain), ops.convert_to_tensor(bias)
-    centred = inputs - ops.mean(inputs, axis=-1, keepdims=True)
-    inverse = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + EPSILON)
-    normal = centred * inverse
 
-    def gradient(*args, upstream=None):
-        upstream = args[0] if upstream is None else upstream
-        rows = tuple(range(len(inputs.shape) - 1))
-        product = upstream * normal
-        scaled = upstream * gain
-        mean_product = ops.mean(product * gain, axis=-1, keepdims=True)
-        mean = ops.mean(scaled, axis=-1, keepdims=True)
-        to_inputs = (scaled - mean - normal * mean_product) * inverse
-        return to_inputs, ops.sum(product, axis=rows), ops.sum(upstream, axis=rows)
+    @ops.custom_gradient
+    def normalized(inputs, gain, bias):
+        gain, bias = ops.convert_to_tensor(gain), ops.convert_to_tensor(bias)
+        centred = inputs - ops.mean(inputs, axis=-1, keepdims=True)
+        inverse = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + epsilon)
+        normal = centred * inverse
 
-    return normal * gain + bias, gradient
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            rows = tuple(range(len(inputs.shape) - 1))
+            product = upstream * normal
+            scaled = upstream * gain
+            mean_product = ops.mean(product * gain, axis=-1, keepdims=True)
+            mean = ops.mean(scaled, axis=-1, keepdims=True)
+            to_inputs = (scaled - mean - normal * mean_product) * inverse
+            return to_inputs, ops.sum(product, axis=rows), ops.sum(upstream, axis=rows)
+
+        return normal * gain + bias, gradient
+
+    return normalized(inputs, gain, bias)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class LayerNorm(Layer):
-    """Normalises [..., D] over its last axis, in float32, with D gains and D biases."""
+    """Normalises [..., D] over its last axis, in float32, with D gains and D biases.
+
+    Args:
+        epsilon: added to the variance.
+    """
+
+    def __init__(self, epsilon: float = EPSILON, **kwargs):
+        super().__init__(**kwargs)
+        self.settings = {"epsilon": epsilon}
 
     def build(self, shape):
         self.gain = self.add_weight(name="gain", shape=shape[-1:], initializer="ones")
@@ -44,7 +56,7 @@ class LayerNorm(Layer):
 
     def call(self, inputs):
         arguments = [ops.cast(tensor, "float32") for tensor in (inputs, self.gain, self.bias)]
-        return ops.cast(normalize(*arguments), self.compute_dtype)
+        return ops.cast(normalize(*arguments, **self.settings), self.compute_dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -57,6 +69,7 @@ class Residual(Layer):
     Args:
         norm: "post" or "pre".
         dropout: P_drop, the probability of dropping an element of the sublayer's output.
+        epsilon: of the LayerNorm.
 
     Call arguments:
         inputs: [B, T, D], x.
@@ -67,13 +80,15 @@ class Residual(Layer):
         [B, T, D].
     """
 
-    def __init__(self, norm: str = "post", dropout: float = 0.0, **kwargs):
+    def __init__(
+        self, norm: str = "post", dropout: float = 0.0, epsilon: float = EPSILON, **kwargs
+    ):
         super().__init__(**kwargs)
         if norm not in ("post", "pre"):
             raise ValueError(f"norm must be post or pre. Received: {norm!r}")
-        self.settings = {"norm": norm, "dropout": dropout}
+        self.settings = {"norm": norm, "dropout": dropout, "epsilon": epsilon}
         self.pre = norm == "pre"
-        self.norm = LayerNorm(dtype=self.dtype_policy, name="norm")
+        self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, shape, *others):

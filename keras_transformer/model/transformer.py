@@ -60,6 +60,7 @@ class Transformer(keras.Model):
         config = TransformerConfig(**config) if isinstance(config, dict) else config
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         sizes = {"vocab_size": config.vocab_size, "d_model": config.d_model, "dtype": policy}
+        sizes |= {"scale": config.scale_embeddings, "use_bias": config.logits_bias}
         of_source = {**sizes, "vocab_size": config.source_vocab_size or config.vocab_size}
         positions = {
             "positions": config.positions,
@@ -78,6 +79,9 @@ class Transformer(keras.Model):
             "dropout": config.dropout,
             "attention_dropout": config.attention_dropout,
             "activation_dropout": config.activation_dropout,
+            "activation": config.activation,
+            "attention_bias": config.attention_bias,
+            "norm_epsilon": config.norm_epsilon,
             "rematerialize": rematerialize,
             "dtype": policy,
         }
@@ -91,6 +95,7 @@ class Transformer(keras.Model):
         self.source_positions = PositionalEncoding(**positions, name="source_positions")
         self.target_positions = PositionalEncoding(**positions, name="target_positions")
         self.encoder = self.encoder_class(**stack, name="encoder")
+        stack["num_layers"] = config.decoder_layers or config.num_layers
         self.decoder = self.decoder_class(**stack, name="decoder")
         if not tied:  # last: checkpoints know variables by this order
             self.logits_embedding = self.make_embedding(True, **sizes, name="logits")
@@ -112,8 +117,8 @@ class Transformer(keras.Model):
             super().__setattr__(name, value)
 
     @staticmethod
-    def make_embedding(makes_logits, **options):
-        return TokenEmbedding(**options)
+    def make_embedding(makes_logits, use_bias, **options):
+        return TokenEmbedding(use_bias=makes_logits and use_bias, **options)
 
     @classmethod
     def from_preset(cls, name: str, vocab_size: int, **settings) -> "Transformer":
@@ -157,7 +162,7 @@ class Transformer(keras.Model):
         shape = (batch, config.num_heads, 0, beams)
         keys, values = [ops.zeros((*shape, width), dtype) for width in (config.d_k, config.d_v)]
         origins = ops.zeros((batch, beams, 0), "int32")
-        return DecoderCache(origins, [(keys, values)] * config.num_layers)
+        return DecoderCache(origins, [(keys, values)] * len(self.decoder.layers))
 
     def decode_step(
         self, ids, position, cache, projected_memory, source_mask, write=scatter, kernel=None

@@ -168,6 +168,10 @@ class TrainingStep:
                 states = tf.reshape(states, [-1, states.shape[-1]])  # [B T, D]
                 labels = tf.reshape(target, [-1])  # [B T]
             matrix = tf.cast(self.model.logits_embedding.matrix, states.dtype)
+            bias = self.model.logits_embedding.bias
+            if bias is not None:  # one more column, which a 1 in every state meets
+                states = tf.pad(states, [[0, 0], [0, 1]], constant_values=1)
+                matrix = tf.concat([matrix, tf.cast(bias, states.dtype)[:, None]], axis=1)
             smoothing = self.config.label_smoothing
             smoothed, plain = projected_cross_entropy(states, matrix, labels, smoothing)
             scaled = self.optimizer.scale_loss(smoothed / tokens)

@@ -58,6 +58,8 @@ def test_counts_equal_the_built_model(name):
         {"tie_embeddings": False},
         {"source_vocab_size": 7},
         {"source_vocab_size": 7, "tie_embeddings": False},
+        {"attention_bias": True, "decoder_layers": 3},
+        {"logits_bias": True, "activation": "swish"},
     ],
 )
 def test_counts_of_options_equal_the_built_model(changes):
@@ -73,6 +75,8 @@ def test_forward_flops_by_hand():
     # network 8, scores twice 4; logits 2 x 5.
     config = TransformerConfig(vocab_size=5, num_layers=1, d_model=2, d_ff=2, num_heads=1)
     assert forward_flops(config, 1, 1, 1) == 2 * ((16 + 8 + 4) + (32 + 8 + 8) + 10)
+    deeper = dataclasses.replace(config, decoder_layers=3)
+    assert forward_flops(deeper, 1, 1, 1) == 2 * ((16 + 8 + 4) + 3 * (32 + 8 + 8) + 10)
 
 
 def test_forward_flops_grow_with_the_square_of_the_length_in_attention_only():

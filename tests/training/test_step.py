@@ -12,8 +12,12 @@ from keras_transformer.training.step import SUMS, TrainingStep, bucket_shapes, p
 CONFIG = TransformerConfig(vocab_size=9, num_layers=1, d_model=4, d_ff=4, num_heads=2, dropout=0.0)
 
 
-def make_step(**training):
-    return TrainingStep(CONFIG, TrainingConfig(**training), tf.distribute.get_strategy())
+def make_step(logits_bias=False, **training):
+    config = dataclasses.replace(CONFIG, logits_bias=logits_bias)
+    step = TrainingStep(config, TrainingConfig(**training), tf.distribute.get_strategy())
+    if logits_bias:
+        step.model.logits_embedding.bias.assign(np.linspace(-2, 3, CONFIG.vocab_size))
+    return step
 
 
 def iterator_of(*batches):
@@ -29,8 +33,9 @@ BATCH = (
 )
 
 
-def test_sums_equal_the_model_by_numpy():
-    step = make_step(label_smoothing=0.1)
+@pytest.mark.parametrize("logits_bias", [False, True])
+def test_sums_equal_the_model_by_numpy(logits_bias):
+    step = make_step(logits_bias, label_smoothing=0.1)
     source, target = (tf.constant(ids) for ids in BATCH)
     logits = step.model({"source": source, "target": shift_right(target)}).numpy().astype("float64")
     log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -46,8 +51,9 @@ def test_sums_equal_the_model_by_numpy():
     assert (sums["target_positions"], sums["source_positions"]) == (8, 6)
 
 
-def test_gradient_is_that_of_the_mean_over_tokens():
-    step = make_step(label_smoothing=0.0)
+@pytest.mark.parametrize("logits_bias", [False, True])
+def test_gradient_is_that_of_the_mean_over_tokens(logits_bias):
+    step = make_step(logits_bias, label_smoothing=0.0)
     source, target = (tf.constant(ids) for ids in BATCH)
     with tf.GradientTape() as tape:
         logits = step.model({"source": source, "target": shift_right(target)})
