@@ -47,7 +47,8 @@ flags.DEFINE_enum("tree_words", "xx", WORDS, "dataset=treebank: words in targets
 flags.DEFINE_enum(
     "tree_unaries", "keep", UNARIES, "dataset=treebank: (S (VP stays or becomes (S+VP."
 )
-flags.DEFINE_enum("tokenizer", "bpe", ["bpe", "wordpiece"], "Kind of vocabulary.")
+KINDS = "Kind of vocabulary; pieces is that of imported models, and goes with --vocabulary."
+flags.DEFINE_enum("tokenizer", "bpe", ["bpe", "wordpiece", "pieces"], KINDS)
 SIZE = "Ids of a vocabulary, special ones included. 37000 if not given, or those of --vocabulary."
 flags.DEFINE_integer("vocab_size", None, SIZE)
 EXISTING = "A SentencePiece model to use, or SOURCE,TARGET of two; none: learn from the text."

@@ -56,6 +56,8 @@ class PreparationConfig:
 
     def __post_init__(self):
         check_fields(self, "--")
+        given = self.tokenizer != "pieces" or len(self.vocabulary) > 0
+        require(given, "--tokenizer=pieces needs --vocabulary, of an imported model", "none")
         if self.vocab_size is None and not self.vocabulary:
             object.__setattr__(self, "vocab_size", 37000)
         rule = "--vocabulary must be one file, or SOURCE,TARGET with --shared_vocabulary=false"
@@ -63,7 +65,7 @@ class PreparationConfig:
         require(fits, rule, ",".join(self.vocabulary))
         for path in self.vocabulary:
             check_files("--vocabulary", [path])
-            kind = "wordpiece" if path.endswith(".txt") else "bpe"
+            kind = {".txt": "wordpiece", ".pieces": "pieces"}.get(Path(path).suffix, "bpe")
             rule = f"--tokenizer must be {kind} with --vocabulary={path}"
             require(self.tokenizer == kind, rule, self.tokenizer)
         rule = "--max_length must be at least 2, for a subword and EOS"

@@ -38,7 +38,7 @@ _HISTOGRAM_STEP = 8
 _DATA_FILE = (
     r"\w+-\d{5}-of-\d{5}\.tfrecord|\w*vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
 )
-Tokenizer = Annotated[str, one_of("bpe", "wordpiece")]
+Tokenizer = Annotated[str, one_of("bpe", "wordpiece", "pieces")]
 _Number = Annotated[str, Rule("be a number", str.isdecimal)]
 _TEMPORARY_FILE = rf"\.({_DATA_FILE}|metadata\.json)\.\w+\.tmp"
 

@@ -25,7 +25,7 @@ FOR_PIPELINES = (
 )
 # The library's own order: each folder imports only from itself and those before it.
 LAYERS = [
-    *("parsing", "model", "training", "vocabulary", "decoding"),
+    *("parsing", "model", "training", "vocabulary", "importing", "decoding"),
     *("evaluation", "export", "analysis", "serving"),
 ]
 

@@ -1,7 +1,7 @@
-"""Subword vocabularies: SentencePiece BPE and WordPiece (section 5.1).
+"""Subword vocabularies: SentencePiece BPE and WordPiece (section 5.1), and those of other toolkits.
 
-Both kinds encode and decode inside a TensorFlow graph, so that an exported model takes and returns
-text; the Python methods run the same ops. In both kinds, ids 0 to 3 are pad, bos, eos and unk.
+All kinds encode and decode inside a TensorFlow graph, so that an exported model takes and returns
+text; the Python methods run the same ops. In all kinds, ids 0 to 3 are pad, bos, eos and unk.
 pipelines/vocabulary.py learns vocabularies from text; pair.py has those of both sides.
 
 What `decode(encode(text))` returns:
@@ -11,12 +11,14 @@ What `decode(encode(text))` returns:
     wordpiece  the text itself where the training text contained its characters (any other
                character becomes the word "⁇"), except that "▁" and line breaks become spaces.
                Han, kana, Hangul, Thai, Lao, Khmer and Myanmar are cut into single characters.
+    pieces     what the SentencePiece model in it makes of the text; pieces without an id become "⁇"
 
 Invalid UTF-8 is read as U+FFFD, and decoded text is always valid UTF-8. The name of a special
 symbol in a text ("</s>", "[EOS]") never becomes a special id.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +29,7 @@ from tensorflow_text.python.ops import sentencepiece_tokenizer
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError, reason
 
-SUFFIXES = {"bpe": ".model", "wordpiece": ".txt"}  # of their files
+SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}  # of their files
 
 # Sentences per call of an op: enough work for its threads, and few enough for memory.
 _BATCH = 2048
@@ -46,22 +48,23 @@ class Subwords(tf.Module):
     """A vocabulary with its encoder and decoder, which a SavedModel can contain.
 
     Attributes:
-        kind: "bpe" (any SentencePiece model) or "wordpiece".
+        kind: "bpe" (any SentencePiece model), "wordpiece" or "pieces" (of an imported model).
         vocab_size: number of ids, including the four special ones.
         file: path of the vocabulary.
         fingerprint: SHA-256 of that file, in hexadecimal.
     """
 
     def __init__(self, file: Path):
-        """Reads a file, WordPiece if its suffix is .txt; InputError if it is not what it seems."""
+        """Reads a file of the kind that its suffix says; InputError if it is not what it seems."""
         super().__init__(name="subwords")
         content = file.read_bytes()
         self.file = file
-        self.kind = "wordpiece" if file.suffix == SUFFIXES["wordpiece"] else "bpe"
+        kinds = {suffix: kind for kind, suffix in SUFFIXES.items()}
+        self.kind = kinds.get(file.suffix, "bpe")
         self.fingerprint = hashlib.sha256(content).hexdigest()
-        make_tokenizer = _sentencepiece if self.kind == "bpe" else _WordPiece
+        makers = {"bpe": _sentencepiece, "wordpiece": _WordPiece, "pieces": _NumberedPieces}
         try:
-            self._tokenizer = make_tokenizer(content)
+            self._tokenizer = makers[self.kind](content)
         except (tf.errors.OpError, ValueError) as error:
             no_model = isinstance(error, tf.errors.OpError)
             why = "it is no SentencePiece model" if no_model else reason(error)
@@ -110,13 +113,52 @@ class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
         )
 
 
-def _sentencepiece(model: bytes) -> tf_text.SentencepieceTokenizer:
-    tokenizer = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
+def _sentencepiece(model: bytes, out_type=tf.int32) -> tf_text.SentencepieceTokenizer:
+    tokenizer = tf_text.SentencepieceTokenizer(model=model, out_type=out_type)
     tokenizer._model_resource = _SharedModel(model, hashlib.sha256(model).hexdigest())
     return tokenizer
 
 
-class _WordPiece(tf.Module):
+class _Pieces(tf.Module):
+    """Base of vocabularies that are a list of pieces, `_pieces`."""
+
+    def vocab_size(self) -> tf.Tensor:
+        return tf.size(self._pieces)
+
+    def id_to_string(self, ids: tf.Tensor) -> tf.Tensor:
+        return tf.gather(self._pieces, ids)
+
+
+class _NumberedPieces(_Pieces):
+    """A SentencePiece model whose pieces have other ids, with SentencepieceTokenizer's methods.
+
+    Each side of a Marian model has a model of its own, and both share one list of pieces. A piece
+    that is not in the list is unk. A language code at the beginning, as ">>fr<<", is a piece.
+    Their file begins with a line of JSON, the pieces by their ids; the rest is the model.
+    """
+
+    def __init__(self, content: bytes):
+        super().__init__(name="numbered_pieces")
+        pieces, _, model = content.partition(b"\n")
+        self._pieces = tf.constant(json.loads(pieces))
+        self._tokenizer = _sentencepiece(model, tf.string)
+        ids = tf.range(UNK_ID + 1, tf.size(self._pieces))
+        numbers = tf.lookup.KeyValueTensorInitializer(self._pieces[UNK_ID + 1 :], ids)
+        self._ids = tf.lookup.StaticHashTable(numbers, UNK_ID)
+
+    def tokenize(self, sentences: tf.Tensor) -> tf.RaggedTensor:
+        codes = tf.strings.regex_replace(sentences, "(?s)^(>>.*?<<)?.*", r"\1")[:, None]
+        codes = tf.ragged.boolean_mask(codes, codes != "")
+        texts = tf.strings.regex_replace(sentences, "(?s)^>>.*?<<", "")
+        pieces = tf.concat([codes, self._tokenizer.tokenize(texts)], axis=1)
+        return tf.ragged.map_flat_values(self._ids.lookup, pieces)
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        text = self._tokenizer.detokenize(tf.gather(self._pieces, ids))
+        return tf.strings.strip(tf.strings.regex_replace(text, SPACE, " "))
+
+
+class _WordPiece(_Pieces):
     """Greedy longest-match WordPiece, with SentencepieceTokenizer's methods.
 
     It works on words that can be joined again: a single space between two words of letters is part
@@ -143,9 +185,6 @@ class _WordPiece(tf.Module):
             split_unknown_characters=True,
         )
 
-    def vocab_size(self) -> tf.Tensor:
-        return tf.size(self._pieces)
-
     def tokenize(self, sentences: tf.Tensor) -> tf.RaggedTensor:
         pieces = self._tokenizer.tokenize(split_words(sentences))  # [B, words, pieces]
         return pieces.merge_dims(1, 2)
@@ -154,9 +193,6 @@ class _WordPiece(tf.Module):
         text = tf.strings.reduce_join(tf.gather(self._spellings, ids), axis=1)
         text = tf.strings.regex_replace(text, f"\r\n|{SPACE}", " ")
         return tf.strings.regex_replace(text, "[\r\n]", "")
-
-    def id_to_string(self, ids: tf.Tensor) -> tf.Tensor:
-        return tf.gather(self._pieces, ids)
 
 
 def split_words(sentences: tf.Tensor) -> tf.RaggedTensor:

@@ -362,7 +362,8 @@ def test_a_folder_must_be_writable(files, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tokenizer": "words"}, r"--tokenizer must be one of bpe, wordpiece. Received: \"words\""),
+        ({"tokenizer": "words"}, r"--tokenizer must be one of bpe, wordpiece, pieces. .* .words."),
+        ({"tokenizer": "pieces"}, r"--tokenizer=pieces needs --vocabulary, of an imported model"),
         ({"vocab_size": 4}, r"--vocab_size must exceed the 4 special ids. Received: 4"),
         ({"vocabulary": ["no"]}, r"--vocabulary must be a readable file. Received: no \(No such"),
         ({"vocabulary": ["a", "b"]}, r"--vocabulary must be one file, or SOURCE,T.*Received: a,b"),

@@ -1,0 +1,47 @@
+"""Makes a model directory of a model from elsewhere: Marian's (OPUS-MT), or a .keras file.
+
+A Marian model is a directory in the format of Hugging Face or in Marian's own: see
+keras_transformer/importing/marian.py. Only weights are read, no code. The other programs use the
+model directory like one that bin/train.py made.
+"""
+
+from command import run  # isort: skip  (first: it makes the checkout importable)
+
+from pathlib import Path
+
+from absl import flags
+
+from keras_transformer.errors import require
+
+FLAGS = flags.FLAGS
+flags.DEFINE_enum("format", "marian", ["marian", "keras"], "What --path holds.")
+flags.DEFINE_string(
+    "path",
+    None,
+    "A Marian model's directory, or a .keras file with its vocabulary beside it.",
+    required=True,
+)
+flags.DEFINE_string("model_dir", None, "A new directory for the model.", required=True)
+
+
+def main():
+    path, model_dir = Path(FLAGS.path), Path(FLAGS.model_dir)
+    free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.iterdir()))
+    require(free, "--model_dir must not exist yet, or be empty", model_dir)
+    require(path.exists(), "--path must exist", path)
+    if FLAGS.format == "marian":
+        from keras_transformer.importing.marian import import_marian
+
+        return import_marian(path, model_dir)
+
+    require(path.suffix == ".keras", "--path must be a .keras file for --format=keras", path)
+    from keras_transformer.importing.directory import write_model_directory
+    from keras_transformer.loading import decoding_config, restore
+
+    trained = restore(path)
+    longest = decoding_config(trained).max_source_length
+    return write_model_directory(model_dir, trained.model, trained.vocabularies, longest)
+
+
+if __name__ == "__main__":
+    run(main)

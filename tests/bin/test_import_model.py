@@ -1,0 +1,55 @@
+import shutil
+
+import numpy as np
+import yaml
+
+from keras_transformer.loading import restore
+from tests.importing import marian_files
+
+
+def test_marian_model(call_program, tmp_path):
+    folder = tmp_path / "marian"
+    folder.mkdir()
+    marian_files.train_sentencepiece(folder)
+    pieces = marian_files.pieces_of(folder)
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    (folder / "opus.vocab.yml").write_text(yaml.safe_dump(ids), encoding="utf-8")
+    marian_files.save(folder, *marian_files.draw("post", "swish", (1, 1), [len(pieces)], True))
+    flags = [f"--path={folder}", f"--model_dir={tmp_path / 'model'}"]
+    done = call_program("import_model", *flags)
+    assert done.code == 0, done.errors
+    trained = restore(tmp_path / "model")
+    assert done.result == {
+        "model_dir": str(tmp_path / "model"),
+        "checkpoint": "step-00000000",
+        "parameters": trained.model.count_params(),
+    }
+    assert [vocabulary.vocab_size for vocabulary in trained.vocabularies] == [len(pieces) + 2] * 2
+    again = call_program("import_model", *flags)
+    assert again.code == 1
+    assert again.errors.startswith("error: --model_dir must not exist yet, or be empty. Received:")
+
+
+def test_keras_file(untrained, call_program, tmp_path):
+    trained = restore(untrained)
+    trained.model.save(tmp_path / "model.keras")
+    shutil.copy(trained.vocabularies.target.file, tmp_path)
+    flags = [f"--path={tmp_path / 'model.keras'}", f"--model_dir={tmp_path / 'model'}"]
+    done = call_program("import_model", "--format=keras", *flags)
+    assert done.code == 0, done.errors
+    found = restore(tmp_path / "model").model
+    pairs = zip(found.trainable_variables, trained.model.trainable_variables, strict=True)
+    for ours, theirs in pairs:
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_wrong_paths(call_program, tmp_path):
+    model_dir = f"--model_dir={tmp_path / 'model'}"
+    for flags, message in (
+        ([f"--path={tmp_path / 'none'}"], "error: --path must exist. Received: "),
+        ([f"--path={tmp_path}"], "error: --path must be a directory that holds config.json"),
+        ([f"--path={tmp_path}", "--format=keras"], "error: --path must be a .keras file for"),
+    ):
+        done = call_program("import_model", model_dir, *flags)
+        assert done.code == 1
+        assert done.errors.splitlines()[-1].startswith(message), done.errors

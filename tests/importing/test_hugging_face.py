@@ -1,0 +1,241 @@
+"""Imported models beside Hugging Face's own MarianMTModel and MarianTokenizer.
+
+They need `pip install ".[marian,marian-test]"`, and are skipped without it.
+"""
+
+import json
+import pathlib
+import types
+
+import numpy as np
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.importing import marian
+from keras_transformer.loading import load
+from tests.importing import marian_files
+from tests.importing.marian_files import SOURCES, TARGETS
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+pytest.importorskip("safetensors", reason="safetensors is not installed")
+
+SETTINGS = {
+    "OPUS-MT": {"activation_function": "swish", "scale_embedding": True},
+    "six layers": {"encoder_layers": 6, "decoder_layers": 3, "activation_function": "relu"},
+    "separate vocabularies": {"share_encoder_decoder_embeddings": False},
+    "gelu": {"activation_function": "gelu", "encoder_layers": 2, "decoder_layers": 2},
+}
+# A toy language: words in reverse order, and the second translation of a word now and then.
+WORDS = ["haus", "baum", "hund", "frau", "kind", "buch", "tisch", "vogel", "stadt", "wald"]
+LIKELY = ["house", "tree", "dog", "woman", "child", "book", "table", "bird", "town", "forest"]
+SYNONYMS = ["home", "oak", "hound", "lady", "kid", "volume", "desk", "finch", "city", "wood"]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A folder with SentencePiece models of the sentences, and lists of pieces."""
+    folder = tmp_path_factory.mktemp("texts")
+    marian_files.train_sentencepiece(folder)
+    add_lists(folder)
+    return folder
+
+
+def add_lists(folder):
+    pieces = [*marian_files.pieces_of(folder), "<pad>"]
+    for name in ("vocab.json", "target_vocab.json"):
+        (folder / name).write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+
+
+def make(texts, folder, **settings):
+    """A model with random weights, saved with its tokenizer in the folder."""
+    pad = len(marian_files.pieces_of(texts))
+    torch.manual_seed(3)
+    defaults = {
+        **{"vocab_size": pad + 1, "pad_token_id": pad, "decoder_start_token_id": pad},
+        **{"eos_token_id": 0, "forced_eos_token_id": None, "d_model": 32, "init_std": 0.3},
+        **{"encoder_attention_heads": 4, "decoder_attention_heads": 4},
+        **{"encoder_ffn_dim": 48, "decoder_ffn_dim": 48},
+        **{"encoder_layers": 2, "decoder_layers": 2},
+    }
+    config = transformers.MarianConfig(**{**defaults, **settings})
+    model = transformers.MarianMTModel(config).eval()
+    model.generation_config.bad_words_ids = [[pad]]
+    with torch.no_grad():
+        for parameter in (*model.parameters(), model.final_logits_bias):
+            if parameter.ndim == 1 or parameter is model.final_logits_bias:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    separate = not config.share_encoder_decoder_embeddings
+    files = [str(texts / name) for name in ("source.spm", "target.spm", "vocab.json")]
+    lists = {"target_vocab_file": str(texts / "target_vocab.json"), "separate_vocabs": separate}
+    tokenizer = transformers.MarianTokenizer(*files, **(lists if separate else {}))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return types.SimpleNamespace(model=model, tokenizer=tokenizer, folder=folder, pad=pad)
+
+
+def ours_of(kept):
+    """Ids of ours by theirs, for each side."""
+    return [{int(row): i for i, row in enumerate(side.rows) if i != 1} for side in kept.sides]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_logits(name, texts, tmp_path):
+    made = make(texts, tmp_path, **SETTINGS[name])
+    kept = marian.read_hugging_face(made.folder)
+    model, ours = marian.build(kept), ours_of(kept)
+    sources = made.tokenizer(SOURCES, return_tensors="pt", padding=True)
+    targets = np.random.default_rng(1).integers(made.pad, size=(len(SOURCES), 7))
+    targets[:, 0] = made.pad
+    with torch.no_grad():
+        theirs = made.model(**sources, decoder_input_ids=torch.tensor(targets)).logits.numpy()
+    source = np.vectorize(ours[0].get)(sources.input_ids.numpy()).astype("int32")
+    target = np.vectorize(ours[1].get)(targets).astype("int32")
+    target[:, 0] = 1
+    found = np.array(model({"source": source, "target": target}))
+    np.testing.assert_allclose(found[..., 2:], theirs[..., kept.sides[1].rows[2:]], atol=1e-4)
+
+
+def test_half_precision_in_every_kind_of_file(texts, tmp_path):
+    made = make(texts, tmp_path)
+    made.model.half().save_pretrained(tmp_path)
+    models = [marian.build(marian.read_hugging_face(tmp_path))]
+    (tmp_path / "model.safetensors").unlink()
+    for zipped in (True, False):  # False: as PyTorch wrote before 1.6
+        file, state = tmp_path / "pytorch_model.bin", made.model.state_dict()
+        torch.save(state, file, _use_new_zipfile_serialization=zipped)
+        models.append(marian.build(marian.read_hugging_face(tmp_path)))
+    for variables in zip(*[model.trainable_variables for model in models], strict=True):
+        first, *others = map(np.array, variables)
+        assert first.dtype == np.float32 and np.ptp(first) > 0
+        assert all((first == other).all() for other in others), variables[0].path
+
+
+class Evil:
+    def __reduce__(self):
+        return (pathlib.Path.touch, (pathlib.Path("touched"),))
+
+
+def test_pickled_code_is_not_run(texts, tmp_path, monkeypatch):
+    make(texts, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save({"model.shared.weight": Evil()}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(InputError, match=r"pytorch_model\.bin must be a whole file of tensors"):
+        marian.read_hugging_face(tmp_path)
+    assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("model_type", "mbart", r"model_type must be marian, .* Received: mbart"),
+        ("normalize_before", True, r"normalize_before must be False, .* Received: True"),
+        ("decoder_ffn_dim", 64, r"decoder_ffn_dim must be 48, .* Received: 64"),
+        ("eos_token_id", 5, r"eos_token_id must be 0, .* Received: 5"),
+        ("d_model", 64, r"must fit the configuration and the vocabulary, .* Received: \("),
+        ("encoder_layers", 3, r"must hold model\.encoder\.layers\.2\."),
+        ("encoder_layers", 1, r"nothing that .* Received: model\.encoder\.layers\.1\."),
+        ("d_model", "wide", r"config\.json: d_model must be of type int"),
+    ],
+)
+def test_what_does_not_belong_together(name, value, message, texts, tmp_path):
+    make(texts, tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, name: value}))
+    with pytest.raises(InputError, match=message):
+        marian.build(marian.read_hugging_face(tmp_path))
+
+
+def test_tokens(texts, tmp_path):
+    made = make(texts, tmp_path / "there")
+    marian.import_marian(made.folder, tmp_path / "model")
+    kept, translator = marian.read_hugging_face(made.folder), load(tmp_path / "model")
+    texts = [
+        *SOURCES,
+        "漢字 bücher xyz",
+        ">>de<< the old woman",
+        ">>fr<<the",
+        "  two  spaces ",
+        "a\nb",
+    ]
+    ids = translator.graphs["tokenize"](text=texts)["ids"].numpy()
+    for text, row in zip(texts, ids, strict=True):
+        there = [ours_of(kept)[0][i] for i in made.tokenizer(text).input_ids]
+        assert row[row != 0].tolist() == there, text
+    lengths = translator.graphs["target_lengths"](text=TARGETS)["length"].numpy()
+    there = made.tokenizer(text_target=TARGETS).input_ids
+    assert lengths.tolist() == [len(row) for row in there]
+
+
+def sentences(count, seed):
+    rng = np.random.default_rng(seed)
+    pairs = []
+    for _ in range(count):
+        words = rng.integers(len(WORDS), size=rng.integers(2, 6))
+        likely = rng.random(len(words)) < 0.75
+        target = [LIKELY[w] if sure else SYNONYMS[w] for w, sure in zip(words, likely, strict=True)]
+        pairs.append((" ".join(WORDS[w] for w in words), " ".join(target[::-1])))
+    return pairs
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A model that Hugging Face's code has trained on the toy language, and ours made of it."""
+    folder = tmp_path_factory.mktemp("trained")
+    pairs = sentences(4000, seed=2)
+    whole_words = {"model_type": "bpe", "vocab_size": 80, "hard_vocab_limit": False}
+    marian_files.train_sentencepiece(folder, texts=zip(*pairs, strict=True), **whole_words)
+    add_lists(folder)
+    settings = {"activation_function": "swish", "scale_embedding": True, "init_std": 0.1}
+    layers = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0, "d_model": 64}
+    made = make(folder, folder / "there", **settings, **layers)
+    adam = torch.optim.Adam(made.model.parameters(), lr=3e-3)
+    made.model.train()
+    for start in range(0, 16000, 64):
+        batch = [pairs[i % len(pairs)] for i in range(start, start + 64)]
+        source, target = map(list, zip(*batch, strict=True))
+        inputs = made.tokenizer(source, text_target=target, return_tensors="pt", padding=True)
+        inputs["labels"][inputs["labels"] == made.pad] = -100
+        loss = made.model(**inputs).loss
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    made.model.eval()
+    made.model.save_pretrained(made.folder)
+    marian.import_marian(made.folder, folder / "model")
+    made.model_dir = folder / "model"
+    return made
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_translations_of_a_trained_model(trained, beams):
+    sources = [source for source, _ in sentences(60, seed=9)]
+    # Without a length penalty both ask the same question, and end when it is answered.
+    translator = load(trained.model_dir, beam_size=beams, alpha=0.0)
+    ours = [answers[0] for answers in translator.translate(sources)]
+    inputs = trained.tokenizer(sources, return_tensors="pt", padding=True)
+    settings = {"length_penalty": 0.0, "early_stopping": False} if beams > 1 else {}
+    with torch.no_grad():
+        ids = trained.model.generate(
+            **inputs, num_beams=beams, do_sample=False, max_new_tokens=50, **settings
+        )
+    theirs = [trained.tokenizer.decode(row, skip_special_tokens=True) for row in ids]
+    learned = [{LIKELY[WORDS.index(w)] for w in source.split()} for source in sources]
+    right = [set(text.split()) == words for text, words in zip(theirs, learned, strict=True)]
+    assert np.mean(right) > 0.6  # it has learned its language, which no accident translates
+    scores = translator.score(sources, theirs)
+    lead = np.array([a.log_prob - s.log_prob for a, s in zip(ours, scores, strict=True)])
+    equal = np.array([a.text == text for a, text in zip(ours, theirs, strict=True)])
+    np.testing.assert_allclose(lead[equal], 0, atol=1e-3)
+    # Both prune beams, and where they part, ours is to be no worse; greedy search does not prune.
+    assert equal.all() if beams == 1 else equal.mean() > 0.95 and (lead > -1e-3).all()
+    labels = ids[:, 1:].clone()
+    with torch.no_grad():
+        logits = trained.model(**inputs, decoder_input_ids=ids[:, :-1]).logits
+        log_probs = torch.log_softmax(logits[..., : trained.pad], -1)
+        labels[labels == trained.pad] = 0
+        each = log_probs.gather(-1, labels[..., None])[..., 0]
+        each[ids[:, 1:] == trained.pad] = 0
+    np.testing.assert_allclose([s.log_prob for s in scores], each.sum(-1).numpy(), atol=1e-3)
