@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # and __getattr__ imports them at their first use
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy
     from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
     from keras_transformer.training.optimizer import FusedAdam
-    from keras_transformer.training.schedule import WarmupInverseSquareRoot
+    from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
 
 __version__ = "0.1.0"
 
@@ -51,7 +51,7 @@ __all__ += ["Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "Transformer"]
 __all__ += ["Dropout", "FeedForward", "LayerNorm", "MultiHeadAttention", "PositionalEncoding"]
 __all__ += ["Residual", "RestrictedSelfAttention", "TokenEmbedding"]
 __all__ += ["FusedAdam", "LabelSmoothedCrossEntropy", "MaskedAccuracy", "MaskedPerplexity"]
-__all__ += ["WarmupInverseSquareRoot", "causal_mask", "padding_mask"]
+__all__ += ["WarmupInverseSquareRoot", "WarmupToZero", "causal_mask", "padding_mask"]
 __all__ += ["scaled_dot_product_attention", "shift_right", "sinusoids", "teacher_forcing"]
 
 

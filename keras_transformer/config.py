@@ -69,6 +69,8 @@ class TrainingConfig:
 
     warmup_steps: Size = 4000  # eq. 3
     learning_rate_scale: Positive = 1.0  # a factor on eq. 3; the paper's is 1
+    # The rate after the warm-up: eq. 3, or a fall to zero at the end of the run, however it ends.
+    decay: Annotated[str, one_of("inverse_square_root", "linear", "cosine")] = "inverse_square_root"
     adam_beta_1: Share = 0.9  # section 5.3
     adam_beta_2: Share = 0.98
     adam_epsilon: Positive = 1e-9

@@ -234,6 +234,7 @@ def test_from_preset():
         kt.MaskedAccuracy(),
         kt.MaskedPerplexity(name="ppl"),
         kt.WarmupInverseSquareRoot(512, 100, 2.0),
+        kt.WarmupToZero(512, 100, 1000, 2.0, "cosine"),
         kt.FusedAdam(kt.WarmupInverseSquareRoot(512), clip_norm=1.0, scale_losses=True),
     ],
     ids=lambda thing: type(thing).__name__,

@@ -163,6 +163,8 @@ class _Run:
         }
         for name, value in self.cluster.agreed(decision).items():
             setattr(state, name, value)
+        expected = self.config.expected_steps(state.step, state.seconds)
+        self.step.total_steps.assign(expected)
 
     def _is_checkpoint_due(self) -> bool:
         state, every = self.state, self.config.checkpoint_steps

@@ -43,6 +43,12 @@ class LoopConfig:
         rule = f"--best_metric must be measured in validation (measured here: {named})"
         require(not chosen or self.best_metric in measured, rule, self.best_metric)
 
+    def expected_steps(self, step: int, seconds: float) -> int:
+        """How many steps the run will have made, if it goes on at its mean speed so far."""
+        if self.train_minutes is None or step == 0:
+            return self.train_steps
+        return min(self.train_steps, max(step, round(step * self.train_minutes * 60 / seconds)))
+
     def steps_to_next(self, step: int) -> int:
         """How many steps can be taken in one call after `step` without passing an event."""
         every = [self.log_steps, self.checkpoint_steps]

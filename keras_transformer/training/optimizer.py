@@ -4,7 +4,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig
-from keras_transformer.training.schedule import WarmupInverseSquareRoot
+from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
 
 # The first scale of a float16 loss, and the number of finite updates after which it is doubled.
 FIRST_SCALE, STEPS_TO_DOUBLE = 2.0**15, 2000
@@ -112,10 +112,18 @@ def _local(variable):
     return value if replicas is None else replicas()
 
 
-def make_optimizer(d_model: int, config: TrainingConfig) -> FusedAdam:
-    """Builds the optimizer that `config` describes for a model of width `d_model`."""
+def make_optimizer(d_model: int, config: TrainingConfig, total_steps=None) -> FusedAdam:
+    """Builds the optimizer that `config` describes for a model of width `d_model`.
+
+    `total_steps` are those of the run, which a `decay` to zero needs to know; see WarmupToZero.
+    """
+    of_rate = {"warmup_steps": config.warmup_steps, "scale": config.learning_rate_scale}
+    if config.decay == "inverse_square_root":
+        schedule = WarmupInverseSquareRoot(d_model, **of_rate)
+    else:
+        schedule = WarmupToZero(d_model, **of_rate, total_steps=total_steps, shape=config.decay)
     return FusedAdam(
-        WarmupInverseSquareRoot(d_model, config.warmup_steps, config.learning_rate_scale),
+        schedule,
         beta_1=config.adam_beta_1,
         beta_2=config.adam_beta_2,
         epsilon=config.adam_epsilon,

@@ -1,4 +1,6 @@
-"""The learning rate of section 5.3."""
+"""The learning rate of section 5.3, and one that ends with the run."""
+
+import math
 
 import keras
 from keras import ops
@@ -24,8 +26,41 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step):
         """Maps the number of updates made so far, int, to the rate of the next one, float32."""
         step_num = ops.cast(step, "float32") + 1
-        slope = ops.minimum(step_num**-0.5, step_num * self.warmup_steps**-1.5)
+        slope = ops.minimum(self.fall(step_num), step_num * self.warmup_steps**-1.5)
         return self.scale * self.d_model**-0.5 * slope
+
+    def fall(self, step_num):
+        """What eq. 3 is after the rise, without its factor of d_model."""
+        return step_num**-0.5
 
     def get_config(self):
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class WarmupToZero(WarmupInverseSquareRoot):
+    """The rise of equation 3, and then a fall to zero at the end of the run. Not the paper's.
+
+    Args:
+        d_model, warmup_steps, scale: of equation 3, whose largest rate this schedule has, too.
+        total_steps: steps of the run, an int; or a scalar variable, if the number is not yet known.
+        shape: "linear", or "cosine", which falls slowly at first and at the end.
+    """
+
+    def __init__(
+        self, d_model: int, warmup_steps: int, total_steps, scale: float = 1.0, shape="linear"
+    ):
+        super().__init__(d_model, warmup_steps, scale)
+        self.total_steps, self.shape = total_steps, shape
+
+    def fall(self, step_num):
+        total_steps = ops.cast(self.total_steps, "float32")
+        share = (total_steps + 1 - step_num) / ops.maximum(total_steps + 1 - self.warmup_steps, 1)
+        share = ops.clip(share, 0.0, 1.0)
+        if self.shape == "cosine":
+            share = (1 - ops.cos(math.pi * share)) / 2
+        return self.warmup_steps**-0.5 * share
+
+    def get_config(self):
+        total_steps = int(self.total_steps)
+        return {**super().get_config(), "total_steps": total_steps, "shape": self.shape}

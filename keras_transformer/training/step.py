@@ -45,6 +45,7 @@ class TrainingStep:
 
     Attributes:
         shapes: those of `bucket_shapes`; none without XLA.
+        total_steps: int32 variable, the steps of the run as far as they are known: see `decay`.
         compiled_shapes: {(rows, length): seconds of its first step}, filled as shapes come up.
     """
 
@@ -67,7 +68,9 @@ class TrainingStep:
             self.model = Transformer(
                 model_config, training_config.rematerialize, dtype=training_config.dtype_policy
             )
-            self.optimizer = make_optimizer(model_config.d_model, training_config)
+            self.total_steps = tf.Variable(1, trainable=False, dtype=tf.int32)
+            of_rate = (model_config.d_model, training_config, self.total_steps)
+            self.optimizer = make_optimizer(*of_rate)
             self.optimizer.build(self.model.trainable_variables)
 
     def rates(self) -> dict[str, float]:

@@ -252,6 +252,25 @@ def test_curves_hold_what_is_reported(tmp_path):
     ]
 
 
+def test_a_rate_that_ends_with_the_run(tmp_path):
+    training = dataclasses.replace(TRAINING, warmup_steps=4, decay="linear")
+    run(tmp_path, 12, training=training, log_steps=1)
+    peak = 0.5 * 8**-0.5 * 4**-0.5
+    # Of the next update: that of the fourth is largest, and a thirteenth would have none.
+    expected = [peak * min(step / 4, (13 - step) / 9) for step in range(2, 14)]
+    found = [line["learning_rate"] for line in log(tmp_path, "training")]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_expected_steps():
+    assert LoopConfig(train_steps=70).expected_steps(50, 60.0) == 70
+    config = LoopConfig(train_steps=1000, train_minutes=10)
+    assert config.expected_steps(0, 0.0) == 1000
+    assert config.expected_steps(50, 60.0) == 500
+    assert config.expected_steps(200, 60.0) == 1000  # --train_steps end it first
+    assert config.expected_steps(50, 601.0) == 50
+
+
 def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
     data = TrainingData(copying_batches(), lengths=[4, 5])
     with caplog.at_level("INFO", logger="absl"):

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from keras_transformer.training.schedule import WarmupInverseSquareRoot
+from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
 
 
 @pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (128, 800), (64, 1)])
@@ -25,3 +26,34 @@ def test_scale_and_config_round_trip():
     schedule = WarmupInverseSquareRoot(128, warmup_steps=10, scale=2.5)
     same = WarmupInverseSquareRoot.from_config(schedule.get_config())
     np.testing.assert_allclose(same(7), 2.5 * WarmupInverseSquareRoot(128, 10)(7))
+
+
+@pytest.mark.parametrize("shape", ["linear", "cosine"])
+def test_fall_to_zero(shape):
+    schedule = WarmupToZero(128, warmup_steps=10, total_steps=40, scale=1.5, shape=shape)
+    paper = WarmupInverseSquareRoot(128, 10, 1.5)
+    rises = np.arange(10)
+    np.testing.assert_allclose(schedule(rises), paper(rises), rtol=1e-5)
+    step_num = np.arange(10, 42)
+    share = (41 - step_num) / 31
+    if shape == "cosine":
+        share = np.sin(np.pi / 2 * share) ** 2
+    np.testing.assert_allclose(
+        schedule(step_num - 1), float(paper(9)) * share, rtol=1e-4, atol=1e-9
+    )
+    assert schedule(39) > 0 == schedule(40) == schedule(100)
+
+
+def test_total_steps_that_change():
+    total = tf.Variable(20)
+    schedule = WarmupToZero(128, warmup_steps=10, total_steps=total)
+    before = float(schedule(15))
+    total.assign(40)
+    assert float(schedule(15)) > before
+    assert WarmupToZero.from_config(schedule.get_config()).total_steps == 40
+
+
+def test_a_run_shorter_than_its_warm_up():
+    schedule = WarmupToZero(128, warmup_steps=10, total_steps=5)
+    rates = [float(schedule(step)) for step in range(6)]
+    assert max(rates) <= float(WarmupInverseSquareRoot(128, 10)(9)) and rates[5] == 0
