@@ -16,11 +16,14 @@ from keras_transformer.presets import PRESETS, preset
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
 flags.DEFINE_string("model_dir", None, "Checkpoints, curves and settings go here.", required=True)
-flags.DEFINE_string("preset", "base", f"The model: {', '.join(PRESETS)}.")
+flags.DEFINE_string("preset", "base", f"The model: {', '.join(PRESETS)}; else --init_from's.")
 flags.DEFINE_multi_string(
     "config", [], "KEY=VALUE of TransformerConfig or TrainingConfig, over the preset's. Repeatable."
 )
+TRAINED = "Begin with the weights of this model directory, checkpoint in one, or .keras file."
+flags.DEFINE_string("init_from", None, TRAINED)
 # Of TrainingConfig.
+flags.DEFINE_string("freeze", "", "Parts of the model that keep their weights: encoder,embedding")
 flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens a side of one optimizer step.")
 flags.DEFINE_integer("accumulate_steps", 1, "Parts that a step's gradients are computed in.")
 flags.DEFINE_float("clip_norm", 0.0, "The largest norm of all gradients together; 0 for any.")
@@ -61,18 +64,26 @@ EVALUATION_TOKENS = 4096  # padded tokens a side of a validation batch
 def main():
     from keras_transformer.config import TrainingConfig, with_settings
     from keras_transformer.training.loop_config import LoopConfig
-    from keras_transformer.training.model_directory import ModelDescription
+    from keras_transformer.training.model_directory import (
+        ModelDescription,
+        described_in,
+        read_description,
+    )
     from pipelines.records import read_metadata
 
     metadata = read_metadata(FLAGS.data_dir)
     config = LoopConfig(**flag_values(LoopConfig))
     config.check_measured(measured(metadata))
-    model, training = preset(FLAGS.preset, metadata.vocab_size)
-    model = dataclasses.replace(model, source_vocab_size=metadata.source_vocab_size)
+    name, (model, training) = FLAGS.preset, preset(FLAGS.preset, metadata.vocab_size)
+    if FLAGS.init_from is not None and not FLAGS["preset"].present:
+        trained = read_description(described_in(FLAGS.init_from), "--init_from")
+        name, model = trained.preset, trained.model
+    sizes = (metadata.vocab_size, metadata.source_vocab_size)
+    model = dataclasses.replace(model, vocab_size=sizes[0], source_vocab_size=sizes[1])
     training = dataclasses.replace(training, **flag_values(TrainingConfig))
     model, training = with_settings(model, training, FLAGS.config)
     description = ModelDescription(
-        FLAGS.preset,
+        name,
         model,
         training,
         vocabulary=metadata.vocabulary,
@@ -112,6 +123,7 @@ def train_in(metadata, description, config):
         **description.flat(),
         **dataclasses.asdict(config),
         "deterministic": FLAGS.deterministic,
+        "init_from": FLAGS.init_from,
         "data_dir": hashlib.sha256(described.encode()).hexdigest()[:16],
         "replicas": strategy.num_replicas_in_sync,
     }
@@ -126,10 +138,26 @@ def train_in(metadata, description, config):
         with damage_named(data_dir), lock:
             if cluster.is_chief:
                 create_or_check(FLAGS.model_dir, description, data_dir)
-            result = train(*configs, data, FLAGS.model_dir, config, strategy, cluster)
+            made = initializer(data_dir)
+            result = train(*configs, data, FLAGS.model_dir, config, strategy, cluster, made)
     if cluster.is_chief:
         show_curves(FLAGS.model_dir)
     return result
+
+
+def initializer(data_dir):
+    """What gives a new model the weights of --init_from; None without it."""
+    if FLAGS.init_from is None:
+        return None
+    from keras_transformer.loading import restore
+    from keras_transformer.training.initial_weights import carry_over
+    from keras_transformer.vocabulary.pair import VocabularyPair
+
+    def initialize(model):
+        trained = restore(FLAGS.init_from)
+        carry_over(trained.model, trained.vocabularies, model, VocabularyPair.load(data_dir))
+
+    return initialize
 
 
 def training_data(data_dir, metadata, training):

@@ -69,6 +69,7 @@ class TrainingConfig:
 
     warmup_steps: Size = 4000  # eq. 3
     learning_rate_scale: Positive = 1.0  # a factor on eq. 3; the paper's is 1
+    learning_rate: Amount = 0.0  # the largest rate, in place of that factor; 0 for eq. 3's
     # The rate after the warm-up: eq. 3, or a fall to zero at the end of the run, however it ends.
     decay: Annotated[str, one_of("inverse_square_root", "linear", "cosine")] = "inverse_square_root"
     adam_beta_1: Share = 0.9  # section 5.3
@@ -81,6 +82,7 @@ class TrainingConfig:
     rematerialize: bool = False  # compute layers again in the backward pass, to save memory
     precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = "float32"  # activations'
     seed: Seed = 1
+    freeze: str = ""  # what does not change: parts of variables' paths, such as "encoder,embedding"
 
     def __post_init__(self):
         check_fields(self)

@@ -50,11 +50,13 @@ def train(
     config: LoopConfig,
     strategy: tf.distribute.Strategy,
     cluster: Cluster | None = None,
+    initialize: Callable[[keras.Model], None] | None = None,
 ) -> dict[str, Any]:
     """Trains until `config` ends the run, from the last checkpoint of `model_dir` if it has one.
 
     On SIGTERM or Ctrl-C the steps under way are finished and saved first. With a `cluster`, all its
     workers call this; the chief alone validates and writes, and a signal to any stops them all.
+    `initialize` is called with the model if the run begins, and may give it other weights.
 
     Returns:
         {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
@@ -77,6 +79,8 @@ def train(
         }
         store = CheckpointStore(model_dir, config.keep_checkpoints, config.best_metric)
         state = _restore(store, saved, cluster)
+        if initialize is not None and state.step == 0:
+            initialize(step.model)
         # From the disk: the chief may have written one that it has not told of.
         cluster.newest_checkpoint = lambda: (CheckpointStore(model_dir).latest or {}).get("name")
         with Curves(model_dir, state, config, cluster.is_chief) as curves:

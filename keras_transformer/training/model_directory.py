@@ -72,10 +72,18 @@ def create_or_check(
     write_json(model_dir / "config.json", content)
 
 
-def read_description(model_dir: str | Path) -> ModelDescription:
+def described_in(path: str | Path) -> Path:
+    """The directory whose config.json describes a model directory, checkpoint or .keras file."""
+    path = Path(path)
+    if path.parent.name == "checkpoints":
+        return path.parent.parent
+    return path.parent if path.suffix == ".keras" else path
+
+
+def read_description(model_dir: str | Path, flag: str = "--model_dir") -> ModelDescription:
     """Reads config.json. Raises InputError if there is none that this version can read."""
     path = Path(model_dir) / "config.json"
-    rule = "--model_dir must be a directory that bin/train.py made"
+    rule = f"{flag} must be a directory that bin/train.py made"
     require(path.exists(), rule, f"{model_dir}, which has no config.json")
     content = read_json(path)
     version = content.pop("format_version", None)

@@ -118,6 +118,8 @@ def make_optimizer(d_model: int, config: TrainingConfig, total_steps=None) -> Fu
     `total_steps` are those of the run, which a `decay` to zero needs to know; see WarmupToZero.
     """
     of_rate = {"warmup_steps": config.warmup_steps, "scale": config.learning_rate_scale}
+    if config.learning_rate:
+        of_rate["scale"] = config.learning_rate * (d_model * config.warmup_steps) ** 0.5
     if config.decay == "inverse_square_root":
         schedule = WarmupInverseSquareRoot(d_model, **of_rate)
     else:

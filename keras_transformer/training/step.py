@@ -1,6 +1,7 @@
 """One optimizer step over a global batch, on any number of replicas, compiled once."""
 
 import bisect
+import fnmatch
 import time
 from collections.abc import Sequence
 
@@ -8,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.config import PAD_ID, TrainingConfig, TransformerConfig
+from keras_transformer.errors import require
 from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy, projected_cross_entropy
 from keras_transformer.training.optimizer import make_optimizer
@@ -31,6 +33,22 @@ def pad_to_bucket(shapes: Sequence[Shape], source: tf.Tensor, target: tf.Tensor)
     rows, length = shapes[bisect.bisect_left(shapes, longer, key=lambda shape: shape[1])]
     sides = (source, target)
     return [tf.pad(s, [[0, rows - s.shape[0]], [0, length - s.shape[1]]]) for s in sides]
+
+
+def freeze(model: Transformer, names: str) -> None:
+    """Takes variables out of training: those whose path has one of `names`, which commas separate.
+
+    Names may be several parts of a path, and patterns: "embedding,encoder/layer_[01]". Raises
+    InputError if one of them names nothing, or nothing is left to train.
+    """
+    paths = {f"/{variable.path}/": variable for variable in model.weights}
+    parts = dict.fromkeys(part for path in paths for part in path.split("/")[1:-2])
+    for name in filter(None, names.split(",")):
+        found = fnmatch.filter(paths, f"*/{name}/*")
+        require(found != [], f"--freeze must name parts of the model ({', '.join(parts)})", name)
+        for path in found:
+            paths[path].trainable = False
+    require(model.trainable_variables != [], "--freeze must leave something to train", names)
 
 
 class TrainingStep:
@@ -68,6 +86,7 @@ class TrainingStep:
             self.model = Transformer(
                 model_config, training_config.rematerialize, dtype=training_config.dtype_policy
             )
+            freeze(self.model, training_config.freeze)
             self.total_steps = tf.Variable(1, trainable=False, dtype=tf.int32)
             of_rate = (model_config.d_model, training_config, self.total_steps)
             self.optimizer = make_optimizer(*of_rate)

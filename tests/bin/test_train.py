@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from absl import flags
 
@@ -70,6 +71,21 @@ def test_a_run_with_a_vocabulary_for_each_side(call_program, prepared, tmp_path)
     assert trained.model.embedding is not trained.model.target_embedding
     assert trained.model.target_embedding is trained.model.logits_embedding
     assert '"bleu"' in (model_dir / "training_log.jsonl").read_text()
+
+    # Another run begins with these weights, on data with one vocabulary for both sides.
+    tuned = tmp_path / "tuned"
+    done = call_program(
+        "train",
+        *(f"--data_dir={prepared}", f"--model_dir={tuned}"),
+        *("--train_steps=1", "--tokens_per_batch=256", "--sample_sentences=0"),
+        *(f"--init_from={model_dir}", "--freeze=encoder", "--config=learning_rate=0.001"),
+    )
+    assert done.code == 0, done.errors
+    assert "--init_from: embedding/matrix has" in done.errors
+    for one, same in zip(
+        trained.model.encoder.weights, restore(tuned).model.encoder.weights, strict=True
+    ):
+        np.testing.assert_array_equal(one, same)
 
 
 def test_flags_of_a_file(load_program, tmp_path):

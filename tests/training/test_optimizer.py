@@ -25,6 +25,13 @@ def test_updates_equal_adam_by_numpy():
     assert int(optimizer.iterations) == 7
 
 
+def test_the_largest_rate_can_be_given():
+    config = TrainingConfig(warmup_steps=10, learning_rate=0.003, decay="cosine")
+    optimizer = make_optimizer(16, config, total_steps=50)
+    rates = [float(optimizer._learning_rate(step)) for step in range(50)]
+    assert max(rates) == rates[9] == pytest.approx(0.003)
+
+
 @pytest.mark.parametrize("gradient", [np.inf, np.nan])
 def test_float16_skips_a_step_that_is_not_finite_and_halves_the_scale(gradient):
     optimizer = make_optimizer(4, TrainingConfig(precision="float16"))

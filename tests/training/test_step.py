@@ -6,8 +6,15 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.model.transformer import shift_right
-from keras_transformer.training.step import SUMS, TrainingStep, bucket_shapes, pad_to_bucket
+from keras_transformer.errors import InputError
+from keras_transformer.model.transformer import Transformer, shift_right
+from keras_transformer.training.step import (
+    SUMS,
+    TrainingStep,
+    bucket_shapes,
+    freeze,
+    pad_to_bucket,
+)
 
 CONFIG = TransformerConfig(vocab_size=9, num_layers=1, d_model=4, d_ff=4, num_heads=2, dropout=0.0)
 
@@ -159,6 +166,28 @@ def test_rematerialized_step_keeps_less():
         softmaxes = [op for op in graph.get_operations() if op.type == "Softmax"]
         layers.append(len(softmaxes))
     assert layers == [6, 12]  # two in the encoder, four in the decoder; and once more of each
+
+
+def test_frozen_parts_stay_as_they_are():
+    step = make_step(freeze="embedding,encoder/layer_0/feed*,norm", warmup_steps=1)
+    before = {weight.path: weight.numpy() for weight in step.model.weights}
+    step.run(iterator_of(BATCH), tf.constant(1))
+    same = {w.path for w in step.model.weights if np.array_equal(w.numpy(), before[w.path])}
+    frozen = ("embedding/", "encoder/layer_0/feed_forward", "/norm/")
+    assert same == {path for path in before if any(part in path for part in frozen)}
+    assert 0 < len(same) < len(before)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("enc", r"--freeze must name parts of the model \(.*encoder.*\). Received: enc$"),
+        ("embedding,encoder,decoder", "--freeze must leave something to train"),
+    ],
+)
+def test_impossible_names_to_freeze(names, message):
+    with pytest.raises(InputError, match=message):
+        freeze(Transformer(CONFIG), names)
 
 
 def test_shapes_by_hand():
