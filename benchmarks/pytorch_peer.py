@@ -1,11 +1,14 @@
-"""The same training step in eager PyTorch, for benchmarks/training.py.
+"""The same training step in PyTorch, for benchmarks/training.py: eager, or by torch.compile.
 
 nn.Transformer (post-norm), embeddings tied to the softmax, label smoothing, fused Adam. Attention
 dropout, which nn.Transformer has and the paper does not, is switched off. A whole step is timed:
-zero_grad, forward, loss, backward, Adam, and reading the loss.
+zero_grad, forward, loss, backward, Adam, and reading the loss. With the word "compile" after the
+work, forward pass and loss are compiled, and with them the backward pass, which needs a C++
+compiler; sizes are static, which is the best case of torch.compile.
 """
 
 import math
+import sys
 
 import step_clock
 import torch
@@ -47,12 +50,18 @@ def build(work):
     source, target = torch.randint(4, work.vocab_size, (2, work.sentences, work.length))
     shifted = torch.cat([torch.ones_like(target[:, :1]), target[:, :-1]], dim=1)
 
-    def step():
-        optimizer.zero_grad(set_to_none=True)
+    def forward():
         logits = model(source, shifted)
-        loss = nn.functional.cross_entropy(
+        return nn.functional.cross_entropy(
             logits.flatten(0, 1), target.flatten(), label_smoothing=0.1
         )
+
+    if sys.argv[2:] == ["compile"]:
+        forward = torch.compile(forward, dynamic=False)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = forward()
         loss.backward()
         optimizer.step()
         return loss.item()

@@ -1,4 +1,4 @@
-"""Training steps of this library, PyTorch and OpenNMT-tf, in turn and with the same shapes.
+"""Training steps of this library, PyTorch, eager and compiled, and OpenNMT-tf, in turn.
 
     make benchmark                 (or: python benchmarks/training.py --help; --quick for a look)
     python benchmarks/training.py --opennmt_python=opennmt/bin/python \\
@@ -34,8 +34,12 @@ from timing import check_chart, check_positive, log, require, run
 from workers import has_module, run_worker, step_gigaflops
 
 OURS = "keras_transformer"
-PROGRAMS = {OURS: "our_step.py", "pytorch": "pytorch_peer.py"}
-PROGRAMS["opennmt_tf"] = "opennmt_training_peer.py"
+PROGRAMS = {
+    OURS: ["our_step.py"],
+    "pytorch": ["pytorch_peer.py"],
+    "torch_compile": ["pytorch_peer.py", "compile"],
+    "opennmt_tf": ["opennmt_training_peer.py"],
+}
 SHAPES = {
     "tiny": Work(128, 256, 4, 4, vocab_size=8000, sentences=160, length=24),
     "base": Work(512, 2048, 6, 8, vocab_size=32000, sentences=64, length=24),
@@ -105,6 +109,7 @@ def engines(arguments) -> dict[str, str]:
     found = {OURS: sys.executable}
     for engine, flag, module in (
         ("pytorch", "torch_python", "torch"),
+        ("torch_compile", "torch_python", "torch"),
         ("opennmt_tf", "opennmt_python", "opennmt"),
     ):
         python = getattr(arguments, flag)
@@ -122,7 +127,8 @@ def measure(name: str, work: Work, pythons: dict[str, str], rounds: int) -> dict
     runs: dict[str, list[dict]] = {engine: [] for engine in pythons}
     for _ in range(rounds):
         for engine, python in pythons.items():
-            runs[engine].append(run_worker(PROGRAMS[engine], work.as_json(), python=python))
+            program, *words = PROGRAMS[engine]
+            runs[engine].append(run_worker(program, work.as_json(), *words, python=python))
             log(f"{name} {engine} {runs[engine][-1]}")
     return runs
 
