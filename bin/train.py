@@ -150,7 +150,7 @@ def initializer(data_dir):
     if FLAGS.init_from is None:
         return None
     from keras_transformer.loading import restore
-    from keras_transformer.training.initial_weights import carry_over
+    from keras_transformer.importing.initial_weights import carry_over
     from keras_transformer.vocabulary.pair import VocabularyPair
 
     def initialize(model):
