@@ -149,8 +149,8 @@ def initializer(data_dir):
     """What gives a new model the weights of --init_from; None without it."""
     if FLAGS.init_from is None:
         return None
-    from keras_transformer.loading import restore
     from keras_transformer.importing.initial_weights import carry_over
+    from keras_transformer.loading import restore
     from keras_transformer.vocabulary.pair import VocabularyPair
 
     def initialize(model):

@@ -5,8 +5,8 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.model.transformer import Transformer
 from keras_transformer.importing.initial_weights import carry_over
+from keras_transformer.model.transformer import Transformer
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
