@@ -12,8 +12,9 @@ The same command resumes an interrupted preparation. On a complete data set it r
 and writes damaged or missing files again.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import flag_values, run  # isort: skip  (first: it makes the checkout importable)
 
+import dataclasses
 from typing import Any
 
 from absl import flags
@@ -23,6 +24,7 @@ from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
 from pipelines.preparation import PreparationConfig, prepare
+from pipelines.selection import SelectionConfig
 from pipelines.sources import FileSource, GrammarSource, Source, TfdsSource
 from pipelines.treebank import TreebankSource
 
@@ -32,6 +34,7 @@ TFDS_FLAGS = ["source_language", "target_language", "tfds_data_dir"]
 GRAMMAR_FLAGS = ["grammar_pairs"]
 TREE_FILE_FLAGS = [f"{split}_trees" for split in SPLITS]
 TREE_FLAGS = [*TREE_FILE_FLAGS, "tree_words", "tree_unaries"]
+SELECTION_FLAGS = [field.name for field in dataclasses.fields(SelectionConfig)]
 
 flags.DEFINE_string("dataset", None, "files, grammar, treebank or tfds:NAME.", required=True)
 flags.DEFINE_string("data_dir", None, "Folder that the data set is written to.", required=True)
@@ -62,19 +65,40 @@ flags.DEFINE_integer(
     lower_bound=0,
     upper_bound=LARGEST_SEED,
 )
+# Of the training text alone.
+flags.DEFINE_bool("dedupe", False, "Leaves out pairs that have occurred before.")
+LIMITS = "FEWEST,MOST words of a side: leaves out pairs with a shorter or a longer one."
+flags.DEFINE_list("length_limits", None, LIMITS)
+RATIO = "Leaves out pairs with a side of more than this many times the words of the other."
+flags.DEFINE_float("length_ratio", None, RATIO)
+UNIT = "What these lengths count; characters are for languages without spaces."
+flags.DEFINE_enum("length_unit", "words", ["words", "characters"], UNIT)
+flags.DEFINE_bool("drop_identical", False, "Leaves out pairs of equal sides, in any case.")
+SCRIPTS = "SOURCE,TARGET, e.g. Latin,Han+Hiragana+Katakana: leaves out pairs with a side in others."
+flags.DEFINE_list("scripts", None, SCRIPTS)
+flags.DEFINE_float("script_share", 0.5, "Smallest share of a side's letters in its --scripts.")
+NUMBERS = "Leaves out pairs of which a smaller share of the numbers is on both sides; 1: not all."
+flags.DEFINE_float("number_overlap", None, NUMBERS)
+WEIGHTS = "How often an epoch has each pair of the first file of --train_source, the second, ..."
+flags.DEFINE_list("weights", None, WEIGHTS)
 FLAGS = flags.FLAGS
 
 
 def main() -> dict[str, Any]:
-    config = PreparationConfig(
-        tokenizer=FLAGS.tokenizer,
-        vocab_size=FLAGS.vocab_size,
-        vocabulary=FLAGS.vocabulary,
-        shared_vocabulary=FLAGS.shared_vocabulary,
-        max_length=FLAGS.max_length,
-        seed=FLAGS.seed,
-    )
+    values = flag_values(PreparationConfig) | {
+        "length_limits": _numbers("length_limits", int),
+        "weights": _numbers("weights", float),
+    }
+    config = PreparationConfig(**values)
     return prepare(_source(), FLAGS.data_dir, config)
+
+
+def _numbers(name: str, kind: type) -> list[float] | None:
+    try:
+        return FLAGS[name].value and list(map(kind, FLAGS[name].value))
+    except ValueError:
+        rule = f"--{name} must be {'whole ' if kind is int else ''}numbers, separated by commas"
+        raise InputError(f"{rule}. Received: {','.join(FLAGS[name].value)}") from None
 
 
 def _source() -> Source:
@@ -85,7 +109,7 @@ def _source() -> Source:
         _reject(FILE_FLAGS + TFDS_FLAGS + TREE_FLAGS)
         return GrammarSource(FLAGS.grammar_pairs, FLAGS.seed)
     if FLAGS.dataset == "treebank":
-        _reject(FILE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS)
+        _reject(FILE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS + SELECTION_FLAGS)
         return _treebank()
     if FLAGS.dataset.startswith("tfds:"):
         _reject(FILE_FLAGS + GRAMMAR_FLAGS + TREE_FLAGS)

@@ -27,6 +27,7 @@ from keras_transformer.fields import Count, FileName, Seed, check_fields
 from keras_transformer.files import locked, write_json
 from pipelines import records, sharding
 from pipelines.records import Metadata, SplitInfo, read_metadata
+from pipelines.selection import SelectionConfig, select
 from pipelines.sharding import Sharding
 from pipelines.sources import Pair, Source, check_files, sha256
 
@@ -44,7 +45,7 @@ _BAR = {"unit": " pairs", "mininterval": 1}
 
 
 @dataclasses.dataclass(frozen=True)
-class PreparationConfig:
+class PreparationConfig(SelectionConfig):
     """How text is prepared, whatever its source is."""
 
     tokenizer: records.Tokenizer = "bpe"
@@ -171,6 +172,7 @@ def _write(
     for path in damaged:
         logging.warning("%s is missing or damaged, and is written again", path)
         path.unlink(missing_ok=True)
+    source, dropped, examples = select(source, config)
     counts = _resumed_counts(data_dir, settings, config)
     if counts is None:
         counts = _begin(source, data_dir, config, settings, keep_data=metadata is not None)
@@ -188,6 +190,8 @@ def _write(
                 "folder. Received: another file, as of another version of the programs"
             )
         return
+    train = splits["train"]
+    splits["train"] = dataclasses.replace(train, dropped=train.dropped | dropped, examples=examples)
     own_source, vocabulary = vocabularies.own_source, vocabularies.target
     metadata = Metadata(
         task=source.task,

@@ -56,6 +56,7 @@ class SplitInfo:
     length_histogram: dict[_Number, Count]  # "16": pairs whose longer side has 9 to 16 ids
     shards: dict[FileName, Count] = dataclasses.field(default_factory=dict)  # file name -> bytes
     beginnings: dict[FileName, str] = dataclasses.field(default_factory=dict)  # name -> digest
+    examples: dict[str, list[list[str]]] = dataclasses.field(default_factory=dict)  # of `dropped`
 
     def __post_init__(self):
         pairs = sum(self.length_histogram.values())

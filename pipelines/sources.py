@@ -49,6 +49,10 @@ class Source(Protocol):
     def pairs(self, split: str) -> Iterator[Pair]:
         """The pairs of one split, in order."""
 
+    def training_parts(self) -> list["Source"]:
+        """Sources of consecutive pairs of "train", which can be read at the same time."""
+        return [self]
+
     def symbols(self) -> list[str]:
         """Words that get one id each in the vocabulary; called after `counts`."""
         return []
@@ -122,6 +126,10 @@ class FileSource(Source):
                 read_lines(target, _flag(split, "target")),
                 strict=True,
             )
+
+    def training_parts(self) -> list[Source]:
+        pairs = zip(*self._files["train"], strict=True)
+        return [FileSource({"train": ([source], [target])}) for source, target in pairs]
 
 
 class TfdsSource(Source):

@@ -29,6 +29,25 @@ def test_files_to_a_data_set_and_again(run_program, call_program, text, tmp_path
     assert again.code == 0 and again.result["up_to_date"] and again.result["pairs"] == {"train": 30}
 
 
+def test_filters_and_weights(call_program, text, tmp_path):
+    for side, lines in (
+        ("en", ["a dog", "a dog", "x " * 9]),
+        ("de", ["ein Hund", "ein Hund", "y"]),
+    ):
+        (tmp_path / f"more.{side}").write_text("\n".join([*lines, ""]))
+        flag = {"en": "train_source", "de": "train_target"}[side]
+        text[flag] += f",{tmp_path / 'more'}.{side}"
+    rules = {"length_ratio": 3, "length_limits": "1,60", "weights": "1,2.0"}
+    done = call_program(
+        "prepare_data", *flags(dataset="files", vocab_size=280, **rules, **text), "--dedupe"
+    )
+    assert done.result["pairs"] == {"train": 3}
+    dropped = {"blank": 0, "too_long": 0, "length_limits": 0, "length_ratio": 1, "dedupe": 30}
+    assert done.result["dropped"] == {"train": dropped}
+    assert "--dedupe leaves out 30 of 33 training pairs" in done.errors
+    assert "--length_ratio leaves out 1 of 33 training pairs" in done.errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -73,6 +92,18 @@ def test_files_to_a_data_set_and_again(run_program, call_program, text, tmp_path
         (["--dataset=files", "--vocabulary=no.model"], "--vocabulary must be a readable file. R"),
         (["--dataset=files", "--vocabulary=a,b"], "--vocabulary must be one file, or SOURCE,TARG"),
         (["--dataset=files", "--max_length=1"], "--max_length must be at least 2"),
+        (["--dataset=files", "--weights=1,x"], "--weights must be numbers, separated by commas. R"),
+        (
+            ["--dataset=files", "--length_limits=1.5,9"],
+            "--length_limits must be whole numbers, sep",
+        ),
+        (["--dataset=files", "--length_limits=9"], "--length_limits must be two values, separated"),
+        (["--dataset=files", "--scripts=Latin"], "--scripts must be two values, separated by a co"),
+        (
+            ["--dataset=files", "--number_overlap=2"],
+            "--number_overlap must be from 0 to 1. Received",
+        ),
+        (["--dataset=treebank", "--dedupe"], "--dedupe must not be given with --dataset=treebank"),
         (["--dataset=files", "--vocab_size=ten"], "--vocab_size"),
         ([], "--dataset"),
     ],
