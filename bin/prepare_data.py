@@ -50,6 +50,22 @@ flags.DEFINE_enum("tree_words", "xx", WORDS, "dataset=treebank: words in targets
 flags.DEFINE_enum(
     "tree_unaries", "keep", UNARIES, "dataset=treebank: (S (VP stays or becomes (S+VP."
 )
+# Of training pairs alone: which are used, and how often.
+flags.DEFINE_bool("dedupe", False, "Leaves out pairs that have occurred before.")
+LIMITS = "FEWEST,MOST words of a side: leaves out pairs with a shorter or a longer one."
+flags.DEFINE_list("length_limits", None, LIMITS)
+RATIO = "Leaves out pairs with a side of more than this many times the words of the other."
+flags.DEFINE_float("length_ratio", None, RATIO)
+UNIT = "What these lengths count; characters are for languages without spaces."
+flags.DEFINE_enum("length_unit", "words", ["words", "characters"], UNIT)
+flags.DEFINE_bool("drop_identical", False, "Leaves out pairs of equal sides, in any case.")
+SCRIPTS = "SOURCE,TARGET, e.g. Latin,Han+Hiragana+Katakana: leaves out pairs with a side in others."
+flags.DEFINE_list("scripts", None, SCRIPTS)
+flags.DEFINE_float("script_share", 0.5, "Smallest share of a side's letters in its --scripts.")
+NUMBERS = "Leaves out pairs if a smaller share of their numbers is on both sides; 1: all must be."
+flags.DEFINE_float("number_overlap", None, NUMBERS)
+WEIGHTS = "How often an epoch has each pair of the first file of --train_source, the second, ..."
+flags.DEFINE_list("weights", None, WEIGHTS)
 KINDS = "Kind of vocabulary; pieces is that of imported models, and goes with --vocabulary."
 flags.DEFINE_enum("tokenizer", "bpe", ["bpe", "wordpiece", "pieces"], KINDS)
 SIZE = "Ids of a vocabulary, special ones included. 37000 if not given, or those of --vocabulary."
@@ -65,22 +81,6 @@ flags.DEFINE_integer(
     lower_bound=0,
     upper_bound=LARGEST_SEED,
 )
-# Of the training text alone.
-flags.DEFINE_bool("dedupe", False, "Leaves out pairs that have occurred before.")
-LIMITS = "FEWEST,MOST words of a side: leaves out pairs with a shorter or a longer one."
-flags.DEFINE_list("length_limits", None, LIMITS)
-RATIO = "Leaves out pairs with a side of more than this many times the words of the other."
-flags.DEFINE_float("length_ratio", None, RATIO)
-UNIT = "What these lengths count; characters are for languages without spaces."
-flags.DEFINE_enum("length_unit", "words", ["words", "characters"], UNIT)
-flags.DEFINE_bool("drop_identical", False, "Leaves out pairs of equal sides, in any case.")
-SCRIPTS = "SOURCE,TARGET, e.g. Latin,Han+Hiragana+Katakana: leaves out pairs with a side in others."
-flags.DEFINE_list("scripts", None, SCRIPTS)
-flags.DEFINE_float("script_share", 0.5, "Smallest share of a side's letters in its --scripts.")
-NUMBERS = "Leaves out pairs of which a smaller share of the numbers is on both sides; 1: not all."
-flags.DEFINE_float("number_overlap", None, NUMBERS)
-WEIGHTS = "How often an epoch has each pair of the first file of --train_source, the second, ..."
-flags.DEFINE_list("weights", None, WEIGHTS)
 FLAGS = flags.FLAGS
 
 
@@ -91,14 +91,6 @@ def main() -> dict[str, Any]:
     }
     config = PreparationConfig(**values)
     return prepare(_source(), FLAGS.data_dir, config)
-
-
-def _numbers(name: str, kind: type) -> list[float] | None:
-    try:
-        return FLAGS[name].value and list(map(kind, FLAGS[name].value))
-    except ValueError:
-        rule = f"--{name} must be {'whole ' if kind is int else ''}numbers, separated by commas"
-        raise InputError(f"{rule}. Received: {','.join(FLAGS[name].value)}") from None
 
 
 def _source() -> Source:
@@ -143,6 +135,14 @@ def _treebank() -> TreebankSource:
     return TreebankSource(
         {split: paths for split, paths in files.items() if paths is not None}, linearisation
     )
+
+
+def _numbers(name: str, kind: type) -> list[float] | None:
+    try:
+        return FLAGS[name].value and list(map(kind, FLAGS[name].value))
+    except ValueError:
+        rule = f"--{name} must be {'whole ' if kind is int else ''}numbers, separated by commas"
+        raise InputError(f"{rule}. Received: {','.join(FLAGS[name].value)}") from None
 
 
 def _require(names: list[str]) -> None:
