@@ -73,7 +73,7 @@ def select(
 ) -> tuple[Source, dict[str, int], dict[str, list[Pair]]]:
     """Applies `config` to the training pairs.
 
-    Duplicates are found by hashes of 64 bits, in 8 bytes of memory per pair. The probability that
+    Duplicates are found by hashes of 64 bits, in 14 bytes of memory per pair. The probability that
     any of 36 million different pairs is taken for another one is 1 in 28,000.
 
     Returns:
