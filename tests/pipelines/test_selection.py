@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_transformer import InputError
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -242,6 +243,13 @@ def test_an_epoch_has_each_pair_as_often_as_its_weight_says(tmp_path):
             texts = [subwords.decode_tensor(side).numpy() for side in next(batches)]
             seen.update((s.decode(), t.decode()) for s, t in zip(*texts, strict=True))
         assert seen == Counter({pair: epoch * times for pair, times in expected.items()})
+    saved = tf.train.Checkpoint(batches=batches).write(str(tmp_path / "iterator"))
+    following = [next(batches) for _ in range(20)]
+    restored = iter(training_batches(tmp_path / "data", 100, seed=1))
+    tf.train.Checkpoint(batches=restored).read(saved)
+    for expected_batch in following:
+        for side, expected_side in zip(next(restored), expected_batch, strict=True):
+            np.testing.assert_array_equal(side, expected_side)
 
 
 def test_parts_can_be_read_elsewhere(tmp_path):
