@@ -43,6 +43,7 @@ def main():
     parser.add_argument("--work_dir", type=Path, required=True, help="text and data; kept")
     parser.add_argument("--pairs", type=int, default=4_500_000)
     parser.add_argument("--vocab_size", type=int, default=37_000)
+    parser.add_argument("--pipeline_options", help="flags of Beam: prepares with --runner=beam")
     parser.add_argument("--tokens_per_batch", type=int, default=25_000)
     parser.add_argument("--epochs", type=int, default=3, help="that are read")
     arguments = parser.parse_args()
@@ -50,9 +51,12 @@ def main():
     folder = arguments.work_dir / f"{arguments.pairs}-pairs"
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder, arguments.pairs)
-    data_dir = folder / f"data-{arguments.vocab_size}"
+    data_dir, runner = folder / f"data-{arguments.vocab_size}", []
+    if arguments.pipeline_options is not None:
+        data_dir = data_dir.with_name(f"{data_dir.name}-beam")
+        runner = ["--runner=beam", f"--pipeline_options={arguments.pipeline_options}"]
     result = {"threads": os.cpu_count(), "pairs": arguments.pairs}
-    result["preparation"] = prepare(folder, data_dir, arguments.vocab_size)
+    result["preparation"] = prepare(folder, data_dir, arguments.vocab_size, runner)
     result["reading"] = read(folder, data_dir, arguments.tokens_per_batch, arguments.epochs)
     print_table(result)
     print(json.dumps(result))
@@ -109,7 +113,7 @@ def sentences(words, lengths, rng):
         yield " ".join(text[begin:end]) + "\n"
 
 
-def prepare(folder, data_dir, vocab_size):
+def prepare(folder, data_dir, vocab_size, runner):
     """Seconds of bin/prepare_data.py, and its largest resident memory, over all its starts."""
     measured = folder / f"{data_dir.name}.json"
     before = json.loads(measured.read_text()) if measured.exists() else {"starts": 0}
@@ -117,7 +121,8 @@ def prepare(folder, data_dir, vocab_size):
         return before
     command = [sys.executable, str(PREPARE), "--dataset=files", f"--data_dir={data_dir}"]
     command += [f"--train_{side}={folder / 'text'}.{side}" for side in ("source", "target")]
-    process = subprocess.Popen([*command, f"--vocab_size={vocab_size}"], stdout=subprocess.DEVNULL)
+    command += [f"--vocab_size={vocab_size}", *runner]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak, begun = 0, time.monotonic()
     try:
         while process.poll() is None:

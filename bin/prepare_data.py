@@ -7,6 +7,8 @@
     python bin/prepare_data.py --dataset=grammar --vocab_size=2000 --data_dir=data/grammar
     python bin/prepare_data.py --dataset=treebank --train_trees=02-21.mrg --vocab_size=16000 \\
         --data_dir=data/wsj
+    python bin/prepare_data.py --dataset=files --train_source=... --train_target=... \\
+        --data_dir=/shared/en-de --runner=beam --pipeline_options="--runner=FlinkRunner ..."
 
 The same command resumes an interrupted preparation. On a complete data set it reads every shard,
 and writes damaged or missing files again.
@@ -23,7 +25,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
-from pipelines.preparation import PreparationConfig, prepare
+from pipelines.preparation import PreparationConfig, TrainingWriter, prepare
 from pipelines.selection import SelectionConfig
 from pipelines.sources import FileSource, GrammarSource, Source, TfdsSource
 from pipelines.treebank import TreebankSource
@@ -81,6 +83,10 @@ flags.DEFINE_integer(
     lower_bound=0,
     upper_bound=LARGEST_SEED,
 )
+OPTIONS = "runner=beam: flags of Apache Beam, separated by spaces, e.g. --runner=FlinkRunner."
+RUNNER = "Encodes the training pairs with this machine's cores, or as an Apache Beam pipeline."
+flags.DEFINE_enum("runner", "local", ["local", "beam"], RUNNER)
+flags.DEFINE_string("pipeline_options", "", OPTIONS)
 FLAGS = flags.FLAGS
 
 
@@ -90,7 +96,17 @@ def main() -> dict[str, Any]:
         "weights": _numbers("weights", float),
     }
     config = PreparationConfig(**values)
-    return prepare(_source(), FLAGS.data_dir, config)
+    return prepare(_source(), FLAGS.data_dir, config, _training_writer())
+
+
+def _training_writer() -> TrainingWriter | None:
+    if FLAGS.runner == "local":
+        rule = "--pipeline_options must not be given without --runner=beam"
+        require(not FLAGS["pipeline_options"].present, rule, FLAGS.pipeline_options)
+        return None
+    from pipelines.beam import training_writer
+
+    return training_writer(FLAGS.pipeline_options.split())
 
 
 def _source() -> Source:

@@ -12,7 +12,7 @@ import itertools
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +42,7 @@ _STATE = {"settings": dict[str, Any], "block_pairs": int, "counts": dict[FileNam
 # block in memory.
 _MAX_THREADS = 8
 _BAR = {"unit": " pairs", "mininterval": 1}
+TrainingWriter = Callable[[Source, Sharding, Path, int], None]  # of data directory, max_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,9 +75,14 @@ class PreparationConfig(SelectionConfig):
 
 
 def prepare(
-    source: Source, data_dir: str | os.PathLike, config: PreparationConfig
+    source: Source,
+    data_dir: str | os.PathLike,
+    config: PreparationConfig,
+    write_training: TrainingWriter | None = None,
 ) -> dict[str, Any]:
     """Makes `data_dir` a data set of `source`, or repairs it where it is that data set already.
+
+    `write_training` writes the training shards in place of the threads of this process; see `beam`.
 
     Returns:
         The result of the program: sizes, counts of dropped pairs, and whether there was nothing to
@@ -94,7 +100,7 @@ def prepare(
             metadata, damaged = _inspect(data_dir, settings)  # another process may have written it
             if metadata is None or damaged:
                 with _full_disk_named(data_dir):
-                    _write(source, data_dir, config, settings, metadata, damaged)
+                    _write(source, data_dir, config, settings, metadata, damaged, write_training)
     up_to_date = metadata is not None and not damaged
     if up_to_date:
         logging.info("%s is up to date", data_dir)
@@ -164,6 +170,7 @@ def _write(
     settings: dict[str, Any],
     metadata: Metadata | None,
     damaged: list[Path],
+    write_training: TrainingWriter | None,
 ) -> None:
     """Writes a new data set, or only the damaged files of the one that `metadata` describes."""
     from keras_transformer.vocabulary.pair import VocabularyPair  # imports TensorFlow
@@ -178,10 +185,14 @@ def _write(
         counts = _begin(source, data_dir, config, settings, keep_data=metadata is not None)
     vocabularies = VocabularyPair.load(data_dir)
     encoder = PairEncoder(vocabularies, config.max_length)
+    unwritten = {records.split_of(path) for path in damaged} if metadata else counts.keys()
+    if write_training is not None and "train" in unwritten:
+        shards = Sharding(data_dir, "train", counts["train"], config.seed)
+        write_training(source, shards, data_dir, config.max_length)
     splits = {
         split: _write_split(source, data_dir, split, counts[split], config.seed, encoder)
         for split in counts
-        if metadata is None or any(records.split_of(path) == split for path in damaged)
+        if split in unwritten
     }
     if metadata is not None:
         for path, _ in records.damaged_files(data_dir, metadata, read_records=True):
@@ -278,8 +289,8 @@ def _write_split(
             pairs = records.keep_text(data_dir, split, pairs)
             source.keep(data_dir, split)
         with tqdm(desc=f"encoding {split}", total=count, **_BAR) as bar:
-            blocks = _write_blocks(shards, pairs, encoder, bar)
-        info = shards.finish(blocks)
+            _write_blocks(shards, pairs, encoder, bar)
+        info = shards.finish()
     require(
         split != "train" or info.pairs,
         "--max_length must leave at least one training pair",
@@ -291,26 +302,25 @@ def _write_split(
 
 def _write_blocks(
     shards: Sharding, pairs: Iterable[Pair], encoder: "PairEncoder", bar: tqdm
-) -> int:
-    """Writes every block that does not exist, one per thread; returns how many blocks there are."""
-
-    def write(number: int, block: list[Pair]) -> int:
-        if not shards.has_block(number):
-            dropped = Counter(blank=0, too_long=0)
-            shards.write_block(number, encoder.encode(block, dropped), dropped)
-        return len(block)
-
+) -> None:
     pairs, threads = iter(pairs), min(_MAX_THREADS, os.cpu_count() or 1)
     blocks = iter(lambda: list(itertools.islice(pairs, sharding.BLOCK_PAIRS)), [])
     with ThreadPoolExecutor(threads) as pool:
-        number, writing = 0, deque()
-        for number, block in enumerate(blocks, start=1):
-            writing.append(pool.submit(write, number - 1, block))
+        writing = deque()
+        for number, block in enumerate(blocks):
+            writing.append(pool.submit(write_block, shards, number, block, encoder))
             if len(writing) > threads:  # bounds the text in memory
                 bar.update(writing.popleft().result())
         for written in writing:
             bar.update(written.result())
-    return number
+
+
+def write_block(shards: Sharding, number: int, block: list[Pair], encoder: "PairEncoder") -> int:
+    """Encodes and writes a block that does not exist; returns its number of pairs."""
+    if not shards.has_block(number):
+        dropped = Counter(blank=0, too_long=0)
+        shards.write_block(number, encoder.encode(block, dropped), dropped)
+    return len(block)
 
 
 def _result(data_dir: Path, up_to_date: bool, seconds: float) -> dict[str, Any]:

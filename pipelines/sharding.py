@@ -6,13 +6,13 @@ groups from all blocks, which fit in memory, and is written in random order. So 
 split is equally likely, and any sequence of records is a fair sample of a corpus in any order.
 
 All random numbers depend only on the seed and the number of the block or shard, so the shards do
-not depend on the order of the work or on interruptions. A file that exists is complete, and is not
-written again.
+not depend on the order of the work, the number of workers or interruptions. A file that exists is
+complete, and is not written again.
 """
 
 import dataclasses
 import errno
-import os
+import itertools
 import random
 import struct
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from keras_transformer.errors import InputError, reason
 from keras_transformer.fields import Count
-from keras_transformer.files import read_json, write_file, write_json
+from keras_transformer.files import read_json, replacing, write_file, write_json
 from pipelines.records import FRAME_BYTES, WORK_FOLDER, SplitInfo
 
 BLOCK_PAIRS = 32_768
@@ -82,24 +82,29 @@ class Sharding:
     def _write_data(self, number: int, records: Iterable[bytes]) -> None:
         import tensorflow as tf
 
-        data = self._data(number)
         try:
-            with tf.io.TFRecordWriter(str(data)) as writer:
+            # Several workers may write one block at the same time.
+            with (
+                replacing(self._data(number)) as file,
+                tf.io.TFRecordWriter(file.name) as writer,
+            ):
                 for record in records:
                     writer.write(record)
         except tf.errors.ResourceExhaustedError as error:
             raise OSError(errno.ENOSPC, reason(error)) from None
-        with open(data, "rb") as file:
-            os.fsync(file.fileno())
 
-    def finish(self, blocks: int) -> SplitInfo:
-        """Writes the shards from the first `blocks` blocks, then deletes the blocks."""
-        written = [read_or_none(_BLOCK, self._index(number)) for number in range(blocks)]
+    def groups(self, block: int) -> list[Span]:
+        """Where the group of each shard is in a block."""
+        return list(itertools.pairwise(read_json(self._index(block), _BLOCK)["bounds"]))
+
+    def finish(self) -> SplitInfo:
+        """Writes the shards that do not exist from the blocks, then deletes the blocks."""
+        blocks = sum(1 for _ in self._work.glob(f"{self._split}-block-*.json"))
+        written = [read_json(self._index(number), _BLOCK) for number in range(blocks)]
         bounds = [block["bounds"] for block in written]
         numbers = range(len(self._shards))
         for number in tqdm(numbers, "writing", unit=" shards", disable=len(numbers) < 2):
-            if not self._shards[number].exists():
-                self._write_shard(number, [ends[number : number + 2] for ends in bounds])
+            self.write_shard(number, [ends[number : number + 2] for ends in bounds])
         info = SplitInfo.total([SplitInfo(**block["info"]) for block in written], self._shards)
         write_json(self._finished, dataclasses.asdict(info))
         self._remove_blocks()
@@ -113,8 +118,10 @@ class Sharding:
         self._remove_blocks()
         return info
 
-    def _write_shard(self, number: int, groups: list[list[int]]) -> None:
-        """Gathers the group [first byte, end] of each block, and permutes their records."""
+    def write_shard(self, number: int, groups: Sequence[Span]) -> None:
+        """Permutes the records of a shard's group in each block; a shard that exists is kept."""
+        if self._shards[number].exists():
+            return
         parts = []
         for block, (begin, end) in enumerate(groups):
             with open(self._data(block), "rb") as file:

@@ -64,6 +64,10 @@ class TreebankSource(Source):
         for tree in self._trees(split):
             yield " ".join(tree.words()), " ".join(self._linearisation.tokens(tree))
 
+    def training_parts(self) -> list[Source]:
+        files = self._files["train"]
+        return [TreebankSource({"train": [path]}, self._linearisation) for path in files]
+
     def symbols(self) -> list[str]:
         """Every bracket and tag of the training trees."""
         return self._symbols

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -105,6 +106,11 @@ def test_filters_and_weights(call_program, text, tmp_path):
         ),
         (["--dataset=treebank", "--dedupe"], "--dedupe must not be given with --dataset=treebank"),
         (["--dataset=files", "--vocab_size=ten"], "--vocab_size"),
+        (["--dataset=grammar", "--runner=flink"], "--runner=flink: value should be one of <local|"),
+        (
+            ["--dataset=grammar", "--pipeline_options=--runner=FlinkRunner"],
+            "--pipeline_options must not be given without --runner=beam. Received: --runner=Flink",
+        ),
         ([], "--dataset"),
     ],
 )
@@ -121,6 +127,16 @@ def test_the_default_vocabulary_size_is_no_exception(call_program, text):
     assert done.code == 1
     assert "error: --vocab_size must be at most " in done.errors
     assert "Received: 37000" in done.errors
+
+
+def test_beam_is_an_extra(call_program, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    monkeypatch.delitem(sys.modules, "pipelines.beam", raising=False)
+    data_dir = tmp_path / "data"
+    done = call_program("prepare_data", *flags(dataset="grammar", runner="beam", data_dir=data_dir))
+    assert done.code == 1 and not data_dir.exists()
+    rule = '--runner=beam must find Apache Beam (pip install "keras-transformer[beam]"). Received: '
+    assert done.errors.splitlines()[-1] == f"error: {rule}none installed"
 
 
 def test_a_vocabulary_that_is_none(call_program, text, tmp_path):

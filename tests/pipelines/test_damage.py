@@ -162,15 +162,15 @@ def test_an_interrupted_repair_is_resumed(run, data_dir, sound, monkeypatch):
     for name in (SECOND, "train-00002-of-00003.tfrecord", "vocabulary.model"):
         (data_dir / name).unlink()
     with monkeypatch.context() as patch:
-        write_shard, calls = Sharding._write_shard, []
+        write_shard, calls = Sharding.write_shard, []
 
         def interrupted(*arguments):
             calls.append(None)
-            if len(calls) == 2:
+            if len(calls) == 3:  # the first shard is sound
                 raise OSError("stopped")
             write_shard(*arguments)
 
-        patch.setattr(Sharding, "_write_shard", interrupted)
+        patch.setattr(Sharding, "write_shard", interrupted)
         with pytest.raises(OSError, match="stopped"):
             run(data_dir)
     assert (data_dir / SECOND).exists()

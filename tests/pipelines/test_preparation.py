@@ -193,7 +193,7 @@ def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, toke
     [
         (vocabulary, "learn_subwords", 0, 5),
         (Sharding, "write_block", 3, 2),
-        (Sharding, "_write_shard", 2, 0),
+        (Sharding, "write_shard", 2, 0),
         (Sharding, "_remove_blocks", 0, 0),
         (records, "write_metadata", 0, 0),
     ],
@@ -219,7 +219,7 @@ def test_an_interrupted_run_is_resumed(
 
 def test_an_interrupted_run_of_other_settings_starts_again(many, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "_write_shard", 2)
+        interrupt(patch, Sharding, "write_shard", 2)
         with pytest.raises(OSError, match="disk full"):
             prepare(many, tmp_path / "a", CONFIG)
     other = PreparationConfig(vocab_size=291, max_length=40)
@@ -280,7 +280,7 @@ def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (data_dir / "metadata.json").exists()
     with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "_write_shard", 2)
+        interrupt(patch, Sharding, "write_shard", 2)
         with pytest.raises(OSError, match="disk full"):
             prepare(many, data_dir, CONFIG)
     assert len(list(data_dir.glob("train-*.tfrecord"))) == 2

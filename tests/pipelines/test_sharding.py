@@ -1,5 +1,6 @@
 import itertools
 import json
+import os
 from collections import Counter
 
 import pytest
@@ -45,7 +46,7 @@ def contents(folder):
 
 
 def test_pairs_are_shuffled_over_shards_and_within(tmp_path, small):
-    info = write(tmp_path, range(5)).finish(5)
+    info = write(tmp_path, range(5)).finish()
     assert info.pairs == 300 and info.dropped == {"blank": 0 + 1 + 2 + 3 + 4}
     assert (info.source_tokens, info.target_tokens, info.longest) == (600, 900, 3)
     assert list(info.shards) == [f"train-0000{i}-of-00003.tfrecord" for i in range(3)]
@@ -65,9 +66,18 @@ def test_pairs_are_shuffled_over_shards_and_within(tmp_path, small):
 def test_shards_depend_on_the_seed_and_not_on_which_block_came_first(tmp_path, small):
     orders = {"a": range(5), "b": [3, 0, 4, 1, 2]}
     for name, order in orders.items():
-        write(tmp_path / name, order).finish(5)
-    write(tmp_path / "c", range(5), seed=2).finish(5)
+        write(tmp_path / name, order).finish()
+    write(tmp_path / "c", range(5), seed=2).finish()
     assert contents(tmp_path / "a") == contents(tmp_path / "b") != contents(tmp_path / "c")
+
+
+def test_a_block_is_replaced_only_by_a_complete_one(tmp_path, small, monkeypatch):
+    split = write(tmp_path, [0])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", None)
+        with pytest.raises(TypeError):
+            split.write_block(0, numbered(0, 30), {})
+    assert split.has_block(0)  # another worker may be reading it
 
 
 def test_existing_files_are_not_written_again(tmp_path, small):
@@ -79,7 +89,7 @@ def test_existing_files_are_not_written_again(tmp_path, small):
     write(tmp_path, [3])
     one = tmp_path / "train-00001-of-00003.tfrecord"
     one.write_bytes(b"whole, as it is there")
-    info = split.finish(5)
+    info = split.finish()
     assert one.read_bytes() == b"whole, as it is there"
     assert Sharding(tmp_path, "train", 300, 1).finished() == info
     assert Sharding(tmp_path, "test", 300, 1).finished() is None
@@ -88,7 +98,7 @@ def test_existing_files_are_not_written_again(tmp_path, small):
 def test_blocks_of_complete_shards_are_removed(tmp_path, small):
     split = write(tmp_path, range(5))
     kept = {path: path.read_bytes() for path in (tmp_path / "unfinished").iterdir()}
-    info = split.finish(5)
+    info = split.finish()
     for path, content in kept.items():
         path.write_bytes(content)
     assert split.finished() == info
@@ -97,7 +107,7 @@ def test_blocks_of_complete_shards_are_removed(tmp_path, small):
 
 
 def test_an_empty_split_has_an_empty_shard(tmp_path):
-    info = write(tmp_path, []).finish(0)
+    info = write(tmp_path, []).finish()
     assert info.pairs == 0 and list(info.shards.values()) == [0] * len(info.shards)
 
 

@@ -1,0 +1,142 @@
+"""Writes the training shards with the workers of Apache Beam: Flink, Spark, or this machine.
+
+Beam brings the pairs of a block together on one worker, which writes it, and then the places of a
+shard's groups, which may be in all blocks. The rest is the code of the local runner: blocks and
+shards depend only on the seed and their numbers, and those that exist are kept. So the data set is
+the same for any number of workers, and after work that was done twice or interrupted.
+
+Every worker must have this package, and must find the text and the data directory at the same paths
+as the program that starts the pipeline. Files of the text are read side by side.
+"""
+
+import contextlib
+import functools
+import io
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from logging import CRITICAL, getLogger
+from pathlib import Path
+from typing import Any
+
+from absl import logging
+
+from keras_transformer.errors import InputError
+from pipelines import sharding
+from pipelines.preparation import TrainingWriter, write_block
+from pipelines.sharding import Sharding, Span
+from pipelines.sources import Pair, Source
+
+try:
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.pvalue import AsDict
+except ImportError:
+    raise InputError(
+        '--runner=beam must find Apache Beam (pip install "keras-transformer[beam]"). '
+        "Received: none installed"
+    ) from None
+
+
+def training_writer(options: Sequence[str]) -> TrainingWriter:
+    """What writes the training shards for `preparation.prepare`.
+
+    Args:
+        options: flags of Beam, e.g. --runner=FlinkRunner; none for one worker on this machine.
+
+    Raises:
+        InputError: for flags that Beam refuses; when it is used, if the pipeline fails.
+    """
+    # The runner of this machine. Beam's default would first try to download another.
+    argv = ["--runner=FnApiRunner", *options]
+    messages = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(messages):
+            PipelineOptions(argv).get_all_options()
+            beam.Pipeline(argv=argv)
+    except (SystemExit, Exception) as error:  # argparse prints what is wrong, and exits
+        received = _last_line(messages.getvalue() if isinstance(error, SystemExit) else error)
+        raise InputError(f"--pipeline_options must suit Beam. Received: {received}") from None
+    return functools.partial(_write_training_shards, argv)
+
+
+def _write_training_shards(
+    argv: list[str], source: Source, shards: Sharding, data_dir: Path, max_length: int
+) -> None:
+    if shards.finished():
+        return
+    parts = list(enumerate(source.training_parts()))
+    logging.info("encoding train with Apache Beam %s", " ".join(argv))
+    try:
+        with _without_tracebacks(), beam.Pipeline(argv=argv) as pipeline:
+            sizes = (
+                pipeline
+                | "parts before others" >> beam.Create(parts[:-1])
+                | "count" >> beam.MapTuple(lambda number, part: (number, part.counts()["train"]))
+            )
+            _ = (
+                pipeline
+                | "parts" >> beam.Create(parts)
+                | "read" >> beam.FlatMap(_read, sharding.BLOCK_PAIRS, AsDict(sizes))
+                | "to blocks" >> beam.GroupByKey()
+                | "encode" >> beam.ParDo(_Encode(shards, data_dir, max_length))
+                | "to shards" >> beam.GroupByKey()
+                | "write" >> beam.Map(_write_shard, shards)
+            )
+    except Exception as error:  # those of runners have no type in common
+        rule = "--runner=beam must run its pipeline to the end: the same command resumes it"
+        raise InputError(f"{rule}. Received: {_last_line(error)}") from error
+    shards.finish()
+
+
+@contextlib.contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Hides those that Beam logs, and those of its threads, unless the log is verbose."""
+    hook = threading.excepthook
+    if logging.get_verbosity() < logging.DEBUG:
+        getLogger("apache_beam").setLevel(CRITICAL)
+        threading.excepthook = lambda failure: None
+    try:
+        yield
+    finally:
+        threading.excepthook = hook
+
+
+def _last_line(message: object) -> str:
+    return (str(message).strip() or repr(message)).splitlines()[-1]
+
+
+def _read(
+    part: tuple[int, Any], block_pairs: int, sizes: dict[int, int]
+) -> Iterator[tuple[int, list[tuple[int, Pair]]]]:
+    """Yields what a part of the text holds of each block: places in the split, and pairs."""
+    number, source = part  # Any above, because Beam cannot check that it is a Source
+    begin = sum(sizes[before] for before in range(number))
+    numbered = enumerate(source.pairs("train"), begin)
+    for block, pairs in itertools.groupby(numbered, lambda pair: pair[0] // block_pairs):
+        yield block, list(pairs)
+
+
+class _Encode(beam.DoFn):
+    """Writes a block, and yields the place of its group of each shard."""
+
+    def __init__(self, shards: Sharding, data_dir: Path, max_length: int):
+        self._shards, self._data_dir, self._max_length = shards, data_dir, max_length
+
+    def setup(self):
+        from keras_transformer.vocabulary.pair import VocabularyPair  # imports TensorFlow
+        from pipelines.vocabulary import PairEncoder
+
+        self._encoder = PairEncoder(VocabularyPair.load(self._data_dir), self._max_length)
+
+    def process(self, block: tuple[int, Iterable[list[tuple[int, Pair]]]]):
+        number, parts = block
+        pairs = [pair for _, pair in sorted(itertools.chain.from_iterable(parts))]
+        write_block(self._shards, number, pairs, self._encoder)
+        for shard, group in enumerate(self._shards.groups(number)):
+            yield shard, (number, group)
+
+
+def _write_shard(shard: tuple[int, Iterable[tuple[int, Span]]], shards: Sharding) -> None:
+    number, groups = shard
+    shards.write_shard(number, [group for _, group in sorted(groups)])

@@ -1,0 +1,164 @@
+"""Apache Beam writes what the local runner writes. It is an extra: keras-transformer[beam]."""
+
+import gzip
+
+import pytest
+
+from keras_transformer import InputError
+from pipelines import sharding, vocabulary
+from pipelines.preparation import PreparationConfig, prepare
+from pipelines.records import read_metadata
+from pipelines.sharding import Sharding
+from pipelines.sources import FileSource, GrammarSource
+
+pytest.importorskip("apache_beam", reason="Apache Beam is not installed")
+from pipelines.beam import training_writer
+
+CONFIG = PreparationConfig(vocab_size=290, max_length=40)
+WORKERS = {
+    "one": ["--direct_num_workers=1"],
+    "three threads": ["--direct_num_workers=3", "--direct_running_mode=multi_threading"],
+    # The protocol by which pipelines are sent to Flink and Spark.
+    "portable": ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"],
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small():
+    """Blocks and shards small enough for a small corpus to have several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharding, "BLOCK_PAIRS", 60)
+        patch.setattr(sharding, "_PAIRS_PER_SHARD", 75)
+        yield
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Three files a side, one of them compressed: 5 blocks, two of them of several files."""
+    folder = tmp_path_factory.mktemp("text")
+    pairs = [(f"a cat {n}", f"eine Katze {n}") for n in range(290)]
+    pairs[3], pairs[130], pairs[131] = ("", "x"), ("so long " * 40, "y"), ("z", " \t")
+
+    def write(name, lines):
+        path = folder / name
+        text = "".join(f"{line}\n" for line in lines).encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return str(path)
+
+    bounds = {"0.{}": (0, 125), "1.{}.gz": (125, 140), "2.{}": (140, 290)}
+    train = tuple(
+        [
+            write(name.format(f"{side}"), [pair[side] for pair in pairs[slice(*span)]])
+            for name, span in bounds.items()
+        ]
+        for side in (0, 1)
+    )
+    test = tuple([write(f"test.{side}", [pair[side] for pair in pairs[:7]])] for side in (0, 1))
+    return FileSource({"train": train, "test": test})
+
+
+@pytest.fixture(scope="module")
+def local(source, tmp_path_factory):
+    """The data set of the local runner."""
+    folder = tmp_path_factory.mktemp("local")
+    prepare(source, folder, CONFIG)
+    info = read_metadata(folder).splits["train"]
+    assert (info.pairs, info.dropped) == (287, {"blank": 2, "too_long": 1})
+    assert len(info.shards) == 4
+    return folder
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def fail_at(patch, target, name, call):
+    """Lets a method fail at its n-th call; returns the arguments of those before."""
+    method, calls = getattr(target, name), []
+
+    def failing(*arguments, **options):
+        if len(calls) == call:
+            raise OSError("the machine is gone")
+        calls.append(arguments)
+        return method(*arguments, **options)
+
+    patch.setattr(target, name, failing)
+    return calls
+
+
+@pytest.mark.parametrize("options", WORKERS.values(), ids=list(WORKERS))
+def test_the_data_set_is_that_of_the_local_runner(source, local, tmp_path, monkeypatch, options):
+    encoded = fail_at(monkeypatch, Sharding, "write_block", 5 + 1)  # of train, and of test
+    result = prepare(source, tmp_path, CONFIG, training_writer(options))
+    assert result["pairs"] == {"train": 287, "test": 6} and not result["up_to_date"]
+    assert contents(tmp_path) == contents(local)
+    assert len(encoded) == 5 + 1
+    assert prepare(source, tmp_path, CONFIG, training_writer(options))["up_to_date"]
+
+
+def test_a_source_that_is_not_of_files(tmp_path):
+    config = PreparationConfig(vocab_size=320, shared_vocabulary=False)
+    for name, write_training in (("local", None), ("beam", training_writer([]))):
+        prepare(GrammarSource(100, seed=1), tmp_path / name, config, write_training)
+    assert contents(tmp_path / "local") == contents(tmp_path / "beam")
+
+
+def test_pairs_that_are_selected(source, tmp_path):
+    selection = {"length_limits": [3, 3], "weights": [1.5, 0.5, 2]}
+    config = PreparationConfig(vocab_size=290, max_length=40, **selection)
+    for name, write_training in (("local", None), ("beam", training_writer([]))):
+        prepare(source, tmp_path / name, config, write_training)
+    assert contents(tmp_path / "local") == contents(tmp_path / "beam")
+    assert len(contents(tmp_path / "beam")) > 6  # several shards
+
+
+@pytest.mark.parametrize("second", [training_writer([]), None], ids=["beam", "local"])
+@pytest.mark.parametrize(
+    ("name", "call", "blocks", "shards"), [("write_block", 2, 2, 0), ("write_shard", 2, 5, 2)]
+)
+def test_a_failed_pipeline_is_resumed_by_either_runner(
+    source, local, tmp_path, monkeypatch, name, call, blocks, shards, second
+):
+    with monkeypatch.context() as patch:
+        fail_at(patch, Sharding, name, call)
+        with pytest.raises(
+            InputError, match=r"^--runner=beam must run its pipeline to the end.*machine is gone"
+        ):
+            prepare(source, tmp_path, CONFIG, training_writer([]))
+    assert len(list(tmp_path.glob("train-*.tfrecord"))) == shards
+    learned = fail_at(monkeypatch, vocabulary, "learn_subwords", 0)
+    encoded = fail_at(monkeypatch, Sharding, "write_block", 5 - blocks + 1)
+    assert prepare(source, tmp_path, CONFIG, second)["pairs"]["train"] == 287
+    assert not learned and len(encoded) == 5 - blocks + 1  # and the one of test
+    assert contents(tmp_path) == contents(local)
+
+
+def test_beam_resumes_what_the_local_runner_began(source, local, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        fail_at(patch, Sharding, "write_shard", 1)
+        with pytest.raises(OSError, match="machine is gone"):
+            prepare(source, tmp_path, CONFIG)
+    encoded = fail_at(monkeypatch, Sharding, "write_block", 1)
+    prepare(source, tmp_path, CONFIG, training_writer([]))
+    assert len(encoded) == 1 and contents(tmp_path) == contents(local)
+
+
+def test_beam_repairs_what_the_local_runner_wrote(source, local, tmp_path):
+    prepare(source, tmp_path, CONFIG)
+    damaged, kept = sorted(tmp_path.glob("train-*"))[1:3]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    before = kept.stat().st_mtime_ns
+    prepare(source, tmp_path, CONFIG, training_writer([]))
+    assert contents(tmp_path) == contents(local) and kept.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("option", "received"),
+    [
+        ("--runner=NoRunner", ".*NoRunner"),
+        ("--direct_num_workers=two", ".*direct_num_workers: invalid int value: 'two'"),
+    ],
+)
+def test_flags_that_beam_refuses(option, received):
+    with pytest.raises(InputError, match=f"^--pipeline_options must .* Received: {received}"):
+        training_writer([option])
