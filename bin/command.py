@@ -27,12 +27,14 @@ except ModuleNotFoundError as error:
 
 import keras_transformer  # noqa: E402
 import pipelines  # noqa: E402
-from keras_transformer.errors import InputError, require  # noqa: E402
+from keras_transformer.errors import InputError, reason, require  # noqa: E402
 
 # Flags of `define_model_flags` that an export does not take.
 OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
 OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
 VERBOSITY = "1: also show what TensorFlow and other libraries write; -1: no log but warnings."
+# Of Google Cloud Storage. TensorFlow would wait for 20 minutes where no server answers.
+PATIENCE = {"GCS_REQUEST_CONNECTION_TIMEOUT_SECS": "5", "GCS_RETRY_CONFIG_MAX_RETRIES": "5"}
 # Reads to the end of its stdin, which is the end of the process that writes there, however it ends.
 KEEP = """
 import collections, sys
@@ -48,6 +50,7 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
     that has gone with 141, as other programs of Unix.
     """
     _open_standard_streams()
+    os.environ.update(PATIENCE | os.environ)
     logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().addFilter(_is_shown)
     try:
@@ -173,6 +176,18 @@ def quiet_libraries() -> Iterator[None]:
             keeper.wait()
 
 
+@contextlib.contextmanager
+def remote_errors() -> Iterator[None]:
+    """Makes OSErrors of TensorFlow's errors at remote files that it reads and writes by itself."""
+    try:
+        yield
+    except Exception as error:
+        tf = sys.modules.get("tensorflow")
+        if tf is None or not isinstance(error, tf.errors.OpError) or "://" not in str(error):
+            raise
+        raise OSError(reason(error)) from None
+
+
 def _is_shown(record: standard_logging.LogRecord) -> bool:
     """Whether a line of the log is this project's, an error, or asked for."""
     verbose = logging.get_verbosity() >= logging.DEBUG
@@ -199,7 +214,7 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
     if len(arguments) > 1:
         _fail(f"every argument must be a flag (--name=value). Received: {arguments[1]!r}")
     try:
-        with quiet_libraries():
+        with quiet_libraries(), remote_errors():
             result = main()
     except InputError as error:
         _fail(str(error))

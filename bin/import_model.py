@@ -12,6 +12,7 @@ from pathlib import Path
 from absl import flags
 
 from keras_transformer.errors import require
+from keras_transformer.files import to_path
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("format", "marian", ["marian", "keras"], "What --path holds.")
@@ -25,11 +26,12 @@ flags.DEFINE_string("model_dir", None, "A new directory for the model.", require
 
 
 def main():
-    path, model_dir = Path(FLAGS.path), Path(FLAGS.model_dir)
-    free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.iterdir()))
+    path, model_dir = to_path(FLAGS.path), to_path(FLAGS.model_dir)
+    free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.glob("*")))
     require(free, "--model_dir must not exist yet, or be empty", model_dir)
     require(path.exists(), "--path must exist", path)
     if FLAGS.format == "marian":
+        require(isinstance(path, Path), "--path must be a local folder for --format=marian", path)
         from keras_transformer.importing.marian import import_marian
 
         return import_marian(path, model_dir)

@@ -16,6 +16,8 @@ from typing import Any
 
 from absl import flags
 
+from keras_transformer.files import to_path, write_file
+
 FLAGS = flags.FLAGS
 flags.DEFINE_string("work_dir", "runs/quickstart", "The folder for data, model and export.")
 flags.DEFINE_integer("grammar_pairs", 100_000, "Number of training pairs.", lower_bound=1)
@@ -31,7 +33,7 @@ SENTENCES = [
 
 def main():
     start = time.monotonic()
-    work = Path(FLAGS.work_dir)
+    work = to_path(FLAGS.work_dir)
     data, model, export = (f"{work / name}" for name in ("data", "model", "export"))
     of_model = [f"--model_dir={model}"]
 
@@ -80,9 +82,9 @@ def main():
 def translate(work: Path, export: str) -> list[str]:
     """Translates SENTENCES with the exported SavedModel."""
     source, target = work / "sentences.txt", work / "translations.txt"
-    source.write_text("".join(f"{line}\n" for line in SENTENCES), encoding="utf-8")
+    write_file(source, "".join(f"{line}\n" for line in SENTENCES))
     program("translate", f"--saved_model={export}", f"--input={source}", f"--output={target}")
-    return target.read_text(encoding="utf-8").split("\n")[: len(SENTENCES)]
+    return target.read_bytes().decode("utf-8").split("\n")[: len(SENTENCES)]
 
 
 def program(name: str, *arguments: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from pathlib import Path
 
 from absl import flags
 
@@ -107,7 +106,7 @@ def measured(metadata):
 
 def train_in(metadata, description, config):
     """Trains as one of the workers, or alone."""
-    from keras_transformer.files import locked
+    from keras_transformer.files import locked, to_path
     from keras_transformer.training.addresses import own_addresses
     from keras_transformer.training.cluster import Cluster
     from keras_transformer.training.loop import train
@@ -134,7 +133,7 @@ def train_in(metadata, description, config):
         configs = (description.model, description.training)
         lock = contextlib.nullcontext()
         if cluster.is_chief:
-            lock = locked(Path(FLAGS.model_dir) / "lock", "--model_dir")
+            lock = locked(to_path(FLAGS.model_dir) / "lock", "--model_dir")
         with damage_named(data_dir), lock:
             if cluster.is_chief:
                 create_or_check(FLAGS.model_dir, description, data_dir)

@@ -1,18 +1,25 @@
 """Files and folders: written whole or not at all, checked when they are read, locked while in use.
 
-The standard library gives the operations; this module gives the guarantees and the one-line errors
-that every part of the project needs alike. It imports neither TensorFlow nor Keras.
+The standard library gives the operations, and TensorFlow those for remote files, such as
+gs://BUCKET/FILE; this module gives the guarantees and the one-line errors that every part of the
+project needs alike. It imports TensorFlow for remote files only.
 """
 
 import codecs
 import contextlib
+import datetime
+import errno
+import gzip
 import json
 import os
 import secrets
 import shutil
 import socket
+import tempfile
+import threading
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 from absl import logging
@@ -21,6 +28,87 @@ from keras_transformer.errors import InputError, reason
 from keras_transformer.fields import from_json
 
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
+_LEASE_SECONDS = 120  # how long a remote lock holds that is not renewed
+
+
+def to_path(path: str | os.PathLike) -> "Path | RemotePath":
+    """A path of pathlib, or of a file system that TensorFlow or tensorflow-io has."""
+    text = os.fspath(path).removeprefix("file://")
+    scheme, separator, _ = text.partition("://")
+    if not separator or not scheme.isalnum():
+        return Path(text)
+    import tensorflow as tf
+
+    if scheme not in tf.io.gfile.get_registered_schemes():
+        with contextlib.suppress(ImportError):
+            import tensorflow_io  # noqa: F401  (registers its own)
+    return RemotePath(text)
+
+
+class RemotePath(PurePosixPath):
+    """A file or folder of a file system that is not local."""
+
+    def __str__(self) -> str:
+        return super().__str__().replace(":/", "://", 1)  # pathlib keeps one slash
+
+    def resolve(self) -> "RemotePath":
+        return self
+
+    def exists(self) -> bool:
+        return self.call("exists")
+
+    def is_dir(self) -> bool:
+        return self.call("isdir")
+
+    def is_file(self) -> bool:
+        return self.exists() and not self.is_dir()
+
+    def stat(self) -> SimpleNamespace:
+        return SimpleNamespace(st_size=self.call("stat").length)
+
+    def glob(self, pattern: str) -> Iterator["RemotePath"]:
+        return map(RemotePath, (self / pattern).call("glob"))
+
+    def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
+        self.call("makedirs")
+
+    def touch(self) -> None:
+        with self.open("ab") as file:
+            file.write(b"")
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        if not missing_ok or self.exists():
+            self.call("remove")
+
+    def replace(self, target: "RemotePath") -> None:
+        """Gives a file another name; not all file systems can do this with a folder."""
+        if target != self:  # a copy, and then the file would be removed
+            self.call("rename", str(target), True)
+
+    @contextlib.contextmanager
+    def open(self, mode: str, encoding: str | None = None) -> Iterator[BinaryIO]:
+        """Opens a file to read ("rb"), write ("xb") or append to ("a", "ab")."""
+        with self._os_errors() as gfile, gfile.GFile(str(self), mode.replace("x", "w")) as file:
+            yield file
+
+    def read_bytes(self) -> bytes:
+        with self.open("rb") as file:
+            return file.read()
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        with self._os_errors() as gfile:
+            return getattr(gfile, name)(str(self), *arguments)
+
+    @contextlib.contextmanager
+    def _os_errors(self) -> Iterator[Any]:
+        import tensorflow as tf
+
+        try:
+            yield tf.io.gfile
+        except tf.errors.NotFoundError:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
+        except tf.errors.OpError as error:
+            raise OSError(errno.EIO, reason(error), str(self)) from None
 
 
 @contextlib.contextmanager
@@ -31,22 +119,35 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     fails, `path` is either the old or the new file. A symbolic link is kept, and its target is
     replaced.
     """
-    path = Path(os.path.realpath(path))
+    path = to_path(path).resolve()
     temporary = _temporary(path)
     try:
-        with open(temporary, "xb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if isinstance(path, Path):
+                os.fsync(file.fileno())
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
-    """Gives a new folder that takes the place of `path` when the block ends without an error."""
-    path = Path(os.path.realpath(path))
+def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterator[Path]:
+    """Gives a new folder that takes the place of `path` when the block ends without an error.
+
+    A remote one is removed and gets its files one by one, `last` as the last of them.
+    """
+    path = to_path(path).resolve()
+    if isinstance(path, RemotePath):
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+            remove_folder(path)
+            names = [file.relative_to(folder) for file in Path(folder).rglob("*") if file.is_file()]
+            for name in sorted(names, key=lambda name: name == Path(last)):
+                (path / name).parent.mkdir(parents=True, exist_ok=True)
+                RemotePath(folder, name).call("copy", str(path / name), True)
+        return
     new, old = _temporary(path), _temporary(path)
     try:
         new.mkdir(parents=True)
@@ -61,7 +162,16 @@ def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _temporary(path: Path) -> Path:
+def remove_folder(path: "Path | RemotePath") -> None:
+    """Removes a folder and all in it, as far as it exists and can be removed."""
+    if isinstance(path, RemotePath):
+        with contextlib.suppress(OSError):
+            path.call("rmtree")
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _temporary(path: "Path | RemotePath") -> "Path | RemotePath":
     """A name beside `path` that no other process or thread uses."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
@@ -83,7 +193,7 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
     Raises InputError if it cannot be read, or holds anything else.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(to_path(path).read_bytes().decode("utf-8"))
         written = json.dumps(content, ensure_ascii=False, indent=1)
         written.encode("utf-8")  # half a surrogate pair is no text
         if "\n" + " " * _MAX_DEPTH in written:
@@ -91,6 +201,13 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
     return from_json(kind, content, path)
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Opens a file to read its bytes, decompressed if its name ends in .gz."""
+    with to_path(path).open("rb") as file:
+        yield gzip.GzipFile(fileobj=file) if str(path).endswith(".gz") else file
 
 
 def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
@@ -114,7 +231,8 @@ def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
     """Holds the lock file `path` while the block runs, and makes its folder where there is none.
 
     The operating system drops the lock when the process ends, however it ends; the file may stay
-    behind and then means nothing.
+    behind and then means nothing. A remote folder has no such locks: there, a killed process counts
+    as using it for two minutes more.
 
     Raises:
         InputError: naming the folder by its `flag`, such as "--model_dir", if another process holds
@@ -122,26 +240,60 @@ def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
     """
     import filelock  # takes 30 ms, and only some programs lock a folder
 
-    path = Path(path)
+    path = to_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as error:
         rule = f"{flag} must be a directory that can be written to"
         raise InputError(f"{rule}. Received: {path.parent} ({reason(error)})") from None
-    lock = filelock.FileLock(path, blocking=False)
-    try:
-        lock.acquire()
-    except filelock.Timeout:
-        holder = path.read_text().strip() or "another process"
-        rule = f"{flag} must not be in use by another process"
-        received = f"{path.parent}, locked by {holder} ({path})"
-        raise InputError(f"{rule}. Received: {received}") from None
-    except OSError as error:  # some network file systems have no locks
-        logging.warning("%s cannot be locked (%s): use it once at a time", path, reason(error))
-    with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    process = f"process {os.getpid()} on {socket.gethostname()}"
+    remote = isinstance(path, RemotePath)
+    lock = _leased(path, process) if remote else filelock.FileLock(path, blocking=False)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(lock)
+        except filelock.Timeout:
+            holder = path.read_bytes().decode().strip() or "another process"
+            rule = f"{flag} must not be in use by another process"
+            received = f"{path.parent}, locked by {holder} ({path})"
+            raise InputError(f"{rule}. Received: {received}") from None
+        except OSError as error:  # some network file systems have no locks
+            logging.warning("%s cannot be locked (%s): use it once at a time", path, reason(error))
+        if not remote:
+            with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
+                path.write_text(f"{process}\n")
+        yield
+
+
+@contextlib.contextmanager
+def _leased(path: RemotePath, process: str) -> Iterator[None]:
+    """A lock where there are none: a text that names its holder and when it was last renewed."""
+    import filelock
+
+    text, ended = path.read_bytes().decode(errors="replace"), threading.Event()
+    with contextlib.suppress(ValueError, TypeError):  # an empty text: it was released
+        renewed = datetime.datetime.fromisoformat(text.rpartition(" at ")[2])
+        if (_now() - renewed).total_seconds() < _LEASE_SECONDS:
+            raise filelock.Timeout(str(path))
+        logging.warning("%s is taken over from %s", path, text)
+
+    def renew():
+        while not ended.wait(_LEASE_SECONDS / 4):
+            with contextlib.suppress(OSError):  # the next time may go well
+                write_file(path, f"{process}, active at {_now()}")
+
+    write_file(path, f"{process}, active at {_now()}")
+    renewing = threading.Thread(target=renew, daemon=True)
+    renewing.start()
     try:
         yield
     finally:
-        lock.release()
+        ended.set()
+        renewing.join()
+        if path.exists():  # what was locked may have removed it
+            write_file(path, "")
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)

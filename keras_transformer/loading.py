@@ -18,6 +18,7 @@ from keras_transformer.errors import InputError, reason, require
 from keras_transformer.export.model_card import CARD, DECODING, describe, read_card, refuse_fixed
 from keras_transformer.export.saved_model import load_graphs, numbers
 from keras_transformer.fields import from_json
+from keras_transformer.files import to_path
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -61,7 +62,7 @@ def load(
     Raises:
         InputError: where there is no such model, or it cannot be used so.
     """
-    path = Path(path)
+    path = to_path(path)
     settings = {
         "beam_size": beam_size,
         "alpha": alpha,
@@ -102,7 +103,7 @@ def decoding_config(trained: TrainedModel, **settings) -> DecodingConfig:
 
 def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedModel:
     """Reads a model directory, a checkpoint in one, or a .keras file; arguments as of `load`."""
-    path = Path(path)
+    path = to_path(path)
     of_directory = path.suffix != ".keras" and path.parent.name != "checkpoints"
     rule = "--checkpoint goes with a model directory only"
     require(of_directory or checkpoint is None, rule, f"{checkpoint} of {path}")

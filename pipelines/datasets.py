@@ -3,11 +3,11 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import tensorflow as tf
 
 from keras_transformer.errors import require
+from keras_transformer.files import to_path
 from keras_transformer.parsing.trees import Tree, read_trees
 from pipelines.batching import epochs, one_pass, prefetch
 from pipelines.records import (
@@ -117,4 +117,4 @@ def _split(data_dir: str | os.PathLike, metadata: Metadata, split: str) -> Split
 
 
 def _files(data_dir: str | os.PathLike, info: SplitInfo) -> list[str]:
-    return [str(Path(data_dir) / name) for name in info.shards]
+    return [str(to_path(data_dir) / name) for name in info.shards]

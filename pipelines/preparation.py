@@ -24,7 +24,7 @@ from tqdm import tqdm
 from keras_transformer.config import VocabularySize
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import Count, FileName, Seed, check_fields
-from keras_transformer.files import locked, write_json
+from keras_transformer.files import locked, to_path, write_json
 from pipelines import records, sharding
 from pipelines.records import Metadata, SplitInfo, read_metadata
 from pipelines.selection import SelectionConfig, select
@@ -92,7 +92,7 @@ def prepare(
         InputError: for bad input, and for a folder that holds another data set or other files.
     """
     begin = time.monotonic()
-    data_dir = Path(data_dir)
+    data_dir = to_path(data_dir)
     settings = {**source.settings(), **_flags(config)}
     metadata, damaged = _inspect(data_dir, settings)
     if metadata is None or damaged or (data_dir / _LOCK_FILE).exists():

@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 from keras_transformer.config import Task, VocabularySize
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, FileName, Rule, Size, from_json, one_of
-from keras_transformer.files import read_json, replacing, write_json
+from keras_transformer.files import read_json, remove_folder, replacing, to_path, write_json
 
 METADATA_FILE = "metadata.json"
 FORMAT_VERSION = 1
@@ -128,7 +127,7 @@ class Metadata:
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
     """Completes a data directory: only after this call is it a data set."""
-    write_json(Path(data_dir) / METADATA_FILE, dataclasses.asdict(metadata))
+    write_json(to_path(data_dir) / METADATA_FILE, dataclasses.asdict(metadata))
 
 
 def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Metadata:
@@ -143,7 +142,7 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
         InputError: if the folder is not a data set, is incomplete, is of another version, or has
             files that are missing, cut off or of another data set.
     """
-    path = Path(data_dir) / METADATA_FILE
+    path = to_path(data_dir) / METADATA_FILE
     rule = "--data_dir must be a folder completed by prepare_data.py"
     require(path.exists(), rule, f"{data_dir}, which has no {METADATA_FILE}")
     content = read_json(path)
@@ -173,7 +172,7 @@ def damaged_files(
     fingerprints = {metadata.source_vocabulary: metadata.source_fingerprint}
     fingerprints[metadata.vocabulary] = metadata.fingerprint
     for name in filter(None, fingerprints):
-        vocabulary = Path(data_dir, name)
+        vocabulary = to_path(data_dir) / name
         if not vocabulary.is_file():
             yield vocabulary, _damage(vocabulary, "exist", "no such file")
         elif hashlib.sha256(vocabulary.read_bytes()).hexdigest() != fingerprints[name]:
@@ -187,7 +186,7 @@ def damaged_files(
             except InputError as error:
                 yield path, error
         for name, size in info.shards.items():
-            shard = Path(data_dir) / name
+            shard = to_path(data_dir) / name
             if error := _shard_damage(shard, size, info.beginnings.get(name), read_records):
                 yield shard, error
 
@@ -236,34 +235,33 @@ def damaged_byte(shard: str | os.PathLike) -> int | None:
     """
     import tensorflow as tf
 
-    shard = os.fspath(shard)
     records = end = 0
     for at_once in (_RECORDS_AT_ONCE, 1):  # then one at a time, up to the damaged record
         try:
-            for batch in tf.data.TFRecordDataset(shard).skip(records).batch(at_once):
+            for batch in tf.data.TFRecordDataset(str(shard)).skip(records).batch(at_once):
                 records += len(batch)
                 end += int(tf.reduce_sum(tf.strings.length(batch))) + FRAME_BYTES * len(batch)
             break
         except tf.errors.DataLossError:
             continue
     # TensorFlow raises no error where a file ends within the first 12 bytes of a record.
-    return end if end < os.path.getsize(shard) else None
+    return end if end < to_path(shard).stat().st_size else None
 
 
 def _digest_of_beginning(shard: Path) -> str:
-    with open(shard, "rb") as file:
+    with shard.open("rb") as file:
         return hashlib.sha256(file.read(_BEGINNING_BYTES)).hexdigest()[:16]
 
 
 def leftovers(data_dir: Path) -> list[Path]:
     """Files in a folder that have the names of data files, temporary files or unfinished work."""
     name = re.compile(f"{_DATA_FILE}|{_TEMPORARY_FILE}|{WORK_FOLDER}")
-    return [path for path in data_dir.iterdir() if name.fullmatch(path.name)]
+    return [path for path in data_dir.glob("*") if name.fullmatch(path.name)]
 
 
 def remove_leftovers(data_dir: Path, keep_data: bool) -> None:
     """Deletes unfinished work and temporary files, and the data files unless they are kept."""
-    shutil.rmtree(data_dir / WORK_FOLDER, ignore_errors=True)
+    remove_folder(data_dir / WORK_FOLDER)
     for path in leftovers(data_dir):
         if path.is_file() and not (keep_data and re.fullmatch(_DATA_FILE, path.name)):
             path.unlink()
@@ -271,7 +269,7 @@ def remove_leftovers(data_dir: Path, keep_data: bool) -> None:
 
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:
     """Path of a split's text; `side` is "source", "target", or "trees" for parsing's gold trees."""
-    return Path(data_dir) / f"{split}.{side}.txt"
+    return to_path(data_dir) / f"{split}.{side}.txt"
 
 
 def split_of(path: Path) -> str:

@@ -124,7 +124,7 @@ class Sharding:
             return
         parts = []
         for block, (begin, end) in enumerate(groups):
-            with open(self._data(block), "rb") as file:
+            with self._data(block).open("rb") as file:
                 file.seek(begin)
                 parts.append(file.read(end - begin))
         content = b"".join(parts)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import text_lines
+from keras_transformer.files import opened, text_lines, to_path
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _TFDS_SPLITS = ("train", "validation", "test")
@@ -308,12 +308,11 @@ def read_lines(path: str, flag: str) -> Iterator[str]:
 
 
 def _open(path: str, flag: str):
-    if path.endswith(".gz"):
-        return gzip.open(path, "rb")
-    with open(path, "rb") as file:
-        compressed = file.read(2) == _GZIP_MAGIC
-    require(not compressed, f"{flag} must end in .gz if it is compressed", path)
-    return open(path, "rb")
+    if not path.endswith(".gz"):
+        with opened(path) as file:
+            compressed = file.read(2) == _GZIP_MAGIC
+        require(not compressed, f"{flag} must end in .gz if it is compressed", path)
+    return opened(path)
 
 
 def check_files(flag: str, paths: list[str]) -> None:
@@ -323,7 +322,7 @@ def check_files(flag: str, paths: list[str]) -> None:
         rule = f"{flag} must be a file, which is read several times"
         require(not Path(path).is_fifo(), rule, f"{path}, a pipe")
         try:
-            with open(path, "rb") as file:
+            with to_path(path).open("rb") as file:
                 require(file.read(1), f"{flag} must not be empty", path)
         except OSError as error:
             raise InputError(
@@ -345,8 +344,11 @@ def _language(paths: list[str]) -> str:
 
 
 def sha256(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    with to_path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _one_line(text: bytes) -> str:

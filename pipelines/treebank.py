@@ -78,7 +78,8 @@ class TreebankSource(Source):
     def keep(self, data_dir: Path, split: str) -> None:
         """Writes the cleaned trees, one per line, which parses are scored against."""
         with replacing(text_file(data_dir, split, "trees")) as file:
-            file.writelines(f"{tree}\n".encode() for tree in self._trees(split))
+            for tree in self._trees(split):
+                file.write(f"{tree}\n".encode())
 
     def _trees(self, split: str) -> Iterator[Tree]:
         for path in self._files[split]:

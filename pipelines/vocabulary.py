@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import write_file
+from keras_transformer.files import to_path, write_file
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import (
     JOINER,
@@ -73,7 +73,7 @@ def learn_subwords(
     require(not symbols or kind == "bpe", "--tokenizer must be bpe for this data set", kind)
     sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
     require(sample, "the training text must hold at least one sentence", "none")
-    file = Path(directory, name + SUFFIXES[kind])
+    file = to_path(directory) / (name + SUFFIXES[kind])
     if kind == "bpe":
         write_file(file, _learn_bpe(sample, vocab_size, symbols))
     else:
@@ -85,7 +85,7 @@ def adopt_subwords(
     given: str | os.PathLike, file: Path, vocab_size: int | None, symbols: Sequence[str] = ()
 ) -> None:
     """Copies a vocabulary to `file`; InputError unless it has the size and the symbols wanted."""
-    vocabulary = Subwords(Path(given))
+    vocabulary = Subwords(to_path(given))
     cut = [symbol for symbol in symbols if len(vocabulary.encode([symbol])[0]) != 1]
     rule = f"--vocabulary={given} must have an id for each bracket and tag of the training trees"
     require(not cut, f"{rule}, as one learned from them has", f"none for {', '.join(cut[:5])}")
@@ -140,7 +140,7 @@ def _encoder(vocabulary: Subwords) -> Callable[[list[str]], list[list[int]]]:
     if vocabulary.kind != "bpe":
         return vocabulary.encode
     # The same ids as TensorFlow Text's, in two thirds of the time.
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary.file))
+    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.file.read_bytes())
     return functools.partial(processor.encode, num_threads=1)
 
 

@@ -34,3 +34,18 @@ LONG = ("test_train_killed", "test_end_to_end", "test_strategy", "test_train_wor
 def pytest_collection_modifyitems(config, items):
     if not config.pluginmanager.has_plugin("randomly"):
         items.sort(key=lambda item: item.path.stem not in LONG)
+
+
+@pytest.fixture(params=["local", "remote"])
+def any_folder(request, tmp_path, monkeypatch):
+    """An empty folder: one on the disk, and one of a file system that only TensorFlow has."""
+    if request.param == "local":
+        yield tmp_path
+        return
+    from tests import ram_files
+
+    ram_files.make_folders_folders(monkeypatch)
+    folder = ram_files.RamPath(f"ram://{tmp_path.name}")
+    folder.mkdir()
+    yield folder
+    folder.call("rmtree")

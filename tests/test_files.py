@@ -1,11 +1,16 @@
+import datetime
+import gzip
 import json
 import os
 import stat
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
+from keras_transformer import files
 from keras_transformer.errors import InputError
 from keras_transformer.files import (
     locked,
@@ -13,26 +18,27 @@ from keras_transformer.files import (
     replacing,
     replacing_folder,
     text_lines,
+    to_path,
     write_file,
     write_json,
 )
 
 
 def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.glob("*"))
 
 
-def test_a_file_is_replaced_when_all_is_written(tmp_path):
-    path = tmp_path / "file"
+def test_a_file_is_replaced_when_all_is_written(any_folder):
+    path = any_folder / "file"
     path.write_bytes(b"old")
     with replacing(path) as file, replacing(path) as other:  # two at once do not meet
         file.write(b"new")
         other.write(b"other")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
-    assert names(tmp_path) == ["file"]
-    write_file(tmp_path / "text", "ü\n")
-    assert (tmp_path / "text").read_bytes() == b"\xc3\xbc\n"
+    assert names(any_folder) == ["file"]
+    write_file(any_folder / "text", "ü\n")
+    assert (any_folder / "text").read_bytes() == b"\xc3\xbc\n"
 
 
 def test_a_file_stays_as_it_was_after_an_error(tmp_path):
@@ -55,14 +61,14 @@ def test_links_and_permissions_are_the_usual_ones(tmp_path):
     assert len(modes) == 1  # not those of private temporary files
 
 
-def test_a_folder_is_replaced_when_all_is_written(tmp_path):
-    target = tmp_path / "of" / "export"
+def test_a_folder_is_replaced_when_all_is_written(any_folder):
+    target = any_folder / "of" / "export"
     for content in ("1", "2"):
-        with replacing_folder(target) as folder:
+        with replacing_folder(target, "a") as folder:
             (folder / content).write_text(content)
             assert content == "1" or names(target) == ["1"]
         assert names(target) == [content] and names(target.parent) == ["export"]
-    with pytest.raises(ZeroDivisionError), replacing_folder(target) as folder:
+    with pytest.raises(ZeroDivisionError), replacing_folder(target, "a") as folder:
         (folder / "3").write_text("3")
         raise ZeroDivisionError
     assert names(target) == ["2"] and names(target.parent) == ["export"]
@@ -72,18 +78,18 @@ def test_a_folder_comes_back_where_the_last_step_fails(tmp_path):
     target = tmp_path / "export"
     target.mkdir()
     (target / "old").write_text("")
-    with pytest.raises(FileNotFoundError), replacing_folder(target) as folder:
+    with pytest.raises(FileNotFoundError), replacing_folder(target, "a") as folder:
         folder.rmdir()  # then it cannot take its place
     assert names(target) == ["old"] and names(tmp_path) == ["export"]
 
 
-def test_json_comes_back(tmp_path):
+def test_json_comes_back(any_folder):
     content = {"name": "ü", "list": [1, 2.5, None, True], "inner": {}}
-    write_json(tmp_path / "file", content)
-    assert read_json(tmp_path / "file") == content
-    assert "ü" in (tmp_path / "file").read_text(encoding="utf-8")
+    write_json(any_folder / "file", content)
+    assert read_json(any_folder / "file") == content
+    assert "ü" in (any_folder / "file").read_text(encoding="utf-8")
     with pytest.raises(InputError, match=r"none must be readable JSON. Received: .*No such file"):
-        read_json(tmp_path / "none")
+        read_json(any_folder / "none")
 
 
 @pytest.mark.parametrize(
@@ -166,3 +172,79 @@ def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatc
     monkeypatch.setattr(fcntl, "flock", no_locks)
     with locked(tmp_path / "lock", "--dir"):
         assert "cannot be locked" in caplog.text and "use it once at a time" in caplog.text
+
+
+def test_a_remote_lock_is_refused_while_it_is_fresh_and_taken_over_when_stale(
+    tmp_path, monkeypatch, caplog
+):
+    folder = to_path(f"ram://{tmp_path.name}-lock")
+    lock, begin = folder / "lock", datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    times = iter([begin, begin, begin + datetime.timedelta(seconds=119)])
+    monkeypatch.setattr(files, "_now", lambda: next(times))
+    holder = files._leased(lock, f"process {os.getpid()} on me")
+    lock.touch()
+    holder.__enter__()
+    message = (
+        rf"^--dir must not be in use by another process. Received: ram://.*-lock, locked by process"
+        rf" {os.getpid()} on .*, active at 2026-01-02 03:04:05\+00:00 \(.*lock\)$"
+    )
+    with pytest.raises(InputError, match=message), locked(lock, "--dir"):
+        pass
+    late = begin + datetime.timedelta(seconds=121)
+    monkeypatch.setattr(files, "_now", lambda: late)
+    with caplog.at_level("WARNING", logger="absl"), locked(lock, "--dir"):
+        assert "lock is taken over from process" in caplog.text
+        assert lock.read_bytes().endswith(b"active at 2026-01-02 03:06:06+00:00")
+    caplog.clear()
+    assert lock.read_bytes() == b""  # released
+    with locked(lock, "--dir"):
+        assert caplog.text == ""
+        lock.unlink()
+    assert not lock.exists()  # nor written again at the end
+
+
+def test_a_remote_lock_is_renewed_by_its_holder(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_LEASE_SECONDS", 0.01)
+    lock, renewed = to_path(f"ram://{tmp_path.name}-renewed/lock"), threading.Event()
+    write = files.write_file
+
+    def note(path, content):
+        write(path, content)
+        if threading.current_thread() is not threading.main_thread():
+            renewed.set()
+
+    monkeypatch.setattr(files, "write_file", note)
+    with locked(lock, "--dir"):
+        assert renewed.wait(30)
+
+
+@pytest.mark.parametrize("path", ["none://bucket/folder", "none://bucket/folder/"])
+def test_a_file_system_that_there_is_not_is_named(path):
+    with pytest.raises(OSError, match="File system scheme 'none' not implemented"):
+        to_path(path).exists()
+    message = r"^--dir must be a directory that .*none://bucket/folder \(.*'none' not implemented"
+    with pytest.raises(InputError, match=message), locked(f"{path}/lock", "--dir"):
+        pass
+    with pytest.raises(InputError, match=r"must be readable JSON. .*'none' not implemented"):
+        read_json(path)
+
+
+def test_paths_are_local_unless_they_name_a_file_system():
+    for path in ("a/b", "/a:/b", "c:/d", "x:y//z"):
+        assert to_path(path) == Path(path)
+    assert to_path("file:///a/b") == Path("/a/b")
+    remote = to_path("gs://bucket/a.b")
+    assert (str(remote), str(remote / "c"), remote.suffix) == (
+        *("gs://bucket/a.b", "gs://bucket/a.b/c", ".b"),
+    )
+    assert str(remote.parent) == "gs://bucket" and to_path(remote) == remote
+
+
+def test_compressed_files_are_read_as_they_come(any_folder):
+    (any_folder / "plain").write_bytes(b"one\ntwo")
+    (any_folder / "packed.gz").write_bytes(gzip.compress(b"one\ntwo"))
+    for name in ("plain", "packed.gz"):
+        with files.opened(any_folder / name) as file:
+            assert list(text_lines(file, name)) == ["one", "two"]
+    with pytest.raises(FileNotFoundError), files.opened(any_folder / "none") as file:
+        file.read()

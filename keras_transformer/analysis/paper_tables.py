@@ -10,6 +10,7 @@ from keras_transformer.analysis.path_length import path_lengths
 from keras_transformer.analysis.text_table import table_of
 from keras_transformer.analysis.trained_rows import PAPER_COLUMNS, again, measured_table
 from keras_transformer.errors import InputError
+from keras_transformer.files import to_path
 from keras_transformer.presets import PRESETS, preset
 
 Rows = list[dict[str, Any]]
@@ -44,7 +45,7 @@ NOTE_4 = "The Wall Street Journal's trees are licensed. Each Transformer:"
 def read_layers(path: str | Path) -> dict[str, Any]:
     """Reads the output of benchmarks/layers.py: layer -> its fitted exponents."""
     try:
-        layers = json.loads(Path(path).read_text(encoding="utf-8").splitlines()[-1])["layers"]
+        layers = json.loads(to_path(path).read_bytes().splitlines()[-1])["layers"]
         return {name: {**exponents} for name, exponents in layers.items()}
     except Exception as error:  # content of any kind
         rule = "--layers must be the output of benchmarks/layers.py"

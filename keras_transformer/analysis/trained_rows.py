@@ -18,7 +18,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, require
 from keras_transformer.evaluation.results import RESULTS, read_results, read_training
 from keras_transformer.fields import Count
-from keras_transformer.files import read_json
+from keras_transformer.files import read_json, to_path
 from keras_transformer.presets import PRESETS, preset
 from keras_transformer.training.model_directory import read_description
 
@@ -42,7 +42,7 @@ _ROW = {
 def find_model_dirs(folders: list[str]) -> list[Path]:
     """The model directories among `folders`, and those directly inside of other `folders`."""
     found = []
-    for folder in map(Path, folders):
+    for folder in map(to_path, folders):
         configs = list(folder.glob("config.json")) or sorted(folder.glob("*/config.json"))
         rule = "--model_dirs must name directories that bin/train.py or bin/sweep.py made"
         require(bool(configs), rule, folder)

@@ -12,13 +12,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tqdm import tqdm
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import replacing, text_lines
+from keras_transformer.files import RemotePath, replacing, text_lines, to_path
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.decoding.translator import Translation, Translator
@@ -38,7 +37,8 @@ class LinesConfig:
 
     def __post_init__(self):
         require(self.n_best >= 1, "--n_best must be at least 1", self.n_best)
-        readable = os.access(self.input, os.R_OK) and not Path(self.input).is_dir()
+        path = to_path(self.input)
+        readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
         readable |= self.input == STANDARD_STREAM and sys.stdin is not None
         require(readable, "--input must be a file that can be read", repr(self.input))
         if self.output != STANDARD_STREAM:
@@ -59,16 +59,16 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     start, count = time.monotonic(), 0
     if is_device(config.input):
         print(f"waiting for what is written to {config.input}", file=sys.stderr)
-    path, from_stdin = config.input, config.input == STANDARD_STREAM
+    path, from_stdin = to_path(config.input), config.input == STANDARD_STREAM
     with (
-        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else open(path, "rb") as source,
+        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else path.open("rb") as source,
         opened_output(config.output) as target,
-        tqdm(unit="line", disable=source.isatty()) as bar,
+        tqdm(unit="line", disable=hasattr(source, "isatty") and source.isatty()) as bar,
     ):
-        if source.isatty():
+        if bar.disable:  # it is a terminal
             print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
-        lines = text_lines(source, "stdin" if from_stdin else path)
-        for chunk in in_chunks(lines, 1 if source.isatty() else CHUNK_LINES):
+        lines = text_lines(source, "stdin" if from_stdin else config.input)
+        for chunk in in_chunks(lines, 1 if bar.disable else CHUNK_LINES):
             for number, translations in enumerate(translator.translate(chunk), start=count + 1):
                 target.write(format_answer(number, translations, config).encode("utf-8"))
             target.flush()
@@ -87,19 +87,22 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
 def write_lines(path: str, texts: Sequence[str]) -> None:
     """Writes a file of one text a line, whole or not at all."""
     with opened_output(path) as file:
-        file.writelines(one_line(text).encode("utf-8") for text in texts)
+        for text in texts:
+            file.write(one_line(text).encode("utf-8"))
 
 
 def check_output(path: str) -> None:
     """Raises an InputError where no file could be written at `path`."""
-    place = path if is_device(path) else Path(path).parent
-    writable = os.access(place, os.W_OK) and not Path(path).is_dir()
+    file = to_path(path)
+    place = file if is_device(path) else file.parent
+    writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
     require(writable, "--output must be a file in a directory that can be written", repr(path))
 
 
 def is_device(path: str) -> bool:
     """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
-    return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
+    file = to_path(path)
+    return file.exists() and not file.is_file() and not file.is_dir()
 
 
 def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import logging
 
-from keras_transformer.files import read_json, write_json
+from keras_transformer.files import read_json, to_path, write_json
 from keras_transformer.training.model_directory import read_index
 
 # What tables use of a split's results.
@@ -18,7 +18,7 @@ RESULTS = {"perplexity?": float, "bleu?": float, "f1?": float, "languages?": lis
 
 def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) -> None:
     """Writes the results of a split; if the file cannot be written, there is a warning only."""
-    path = Path(model_dir) / f"evaluation-{split}.json"
+    path = to_path(model_dir) / f"evaluation-{split}.json"
     try:
         write_json(path, results)
     except OSError as error:
@@ -27,7 +27,7 @@ def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) ->
 
 def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
     """The last results of a split, or None; InputError if the file is broken."""
-    path = Path(model_dir) / f"evaluation-{split}.json"
+    path = to_path(model_dir) / f"evaluation-{split}.json"
     return read_json(path, RESULTS) if path.exists() else None
 
 

@@ -13,7 +13,6 @@ most 256, and cuts sources at 1,024.
 
 import dataclasses
 import os
-import shutil
 from typing import Any
 
 import keras
@@ -80,10 +79,7 @@ def export_ctranslate2(
     def write(folder):
         spec.save(str(folder))
         for vocabulary in vocabularies:
-            shutil.copyfile(vocabulary.file, folder / vocabulary.file.name)
-        if shortlist is not None:
-            lines = vocabulary_map(shortlist, source_tokens, tokens)
-            (folder / "vmap.txt").write_text(lines, encoding="utf-8", newline="\n")
+            (folder / vocabulary.file.name).write_bytes(vocabulary.file.read_bytes())
 
     size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size}

@@ -11,7 +11,7 @@ from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_results
 from keras_transformer.fields import Count, from_json
-from keras_transformer.files import read_json, replacing_folder, write_json
+from keras_transformer.files import read_json, replacing_folder, to_path, write_json
 from keras_transformer.training.model_directory import read_description
 
 CARD = Path("assets.extra") / "model_card.json"
@@ -54,8 +54,8 @@ def describe(model_dir: str | os.PathLike, facts: dict[str, Any]) -> dict[str, A
 
 def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
     """Raises InputError where writing would replace anything but an export, or without asking."""
-    export_dir = Path(export_dir)
-    if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.iterdir())):
+    export_dir = to_path(export_dir)
+    if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.glob("*"))):
         rule = "--export_dir must not exist yet, or be empty, without --overwrite"
         require(overwrite, rule, repr(str(export_dir)))
         rule = "--overwrite replaces nothing but an earlier export"
@@ -75,28 +75,29 @@ def write_export(
     """
     import tensorflow as tf  # has been imported by all who export, but not by those who read cards
 
-    export_dir = Path(export_dir).resolve()
+    export_dir = to_path(export_dir)
     check_export_dir(export_dir, overwrite)
     try:
-        with replacing_folder(export_dir) as folder:
+        with replacing_folder(export_dir, CARD) as folder:
             write(folder)
             (folder / CARD).parent.mkdir(exist_ok=True)
             card = {"format_version": FORMAT_VERSION, **card, "files": _sizes(folder)}
             write_json(folder / CARD, card)
+            size = sum(_sizes(folder).values())
     except (OSError, tf.errors.OpError) as error:
         rule = "--export_dir must be writable"
         raise InputError(f"{rule}. Received: {export_dir}: {reason(error)}") from None
-    return sum(_sizes(export_dir).values())
+    return size
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = [path for each in ("*", "*/*") for path in sorted(folder.glob(each)) if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
 
 
 def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
     """Reads the card of a SavedModel; InputError where that is of another version, or not whole."""
-    folder = Path(export_dir)
+    folder = to_path(export_dir)
     try:
         card = read_json(folder / CARD)
     except InputError as error:

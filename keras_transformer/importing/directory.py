@@ -20,7 +20,7 @@ def write_model_directory(
 
     Returns {"model_dir", "checkpoint", "parameters"}; InputError where `model_dir` holds something.
     """
-    free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.iterdir()))
+    free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.glob("*")))
     require(free, "--model_dir must not exist yet, or be empty", model_dir)
     own_source = vocabularies.own_source
     description = ModelDescription(
@@ -32,7 +32,7 @@ def write_model_directory(
         max_length=max_length,
         **vocabularies.fingerprints,
     )
-    with replacing_folder(model_dir) as folder:
+    with replacing_folder(model_dir, "config.json") as folder:
         create_or_check(folder, description, vocabularies.target.file.parent)
         variables = [variable.value for variable in model.variables]
         entry = CheckpointStore(folder).save({"model": variables}, step=0)

@@ -3,7 +3,6 @@
 Nothing here recurses, as the tree of a 400-word sentence can be deeper than Python's stack.
 """
 
-import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from keras_transformer.errors import InputError, reason
+from keras_transformer.files import opened, text_lines
 
 TOP = "TOP"  # the label of a root that the treebank does not name
 TOP_LABELS = ("", "TOP", "ROOT", "S1")  # wrappers around a sentence, in one treebank or another
@@ -98,11 +98,10 @@ def read_trees(path: str) -> Iterator[Tree]:
         InputError: if the file cannot be read. For brackets that do not match, brackets that hold
             neither one word nor brackets, and trees without words, it names file and line.
     """
-    opened = gzip.open if str(path).endswith(".gz") else open
     try:
-        with opened(path, "rt", encoding="utf-8") as file:
-            yield from parse_trees(file, str(path))
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        with opened(path) as file:
+            yield from parse_trees(text_lines(file, str(path)), str(path))
+    except (OSError, EOFError, zlib.error) as error:
         rule = "trees must be in a readable UTF-8 file, plain or .gz"
         raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
 

@@ -7,7 +7,6 @@ optimizer, the random states of dropout among them, is saved under its place in 
 and with them the position in the shuffled data.
 """
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import tensorflow as tf
 from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import write_json
+from keras_transformer.files import remove_folder, to_path, write_json
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.model_directory import read_description, read_index
 
@@ -31,7 +30,7 @@ class CheckpointStore:
     """
 
     def __init__(self, model_dir: str | Path, keep: int = 20, best_metric: str | None = None):
-        self.directory = Path(model_dir) / "checkpoints"
+        self.directory = to_path(model_dir) / "checkpoints"
         self.keep, index = keep, read_index(model_dir)
         self.entries: list[dict[str, Any]] = index["checkpoints"]
         self.best_metric = best_metric or index.get("best_metric") or "loss"
@@ -89,7 +88,7 @@ class CheckpointStore:
         listed = {entry["name"] for entry in self.entries}
         for path in self.directory.glob("step-*"):
             if path.is_dir():
-                shutil.rmtree(path)
+                remove_folder(path)
             elif path.name.partition(".")[0] not in listed:
                 path.unlink()
 
@@ -183,7 +182,7 @@ def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarra
     else:
         path = checkpoint.removesuffix(".index")
         inside = store.directory / path
-        paths = [str(inside) if Path(f"{inside}.index").exists() else path]
+        paths = [str(inside) if to_path(f"{inside}.index").exists() else path]
         entries = [entry for entry in store.entries if entry["name"] == inside.name]
     last = entries[-1] if entries else {}
     facts |= {key: last[key] for key in ("step", "validation_loss") if last.get(key) is not None}

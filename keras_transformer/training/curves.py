@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 from tqdm import tqdm
 
-from keras_transformer.files import write_file
+from keras_transformer.files import to_path, write_file
 from keras_transformer.training.checkpoints import checkpoint_name
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
@@ -35,10 +35,10 @@ class Curves(contextlib.ExitStack):
     """
 
     def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig, write: bool):
-        self._directory = Path(model_dir) / "tensorboard"
+        self._directory = to_path(model_dir) / "tensorboard"
         self._config, self._write, self._profiling = config, write, False
         super().__init__()
-        path = Path(model_dir) / "training_log.jsonl" if write else Path(os.devnull)
+        path = to_path(model_dir) / "training_log.jsonl" if write else Path(os.devnull)
         self._writers = {}
         for run in ("", "train", "validation") if write else ():
             self._writers[run] = _writer(self._directory / run)
@@ -107,7 +107,7 @@ def _writer(folder: Path) -> tf.summary.SummaryWriter:
     """
     for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):
         parts = path.name.split(".")
-        path.rename(folder / ".".join([*parts[:3], f"{number:010d}", *parts[4:]]))
+        path.replace(folder / ".".join([*parts[:3], f"{number:010d}", *parts[4:]]))
     return tf.summary.create_file_writer(str(folder))
 
 
@@ -116,7 +116,7 @@ def _cut(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
+    for line in path.read_bytes().decode("utf-8", errors="replace").splitlines(keepends=True):
         with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
             if line.endswith("\n") and json.loads(line)["step"] <= step:
                 kept.append(line)

@@ -8,14 +8,13 @@ lock              held by the process that trains here; see files.py
 """
 
 import dataclasses
-import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
 from keras_transformer.config import Task, TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.fields import Amount, Count, FileName, Size, from_json, one_of
-from keras_transformer.files import read_json, write_json
+from keras_transformer.files import read_json, to_path, write_file, write_json
 from keras_transformer.training.loop_config import METRICS
 
 FORMAT_VERSION = 1
@@ -55,7 +54,7 @@ def create_or_check(
     model_dir: str | Path, description: ModelDescription, data_dir: str | Path
 ) -> None:
     """Makes a directory for this model and vocabulary. Raises InputError if it holds another."""
-    model_dir = Path(model_dir)
+    model_dir = to_path(model_dir)
     if (model_dir / "config.json").exists():
         held, wanted = read_description(model_dir).flat(), description.flat()
         differences = [f"{k}: {held[k]}, not {wanted[k]}" for k in held if held[k] != wanted[k]]
@@ -67,14 +66,14 @@ def create_or_check(
         return
     model_dir.mkdir(parents=True, exist_ok=True)
     for name in filter(None, (description.source_vocabulary, description.vocabulary)):
-        shutil.copyfile(Path(data_dir, name), model_dir / name)
+        write_file(model_dir / name, (to_path(data_dir) / name).read_bytes())
     content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
     write_json(model_dir / "config.json", content)
 
 
 def described_in(path: str | Path) -> Path:
     """The directory whose config.json describes a model directory, checkpoint or .keras file."""
-    path = Path(path)
+    path = to_path(path)
     if path.parent.name == "checkpoints":
         return path.parent.parent
     return path.parent if path.suffix == ".keras" else path
@@ -82,7 +81,7 @@ def described_in(path: str | Path) -> Path:
 
 def read_description(model_dir: str | Path, flag: str = "--model_dir") -> ModelDescription:
     """Reads config.json. Raises InputError if there is none that this version can read."""
-    path = Path(model_dir) / "config.json"
+    path = to_path(model_dir) / "config.json"
     rule = f"{flag} must be a directory that bin/train.py made"
     require(path.exists(), rule, f"{model_dir}, which has no config.json")
     content = read_json(path)
@@ -95,5 +94,5 @@ def read_description(model_dir: str | Path, flag: str = "--model_dir") -> ModelD
 
 def read_index(model_dir: str | Path) -> dict[str, Any]:
     """Reads the list of checkpoints, or an empty one. Raises InputError where it is damaged."""
-    path = Path(model_dir) / "checkpoints" / "index.json"
+    path = to_path(model_dir) / "checkpoints" / "index.json"
     return read_json(path, _INDEX) if path.exists() else {"checkpoints": []}

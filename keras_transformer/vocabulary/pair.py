@@ -1,10 +1,10 @@
 """The vocabularies of source and target, which are one where both sides share it (section 5.1)."""
 
 import os
-from pathlib import Path
 from typing import NamedTuple
 
 from keras_transformer.errors import require
+from keras_transformer.files import to_path
 from keras_transformer.vocabulary.subwords import SUFFIXES, Subwords
 
 # The names of the files in a data or model directory, without suffixes.
@@ -21,7 +21,7 @@ class VocabularyPair(NamedTuple):
     def load(folder: str | os.PathLike) -> "VocabularyPair":
         """Reads what a folder holds; InputError for files that are missing, many or damaged."""
         names = [name + suffix for name in SHARED + SEPARATE for suffix in SUFFIXES.values()]
-        found = [Path(folder, name) for name in names if Path(folder, name).is_file()]
+        found = [file for name in names if (file := to_path(folder) / name).is_file()]
         rule = f"{folder} must hold vocabulary.model or .txt, or one each of {', '.join(SEPARATE)}"
         known = tuple(file.stem for file in found) in (SHARED, SEPARATE)
         require(known, rule, ", ".join(file.name for file in found) or "none of them")

@@ -143,9 +143,9 @@ def test_links_and_devices_stay_what_they_are(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "pipe"]
 
 
-def test_write_lines_holds_a_line_a_text(tmp_path):
-    write_lines(str(tmp_path / "out"), ["a\nb", "", "ü\r\n"])
-    assert (tmp_path / "out").read_bytes() == "a b\n\nü  \n".encode()
+def test_write_lines_holds_a_line_a_text(any_folder):
+    write_lines(str(any_folder / "out"), ["a\nb", "", "ü\r\n"])
+    assert (any_folder / "out").read_bytes() == "a b\n\nü  \n".encode()
 
 
 def test_settings_are_checked(tmp_path):

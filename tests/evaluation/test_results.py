@@ -7,14 +7,14 @@ from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results, read_training, write_results
 
 
-def test_results_are_read_back(tmp_path):
-    assert read_results(tmp_path, "test") is None
-    write_results(tmp_path, "test", {"bleu": 1.5, "checkpoint": "a"})
-    write_results(tmp_path, "validation", {"bleu": 7})
-    write_results(tmp_path, "test", {"bleu": 2.5})
-    assert read_results(tmp_path, "test") == {"bleu": 2.5}
-    assert read_results(tmp_path, "validation") == {"bleu": 7}
-    assert {path.name for path in tmp_path.iterdir()} == {
+def test_results_are_read_back(any_folder):
+    assert read_results(any_folder, "test") is None
+    write_results(any_folder, "test", {"bleu": 1.5, "checkpoint": "a"})
+    write_results(any_folder, "validation", {"bleu": 7})
+    write_results(any_folder, "test", {"bleu": 2.5})
+    assert read_results(any_folder, "test") == {"bleu": 2.5}
+    assert read_results(any_folder, "validation") == {"bleu": 7}
+    assert {path.name for path in any_folder.iterdir()} == {
         *("evaluation-test.json", "evaluation-validation.json"),
     }
 

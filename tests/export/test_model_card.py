@@ -22,8 +22,8 @@ FOUND = {"bleu": 39.1, "signature": "nrefs:1|case:mixed", **FACTS}
 
 
 @pytest.fixture
-def model_dir(tmp_path):
-    (tmp_path / "vocabulary.model").write_bytes(b"pieces")
+def model_dir(any_folder):
+    (any_folder / "vocabulary.model").write_bytes(b"pieces")
     description = ModelDescription(
         "tiny",
         TransformerConfig(100),
@@ -34,8 +34,8 @@ def model_dir(tmp_path):
         task="parsing",
         task_options={"words": "tags"},
     )
-    create_or_check(tmp_path / "model", description, tmp_path)
-    return tmp_path / "model"
+    create_or_check(any_folder / "model", description, any_folder)
+    return any_folder / "model"
 
 
 def test_what_the_model_directory_knows(model_dir):
@@ -59,13 +59,13 @@ def test_evaluation_is_of_the_same_checkpoint(model_dir):
         assert describe(model_dir, {**FACTS, **other})["evaluation"] is None
 
 
-def test_card_lists_the_files_and_tells_of_missing_ones(tmp_path):
+def test_card_lists_the_files_and_tells_of_missing_ones(any_folder):
     def write(folder):
         (folder / "part").mkdir()
         (folder / "part" / "weights").write_bytes(b"12345")
         (folder / "saved_model.pb").write_bytes(b"123")
 
-    export = tmp_path / "export"
+    export = any_folder / "export"
     size = write_export(write, export, OF_MODEL)
     wanted = {"format_version": 2, **OF_MODEL, "files": {"part/weights": 5, "saved_model.pb": 3}}
     assert read_card(export) == json.loads((export / CARD).read_text()) == wanted
@@ -77,11 +77,11 @@ def test_card_lists_the_files_and_tells_of_missing_ones(tmp_path):
         read_card(export)
 
 
-def test_an_export_that_cannot_be_written_is_none(tmp_path):
+def test_an_export_that_cannot_be_written_is_none(any_folder):
     def fail(folder):
         raise PermissionError(13, "Permission denied")
 
     rule = r"--export_dir must be writable\. Received: .*export: .*Permission denied"
     with pytest.raises(InputError, match=rule):
-        write_export(fail, tmp_path / "export", {})
-    assert list(tmp_path.iterdir()) == []
+        write_export(fail, any_folder / "export", {})
+    assert list(any_folder.iterdir()) == []

@@ -85,7 +85,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     cut, damaged = tmp_path / "cut.gz", tmp_path / "damaged.gz"
     cut.write_bytes(content[:-9])
     damaged.write_bytes(content[:10] + b"\xff" + content[11:])
-    for path in (tmp_path / "missing", broken, latin, cut, damaged):
+    with pytest.raises(InputError, match=rf"^{latin}:1 must be UTF-8. .* byte 0xe9 at column 11$"):
+        list(read_trees(latin))
+    for path in (tmp_path / "missing", broken, cut, damaged):
         with pytest.raises(InputError, match=f"readable UTF-8 file.*Received: {path}"):
             list(read_trees(path))
 

@@ -217,6 +217,38 @@ def test_an_interrupted_run_is_resumed(
     assert sum(arguments[0]._seed.endswith("train") for arguments in written) == blocks
 
 
+@pytest.mark.parametrize("any_folder", ["remote"], indirect=True)
+def test_a_remote_data_set_is_like_a_local_one(
+    many, many_files, whole, any_folder, monkeypatch, caplog
+):
+    for split, sides in many_files.items():
+        for side, (path,) in enumerate(sides):
+            (any_folder / f"{split}.{side}").write_bytes(Path(path).read_bytes())
+    source = FileSource(
+        {
+            split: tuple([str(any_folder / f"{split}.{side}")] for side in (0, 1))
+            for split in many_files
+        }
+    )
+    data_dir = any_folder / "data"
+    with (
+        preparation._claimed(data_dir),
+        pytest.raises(InputError, match=r"--data_dir must not be in use by another process.*ram:"),
+    ):
+        prepare(source, data_dir, CONFIG)
+    with monkeypatch.context() as patch:
+        interrupt(patch, Sharding, "_write_shard", 2)
+        with pytest.raises(OSError, match="disk full"):
+            prepare(source, str(data_dir), CONFIG)
+    with caplog.at_level("INFO", logger="absl"):
+        assert not prepare(source, data_dir, CONFIG)["up_to_date"]
+    assert "taken over" not in caplog.text
+    assert contents(data_dir) == contents(whole)
+    assert prepare(source, data_dir, CONFIG)["up_to_date"]
+    with pytest.raises(InputError, match=r"--train_source must be a readable file.*ram:.*No such"):
+        FileSource({"train": ([str(any_folder / "none")], [str(any_folder / "none")])})
+
+
 def test_an_interrupted_run_of_other_settings_starts_again(many, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         interrupt(patch, Sharding, "write_shard", 2)

@@ -17,6 +17,7 @@ SHARD = "train-00000-of-00001.tfrecord"
 
 def write(path, first=4):
     """Three records of equal size."""
+    path.unlink(missing_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for number in range(first, first + 3):
             writer.write(example([number, 2], [number, 9, 2]))
@@ -24,9 +25,9 @@ def write(path, first=4):
 
 
 @pytest.fixture
-def metadata(tmp_path):
-    (tmp_path / "vocabulary.model").write_bytes(b"any")
-    info = SplitInfo.total([SplitInfo.of([(2, 3)] * 3, {})], [write(tmp_path / SHARD)])
+def metadata(any_folder):
+    (any_folder / "vocabulary.model").write_bytes(b"any")
+    info = SplitInfo.total([SplitInfo.of([(2, 3)] * 3, {})], [write(any_folder / SHARD)])
     return Metadata(
         task="translation",
         tokenizer="bpe",
@@ -55,16 +56,16 @@ def test_statistics_by_hand():
     assert SplitInfo.total([SplitInfo.of([], {})], []).longest == 0
 
 
-def test_metadata_come_back(metadata, tmp_path):
-    write_metadata(tmp_path, metadata)
-    assert read_metadata(tmp_path) == metadata
+def test_metadata_come_back(metadata, any_folder):
+    write_metadata(any_folder, metadata)
+    assert read_metadata(any_folder) == metadata
 
 
-def test_a_folder_without_metadata_is_not_a_data_set(metadata, tmp_path):
+def test_a_folder_without_metadata_is_not_a_data_set(metadata, any_folder):
     with pytest.raises(InputError, match=r"--data_dir must be a folder completed by prepare_data"):
-        read_metadata(tmp_path)
+        read_metadata(any_folder)
     with pytest.raises(InputError, match=r"no metadata.json"):
-        read_metadata(tmp_path / "nowhere")
+        read_metadata(any_folder / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -77,81 +78,81 @@ def test_a_folder_without_metadata_is_not_a_data_set(metadata, tmp_path):
         (lambda fields: fields.update(extra=1), r"metadata.json: extra must be a field that"),
     ],
 )
-def test_foreign_metadata_are_named(metadata, tmp_path, change, message):
+def test_foreign_metadata_are_named(metadata, any_folder, change, message):
     fields = dataclasses.asdict(metadata)
     change(fields)
-    (tmp_path / "metadata.json").write_text(json.dumps(fields))
+    (any_folder / "metadata.json").write_text(json.dumps(fields))
     with pytest.raises(InputError, match=message):
-        read_metadata(tmp_path)
+        read_metadata(any_folder)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
-def test_broken_metadata_are_named(tmp_path, content):
-    (tmp_path / "metadata.json").write_text(content)
+def test_broken_metadata_are_named(any_folder, content):
+    (any_folder / "metadata.json").write_text(content)
     with pytest.raises(InputError, match=r"metadata.json(: its content)? must be (readable|of)"):
-        read_metadata(tmp_path)
+        read_metadata(any_folder)
 
 
-def test_lost_and_shortened_files_are_named(metadata, tmp_path):
-    write_metadata(tmp_path, metadata)
-    shard = tmp_path / SHARD
+def test_lost_and_shortened_files_are_named(metadata, any_folder):
+    write_metadata(any_folder, metadata)
+    shard = any_folder / SHARD
     content = shard.read_bytes()
     shard.write_bytes(content[:-1])
     with pytest.raises(InputError, match=rf"tfrecord must have {len(content)} bytes"):
-        read_metadata(tmp_path)
+        read_metadata(any_folder)
     shard.unlink()
     with pytest.raises(InputError, match=r"tfrecord must have .* Received: no such file"):
-        read_metadata(tmp_path)
+        read_metadata(any_folder)
     shard.write_bytes(content)
-    (tmp_path / "vocabulary.model").unlink()
+    (any_folder / "vocabulary.model").unlink()
     with pytest.raises(InputError, match=r"vocabulary.model must exist"):
-        read_metadata(tmp_path)
+        read_metadata(any_folder)
 
 
-def test_a_shard_of_another_data_set_is_named(metadata, tmp_path):
-    write_metadata(tmp_path, metadata)
-    write(tmp_path / SHARD, first=50)  # of the same size
+def test_a_shard_of_another_data_set_is_named(metadata, any_folder):
+    write_metadata(any_folder, metadata)
+    write(any_folder / SHARD, first=50)  # of the same size
     with pytest.raises(
         InputError,
         match=rf"{SHARD} must be the shard that was prepared: .* a shard of another data set",
     ):
-        read_metadata(tmp_path)
-    assert read_metadata(tmp_path, check_files=False) == metadata
+        read_metadata(any_folder)
+    assert read_metadata(any_folder, check_files=False) == metadata
 
 
-def test_a_damaged_beginning_is_named(metadata, tmp_path):
-    write_metadata(tmp_path, metadata)
-    shard = tmp_path / SHARD
+def test_a_damaged_beginning_is_named(metadata, any_folder):
+    write_metadata(any_folder, metadata)
+    shard = any_folder / SHARD
     content = bytearray(shard.read_bytes())
     content[len(content) // 3 + 20] ^= 1
     shard.write_bytes(content)
     with pytest.raises(
         InputError, match=rf"{SHARD} must hold sound .* at byte {len(content) // 3}"
     ):
-        read_metadata(tmp_path)
+        read_metadata(any_folder)
 
 
-def test_data_of_an_earlier_version_without_digests(metadata, tmp_path):
+def test_data_of_an_earlier_version_without_digests(metadata, any_folder):
     fields = dataclasses.asdict(metadata)
     del fields["splits"]["train"]["beginnings"]
-    (tmp_path / "metadata.json").write_text(json.dumps(fields))
-    assert read_metadata(tmp_path).splits["train"].pairs == 3
+    (any_folder / "metadata.json").write_text(json.dumps(fields))
+    assert read_metadata(any_folder).splits["train"].pairs == 3
 
 
-def test_only_own_leftovers_are_removed(tmp_path):
+def test_only_own_leftovers_are_removed(any_folder):
     data = ["vocabulary.txt", "test.source.txt", "train-00000-of-00002.tfrecord"]
     temporary = [".metadata.json.0a1b.tmp", ".train-00000-of-00002.tfrecord.0a1b.tmp"]
     foreign = ["notes.txt", "my.tfrecord", "vocabulary.txt.bak", "metadata.json", ".notes.0a.tmp"]
     for name in data + temporary + foreign:
-        (tmp_path / name).write_text("x")
-    (tmp_path / "unfinished").mkdir()
-    (tmp_path / "unfinished" / "train-block-00000.json").write_text("x")
-    assert len(records.leftovers(tmp_path)) == len(data + temporary) + 1
-    records.remove_leftovers(tmp_path, keep_data=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(data + foreign)
-    records.remove_leftovers(tmp_path, keep_data=False)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(foreign)
-    assert not records.leftovers(tmp_path)
+        (any_folder / name).write_text("x")
+    (any_folder / "unfinished").mkdir()
+    (any_folder / "unfinished" / "train-block-00000.json").write_text("x")
+    assert len(records.leftovers(any_folder)) == len(data + temporary) + 1
+    records.remove_leftovers(any_folder, keep_data=True)
+    assert sorted(path.name for path in any_folder.iterdir()) == sorted(data + foreign)
+    records.remove_leftovers(any_folder, keep_data=False)
+    assert sorted(path.name for path in any_folder.iterdir()) == sorted(foreign)
+    assert not records.leftovers(any_folder)
 
 
 @pytest.fixture
@@ -192,8 +193,8 @@ def test_a_cut_off_record_is_found(file, kept):
     assert damaged_byte(path) == starts[20]
 
 
-def test_other_and_empty_files(tmp_path):
-    (tmp_path / "text").write_text("no records at all, but long enough for a header")
-    assert damaged_byte(tmp_path / "text") == 0
-    (tmp_path / "empty").write_bytes(b"")
-    assert damaged_byte(tmp_path / "empty") is None
+def test_other_and_empty_files(any_folder):
+    (any_folder / "text").write_text("no records at all, but long enough for a header")
+    assert damaged_byte(any_folder / "text") == 0
+    (any_folder / "empty").write_bytes(b"")
+    assert damaged_byte(any_folder / "empty") is None

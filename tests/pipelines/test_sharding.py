@@ -45,30 +45,30 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.glob("train-*")}
 
 
-def test_pairs_are_shuffled_over_shards_and_within(tmp_path, small):
-    info = write(tmp_path, range(5)).finish()
+def test_pairs_are_shuffled_over_shards_and_within(any_folder, small):
+    info = write(any_folder, range(5)).finish()
     assert info.pairs == 300 and info.dropped == {"blank": 0 + 1 + 2 + 3 + 4}
     assert (info.source_tokens, info.target_tokens, info.longest) == (600, 900, 3)
     assert list(info.shards) == [f"train-0000{i}-of-00003.tfrecord" for i in range(3)]
-    shards = [stored(tmp_path / name) for name in info.shards]
+    shards = [stored(any_folder / name) for name in info.shards]
     assert sorted(itertools.chain(*shards)) == sorted(numbered(0, 300))
     for name, shard in zip(info.shards, shards, strict=True):
-        assert (tmp_path / name).stat().st_size == info.shards[name]
+        assert (any_folder / name).stat().st_size == info.shards[name]
         assert 70 < len(shard) < 130
         numbers = [source[0] - 4 for source, _ in shard]
         # Of a random order, one place in two rises (standard deviation 3 of 100 places), and of
         # each block comes about a third.
         assert 0.35 < sum(a < b for a, b in itertools.pairwise(numbers)) / len(numbers) < 0.65
         assert all(2 < count < 42 for count in Counter(n // 60 for n in numbers).values())
-    assert {path.name for path in (tmp_path / "unfinished").iterdir()} == {"train.json"}
+    assert {path.name for path in (any_folder / "unfinished").iterdir()} == {"train.json"}
 
 
-def test_shards_depend_on_the_seed_and_not_on_which_block_came_first(tmp_path, small):
+def test_shards_depend_on_the_seed_and_not_on_which_block_came_first(any_folder, small):
     orders = {"a": range(5), "b": [3, 0, 4, 1, 2]}
     for name, order in orders.items():
-        write(tmp_path / name, order).finish()
-    write(tmp_path / "c", range(5), seed=2).finish()
-    assert contents(tmp_path / "a") == contents(tmp_path / "b") != contents(tmp_path / "c")
+        write(any_folder / name, order).finish()
+    write(any_folder / "c", range(5), seed=2).finish()
+    assert contents(any_folder / "a") == contents(any_folder / "b") != contents(any_folder / "c")
 
 
 def test_a_block_is_replaced_only_by_a_complete_one(tmp_path, small, monkeypatch):
@@ -80,34 +80,34 @@ def test_a_block_is_replaced_only_by_a_complete_one(tmp_path, small, monkeypatch
     assert split.has_block(0)  # another worker may be reading it
 
 
-def test_existing_files_are_not_written_again(tmp_path, small):
-    split = write(tmp_path, [0, 1, 2, 4])
+def test_existing_files_are_not_written_again(any_folder, small):
+    split = write(any_folder, [0, 1, 2, 4])
     assert [split.has_block(number) for number in range(6)] == [1, 1, 1, 0, 1, 0]
     # Data without an index are of a process that was killed while it wrote them.
-    (tmp_path / "unfinished" / "train-block-00003.tfrecord").write_bytes(b"half")
+    (any_folder / "unfinished" / "train-block-00003.tfrecord").write_bytes(b"half")
     assert not split.has_block(3)
-    write(tmp_path, [3])
-    one = tmp_path / "train-00001-of-00003.tfrecord"
+    write(any_folder, [3])
+    one = any_folder / "train-00001-of-00003.tfrecord"
     one.write_bytes(b"whole, as it is there")
     info = split.finish()
     assert one.read_bytes() == b"whole, as it is there"
-    assert Sharding(tmp_path, "train", 300, 1).finished() == info
-    assert Sharding(tmp_path, "test", 300, 1).finished() is None
+    assert Sharding(any_folder, "train", 300, 1).finished() == info
+    assert Sharding(any_folder, "test", 300, 1).finished() is None
 
 
-def test_blocks_of_complete_shards_are_removed(tmp_path, small):
-    split = write(tmp_path, range(5))
-    kept = {path: path.read_bytes() for path in (tmp_path / "unfinished").iterdir()}
+def test_blocks_of_complete_shards_are_removed(any_folder, small):
+    split = write(any_folder, range(5))
+    kept = {path: path.read_bytes() for path in (any_folder / "unfinished").iterdir()}
     info = split.finish()
     for path, content in kept.items():
         path.write_bytes(content)
     assert split.finished() == info
-    assert {path.name for path in (tmp_path / "unfinished").iterdir()} == {"train.json"}
-    assert json.loads((tmp_path / "unfinished" / "train.json").read_text())["pairs"] == 300
+    assert {path.name for path in (any_folder / "unfinished").iterdir()} == {"train.json"}
+    assert json.loads((any_folder / "unfinished" / "train.json").read_text())["pairs"] == 300
 
 
-def test_an_empty_split_has_an_empty_shard(tmp_path):
-    info = write(tmp_path, []).finish()
+def test_an_empty_split_has_an_empty_shard(any_folder):
+    info = write(any_folder, []).finish()
     assert info.pairs == 0 and list(info.shards.values()) == [0] * len(info.shards)
 
 

@@ -1,7 +1,7 @@
 import json
 import re
 import resource
-import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,9 +50,13 @@ def made_once(tmp_path_factory):
 
 
 @pytest.fixture
-def model_dir(made_once, tmp_path):
+def model_dir(made_once, any_folder):
     """A model directory with three checkpoints whose weights are all 1, 2 and 6."""
-    return shutil.copytree(made_once, tmp_path / "model")
+    for path in filter(Path.is_file, made_once.rglob("*")):
+        copy = any_folder / "model" / path.relative_to(made_once)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    return any_folder / "model"
 
 
 @pytest.mark.parametrize(
@@ -130,27 +134,27 @@ def test_checkpoint_of_another_model(model_dir):
         checkpoints.restore_model(model_dir)
 
 
-def test_keeps_the_last_and_the_best(tmp_path):
-    store = store_of(tmp_path, keep=2)
+def test_keeps_the_last_and_the_best(any_folder):
+    store = store_of(any_folder, keep=2)
     for step, loss in enumerate([5.0, 1.0, 4.0, 3.0, 2.0], start=1):
         save(store, step, float(step), loss)
     assert [entry["step"] for entry in store.entries] == [2, 4, 5]
     assert store.best["step"] == 2
-    files = {path.name.split(".")[0] for path in (tmp_path / "checkpoints").iterdir()}
+    files = {path.name.split(".")[0] for path in (any_folder / "checkpoints").iterdir()}
     assert files == {"index", "step-00000002", "step-00000004", "step-00000005"}
-    assert [entry["step"] for entry in store_of(tmp_path).entries] == [2, 4, 5]
+    assert [entry["step"] for entry in store_of(any_folder).entries] == [2, 4, 5]
 
 
-def test_best_by_a_score_is_the_highest_and_the_first(tmp_path):
-    store = checkpoints.CheckpointStore(tmp_path, keep=1, best_metric="bleu")
+def test_best_by_a_score_is_the_highest_and_the_first(any_folder):
+    store = checkpoints.CheckpointStore(any_folder, keep=1, best_metric="bleu")
     for step, bleu in enumerate([5.0, 9.0, None, 9.0, 7.0], start=1):
         variables = [tf.Variable(1.0)]
         facts = {} if bleu is None else {"validation_bleu": bleu}
         store.save({"model": variables}, step=step, validation_loss=6.0 - step, **facts)
     assert store.best["step"] == 2
     assert [entry["step"] for entry in store.entries] == [2, 5]
-    assert store_of(tmp_path).best["step"] == 2  # a reader need not be told
-    assert checkpoints.CheckpointStore(tmp_path, best_metric="loss").best["step"] == 5
+    assert store_of(any_folder).best["step"] == 2  # a reader need not be told
+    assert checkpoints.CheckpointStore(any_folder, best_metric="loss").best["step"] == 5
 
 
 def test_best_needs_a_validation_loss(tmp_path):
@@ -179,12 +183,48 @@ def test_no_room_leaves_the_last_checkpoint_as_it_was(tmp_path):
     assert store.save(large, step=2)["step"] == 2  # with room again, the run can be resumed
 
 
+def in_the_middle(checkpoint, path):
+    """Writes the numbers, but not what says where they are."""
+    with tf.io.gfile.GFile(f"{path}.data-00000-of-00001", "wb") as file:
+        file.write(b"half")
+    raise tf.errors.UnavailableError(None, None, "the network is gone\nfor a while")
+
+
+def without_index(path, content):
+    raise OSError(13, "Permission denied", str(path))
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "fail", "why"),
+    [
+        (tf.train.Checkpoint, "write", in_the_middle, "the network is gone. The last"),
+        (checkpoints, "write_json", without_index, "Permission denied: .*index.json.*The last"),
+    ],
+)
+def test_a_checkpoint_that_fails_leaves_the_one_before(
+    any_folder, monkeypatch, target, name, fail, why
+):
+    store = store_of(any_folder)
+    save(store, 1, 1.0)
+    before = {path: path.read_bytes() for path in (any_folder / "checkpoints").glob("*")}
+    with monkeypatch.context() as patch:
+        patch.setattr(target, name, fail)
+        rule = rf"^--model_dir must have room.*{why} complete checkpoint \(step 1\) is unchanged"
+        with pytest.raises(InputError, match=rule):
+            save(store, 2, 2.0)
+    after = {path: path.read_bytes() for path in (any_folder / "checkpoints").glob("*")}
+    assert after == before and store.latest["step"] == 1
+    variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
+    assert store_of(any_folder).restore({"model": variables})["step"] == 1
+    assert save(store, 2, 2.0)["step"] == 2
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"checkpoints": [5]}'])
-def test_index_that_is_none(tmp_path, content):
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "index.json").write_text(content)
+def test_index_that_is_none(any_folder, content):
+    (any_folder / "checkpoints").mkdir()
+    (any_folder / "checkpoints" / "index.json").write_text(content)
     with pytest.raises(InputError, match=r"index.json.* must be (readable|of type|given)"):
-        store_of(tmp_path)
+        store_of(any_folder)
 
 
 def truncate(path):
@@ -209,13 +249,13 @@ def halve_index(path):
 
 
 @pytest.mark.parametrize("damage", [truncate, flip_a_bit, remove_data, halve_index])
-def test_damaged_checkpoint_gives_way_to_the_one_before_it(tmp_path, damage, caplog):
-    store = store_of(tmp_path)
+def test_damaged_checkpoint_gives_way_to_the_one_before_it(any_folder, damage, caplog):
+    store = store_of(any_folder)
     for step in (1, 2, 3):
         save(store, step, float(step))
-    damage(tmp_path / "checkpoints" / "step-00000003")
+    damage(any_folder / "checkpoints" / "step-00000003")
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
-    store = store_of(tmp_path)
+    store = store_of(any_folder)
     with caplog.at_level("WARNING", logger="absl"):
         assert store.restore({"model": variables})["step"] == 2
     np.testing.assert_array_equal(variables[0], [2.0, 4.0])
@@ -224,38 +264,38 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(tmp_path, damage, cap
         r"step-00000003 must be whole. Received: .*; resuming from step-00000002", caplog.text
     )
     # It is struck out, and the run's next start removes what is left of it.
-    assert [entry["step"] for entry in store_of(tmp_path).entries] == [1, 2]
-    store_of(tmp_path).remove_unlisted()
-    assert not list((tmp_path / "checkpoints").glob("step-00000003*"))
+    assert [entry["step"] for entry in store_of(any_folder).entries] == [1, 2]
+    store_of(any_folder).remove_unlisted()
+    assert not list((any_folder / "checkpoints").glob("step-00000003*"))
 
 
-def test_no_whole_checkpoint_is_an_error_and_changes_nothing(tmp_path):
-    store = store_of(tmp_path)
+def test_no_whole_checkpoint_is_an_error_and_changes_nothing(any_folder):
+    store = store_of(any_folder)
     for step in (1, 2):
         save(store, step, 1.0)
-        truncate(tmp_path / "checkpoints" / f"step-0000000{step}")
+        truncate(any_folder / "checkpoints" / f"step-0000000{step}")
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
     with pytest.raises(
         InputError,
         match=r"step-00000002 must be whole.*nor is any before it. Choose a new --model_dir",
     ):
         store.restore({"model": variables})
-    assert [entry["step"] for entry in store_of(tmp_path).entries] == [1, 2]
+    assert [entry["step"] for entry in store_of(any_folder).entries] == [1, 2]
 
 
-def test_restoring_nothing(tmp_path):
-    assert store_of(tmp_path).restore({"model": [tf.Variable(0.0)]}) is None
+def test_restoring_nothing(any_folder):
+    assert store_of(any_folder).restore({"model": [tf.Variable(0.0)]}) is None
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path):
-    store = store_of(tmp_path)
+def test_what_a_killed_process_left_is_removed(any_folder):
+    store = store_of(any_folder)
     save(store, 1, 1.0)
-    whole = set((tmp_path / "checkpoints").iterdir())
-    average = tmp_path / "checkpoints" / "average-5-step-00000001.index"
+    whole = set((any_folder / "checkpoints").iterdir())
+    average = any_folder / "checkpoints" / "average-5-step-00000001.index"
     average.write_bytes(b"mine")
-    folder = tmp_path / "checkpoints" / "step-00000002_temp"
+    folder = any_folder / "checkpoints" / "step-00000002_temp"
     folder.mkdir()
     (folder / "part-00000-of-00001.index").write_bytes(b"half")
-    (tmp_path / "checkpoints" / "step-00000003.data-00000-of-00001").write_bytes(b"unlisted")
-    store_of(tmp_path).remove_unlisted()
-    assert set((tmp_path / "checkpoints").iterdir()) == {*whole, average}
+    (any_folder / "checkpoints" / "step-00000003.data-00000-of-00001").write_bytes(b"unlisted")
+    store_of(any_folder).remove_unlisted()
+    assert set((any_folder / "checkpoints").iterdir()) == {*whole, average}

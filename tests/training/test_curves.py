@@ -62,27 +62,27 @@ def test_a_resumed_run_of_the_earlier_layout(tmp_path):
     assert found["train"] == {"quality/loss": [(2, 3.0), (3, 3.0)]}
 
 
-def test_log_of_a_resumed_run_has_no_step_twice(tmp_path):
-    curves = curves_from(tmp_path, 0)
+def test_log_of_a_resumed_run_has_no_step_twice(any_folder):
+    curves = curves_from(any_folder, 0)
     for step in (1, 2, 3):
         curves.event("training", step, loss=float(step))
     curves.close()
-    with open(tmp_path / "training_log.jsonl", "a") as file:
+    with (any_folder / "training_log.jsonl").open("a") as file:
         file.write('{"event": "training", "st')  # killed in the middle of a line
-    curves = curves_from(tmp_path, 2)  # from the checkpoint of step 2
+    curves = curves_from(any_folder, 2)  # from the checkpoint of step 2
     curves.close()
-    assert [(line["event"], line["step"]) for line in lines(tmp_path)] == [
+    assert [(line["event"], line["step"]) for line in lines(any_folder)] == [
         ("training", 1),
         ("training", 2),
         ("resumed", 2),
     ]
 
 
-def test_lines_are_json_even_without_a_number(tmp_path):
-    curves = curves_from(tmp_path, 0)
+def test_lines_are_json_even_without_a_number(any_folder):
+    curves = curves_from(any_folder, 0)
     curves.scalars("training", 5, {"loss": math.nan, "perplexity": math.inf, "skipped": 5.0})
     curves.close()
-    assert lines(tmp_path) == [
+    assert lines(any_folder) == [
         {"event": "training", "step": 5, "loss": None, "perplexity": None, "skipped": 5.0}
     ]
     assert finite_or_none({"a": -math.inf, "b": 1, "c": "nan"}) == {
@@ -92,16 +92,16 @@ def test_lines_are_json_even_without_a_number(tmp_path):
     }
 
 
-def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(tmp_path):
-    folder = tmp_path / "tensorboard" / "train"
+def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(any_folder):
+    folder = any_folder / "tensorboard" / "train"
     for start in range(4):
-        curves = curves_from(tmp_path, start)
+        curves = curves_from(any_folder, start)
         curves.scalars("training", start, {"loss": 1.0})
         curves.close()
         (newest,) = (path for path in folder.iterdir() if not path.name.endswith("written"))
         parts = newest.name.split(".")
         parts[3] = str(int(parts[3]) - 1000 * start)
-        newest.rename(folder / ".".join([*parts, f"start-{start}.written"]))
+        newest.replace(folder / ".".join([*parts, f"start-{start}.written"]))
     assert [path.name[-9] for path in sorted(folder.iterdir())] == ["0", "1", "2", "3"]
 
 

@@ -22,39 +22,39 @@ DESCRIPTION = ModelDescription(
 
 
 @pytest.fixture
-def data_dir(tmp_path):
-    (tmp_path / "vocabulary.model").write_bytes(b"words")
-    return tmp_path
+def data_dir(any_folder):
+    (any_folder / "vocabulary.model").write_bytes(b"words")
+    return any_folder
 
 
-def test_round_trip(tmp_path, data_dir):
+def test_round_trip(any_folder, data_dir):
     for _ in range(2):  # made, then checked
-        create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
-        assert read_description(tmp_path / "model") == DESCRIPTION
-        assert (tmp_path / "model" / "vocabulary.model").read_bytes() == b"words"
+        create_or_check(any_folder / "model", DESCRIPTION, data_dir)
+        assert read_description(any_folder / "model") == DESCRIPTION
+        assert (any_folder / "model" / "vocabulary.model").read_bytes() == b"words"
 
 
-def test_both_vocabularies_are_kept(tmp_path, data_dir):
+def test_both_vocabularies_are_kept(any_folder, data_dir):
     (data_dir / "source_vocabulary.model").write_bytes(b"other words")
     own = {"source_vocabulary": "source_vocabulary.model", "source_vocabulary_fingerprint": "s"}
     separate = dataclasses.replace(DESCRIPTION, **own)
-    create_or_check(tmp_path / "model", separate, data_dir)
-    assert (tmp_path / "model" / "vocabulary.model").read_bytes() == b"words"
-    assert (tmp_path / "model" / "source_vocabulary.model").read_bytes() == b"other words"
+    create_or_check(any_folder / "model", separate, data_dir)
+    assert (any_folder / "model" / "vocabulary.model").read_bytes() == b"words"
+    assert (any_folder / "model" / "source_vocabulary.model").read_bytes() == b"other words"
     with pytest.raises(InputError, match="source_vocabulary_fingerprint: s, not None"):
-        create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
+        create_or_check(any_folder / "model", DESCRIPTION, data_dir)
 
 
-def test_a_directory_of_an_earlier_version(tmp_path, data_dir):
-    create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
-    path = tmp_path / "model" / "config.json"
+def test_a_directory_of_an_earlier_version(any_folder, data_dir):
+    create_or_check(any_folder / "model", DESCRIPTION, data_dir)
+    path = any_folder / "model" / "config.json"
     content = json.loads(path.read_text())
     for name in ("source_vocabulary", "source_vocabulary_fingerprint"):
         del content[name]
     del content["model"]["source_vocab_size"]
     path.write_text(json.dumps(content))
-    create_or_check(tmp_path / "model", DESCRIPTION, data_dir)
-    assert read_description(tmp_path / "model") == DESCRIPTION
+    create_or_check(any_folder / "model", DESCRIPTION, data_dir)
+    assert read_description(any_folder / "model") == DESCRIPTION
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""Remote files for tests: those of ram://, which only TensorFlow knows, and this process alone."""
+
+import os
+
+import tensorflow as tf
+from tensorflow.python.platform import gfile  # where TensorFlow's checkpoints ask
+
+from keras_transformer.files import RemotePath
+
+
+class RamPath(RemotePath):
+    """With what tests do to files, and programs do not."""
+
+    def write_bytes(self, content):
+        self.unlink(missing_ok=True)  # ram:// would write after what it has
+        with self.open("xb") as file:
+            file.write(content)
+
+    def write_text(self, content, encoding="utf-8"):
+        self.write_bytes(content.encode(encoding))
+
+    def read_text(self, encoding="utf-8"):
+        return self.read_bytes().decode(encoding)
+
+    def iterdir(self):
+        return (self / name for name in self.call("listdir"))
+
+
+def make_folders_folders(monkeypatch):
+    """To ram://, also the beginning of a name is a folder: "step-1", of "step-1.index"."""
+
+    def listed(ask):
+        def ask_again(path):
+            path = os.fspath(path)
+            folder, _, name = path.rstrip("/").rpartition("/")
+            if not path.startswith("ram://") or folder == "ram:/":
+                return ask(path)
+            return ask(path) and ask(folder) and name in tf.io.gfile.listdir(folder)
+
+        return ask_again
+
+    for function in ("isdir", "exists"):
+        monkeypatch.setattr(tf.io.gfile, function, listed(getattr(tf.io.gfile, function)))
+    monkeypatch.setattr(gfile, "IsDirectory", tf.io.gfile.isdir)
