@@ -38,14 +38,18 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(params=["local", "remote"])
 def any_folder(request, tmp_path, monkeypatch):
-    """An empty folder: one on the disk, and one of a file system that only TensorFlow has."""
+    """An empty folder: one on the disk, and one of a file system that only TensorFlow has.
+
+    That is ram://, or where TEST_REMOTE says: gs://BUCKET/FOLDER/.
+    """
     if request.param == "local":
         yield tmp_path
         return
+    from keras_transformer.files import remove_folder
     from tests import ram_files
 
     ram_files.make_folders_folders(monkeypatch)
-    folder = ram_files.RamPath(f"ram://{tmp_path.name}")
+    folder = ram_files.RamPath(f"{os.environ.get('TEST_REMOTE', 'ram://')}{tmp_path.name}")
     folder.mkdir()
     yield folder
-    folder.call("rmtree")
+    remove_folder(folder)

@@ -84,4 +84,4 @@ def test_an_export_that_cannot_be_written_is_none(any_folder):
     rule = r"--export_dir must be writable\. Received: .*export: .*Permission denied"
     with pytest.raises(InputError, match=rule):
         write_export(fail, any_folder / "export", {})
-    assert list(any_folder.iterdir()) == []
+    assert list(any_folder.glob("*")) == []
