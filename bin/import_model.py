@@ -29,9 +29,10 @@ def main():
     path, model_dir = to_path(FLAGS.path), to_path(FLAGS.model_dir)
     free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.glob("*")))
     require(free, "--model_dir must not exist yet, or be empty", model_dir)
+    local = isinstance(path, Path) or FLAGS.format == "keras"
+    require(local, "--path must be a local folder with --format=marian", path)
     require(path.exists(), "--path must exist", path)
     if FLAGS.format == "marian":
-        require(isinstance(path, Path), "--path must be a local folder for --format=marian", path)
         from keras_transformer.importing.marian import import_marian
 
         return import_marian(path, model_dir)

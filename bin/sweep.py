@@ -48,6 +48,8 @@ def main():
     from keras_transformer.errors import InputError, require
     from pipelines.records import read_metadata
 
+    rule = "--model_dir must be a local folder, for the logs of the rows"
+    require("://" not in FLAGS.model_dir, rule, FLAGS.model_dir)
     rows = select_rows(FLAGS.rows)
     settings = {
         row: reduced_settings(row, FLAGS.divide_layers, FLAGS.divide_widths) for row in rows
@@ -55,8 +57,6 @@ def main():
     has_validation = "validation" in read_metadata(FLAGS.data_dir).splits
     rule = "--data_dir must have a validation split"
     require(has_validation, rule, f"{FLAGS.data_dir}, without one")
-    rule = "--model_dir must be a local folder, for the logs of the rows"
-    require("://" not in FLAGS.model_dir, rule, FLAGS.model_dir)
     root = Path(FLAGS.model_dir)
     root.mkdir(parents=True, exist_ok=True)
     trained, failed = [], {}

@@ -1,8 +1,8 @@
 """Files and folders: written whole or not at all, checked when they are read, locked while in use.
 
-The standard library gives the operations, and TensorFlow those for remote files, such as
-gs://BUCKET/FILE; this module gives the guarantees and the one-line errors that every part of the
-project needs alike. It imports TensorFlow for remote files only.
+The standard library gives the operations, and TensorFlow those on remote files (gs://BUCKET/FILE),
+for which alone it is imported. This module gives the guarantees and the one-line errors that every
+part of the project needs alike.
 """
 
 import codecs
@@ -164,11 +164,10 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
 
 def remove_folder(path: "Path | RemotePath") -> None:
     """Removes a folder and all in it, as far as it exists and can be removed."""
-    if isinstance(path, RemotePath):
-        with contextlib.suppress(OSError):
-            path.call("rmtree")
-    else:
-        shutil.rmtree(path, ignore_errors=True)
+    if isinstance(path, Path):
+        return shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        path.call("rmtree")
 
 
 def _temporary(path: "Path | RemotePath") -> "Path | RemotePath":

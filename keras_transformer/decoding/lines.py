@@ -87,8 +87,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
 def write_lines(path: str, texts: Sequence[str]) -> None:
     """Writes a file of one text a line, whole or not at all."""
     with opened_output(path) as file:
-        for text in texts:
-            file.write(one_line(text).encode("utf-8"))
+        file.write("".join(map(one_line, texts)).encode("utf-8"))
 
 
 def check_output(path: str) -> None:

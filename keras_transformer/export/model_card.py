@@ -75,7 +75,7 @@ def write_export(
     """
     import tensorflow as tf  # has been imported by all who export, but not by those who read cards
 
-    export_dir = to_path(export_dir)
+    export_dir = to_path(export_dir).resolve()
     check_export_dir(export_dir, overwrite)
     try:
         with replacing_folder(export_dir, CARD) as folder:
@@ -83,11 +83,10 @@ def write_export(
             (folder / CARD).parent.mkdir(exist_ok=True)
             card = {"format_version": FORMAT_VERSION, **card, "files": _sizes(folder)}
             write_json(folder / CARD, card)
-            size = sum(_sizes(folder).values())
     except (OSError, tf.errors.OpError) as error:
         rule = "--export_dir must be writable"
         raise InputError(f"{rule}. Received: {export_dir}: {reason(error)}") from None
-    return size
+    return sum(_sizes(export_dir).values())
 
 
 def _sizes(folder: Path) -> dict[str, int]:

@@ -1,6 +1,9 @@
 """The programs on files of a file system that only TensorFlow has."""
 
+import re
+
 import pytest
+import tensorflow as tf
 
 from tests.program_fixtures import PAIRS
 
@@ -39,3 +42,29 @@ def test_every_program_takes_remote_paths(call_program, folder):
     streams = [f"--input={folder}/text.0", f"--output={folder}/answers.txt"]
     assert call("translate", f"--saved_model={export}", *streams)["lines"] == 15
     assert (folder / "answers.txt").read_bytes().count(b"\n") == 15
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("average_checkpoints", "File system scheme 'none' not implemented.*none://b/m"),
+        ("sweep --data_dir=d", "--model_dir must be a local folder.* Received: none://b/m"),
+        ("import_model --path=ram://m", "--path must be a local folder.* Received: ram://m"),
+    ],
+)
+def test_what_cannot_be_remote_is_one_line(call_program, program, message, tmp_path):
+    if program.startswith("import"):
+        done = call_program(*program.split(), f"--model_dir={tmp_path / 'new'}")
+    else:
+        done = call_program(*program.split(), "--model_dir=none://b/m")
+    assert done.code == 1
+    assert re.fullmatch(rf"error: .*{message}.*\n", done.errors), done.errors
+
+
+def test_what_tensorflow_cannot_read_is_one_line(load_program):
+    program = load_program("average_checkpoints", "--model_dir=any")
+    remote_errors = program.run.__globals__["remote_errors"]
+    with pytest.raises(OSError, match=r"^no network, reading gs://b/shard$"), remote_errors():
+        raise tf.errors.UnavailableError(None, None, "no network, reading gs://b/shard\nat all")
+    with pytest.raises(tf.errors.UnavailableError), remote_errors():
+        raise tf.errors.UnavailableError(None, None, "an error of the program")
