@@ -237,7 +237,7 @@ def test_a_remote_data_set_is_like_a_local_one(
     ):
         prepare(source, data_dir, CONFIG)
     with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "_write_shard", 2)
+        interrupt(patch, Sharding, "write_shard", 2)
         with pytest.raises(OSError, match="disk full"):
             prepare(source, str(data_dir), CONFIG)
     with caplog.at_level("INFO", logger="absl"):
