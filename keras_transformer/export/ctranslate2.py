@@ -80,6 +80,9 @@ def export_ctranslate2(
         spec.save(str(folder))
         for vocabulary in vocabularies:
             (folder / vocabulary.file.name).write_bytes(vocabulary.file.read_bytes())
+        if shortlist is not None:
+            lines = vocabulary_map(shortlist, source_tokens, tokens)
+            (folder / "vmap.txt").write_text(lines, encoding="utf-8", newline="\n")
 
     size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size}
