@@ -31,6 +31,7 @@ from keras_transformer.errors import InputError, reason, require  # noqa: E402
 
 # Flags of `define_model_flags` that an export does not take.
 OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
+OF_RESTRICTIONS = ("min_length", "no_repeat_ngram_size", "forbidden_phrases")
 OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
 VERBOSITY = "1: also show what TensorFlow and other libraries write; -1: no log but warnings."
 # Of Google Cloud Storage. TensorFlow would wait for 20 minutes where no server answers.
@@ -90,8 +91,7 @@ def define_model_flags(program: str) -> None:
     Args:
         program: `__name__` of the program, whose --help shows them.
     """
-    # absl calls the module that was started by its file's name.
-    of_program = {"module_name": sys.argv[0] if program == "__main__" else program}
+    of_program = _shown_by(program)
     trained = "A trained model (bin/train.py), or a .keras file with its vocabulary beside it."
     exported = "An export (bin/export.py), in place of --model_dir."
     checkpoints = "latest (the default), best, average:K, or a checkpoint's path."
@@ -104,6 +104,36 @@ def define_model_flags(program: str) -> None:
     flags.DEFINE_integer("beam_size", None, beams, lower_bound=1, **of_program)
     flags.DEFINE_float("alpha", None, penalty, lower_bound=0, **of_program)
     flags.DEFINE_integer("batch_tokens", None, tokens, lower_bound=1, **of_program)
+    define_restrictions(program)
+
+
+def define_restrictions(program: str) -> None:
+    """Defines the flags of what translations must not be; the argument as above."""
+    of_program = _shown_by(program)
+    shortest = "Fewest subwords of a translation, its end counted."
+    ngrams = "No translation has an n-gram of so many subwords twice."
+    phrases = "A file of phrases that no translation contains, one a line."
+    flags.DEFINE_integer("min_length", None, shortest, lower_bound=0, **of_program)
+    flags.DEFINE_integer("no_repeat_ngram_size", None, ngrams, lower_bound=0, **of_program)
+    flags.DEFINE_string("forbidden_phrases", None, phrases, **of_program)
+
+
+def _shown_by(program: str) -> dict[str, str]:
+    """An argument of flags.DEFINE_*; absl calls the started module by its file's name."""
+    return {"module_name": sys.argv[0] if program == "__main__" else program}
+
+
+def restrictions() -> dict[str, Any]:
+    """What those flags say, as arguments of keras_transformer.load."""
+    from pipelines.sources import read_lines
+
+    found = {name: flags.FLAGS[name].value for name in OF_RESTRICTIONS}
+    path = found["forbidden_phrases"]
+    if path is not None:
+        require(os.path.isfile(path), "--forbidden_phrases must be a file", repr(path))
+        lines = read_lines(path, "--forbidden_phrases")
+        found["forbidden_phrases"] = [line for line in lines if line.strip()]
+    return found
 
 
 def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
@@ -120,7 +150,11 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     rule = "exactly one of --model_dir and --saved_model must be given"
     require(len(given) == 1, rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
-        given = [name for name in (*OF_MODEL_DIR, *fixed_in_export) if values[name].present]
+        given = [
+            name
+            for name in (*OF_MODEL_DIR, *OF_RESTRICTIONS, *fixed_in_export)
+            if values[name].present
+        ]
         refuse_fixed({name: values[name].value for name in given})
         read_card(values.saved_model)
     elif not values.model_dir.endswith(".keras"):
@@ -129,13 +163,13 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
 
 def load_model(n_best: int | None = None, sampling=None):
     """Loads the model that the flags name; see keras_transformer.load."""
+    values = flags.FLAGS
+    path = values.saved_model if values.model_dir is None else values.model_dir
+    settings = {name: values[name].value for name in OF_MODEL_DIR} | restrictions()
     from keras_transformer.decoding.streams import share_cores
     from keras_transformer.loading import load
 
     share_cores()
-    values = flags.FLAGS
-    path = values.saved_model if values.model_dir is None else values.model_dir
-    settings = {name: values[name].value for name in OF_MODEL_DIR}
     return load(path, **settings, n_best=n_best, sampling=sampling)
 
 

@@ -4,7 +4,7 @@ A SavedModel takes text and gives text, vocabulary and search inside. For CTrans
 in and come out, the vocabulary lies beside them, and searching is set up by its caller.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import OF_RESTRICTIONS, define_restrictions, restrictions, run  # isort: skip  (first: it makes the checkout importable)
 
 import datetime
 
@@ -30,6 +30,7 @@ flags.DEFINE_integer(
 flags.DEFINE_float(
     "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
 )
+define_restrictions(__name__)
 flags.DEFINE_enum("weights", "float32", ["float32", "bfloat16", "int8"], "How weights are stored.")
 flags.DEFINE_bool(
     "shortlist",
@@ -41,7 +42,7 @@ flags.DEFINE_string("data_dir", None, "What the model was trained on, for --shor
 flags.DEFINE_string("date", None, "For the model card, YYYY-MM-DD. Today if not given.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
-OF_SAVED_MODEL = ("beam_size", "alpha", "weights")
+OF_SAVED_MODEL = ("beam_size", "alpha", "weights", *OF_RESTRICTIONS)
 
 
 def main():
@@ -74,7 +75,8 @@ def main():
     if FLAGS.format == "ctranslate2":
         result = export_ctranslate2(trained.model, trained.vocabularies, card=card, **where)
     else:
-        config = decoding_config(trained, beam_size=FLAGS.beam_size, alpha=FLAGS.alpha)
+        settings = {"beam_size": FLAGS.beam_size, "alpha": FLAGS.alpha, **restrictions()}
+        config = decoding_config(trained, **settings)
         parts = (trained.model, trained.vocabularies, config)
         result = export_saved_model(*parts, card=card, weights=FLAGS.weights, **where)
     return {**result, **trained.facts}

@@ -44,9 +44,10 @@ def check_fields(config: Any, prefix: str = "") -> None:
 def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
     """Returns what the JSON file `path` holds, checked against the annotation `kind`.
 
-    That is a str, int, float or bool, a list or dict of a type, any of these with a Rule or with
-    None, or Any. An object becomes a dataclass that has exactly its fields; or `kind` is a dict of
-    fields that must be there, or may if the name ends in "?", among others that are not looked at.
+    That is a str, int, float or bool, a list, tuple or dict of a type, any of these with a Rule or
+    with None, or Any. An object becomes a dataclass that has exactly its fields; or `kind` is a
+    dict of fields that must be there, or may if the name ends in "?", among others that are not
+    looked at.
 
     Raises:
         InputError: naming the file and the field, if one is missing, unknown, of another type or
@@ -70,13 +71,15 @@ def _checked(value: Any, kind: Any, place: str, of_fields: str | None = None) ->
         require(arguments[1].holds(value), f"{place} must {arguments[1].text}", shown(value))
         return value
     wanted = dict if is_object and type(value) is not kind else container
+    if wanted is tuple and isinstance(value, list):  # JSON has no other sequences
+        value = tuple(value)
     whole = wanted is float and isinstance(value, int)  # JSON may write 1.0 as 1
     fits = (isinstance(value, wanted) or whole) and (wanted is bool or not isinstance(value, bool))
     require(fits, f"{place} must be of type {wanted.__name__}", shown(value))
     if isinstance(value, int):
         require(abs(value) < 1 << 40, f"{place} must be below 2^40 in size", shown(value))
-    if wanted is list and arguments:
-        return [_checked(v, arguments[0], f"{place}[{i}]") for i, v in enumerate(value)]
+    if wanted in (list, tuple) and arguments:
+        return wanted(_checked(v, arguments[0], f"{place}[{i}]") for i, v in enumerate(value))
     if wanted is not dict or not (is_object or arguments):
         return value
     of_fields = of_fields or f"{place}."

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +42,9 @@ def load(
     batch_tokens: int | None = None,
     n_best: int | None = None,
     sampling: SamplingConfig | None = None,
+    min_length: int | None = None,
+    no_repeat_ngram_size: int | None = None,
+    forbidden_phrases: Sequence[str] | None = None,
 ) -> Translator:
     """Loads a trained model, to translate and score texts, and to see its attention.
 
@@ -55,6 +59,10 @@ def load(
         n_best: how many of the `beam_size` translations must be the best; with fewer of them, the
             search ends sooner. All if not given.
         sampling: draws translations at random in place of the best.
+        min_length: fewest subwords of a translation, EOS counted.
+        no_repeat_ngram_size: no translation has an n-gram of so many subwords twice.
+        forbidden_phrases: what no translation contains, in the subwords that the vocabulary cuts
+            each phrase into where it begins a text or follows a space.
 
     Returns:
         A Translator; of a parsing model, a Parser, which answers with trees.
@@ -68,6 +76,9 @@ def load(
         "alpha": alpha,
         "batch_tokens": batch_tokens,
         "sampling": sampling,
+        "min_length": min_length,
+        "no_repeat_ngram_size": no_repeat_ngram_size,
+        "forbidden_phrases": None if forbidden_phrases is None else tuple(forbidden_phrases),
     }
     # A damaged export may have lost one of them.
     if (path / "saved_model.pb").exists() or (path / "assets.extra").exists():

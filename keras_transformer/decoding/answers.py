@@ -17,6 +17,7 @@ from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference import encode_text, search_ids, target_log_probs
 from keras_transformer.decoding.shortlist import Shortlist
+from keras_transformer.errors import require
 from keras_transformer.model.masks import padding_mask
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -108,6 +109,12 @@ class Answers:
     ):
         self.model, self.vocabularies, self.config = model, vocabularies, config
         self.shortlist = shortlist
+        self.forbidden: tuple[tuple[int, ...], ...] = ()
+        if config.forbidden_phrases:
+            phrases = vocabularies.target.encode_tensor(tf.constant(config.forbidden_phrases))
+            self.forbidden = tuple(map(tuple, phrases.to_list()))
+        rule = "--forbidden_phrases must have a subword in each phrase"
+        require(all(self.forbidden), rule, config.forbidden_phrases)
         self.source_limit, self.target_limit = config.limits(model.config)
 
     def n_best(self, text: tf.Tensor, prefixes: tf.Tensor | None = None) -> Tensors:
@@ -126,7 +133,9 @@ class Answers:
         def translate_batch(source, prefix=None):
             if prefix is not None:
                 prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
-            best = search_ids(self.model, source, self.config, prefix, self.shortlist)
+            best = search_ids(
+                self.model, source, self.config, prefix, self.shortlist, self.forbidden
+            )
             batch, beams, length = tf.unstack(tf.shape(best.ids))
             rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
             texts = tf.reshape(target.decode_tensor(rows), [-1, self.config.beam_size])

@@ -27,6 +27,7 @@ from keras_transformer.decoding.candidates import (
     sampled_extensions,
 )
 from keras_transformer.decoding.config import BeamSearchConfig
+from keras_transformer.decoding.restrictions import banned_logits
 
 ROUND_STEPS = 8  # the most steps of a round; caches grow by as many positions before it
 
@@ -88,7 +89,7 @@ def beam_search(
         cache: what step_fn wants at position 0. Axis 2 of a tensor may grow.
         max_lengths: int32 [B], the most tokens of a hypothesis, EOS counted. A sentence of 0 gets
             the empty hypothesis, with score 0.
-        config: beam size, penalty and special ids.
+        config: beam size, penalty, restrictions and special ids.
         reserve: gives the cache with room for positions below a capacity, int32 scalar; called
             before each round of steps.
         prefix: int32 [B, P], padded, P at least 1: what hypotheses begin with, without EOS.
@@ -186,7 +187,11 @@ def search_step(
 ) -> SearchState:
     """Extends every hypothesis by one token."""
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
-    tokens, parents, log_probs = extend(state, logits, config)  # [B, C] each
+    banned = None
+    if config.is_restricted:
+        so_far = (state.alive.ids, state.position, state.max_lengths)
+        banned = banned_logits(*so_far, config, token_of_logit)
+    tokens, parents, log_probs = extend(state, logits, config, banned)  # [B, C] each
     if token_of_logit is not None:
         tokens = tf.gather(token_of_logit, tokens)
     position = state.position + 1
@@ -213,17 +218,19 @@ def search_step(
     )
 
 
-def extend(state: SearchState, logits: tf.Tensor, config: BeamSearchConfig) -> Extensions:
+def extend(
+    state: SearchState, logits: tf.Tensor, config: BeamSearchConfig, banned: tf.Tensor | None
+) -> Extensions:
     """Extends the alive hypotheses by the prefix, where there is one, or as the search does."""
     alive, prefix, beams = state.alive.log_probs, state.prefix, config.beam_size
     if config.sampling is None:
-        free = best_extensions(alive, logits, config.candidates)
+        free = best_extensions(alive, logits, config.candidates, banned)
     else:
         seed = tf.stack([config.sampling.seed, state.position])
         sentences = tf.reduce_max(state.places) + 1  # a sentence's numbers stay its own
         uniform = tf.random.stateless_uniform([sentences, beams], seed)
         uniform = tf.gather(uniform, state.places)  # [B, K]
-        free = sampled_extensions(alive, logits, uniform, config.sampling)
+        free = sampled_extensions(alive, logits, uniform, config.sampling, banned)
     if prefix.shape[1] == 0:
         return free
     column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)

@@ -2,7 +2,8 @@
 
 All take the alive hypotheses' log-probabilities, float32 [B, K], and the logits of their next
 tokens, float32 [B, K, V]. A hypothesis that does not exist has log-probability -inf, and so have
-its extensions.
+its extensions. Where `banned` is given, int32 [N, 3], rows of sentence, hypothesis and place among
+the V, these tokens are not chosen; the log-probabilities of the others stay the same.
 """
 
 import math
@@ -26,7 +27,9 @@ class Extensions(NamedTuple):
     log_probs: tf.Tensor  # float32 [B, C], of the whole hypothesis
 
 
-def best_extensions(alive_log_probs: tf.Tensor, logits: tf.Tensor, count: int) -> Extensions:
+def best_extensions(
+    alive_log_probs: tf.Tensor, logits: tf.Tensor, count: int, banned: tf.Tensor | None = None
+) -> Extensions:
     """Finds the `count` (C, at most K V) most probable extensions of each sentence.
 
     Not all of [B, K, V] is ranked: they lie in the C blocks of logits that have the best maxima,
@@ -41,6 +44,9 @@ def best_extensions(alive_log_probs: tf.Tensor, logits: tf.Tensor, count: int) -
     top = tf.reduce_max(largest, axis=2, keepdims=True)  # [B, K, 1]
     # As tf.reduce_logsumexp, which would search the largest logit once more.
     log_total = tf.math.log(tf.reduce_sum(tf.exp(logits - top), axis=2, keepdims=True)) + top
+    if banned is not None:
+        blocks = tf.reshape(without(logits, banned), tf.shape(blocks))
+        largest = tf.reduce_max(blocks, axis=3)  # [B, K, N]
     kept = min(count, beams * num_blocks) if logits.shape[2] else count
     ranks = largest + (alive_log_probs[:, :, None] - log_total)
     _, best = tf.math.top_k(tf.reshape(ranks, [-1, beams * num_blocks]), kept)  # [B, kept]
@@ -81,14 +87,19 @@ def given_extensions(
 
 
 def sampled_extensions(
-    alive_log_probs: tf.Tensor, logits: tf.Tensor, uniform: tf.Tensor, config: SamplingConfig
+    alive_log_probs: tf.Tensor,
+    logits: tf.Tensor,
+    uniform: tf.Tensor,
+    config: SamplingConfig,
+    banned: tf.Tensor | None = None,
 ) -> Extensions:
     """Extends every hypothesis by one token drawn with a random number in [0, 1), float32 [B, K].
 
     The log-probabilities are the model's own, whatever the temperature.
     """
     vocab_size = logits.shape[-1]
-    ranked, ids = tf.math.top_k(logits, min(config.top_k or vocab_size, vocab_size))  # [B, K, R]
+    choices = logits if banned is None else without(logits, banned)
+    ranked, ids = tf.math.top_k(choices, min(config.top_k or vocab_size, vocab_size))  # [B, K, R]
     total = tf.cumsum(tf.nn.softmax(ranked / config.temperature), axis=-1)  # [B, K, R]
     # A token may be drawn as long as those before it do not make up top_p: the first always may.
     before = tf.pad(total[:, :, :-1], [[0, 0], [0, 0], [1, 0]])
@@ -98,6 +109,12 @@ def sampled_extensions(
     passed = tf.reduce_sum(tf.cast(total <= threshold, tf.int32), axis=-1, keepdims=True)
     tokens = tf.gather(ids, tf.minimum(passed, last), batch_dims=2)[:, :, 0]  # [B, K]
     return given_extensions(alive_log_probs, logits, tokens, count=logits.shape[1])
+
+
+def without(logits: tf.Tensor, banned: tf.Tensor) -> tf.Tensor:
+    """The logits, -inf in the places of `banned`."""
+    values = tf.fill(tf.shape(banned)[:1], NONE)
+    return tf.tensor_scatter_nd_update(logits, banned, values)
 
 
 def block_width(vocab_size: int, beams: int, count: int) -> int:

@@ -30,6 +30,9 @@ class BeamSearchConfig:
     alpha: Amount = 0.6  # length penalty, section 6.1; 0 ranks by log-probability
     n_best: int | None = None  # how many of the K must be exact; None for all
     sampling: SamplingConfig | None = None  # K random hypotheses instead of the best
+    min_length: Count = 0  # fewest tokens of a hypothesis, EOS counted
+    no_repeat_ngram_size: Count = 0  # no n-gram of this size twice in a hypothesis; 0 allows all
+    forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of ids that no hypothesis contains
     bos_id: int = BOS_ID  # the first input of every hypothesis, not a part of it
     eos_id: int = EOS_ID  # ends a hypothesis, and counts in its length
     pad_id: int = PAD_ID  # fills up what is returned
@@ -44,6 +47,10 @@ class BeamSearchConfig:
         """C, the number of extensions that a step considers for each sentence."""
         return self.beam_size if self.sampling or self.beam_size == 1 else 2 * self.beam_size
 
+    @property
+    def is_restricted(self) -> bool:
+        return bool(self.min_length > 1 or self.no_repeat_ngram_size or self.forbidden)
+
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
@@ -57,13 +64,20 @@ class DecodingConfig:
     batch_tokens: Size = 4096  # padded source tokens translated at once
     n_best: int | None = None  # translations that must be exact, of beam_size; None for all
     sampling: SamplingConfig | None = None  # random translations instead of the best
+    min_length: Count = 0  # fewest subwords of a translation, EOS counted
+    no_repeat_ngram_size: Count = 0  # no n-gram of so many subwords twice; 0 allows all
+    forbidden_phrases: tuple[str, ...] = ()  # that no translation contains, as subwords
 
     def __post_init__(self):
         check_fields(self, "--")
         self.search()  # checks n_best
 
-    def search(self) -> BeamSearchConfig:
-        return BeamSearchConfig(self.beam_size, self.alpha, self.n_best, self.sampling)
+    def search(self, forbidden: tuple[tuple[int, ...], ...] = ()) -> BeamSearchConfig:
+        """The settings of the search, given the ids of the forbidden phrases."""
+        return BeamSearchConfig(
+            *(self.beam_size, self.alpha, self.n_best, self.sampling),
+            *(self.min_length, self.no_repeat_ngram_size, forbidden),
+        )
 
     def limits(self, model: TransformerConfig) -> tuple[int, int]:
         """The most tokens of a source and of a translation, EOS included."""

@@ -40,6 +40,7 @@ def search_ids(
     config: DecodingConfig,
     target_prefix: tf.Tensor | None = None,
     shortlist: Shortlist | None = None,
+    forbidden: tuple[tuple[int, ...], ...] = (),
 ) -> Hypotheses:
     """Searches the best target sequences of a batch.
 
@@ -51,6 +52,7 @@ def search_ids(
         target_prefix: int32 [B, P], padded, P at least 1: what each translation begins with.
         shortlist: of the tokens to consider, all if not given; without prefix and sampling, and of
             one of `inference_model`.
+        forbidden: the ids of the forbidden phrases, which a `target_prefix` may contain.
     """
     memory, source_mask = model.encode(source)
     projected_memory = model.project_memory(memory)
@@ -85,7 +87,7 @@ def search_ids(
         step_fn,
         Cache(empty.origins, (own_layers, penalties, projected_memory, source_mask)),
         max_lengths=tf.where(lengths > 1, longest, 0),
-        config=config.search(),
+        config=config.search(forbidden),
         reserve=reserve,
         prefix=target_prefix,
         tokens=tokens,

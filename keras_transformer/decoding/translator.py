@@ -222,10 +222,12 @@ def length_batches(
 def translations(*columns: Sequence) -> list[Translation]:
     """Makes one sentence's answers of `OF_TRANSLATIONS`, but for beams without a hypothesis.
 
+    Where restrictions leave nothing to say, there is one with the text "" and score -inf.
+
     Raises:
         InputError: where a score is NaN.
     """
     rows = [Translation(text.decode(), *rest) for text, *rest in zip(*columns, strict=True)]
     finite = not any(math.isnan(answer.score) for answer in rows)
     require(finite, "the model's weights must be finite", "scores that are NaN")
-    return [answer for answer in rows if answer.score > -math.inf]
+    return [answer for answer in rows if answer.score > -math.inf] or rows[:1]

@@ -18,7 +18,9 @@ CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 2  # 1 kept no task_options
 VOCABULARY = ("vocabulary", "vocabulary_fingerprint")
 OF_DATA = (*VOCABULARY, *(f"source_{name}" for name in VOCABULARY), "max_length")
-DECODING = [field.name for field in dataclasses.fields(DecodingConfig)]
+# The fields of DecodingConfig; exports of earlier versions lack the last three.
+DECODING = dict.fromkeys(field.name for field in dataclasses.fields(DecodingConfig))
+DECODING |= {"min_length": 0, "no_repeat_ngram_size": 0, "forbidden_phrases": ()}
 # What is used of a card; the second, of a SavedModel's.
 _FILES = {"files": dict[str, Count]}
 _CARD = {
@@ -110,7 +112,8 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
     rule = "--saved_model must be of --format=saved_model"
     require("saved_model.pb" in files, rule, f"{str(folder)!r}, which holds no SavedModel")
     from_json(_CARD, card, folder / CARD)
-    from_json(DecodingConfig, {name: card.get(name) for name in DECODING}, folder / CARD)
+    kept = {name: card.setdefault(name, value) for name, value in DECODING.items()}
+    from_json(DecodingConfig, kept, folder / CARD)
     for name, size in files.items():
         what = f"has {found[name]} of {size} bytes" if name in found else "is missing"
         received = f"{str(folder)!r}, where {name} {what}"

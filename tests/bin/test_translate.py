@@ -68,6 +68,7 @@ def test_invalid_line_of_a_stream(call_program, untrained):
             "Received: model_dir and saved_model",
         ),
         (["--saved_model=b", "--alpha=1"], "--alpha is fixed in an export"),
+        (["--saved_model=b", "--min_length=3"], "--min_length is fixed in an export"),
         (["--saved_model=b", "--sample"], "--sample is fixed in an export"),
         (["--model_dir=absent"], "--model_dir must be a directory that bin/train.py made"),
         (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
@@ -89,9 +90,28 @@ def test_no_more_translations_than_beams(call_program, untrained):
     assert last == "error: --n_best must be from 1 to the beam size, 4. Received: 5"
 
 
+def test_restrictions(call_program, untrained, tmp_path):
+    (tmp_path / "phrases").write_text("a\n\n  \nthe cat\n")
+    flags = [
+        "--min_length=9",
+        "--no_repeat_ngram_size=1",
+        f"--forbidden_phrases={tmp_path}/phrases",
+    ]
+    done = call_program("translate", f"--model_dir={untrained}", *flags, stdin=b"the cat\n")
+    assert done.code == 0, done.errors
+
+    from keras_transformer.loading import load
+
+    settings = {"min_length": 9, "no_repeat_ngram_size": 1, "forbidden_phrases": ["a", "the cat"]}
+    ((best, *_),) = load(untrained, n_best=1, **settings).translate(["the cat"])
+    assert done.output == one_line(best.text) + "\n"
+    assert best.text != load(untrained, n_best=1).translate(["the cat"])[0][0].text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--forbidden_phrases=absent"], "--forbidden_phrases must be a file. Received: 'absent'"),
         (["--top_k=3"], "--top_k needs --sample. Received: 3"),
         (
             ["--sample", "--temperature=0"],

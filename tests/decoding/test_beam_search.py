@@ -460,3 +460,79 @@ def test_stopped_sentences_leave_between_rounds(monkeypatch):
 def test_n_best_is_checked(n_best):
     with pytest.raises(InputError, match=f"--n_best must be from 1 to the beam size, 4.*{n_best}"):
         BeamSearchConfig(4, n_best=n_best)
+
+
+def has_repeated(sequence, size):
+    ngrams = [sequence[i : i + size] for i in range(len(sequence) - size + 1)]
+    return len(set(ngrams)) < len(ngrams)
+
+
+def contains(sequence, phrase):
+    return any(sequence[i : i + len(phrase)] == phrase for i in range(len(sequence)))
+
+
+RESTRICTIONS = [
+    ({"min_length": 4}, lambda s: len(s) >= 4),
+    ({"no_repeat_ngram_size": 1}, lambda s: not has_repeated(s, 1)),
+    ({"no_repeat_ngram_size": 2}, lambda s: not has_repeated(s, 2)),
+    ({"forbidden": ((A,), (PAD, BOS, PAD))}, lambda s: A not in s and not contains(s, (0, 1, 0))),
+    (
+        {"forbidden": ((A, A), (PAD, A, BOS))},
+        lambda s: not (contains(s, (A, A)) or contains(s, (0, A, 1))),
+    ),
+    (
+        {"min_length": 3, "no_repeat_ngram_size": 2, "forbidden": ((A, PAD),)},
+        lambda s: len(s) >= 3 and not has_repeated(s, 2) and not contains(s, (A, PAD)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "allows"), RESTRICTIONS)
+def test_restricted_search_is_brute_force_over_what_is_allowed(settings, allows):
+    tables = random_tables(41, 2, 4, 5)
+    beams = 3**4 * 2 + 1
+    result = table_search(tables, [5, 5], BeamSearchConfig(beams, 0.6, **settings))
+    for sentence in range(2):
+        every = every_hypothesis(tables[sentence], 5, 0.6)
+        wanted = [found for found in every if allows(found[1])]
+        assert 5 < len(wanted) < len(every)
+        assert_same_list(listed(result, sentence), wanted[:beams])
+
+
+def test_restrictions_where_logits_are_of_other_tokens():
+    # A shortlist of five, in another order than the ids.
+    tables, tokens = random_tables(43, 1, 5, 4), tf.constant([4, 2, 0, 3, 1])
+    settings = {"min_length": 3, "no_repeat_ngram_size": 1, "forbidden": ((B, A), (PAD,), (7, 9))}
+    config = BeamSearchConfig(4, 0.6, **settings)
+    wanted = listed(table_search(tables, [4], config), 0)
+
+    def step_fn(ids, cache, position):
+        (tables,) = cache.per_sentence
+        written = tf.concat([cache.per_beam, ids[:, :, None]], axis=2)
+        codes = [code(row, 5) for row in written[0, :, 1:].numpy().tolist()]
+        logits = tf.gather(tables, [codes], batch_dims=1)
+        return tf.gather(logits, tokens, axis=2), Cache(written, (tables,))
+
+    cache = Cache(tf.zeros([1, 4, 0], tf.int32), (tf.constant(tables),))
+    found = beam_search(step_fn, cache, [4], config, tokens=tokens)
+    found = Hypotheses(*[part.numpy() for part in found])
+    assert_same_list(listed(found, 0), wanted)
+    assert all(len(s) > 2 and PAD not in s and not contains(s, (B, A)) for _, s in wanted)
+
+
+def test_samples_are_restricted_too():
+    settings = {"min_length": 3, "no_repeat_ngram_size": 1, "forbidden": ((A, PAD),)}
+    config = BeamSearchConfig(50, 0.0, sampling=SamplingConfig(seed=3), **settings)
+    tables = random_tables(47, 1, 4, 4, scale=1.0)
+    drawn = listed(table_search(tables, [4], config), 0)
+    assert len(drawn) == 50 and len({sequence for _, sequence in drawn}) > 3
+    for score, sequence in drawn:
+        assert len(sequence) >= 3
+        assert not has_repeated(sequence, 1) and not contains(sequence, (A, PAD))
+        assert score == pytest.approx(log_prob(tables[0], sequence), abs=1e-4)
+
+
+def test_nothing_that_is_allowed_is_left():
+    config = BeamSearchConfig(2, min_length=9, no_repeat_ngram_size=1, forbidden=((0,), (1,)))
+    result = table_search(random_tables(53, 1, 4, 5), [5], config)
+    assert listed(result, 0) == []

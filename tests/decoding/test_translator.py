@@ -87,6 +87,19 @@ def test_translations_begin_with_their_prefix(translator_of, model):
         assert all(best.text.startswith(prefix) for best in answer)
 
 
+def test_restrictions(translator_of, model):
+    free = [best.text for best in translator_of(model, beam_size=2).translate(["abc"])[0]]
+    phrases = (free[0][:2], free[1][1:3])
+    settings = {"min_length": 6, "no_repeat_ngram_size": 1, "forbidden_phrases": phrases}
+    answers = translator_of(model, beam_size=2, **settings).translate(["abc", ""])
+    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0)]
+    for best in answers[0]:
+        assert len(set(best.text)) == len(best.text) and best.tokens >= 6
+        assert not any(phrase in best.text for phrase in phrases)
+    with pytest.raises(InputError, match=r"must have a subword in each phrase. .*: \('a', ''\)"):
+        translator_of(model, forbidden_phrases=("a", ""))
+
+
 @pytest.mark.parametrize(
     ("prefixes", "message"),
     [
@@ -157,6 +170,8 @@ def test_length_batches():
 def test_translations_leave_out_what_does_not_exist():
     found = translations([b"a", b""], [-1.5, -math.inf], [-3.0, -math.inf], [2, 0])
     assert found == [("a", -1.5, -3.0, 2)]
+    nothing = translations([b"", b""], [-math.inf] * 2, [-math.inf] * 2, [0, 0])
+    assert nothing == [("", -math.inf, -math.inf, 0)]
     with pytest.raises(InputError, match="weights must be finite"):
         translations([b"a"], [math.nan], [math.nan], [2])
 

@@ -15,7 +15,7 @@ OF_MODEL = {
     **{"task": "translation", "task_options": {}, "step": 7, "vocabulary_fingerprint": "0123"},
     **{
         "config": dataclasses.asdict(TransformerConfig(100)),
-        **dataclasses.asdict(DecodingConfig()),
+        **json.loads(json.dumps(dataclasses.asdict(DecodingConfig()))),
     },
 }
 FOUND = {"bleu": 39.1, "signature": "nrefs:1|case:mixed", **FACTS}
@@ -75,6 +75,18 @@ def test_card_lists_the_files_and_tells_of_missing_ones(any_folder):
     (export / "part" / "weights").write_bytes(b"1234")
     with pytest.raises(InputError, match=r"must be whole.*where part/weights has 4 of 5 bytes"):
         read_card(export)
+
+
+def test_exports_of_earlier_versions_have_no_restrictions(tmp_path):
+    later = {"min_length": 0, "no_repeat_ngram_size": 0, "forbidden_phrases": ()}
+    card = {name: value for name, value in OF_MODEL.items() if name not in later}
+    write = lambda folder: (folder / "saved_model.pb").write_bytes(b"123")  # noqa: E731
+    write_export(write, tmp_path / "export", card)
+    found = read_card(tmp_path / "export")
+    assert {name: found[name] for name in later} == later
+    write_export(write, tmp_path / "other", card | {"forbidden_phrases": ["a", 3]})
+    with pytest.raises(InputError, match=r"forbidden_phrases\[1\] must be of type str"):
+        read_card(tmp_path / "other")
 
 
 def test_an_export_that_cannot_be_written_is_none(any_folder):

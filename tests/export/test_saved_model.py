@@ -38,7 +38,8 @@ TARGETS = ["a dog", "the cat", "", "on the mat", "big", "dogs", "x" * 300]
 LONG = ["x" * 100_000, "a " * 50_000, "the cat"]
 INVALID = [b"cat \xff dog", b"\xc3"]
 REPLACED = ["cat \ufffd dog", "\ufffd"]
-DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=256)
+RESTRICTIONS = {"min_length": 4, "no_repeat_ngram_size": 2, "forbidden_phrases": ("the cat", "s")}
+DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=256, **RESTRICTIONS)
 FACTS = {"checkpoint": "step-00000007", "step": 7}
 KINDS = {"bpe": 310, "wordpiece": 40}
 WEIGHTS = {"bpe": "float32", "wordpiece": "bfloat16"}
