@@ -161,7 +161,7 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
         read_description(values.model_dir)
 
 
-def load_model(n_best: int | None = None, sampling=None):
+def load_model(n_best: int | None = None, sampling=None, mbr: str | None = None):
     """Loads the model that the flags name; see keras_transformer.load."""
     values = flags.FLAGS
     path = values.saved_model if values.model_dir is None else values.model_dir
@@ -170,7 +170,7 @@ def load_model(n_best: int | None = None, sampling=None):
     from keras_transformer.loading import load
 
     share_cores()
-    return load(path, **settings, n_best=n_best, sampling=sampling)
+    return load(path, **settings, n_best=n_best, sampling=sampling, mbr=mbr)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,13 @@ flags.DEFINE_string("input", "-", "UTF-8 text, a sentence a line; - is stdin.")
 flags.DEFINE_string("output", "-", "Where the translations go, a line each; - is stdout.")
 flags.DEFINE_integer("n_best", 1, "Translations of a line; more than 1 are numbered by its line.")
 flags.DEFINE_bool("scores", False, "Write the score before each translation, and a tab.")
+flags.DEFINE_enum(
+    "mbr",
+    None,
+    ["chrf", "bleu"],
+    "Rank the --beam_size translations by how much they are like each other (minimum Bayes risk); "
+    "scores are then expected chrF or BLEU.",
+)
 flags.DEFINE_bool("sample", False, "Draw --beam_size translations at random, not the best.")
 flags.DEFINE_float("temperature", 1.0, "--sample: logits are divided by it.")
 flags.DEFINE_integer("top_k", 0, "--sample: draw among the k most probable subwords; 0 for all.")
@@ -42,7 +49,7 @@ def main():
 
     config = LinesConfig(FLAGS.input, FLAGS.output, FLAGS.n_best, FLAGS.scores)
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
-    translator = load_model(FLAGS.n_best, sampling_config())
+    translator = load_model(FLAGS.n_best, sampling_config(), FLAGS.mbr)
     result = translate_lines(translator, config)
     if FLAGS.saved_model is not None:
         result["saved_model"] = FLAGS.saved_model

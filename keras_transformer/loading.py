@@ -45,6 +45,7 @@ def load(
     min_length: int | None = None,
     no_repeat_ngram_size: int | None = None,
     forbidden_phrases: Sequence[str] | None = None,
+    mbr: str | None = None,
 ) -> Translator:
     """Loads a trained model, to translate and score texts, and to see its attention.
 
@@ -63,6 +64,8 @@ def load(
         no_repeat_ngram_size: no translation has an n-gram of so many subwords twice.
         forbidden_phrases: what no translation contains, in the subwords that the vocabulary cuts
             each phrase into where it begins a text or follows a space.
+        mbr: "chrf" or "bleu" ranks the `beam_size` translations, or draws, of a text by this
+            utility (minimum Bayes risk); all of them are searched, whatever `n_best` is.
 
     Returns:
         A Translator; of a parsing model, a Parser, which answers with trees.
@@ -87,11 +90,11 @@ def load(
         if card.get("weights") == "int8":
             require_int8("--saved_model of int8 weights")
         kept = {name: card[name] for name in DECODING}
-        config = from_json(DecodingConfig, {**kept, "n_best": n_best}, path / CARD)
+        config = from_json(DecodingConfig, {**kept, "n_best": n_best, "mbr": mbr}, path / CARD)
         graphs, model_config = load_graphs(path), TransformerConfig(**card["config"])
     else:
         trained = restore(path, checkpoint)
-        config = decoding_config(trained, n_best=n_best, **settings)
+        config = decoding_config(trained, n_best=n_best, mbr=mbr, **settings)
         if trained.about["task"] == "parsing" and n_best != 1:
             # As an export has it: the answers that repair chooses among are certain, or the first.
             config = dataclasses.replace(config, n_best=None)
@@ -99,6 +102,8 @@ def load(
         card = {**trained.facts, **trained.about, **facts}
         model = inference_model(trained.model)
         graphs, model_config = text_graphs(model, trained.vocabularies, config), model.config
+    rule = "--mbr must be asked of a translation model"
+    require(mbr is None or card["task"] == "translation", rule, f"{mbr}, of a parsing model")
     of_task = Parser if card["task"] == "parsing" else Translator
     return of_task(graphs, config, model_config, card)
 

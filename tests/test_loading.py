@@ -16,6 +16,7 @@ from sentencepiece import SentencePieceProcessor
 import keras_transformer as kt
 from keras_transformer import loading
 from keras_transformer.decoding.config import TASKS
+from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.errors import InputError
 from keras_transformer.export.saved_model import export_saved_model
@@ -178,6 +179,19 @@ def test_answers_are_the_same(translators, task):
             assert [str(tree or "") for tree in translator.parse(texts)] == [
                 best[0].text for best in found
             ]
+
+
+def test_minimum_risk_of_whatever_holds_a_model(places):
+    texts, of_task = TEXTS["translation"], places["translation"]
+    model = kt.load(of_task["model_dir"], beam_size=BEAMS, mbr="chrf", n_best=1)
+    export = kt.load(of_task["saved_model"], mbr="chrf", n_best=1)
+    answers = [each.translate(texts) for each in (model, export)]
+    export.config = dataclasses.replace(export.config, mbr=None)
+    answers.append([by_utility(found, "chrf", sampled=False) for found in export.translate(texts)])
+    found = [same(rows) for rows in zip(*answers, strict=True)]
+    assert found[0][0].score > 0 and found[1][0][:3] == ("", 0.0, 0.0)
+    with pytest.raises(InputError, match=r"--mbr must be asked of a translation model. .*: chrf"):
+        kt.load(places["parsing"]["saved_model"], mbr="chrf")
 
 
 def test_scores_are_the_same(translators, task):

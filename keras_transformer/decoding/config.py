@@ -5,7 +5,9 @@ from typing import Annotated
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.errors import require
-from keras_transformer.fields import Amount, Count, Positive, Rule, Seed, Size, check_fields
+from keras_transformer.fields import Amount, Count, Positive, Rule, Seed, Size, check_fields, one_of
+
+Utility = Annotated[str, one_of("chrf", "bleu")]  # of a translation, given another
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +69,7 @@ class DecodingConfig:
     min_length: Count = 0  # fewest subwords of a translation, EOS counted
     no_repeat_ngram_size: Count = 0  # no n-gram of so many subwords twice; 0 allows all
     forbidden_phrases: tuple[str, ...] = ()  # that no translation contains, as subwords
+    mbr: Utility | None = None  # the translations are ranked by it: decoding/minimum_risk
 
     def __post_init__(self):
         check_fields(self, "--")
@@ -74,10 +77,11 @@ class DecodingConfig:
 
     def search(self, forbidden: tuple[tuple[int, ...], ...] = ()) -> BeamSearchConfig:
         """The settings of the search, given the ids of the forbidden phrases."""
-        return BeamSearchConfig(
+        config = BeamSearchConfig(
             *(self.beam_size, self.alpha, self.n_best, self.sampling),
             *(self.min_length, self.no_repeat_ngram_size, forbidden),
         )
+        return dataclasses.replace(config, n_best=None) if self.mbr else config
 
     def limits(self, model: TransformerConfig) -> tuple[int, int]:
         """The most tokens of a source and of a translation, EOS included."""

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.answers import MIN_ROW_TOKENS, OF_TRANSLATIONS
 from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.errors import InputError, require
 
@@ -28,7 +29,7 @@ class Translation(NamedTuple):
     """One answer to a sentence."""
 
     text: str
-    score: float  # log-probability / length penalty
+    score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
     log_prob: float  # natural logarithm, EOS included
     tokens: int  # subwords, EOS counted
 
@@ -97,12 +98,18 @@ class Translator:
         Raises:
             InputError: if the model's weights are not finite, or prefixes do not fit the texts.
         """
-        signature, inputs = "beams" if self.config.n_best == 1 else "n_best", {"text": texts}
+        first_only = self.config.n_best == 1 and self.config.mbr is None
+        signature, inputs = "beams" if first_only else "n_best", {"text": texts}
         if target_prefixes is not None:
             self._check_prefixes(texts, target_prefixes)
             signature, inputs = "continuation", {"source": texts, "target": target_prefixes}
         lengths = self._lengths(texts, self.source_limit, "source")
-        return self._in_batches(signature, inputs, lengths, OF_TRANSLATIONS, translations, progress)
+        of_text = (OF_TRANSLATIONS, translations)
+        found = self._in_batches(signature, inputs, lengths, *of_text, progress)
+        if self.config.mbr is None:
+            return found
+        sampled = self.config.sampling is not None
+        return [by_utility(answers, self.config.mbr, sampled) for answers in found]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False

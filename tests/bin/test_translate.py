@@ -112,6 +112,7 @@ def test_restrictions(call_program, untrained, tmp_path):
     ("arguments", "message"),
     [
         (["--forbidden_phrases=absent"], "--forbidden_phrases must be a file. Received: 'absent'"),
+        (["--mbr=chrf", "--n_best=5"], "--n_best must be from 1 to the beam size, 4. Received: 5"),
         (["--top_k=3"], "--top_k needs --sample. Received: 3"),
         (
             ["--sample", "--temperature=0"],
