@@ -92,7 +92,8 @@ def define_model_flags(program: str) -> None:
         program: `__name__` of the program, whose --help shows them.
     """
     of_program = _shown_by(program)
-    trained = "A trained model (bin/train.py), or a .keras file with its vocabulary beside it."
+    trained = "A trained model (bin/train.py), or a .keras file with its vocabulary beside it. "
+    trained += "Several, separated by commas, are an ensemble."
     exported = "An export (bin/export.py), in place of --model_dir."
     checkpoints = "latest (the default), best, average:K, or a checkpoint's path."
     beams = "Beams; 1 is greedy search. 4 if not given; parsing: 21."
@@ -130,7 +131,7 @@ def restrictions() -> dict[str, Any]:
     found = {name: flags.FLAGS[name].value for name in OF_RESTRICTIONS}
     path = found["forbidden_phrases"]
     if path is not None:
-        require(os.path.isfile(path), "--forbidden_phrases must be a file", repr(path))
+        require(to_path(path).is_file(), "--forbidden_phrases must be a file", repr(path))
         lines = read_lines(path, "--forbidden_phrases")
         found["forbidden_phrases"] = [line for line in lines if line.strip()]
     return found
@@ -143,7 +144,7 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
         fixed_in_export: further flags of the program that an export does not take.
     """
     from keras_transformer.export.model_card import read_card, refuse_fixed
-    from keras_transformer.training.model_directory import read_description
+    from keras_transformer.training.model_directory import described_in, read_description
 
     values = flags.FLAGS
     given = [name for name in ("model_dir", "saved_model") if values[name].value is not None]
@@ -157,14 +158,16 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
         ]
         refuse_fixed({name: values[name].value for name in given})
         read_card(values.saved_model)
-    elif not values.model_dir.endswith(".keras"):
-        read_description(values.model_dir)
+    else:
+        for path in values.model_dir.split(","):
+            if not path.endswith(".keras"):
+                read_description(described_in(path))
 
 
 def load_model(n_best: int | None = None, sampling=None, mbr: str | None = None):
     """Loads the model that the flags name; see keras_transformer.load."""
     values = flags.FLAGS
-    path = values.saved_model if values.model_dir is None else values.model_dir
+    path = values.saved_model if values.model_dir is None else values.model_dir.split(",")
     settings = {name: values[name].value for name in OF_MODEL_DIR} | restrictions()
     from keras_transformer.decoding.streams import share_cores
     from keras_transformer.loading import load

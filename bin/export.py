@@ -16,7 +16,8 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string(
     "model_dir",
     None,
-    "A trained model (bin/train.py), or a .keras file with its vocabulary beside it.",
+    "A trained model (bin/train.py), or a .keras file with its vocabulary beside it. Several, "
+    "separated by commas, are an ensemble.",
     required=True,
 )
 flags.DEFINE_string("export_dir", None, "A new directory for the export.", required=True)
@@ -55,10 +56,16 @@ def main():
     require(FLAGS.shortlist == bool(FLAGS.data_dir), rule, f"--data_dir={FLAGS.data_dir}")
     date = FLAGS.date or datetime.date.today().isoformat()
     require(is_date(date), "--date must be a date as YYYY-MM-DD", repr(date))
-    if not FLAGS.model_dir.endswith(".keras"):
-        from keras_transformer.training.model_directory import read_description
+    model_dirs = FLAGS.model_dir.split(",")
+    several = len(model_dirs) > 1
+    rule = "--shortlist, --weights=int8 and --format=ctranslate2 are for one model, not an ensemble"
+    alone = FLAGS.shortlist or FLAGS.weights == "int8" or FLAGS.format == "ctranslate2"
+    require(not (several and alone), rule, f"--model_dir={FLAGS.model_dir}")
+    for path in model_dirs:  # refuses a wrong directory before TensorFlow is imported
+        if not path.endswith(".keras"):
+            from keras_transformer.training.model_directory import described_in, read_description
 
-        read_description(FLAGS.model_dir)  # refuses a wrong directory before TensorFlow is imported
+            read_description(described_in(path))
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
     from keras_transformer.export.model_card import check_export_dir
@@ -68,7 +75,7 @@ def main():
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
     if FLAGS.format == "ctranslate2":
         load_ctranslate2()  # says that it is not installed before weights are read
-    trained = restore(FLAGS.model_dir, FLAGS.checkpoint)
+    trained = restore(model_dirs, FLAGS.checkpoint)
     card = {**trained.facts, "date": date, **trained.about}
     where = {"export_dir": FLAGS.export_dir, "overwrite": FLAGS.overwrite}
     where["shortlist"] = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None

@@ -7,7 +7,7 @@ The result is one JSON line on stdout, or on stderr where the translations go to
 columns of the output are stands in keras_transformer/decoding/lines.py.
 """
 
-from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import check_model_flags, define_model_flags, flag_values, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
 import sys
@@ -29,6 +29,13 @@ flags.DEFINE_enum(
     "Rank the --beam_size translations by how much they are like each other (minimum Bayes risk); "
     "scores are then expected chrF or BLEU.",
 )
+flags.DEFINE_bool("alignments", False, "Write before it which words are aligned, as 0-0 1-2.")
+flags.DEFINE_bool("token_scores", False, "Write before it its subwords, a tab, and their log P.")
+flags.DEFINE_bool(
+    "target_prefixes",
+    False,
+    "Lines may have a tab, and the beginning of their translation after it.",
+)
 flags.DEFINE_bool("sample", False, "Draw --beam_size translations at random, not the best.")
 flags.DEFINE_float("temperature", 1.0, "--sample: logits are divided by it.")
 flags.DEFINE_integer("top_k", 0, "--sample: draw among the k most probable subwords; 0 for all.")
@@ -47,7 +54,7 @@ OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 def main():
     from keras_transformer.decoding.lines import LinesConfig, translate_lines
 
-    config = LinesConfig(FLAGS.input, FLAGS.output, FLAGS.n_best, FLAGS.scores)
+    config = LinesConfig(**flag_values(LinesConfig))
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
     translator = load_model(FLAGS.n_best, sampling_config(), FLAGS.mbr)
     result = translate_lines(translator, config)

@@ -11,6 +11,7 @@ import keras
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.config import TASKS, DecodingConfig, SamplingConfig
+from keras_transformer.decoding.ensemble import AnyModel, Ensemble
 from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.int8 import require_int8
 from keras_transformer.decoding.parser import Parser
@@ -28,14 +29,14 @@ from keras_transformer.vocabulary.pair import VocabularyPair
 class TrainedModel(NamedTuple):
     """A model in this process, with all that is needed to use it."""
 
-    model: keras.Model  # of the layout of training
+    model: AnyModel  # of the layout of training
     vocabularies: VocabularyPair
     facts: dict[str, Any]  # what its weights are: {"checkpoint", "step", ...}
     about: dict[str, Any]  # as of model_card.describe, or only the task and its options
 
 
 def load(
-    path: str | os.PathLike,
+    path: str | os.PathLike | Sequence[str | os.PathLike],
     checkpoint: str | None = None,
     beam_size: int | None = None,
     alpha: float | None = None,
@@ -52,9 +53,10 @@ def load(
     Args:
         path: a model directory (bin/train.py), a checkpoint in one, an export (bin/export.py
             --format=saved_model), or a .keras file with its vocabulary beside it. A config.json of
-            a model directory beside a .keras file says what it was trained for.
-        checkpoint: of a model directory: "latest", "best" (in validation), "average:K" (the mean
-            of the last K), or a checkpoint's path. The latest if not given.
+            a model directory beside a .keras file says what it was trained for. Several, but for
+            exports, are an ensemble.
+        checkpoint: of a model directory, or of each: "latest", "best" (in validation), "average:K"
+            (the mean of the last K), or a checkpoint's path. The latest if not given.
         beam_size, alpha: of the search (section 6.1). If not given, those of the model's task.
         batch_tokens: padded source tokens that are translated at once.
         n_best: how many of the `beam_size` translations must be the best; with fewer of them, the
@@ -73,7 +75,7 @@ def load(
     Raises:
         InputError: where there is no such model, or it cannot be used so.
     """
-    path = to_path(path)
+    single = isinstance(path, str | os.PathLike)
     settings = {
         "beam_size": beam_size,
         "alpha": alpha,
@@ -84,7 +86,9 @@ def load(
         "forbidden_phrases": None if forbidden_phrases is None else tuple(forbidden_phrases),
     }
     # A damaged export may have lost one of them.
-    if (path / "saved_model.pb").exists() or (path / "assets.extra").exists():
+    of_export = ("saved_model.pb", "assets.extra")
+    if single and any((to_path(path) / name).exists() for name in of_export):
+        path = to_path(path)
         refuse_fixed({"checkpoint": checkpoint, **settings})
         card = read_card(path)
         if card.get("weights") == "int8":
@@ -117,8 +121,12 @@ def decoding_config(trained: TrainedModel, **settings) -> DecodingConfig:
     return dataclasses.replace(TASKS[task], max_source_length=longest, **given)
 
 
-def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedModel:
-    """Reads a model directory, a checkpoint in one, or a .keras file; arguments as of `load`."""
+def restore(
+    path: str | os.PathLike | Sequence[str | os.PathLike], checkpoint: str | None = None
+) -> TrainedModel:
+    """Reads what `load` reads, with arguments as there, but for exports."""
+    if not isinstance(path, str | os.PathLike):
+        return restore(*path, checkpoint) if len(path) == 1 else _restore_ensemble(path, checkpoint)
     path = to_path(path)
     of_directory = path.suffix != ".keras" and path.parent.name != "checkpoints"
     rule = "--checkpoint goes with a model directory only"
@@ -134,6 +142,18 @@ def restore(path: str | os.PathLike, checkpoint: str | None = None) -> TrainedMo
         require(fingerprint == getattr(description, name), rule, fingerprint)
     model, facts = restore_model(path, "latest" if checkpoint is None else checkpoint)
     return TrainedModel(model, vocabularies, facts, describe(path, facts))
+
+
+def _restore_ensemble(paths: Sequence[str | os.PathLike], checkpoint: str | None) -> TrainedModel:
+    trained = [restore(path, checkpoint) for path in paths]
+    for path, one in zip(paths, trained, strict=True):
+        rule = f"a model of an ensemble must have the vocabularies and the task of {paths[0]}"
+        kinds = [(m.vocabularies.fingerprints, m.about["task_options"]) for m in (one, trained[0])]
+        require(kinds[0] == kinds[1], rule, f"{path}, which has others")
+    names = " + ".join(one.facts["checkpoint"] for one in trained)
+    facts = {"checkpoint": names, "ensemble": [one.facts for one in trained]}
+    model, about = Ensemble([one.model for one in trained]), trained[0].about
+    return trained[0]._replace(model=model, facts=facts, about=about | {"evaluation": None})
 
 
 def _restore_keras_file(path: Path) -> TrainedModel:

@@ -15,11 +15,11 @@ import tensorflow as tf
 from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.ensemble import AnyModel, Ensemble, log_mean, log_probs
 from keras_transformer.decoding.inference import encode_text, search_ids, target_log_probs
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import require
 from keras_transformer.model.masks import padding_mask
-from keras_transformer.model.transformer import Transformer
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -32,7 +32,7 @@ Tensors = dict[str, tf.Tensor]
 
 
 def text_graphs(
-    model: Transformer,
+    model: AnyModel,
     vocabularies: VocabularyPair,
     config: DecodingConfig,
     reading_weights: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
@@ -44,8 +44,7 @@ def text_graphs(
     variables (export/saved_model). With a `shortlist`, translations consist of its tokens.
 
     Returns:
-        The signatures of export/saved_model by name, and "continuation", `n_best` of translations
-        that begin as each target does (without a shortlist).
+        The signatures of export/saved_model by name; without "attention" for an ensemble.
     """
     strings, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
 
@@ -70,6 +69,8 @@ def text_graphs(
     first = dataclasses.replace(config, n_best=1)
     beams = of_texts(Answers(model, vocabularies, first, shortlist).n_best)
     score_ids = of_pairs(answers.score_ids, ids)
+    align_ids = of_pairs(answers.align_ids, ids)
+    complete = of_pairs(answers.n_best)
 
     @tf.function(input_signature=[strings], autograph=False)
     def best(text):
@@ -82,18 +83,21 @@ def text_graphs(
         found = best(text)
         return {name: found[name] for name in ("translation", "score")}
 
+    attention = {} if isinstance(model, Ensemble) else {"attention": of_pairs(answers.attention)}
     return {
         "serving_default": serving_default,
         "best": best,
         "beams": beams,
-        "n_best": of_texts(answers.n_best),
-        "continuation": of_pairs(answers.n_best),
+        "n_best": of_texts(lambda text: complete(text, tf.fill(tf.shape(text), ""))),
+        "complete": complete,
         "score": of_pairs(lambda source, target: answers.score(source, target, score_ids)),
         "score_ids": score_ids,
+        "align": of_pairs(lambda *pairs: align_ids(*map(padded, answers.encode_pairs(*pairs)[:2]))),
+        "align_ids": align_ids,
         "lengths": of_texts(lambda text: answers.lengths(text, vocabularies.source)),
         "target_lengths": of_texts(lambda text: answers.lengths(text, vocabularies.target)),
         "tokenize": of_texts(answers.tokenize),
-        "attention": of_pairs(answers.attention),
+        **attention,
     }
 
 
@@ -102,7 +106,7 @@ class Answers:
 
     def __init__(
         self,
-        model: Transformer,
+        model: AnyModel,
         vocabularies: VocabularyPair,
         config: DecodingConfig,
         shortlist: Shortlist | None = None,
@@ -118,17 +122,21 @@ class Answers:
         self.source_limit, self.target_limit = config.limits(model.config)
 
     def n_best(self, text: tf.Tensor, prefixes: tf.Tensor | None = None) -> Tensors:
-        """Translates texts; those of a text begin with its prefix, string [B].
+        """Translates texts; where there are prefixes, string [B], translations begin with them.
 
         Returns:
             translation string [B, K], best first; score float32 [B, K], log-probability / length
-            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; truncated
-            bool [B], whether the text was cut. A text with fewer than K translations has "" with
-            score -inf in their place; a blank text has "" with score 0.
+            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; ids int32
+            [B, K, T], padded; truncated bool [B], whether the text was cut. A text with fewer than
+            K translations has "" with score -inf in their place; a blank text has "" with score 0.
         """
-        source, target = self.vocabularies
-        ids, truncated = encode_text(source, text, self.source_limit)
-        inputs = [ids] if prefixes is None else [ids, target.encode_tensor(prefixes)]
+        target, beam_size = self.vocabularies.target, self.config.beam_size
+        if prefixes is None:
+            ids, truncated = encode_text(self.vocabularies.source, text, self.source_limit)
+            inputs = [ids]
+        else:  # a space at the end would be a subword: "a " does not begin "a dog"
+            ids, prefix, truncated = self.encode_pairs(text, tf.strings.strip(prefixes))
+            inputs = [ids, prefix[:, :-1]]  # without EOS
 
         def translate_batch(source, prefix=None):
             if prefix is not None:
@@ -138,12 +146,15 @@ class Answers:
             )
             batch, beams, length = tf.unstack(tf.shape(best.ids))
             rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
-            texts = tf.reshape(target.decode_tensor(rows), [-1, self.config.beam_size])
+            texts = tf.reshape(target.decode_tensor(rows), [-1, beam_size])
             columns = (texts, best.scores, best.log_probs, best.lengths)  # [B, K] each
-            return dict(zip(OF_TRANSLATIONS, columns, strict=True))
+            ids = tf.pad(best.ids, [[0, 0], [0, 0], [0, self.target_limit - length]])
+            ids = tf.ensure_shape(ids, [None, beam_size, self.target_limit])
+            return {**dict(zip(OF_TRANSLATIONS, columns, strict=True)), "ids": ids}
 
         found = in_batches(translate_batch, self.config.batch_tokens, *inputs)
-        return {**found, "truncated": truncated}
+        longest = tf.reduce_max(tf.concat([[1], tf.reshape(found["length"], [-1])], axis=0))
+        return {**found, "ids": found["ids"][:, :, :longest], "truncated": truncated}
 
     def score(self, source: tf.Tensor, target: tf.Tensor, score_ids: Callable) -> Tensors:
         """Computes how probable the model finds each target as a translation of its source.
@@ -154,7 +165,7 @@ class Answers:
             log_prob float32 [B], natural logarithm, EOS included; length int32 [B], subwords of
             the target with EOS; perplexity float32 [B], exp(-log_prob / length).
         """
-        source, target = self._encode_pairs(source, target)
+        source, target, _ = self.encode_pairs(source, target)
         log_prob = in_batches(score_ids, self.config.batch_tokens, source, target)["log_prob"]
         length = tf.cast(target.row_lengths(), tf.int32)
         perplexity = tf.exp(-log_prob / tf.cast(length, tf.float32))
@@ -162,8 +173,31 @@ class Answers:
 
     def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
         """As `score`, log_prob float32 [B] of ids, int32 [B, S] and [B, T], padded: one batch."""
-        log_probs = target_log_probs(self.model, source, target)
-        return {"log_prob": tf.reduce_sum(log_probs, axis=1)}
+        found = target_log_probs(self.model, source, target)
+        return {"log_prob": tf.reduce_sum(found, axis=1)}
+
+    def align_ids(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
+        """Shows how probable each subword of a target is, and which source subword it comes from.
+
+        `source` and `target` are int32 [B, S] and [B, T], padded: one batch.
+
+        Returns:
+            source_pieces string [B, S], target_pieces string [B, T], EOS included; source_words
+            and target_words int32 of the same shapes, the number of the word that each belongs to,
+            of those with spaces between them; log_probs float32 [B, T], natural logarithm, 0 at
+            padding; alignment int32 [B, T], a source position for each target token.
+        """
+        read, written = self.vocabularies
+        models = self.model.models if isinstance(self.model, Ensemble) else [self.model]
+        maps, logits = zip(*[attention_maps(m, source, target) for m in models], strict=True)
+        return {
+            "source_pieces": pieces(source, read),
+            "target_pieces": pieces(target, written),
+            "source_words": read.words_tensor(source),
+            "target_words": written.words_tensor(target),
+            "log_probs": log_probs(log_mean(logits), target),
+            "alignment": alignment([each.memory for each in maps], padding_mask(source)),
+        }
 
     def lengths(self, text: tf.Tensor, vocabulary: Subwords) -> Tensors:
         """Counts the subwords, EOS included, before anything is cut: length int32 [B]."""
@@ -187,22 +221,23 @@ class Answers:
             source_pieces string [B, S], target_pieces string [B, T], EOS included; the fields of
             AttentionMaps; and the alignment int32 [B, T], a source position for each target token.
         """
-        source, target = map(padded, self._encode_pairs(source, target))
-        maps = attention_maps(self.model, source, target)
+        source, target = map(padded, self.encode_pairs(source, target)[:2])
+        maps, _ = attention_maps(self.model, source, target)
         return {
             "source_pieces": pieces(source, self.vocabularies.source),
             "target_pieces": pieces(target, self.vocabularies.target),
             **maps._asdict(),
-            "alignment": alignment(maps, padding_mask(source)),
+            "alignment": alignment([maps.memory], padding_mask(source)),
         }
 
-    def _encode_pairs(self, source, target) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    def encode_pairs(self, source, target) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
+        """The ids of both, with EOS, and bool [B], whether the source was cut."""
         rule = "there must be a target for every source"
         same = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=rule)
         with tf.control_dependencies([] if same is None else [same]):
-            source, _ = encode_text(self.vocabularies.source, source, self.source_limit)
+            source, cut = encode_text(self.vocabularies.source, source, self.source_limit)
             target, _ = encode_text(self.vocabularies.target, target, self.target_limit)
-        return source, target
+        return source, target, cut
 
 
 def pieces(ids: tf.Tensor, vocabulary: Subwords) -> tf.Tensor:

@@ -3,6 +3,7 @@
 Pure graph functions: they call each layer of the model for its attention weights, too.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -24,8 +25,10 @@ class AttentionMaps(NamedTuple):
     memory: tf.Tensor  # float32 [B, N, H, T, S]
 
 
-def attention_maps(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> AttentionMaps:
-    """Computes what predicting every target token attends to.
+def attention_maps(
+    model: Transformer, source: tf.Tensor, target: tf.Tensor
+) -> tuple[AttentionMaps, tf.Tensor]:
+    """Computes what predicting every target token attends to, and the logits, float32 [B, T, V].
 
     Args:
         model: any Transformer.
@@ -49,20 +52,22 @@ def attention_maps(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> 
         memory_maps.append(tf.cast(of_memory, tf.float32))  # [B, H, T, S]
 
     layers = (encoder_maps, decoder_maps, memory_maps)
-    return AttentionMaps(*[tf.stack(weights, axis=1) for weights in layers])
+    logits = model.logits_embedding(model.decoder.normalize(states), reverse=True)
+    return AttentionMaps(*[tf.stack(weights, axis=1) for weights in layers]), logits
 
 
-def alignment(maps: AttentionMaps, source_mask: tf.Tensor) -> tf.Tensor:
+def alignment(memories: Sequence[tf.Tensor], source_mask: tf.Tensor) -> tf.Tensor:
     """Finds the source position that each target token comes from.
 
     That of the largest weight in the attention to the memory, averaged over the heads of the last
-    two layers. Where row t is about token t the most differs: in the last layer but one for Garg
-    et al. (2019), in the last of a small post-norm model, earlier in a pre-norm one.
+    two layers, and over the models if there are several; `memories` are their AttentionMaps.memory.
+    Where row t is about token t the most differs: in the last layer but one for Garg et al. (2019),
+    in the last of a small post-norm model, earlier in a pre-norm one.
 
     The source mask is bool [B, S], False at padding. EOS is aligned to only where it is alone.
     Returns int32 [B, T].
     """
-    weights = tf.reduce_mean(maps.memory[:, -2:], axis=[1, 2])  # [B, T, S]
+    weights = sum(tf.reduce_mean(memory[:, -2:], axis=[1, 2]) for memory in memories)  # [B, T, S]
     # A token that another one follows is no EOS.
     words = tf.pad(source_mask[:, 1:], [[0, 0], [0, 1]])  # [B, S]
     weights = tf.where(words[:, None, :], weights, -1.0)

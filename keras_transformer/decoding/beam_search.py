@@ -92,9 +92,10 @@ def beam_search(
         config: beam size, penalty, restrictions and special ids.
         reserve: gives the cache with room for positions below a capacity, int32 scalar; called
             before each round of steps.
-        prefix: int32 [B, P], padded, P at least 1: what hypotheses begin with, without EOS.
+        prefix: int32 [B, P], padded, P at least 1: what hypotheses begin with, without EOS, as
+            places of logits.
         tokens: int32 [V], the token that each logit is of; 0 to V-1 if not given. Does not go with
-            a prefix or sampling.
+            sampling.
 
     Returns:
         Hypotheses padded to the longest. Where none ended in EOS within the maximum length,
@@ -236,9 +237,12 @@ def extend(
     column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)
     token = prefix[:, column]  # [B]
     tokens = tf.repeat(token[:, None], beams, axis=1)  # [B, K]
-    forced = given_extensions(alive, logits, tokens, config.candidates)
     is_forced = (token != config.pad_id) & (state.position == column)
-    return choose(is_forced, forced, free)
+    return tf.cond(
+        tf.reduce_any(is_forced),
+        lambda: choose(is_forced, given_extensions(alive, logits, tokens, config.candidates), free),
+        lambda: free,
+    )
 
 
 def merge(finished: Hypotheses, new: Hypotheses, config: BeamSearchConfig) -> Hypotheses:

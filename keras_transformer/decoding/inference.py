@@ -5,12 +5,13 @@ Pure graph functions. A source is its subwords and EOS, like the sources of trai
 
 import tensorflow as tf
 
-from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.config import EOS_ID
 from keras_transformer.decoding.beam_search import Cache, Hypotheses, beam_search
 from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.ensemble import AnyModel, log_probs
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.model.decoder_cache import DecoderCache
-from keras_transformer.model.transformer import Transformer, shift_right
+from keras_transformer.model.transformer import shift_right
 from keras_transformer.vocabulary.subwords import Subwords
 
 # Spaces, line ends and control characters of any script: nothing that could be translated.
@@ -35,7 +36,7 @@ def encode_text(
 
 
 def search_ids(
-    model: Transformer,
+    model: AnyModel,
     source: tf.Tensor,
     config: DecodingConfig,
     target_prefix: tf.Tensor | None = None,
@@ -45,13 +46,13 @@ def search_ids(
     """Searches the best target sequences of a batch.
 
     Args:
-        model: any Transformer; one of `inference_model` is fastest.
+        model: any Transformer or Ensemble; one of `inference_model` is fastest.
         source: int32 [B, S], each row ending in EOS and then padding. A lone EOS stands for an
             empty sentence, whose translation is empty, with score 0.
         config: of the search, and the limits of lengths.
         target_prefix: int32 [B, P], padded, P at least 1: what each translation begins with.
-        shortlist: of the tokens to consider, all if not given; without prefix and sampling, and of
-            one of `inference_model`.
+        shortlist: of the tokens to consider, all if not given; without sampling, and for one
+            Transformer of `inference_model`.
         forbidden: the ids of the forbidden phrases, which a `target_prefix` may contain.
     """
     memory, source_mask = model.encode(source)
@@ -65,7 +66,7 @@ def search_ids(
     own_layers = tf.nest.map_structure(lambda pool: tf.raw_ops.DeepCopy(x=pool), empty.layers)
     tokens, penalties, kernel = None, (), None
     if shortlist is not None:
-        tokens, penalties = shortlist.considered(source)
+        tokens, penalties, target_prefix = shortlist.considered(source, target_prefix)
         kernel = model.logits_embedding.softmax_columns(tokens)
         if model.logits_embedding.bias is not None:
             penalties += tf.gather(model.logits_embedding.bias, tokens)
@@ -112,13 +113,11 @@ def write_in_place(pool: tf.Tensor, entries: tf.Tensor, position: tf.Tensor) -> 
     return tf.reshape(updated, shape)
 
 
-def target_log_probs(model: Transformer, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+def target_log_probs(model: AnyModel, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
     """Computes the log-probability of every target token, given the source and those before it.
 
     The source is int32 [B, S]; the target int32 [B, T], ending in EOS, without BOS; the result
     float32 [B, T], 0 at padding.
     """
     inputs = {"source": source, "target": shift_right(target)}
-    logits = model(inputs, training=False)  # [B, T, V]
-    log_probs = tf.gather(logits, target, batch_dims=2) - tf.reduce_logsumexp(logits, axis=2)
-    return tf.where(target == PAD_ID, 0.0, log_probs)
+    return log_probs(model(inputs, training=False), target)

@@ -10,6 +10,7 @@ import math
 import keras
 from keras import ops
 
+from keras_transformer.decoding.ensemble import Ensemble
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.embedding import TokenEmbedding
@@ -102,10 +103,12 @@ class InferenceTransformer(Transformer):
 
 
 def inference_model(model: Transformer, copy: bool = False) -> InferenceTransformer:
-    """Copies a model, variables included, into the layout for decoding.
+    """Copies a model, or an ensemble, variables included, into the layout for decoding.
 
     One that has the layout already is returned itself, unless `copy` is set.
     """
+    if isinstance(model, Ensemble):
+        return Ensemble([inference_model(member, copy) for member in model.models])
     has_layout = isinstance(model, InferenceTransformer)
     if has_layout and not copy:
         return model

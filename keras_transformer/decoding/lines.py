@@ -3,7 +3,12 @@
 Output line i answers input line i (see files.text_lines); with `n_best` > 1, up to that many lines
 do, best first. Columns are separated by tabs:
 
-    [number of the input line, from 1, if n_best > 1] [score, if asked for] translation
+    [number of the input line, from 1, if n_best > 1] [what was asked for] translation
+
+What may be asked for is `scores`, a number; `alignments`, the aligned words as "0-0 1-2", from 0
+(Pharaoh format); and `token_scores`, two columns of as many parts with spaces between them:
+subwords, and their log-probabilities. With `target_prefixes`, a line of the input may have a tab,
+and after it the beginning of its translation.
 """
 
 import contextlib
@@ -34,6 +39,9 @@ class LinesConfig:
     output: str = STANDARD_STREAM  # path, or "-" for stdout
     n_best: int = 1  # translations of each line
     scores: bool = False  # whether to write the scores
+    alignments: bool = False  # whether to write which words are aligned
+    token_scores: bool = False  # whether to write subwords and their log-probabilities
+    target_prefixes: bool = False  # whether lines are texts and beginnings of translations
 
     def __post_init__(self):
         require(self.n_best >= 1, "--n_best must be at least 1", self.n_best)
@@ -69,7 +77,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
             print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
         lines = text_lines(source, "stdin" if from_stdin else config.input)
         for chunk in in_chunks(lines, 1 if bar.disable else CHUNK_LINES):
-            for number, translations in enumerate(translator.translate(chunk), start=count + 1):
+            for number, translations in enumerate(answers(translator, chunk, config), count + 1):
                 target.write(format_answer(number, translations, config).encode("utf-8"))
             target.flush()
             count += len(chunk)
@@ -82,6 +90,14 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
         **translator.checkpoint,
         **translator.counts(),
     }
+
+
+def answers(translator: "Translator", lines: Sequence[str], config: LinesConfig) -> list[list]:
+    """Translates lines as they are, or as texts with the beginnings of their translations."""
+    prefixes, aligned = None, config.alignments or config.token_scores
+    if config.target_prefixes:
+        lines, _, prefixes = zip(*[line.partition("\t") for line in lines], strict=True)
+    return translator.translate(lines, target_prefixes=prefixes, aligned=aligned)
 
 
 def write_lines(path: str, texts: Sequence[str]) -> None:
@@ -123,11 +139,18 @@ def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 def format_answer(number: int, translations: Sequence["Translation"], config: LinesConfig) -> str:
     """Formats the answer to one input line, its line ends included."""
-    first = f"{number}\t" if config.n_best > 1 else ""
-    return "".join(
-        first + (f"{answer.score:.6f}\t" if config.scores else "") + one_line(answer.text)
-        for answer in translations[: config.n_best]
-    )
+    rows = []
+    for answer in translations[: config.n_best]:
+        columns = [str(number)] if config.n_best > 1 else []
+        if config.scores:
+            columns.append(f"{answer.score:.6f}")
+        if config.alignments:
+            columns.append(answer.pair.pharaoh)
+        if config.token_scores:
+            columns.append(" ".join(answer.pair.target_pieces))
+            columns.append(" ".join(f"{score:.6f}" for score in answer.pair.log_probs))
+        rows.append("\t".join([*columns, one_line(answer.text)]))
+    return "".join(rows)
 
 
 def one_line(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from keras_transformer.decoding.translator import PairAttention, TargetScore, Translator
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, require
 from keras_transformer.fields import from_json
 from keras_transformer.parsing.linearisation import Linearisation, Repairs
 from keras_transformer.parsing.trees import Tree, escape, parse_trees
@@ -51,11 +51,13 @@ class Parser(Translator):
         texts: Sequence[str],
         progress: bool = False,
         target_prefixes: Sequence[str] | None = None,
+        aligned: bool = False,
     ) -> list[list[Parse]]:
         """Returns the trees of each sentence, equal ones once.
 
         Those that needed no repair come first, then the others, each by score.
         """
+        require(not aligned, "words are aligned for translations only", "a parsing model")
         words = list(map(_words, texts))
         answers = super().translate(list(map(" ".join, words)), progress, target_prefixes)
         parses = list(map(self._parses, words, answers))

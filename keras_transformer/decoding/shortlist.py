@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.config import PAD_ID
 from keras_transformer.decoding.candidates import BLOCK
 
 
@@ -22,6 +23,7 @@ class Considered(NamedTuple):
 
     tokens: tf.Tensor  # int32 [C], ascending, padding after them
     penalties: tf.Tensor  # float32 [B, C], added to logits: 0 where a sentence may use a token
+    prefix: tf.Tensor | None = None  # int32 [B, P], where its tokens stand in `tokens`
 
 
 class Shortlist(tf.Module):
@@ -52,8 +54,8 @@ class Shortlist(tf.Module):
         """For a model card: the most tokens of a source token, and how many are always possible."""
         return {"likely": int(self.likely.bounding_shape(1)), "always": self.always.shape[0]}
 
-    def considered(self, source: tf.Tensor) -> Considered:
-        """Finds the tokens for a batch of sources, int32 [B, S]."""
+    def considered(self, source: tf.Tensor, prefix: tf.Tensor | None = None) -> Considered:
+        """Finds the tokens for a batch of sources, int32 [B, S], and prefixes, int32 [B, P]."""
         batch, length = tf.unstack(tf.shape(source, tf.int64))
         found = tf.gather(self.likely, tf.reshape(source, [-1]))  # [B S, None]
         places = tf.stack([found.value_rowids() // length, tf.cast(found.values, tf.int64)], axis=1)
@@ -61,9 +63,19 @@ class Shortlist(tf.Module):
         common = tf.scatter_nd(self.always[:, None], ones, [self.vocab_size])
         allowed = tf.tile(common[None] > 0, [batch, 1])  # [B, V]
         allowed = tf.tensor_scatter_nd_update(allowed, places, tf.fill(tf.shape(places)[:1], True))
-        tokens = tf.cast(tf.where(tf.reduce_any(allowed, axis=0))[:, 0], tf.int32)
+        if prefix is not None:
+            given = tf.where(prefix != PAD_ID)  # [prefix tokens, 2]
+            token = tf.cast(tf.gather_nd(prefix, given), tf.int64)
+            places = tf.stack([given[:, 0], token], axis=1)
+            allowed = tf.tensor_scatter_nd_update(allowed, places, tf.fill(tf.shape(token), True))
+        needed = tf.reduce_any(allowed, axis=0)  # [V]
+        if prefix is not None:  # padding gets 0, the place of EOS or of less
+            places = tf.cumsum(tf.cast(needed, tf.int32), exclusive=True)
+            prefix = tf.gather(places, prefix)
+        tokens = tf.cast(tf.where(needed)[:, 0], tf.int32)
         count = tf.size(tokens)
         # best_extensions ranks blocks, and wants as many candidates as two of them have.
         padding = tf.maximum(-(-count // BLOCK), 2) * BLOCK - count
         allowed = tf.pad(tf.gather(allowed, tokens, axis=1), [[0, 0], [0, padding]])
-        return Considered(tf.pad(tokens, [[0, padding]]), tf.where(allowed, 0.0, -math.inf))
+        penalties = tf.where(allowed, 0.0, -math.inf)
+        return Considered(tf.pad(tokens, [[0, padding]]), penalties, prefix)

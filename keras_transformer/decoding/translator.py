@@ -3,7 +3,9 @@
 `keras_transformer.load` makes it. Its graphs are those of decoding/answers.py, either way.
 """
 
+import functools
 import math
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +20,7 @@ from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.errors import InputError, require
+from keras_transformer.fields import shown
 
 # Batches of fewer tokens than this are not divided further among streams.
 MIN_BATCH_TOKENS = 512
@@ -32,6 +35,29 @@ class Translation(NamedTuple):
     score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
     log_prob: float  # natural logarithm, EOS included
     tokens: int  # subwords, EOS counted
+
+
+class AlignedPair(NamedTuple):
+    """The subwords of a text and of a translation of it: how probable, and aligned with what."""
+
+    source_pieces: list[str]  # S subwords, "</s>" last
+    target_pieces: list[str]  # T
+    source_words: list[int]  # S numbers of words, those between spaces; -1 for none
+    target_words: list[int]  # T
+    log_probs: list[float]  # T, of a subword after those before it; natural logarithm
+    alignment: list[int]  # T source positions; see attention_maps.alignment
+
+    @property
+    def pharaoh(self) -> str:
+        """The aligned words in the Pharaoh format: "0-0 1-2", source before target, from 0."""
+        sources = [self.source_words[place] for place in self.alignment]
+        links = zip(sources, self.target_words, self.target_pieces, strict=True)
+        words = {(i, j) for i, j, piece in links if min(i, j) >= 0 and piece != "</s>"}
+        return " ".join(f"{i}-{j}" for i, j in sorted(words))
+
+
+# A Translation with its AlignedPair.
+AlignedTranslation = namedtuple("AlignedTranslation", (*Translation._fields, "pair"))
 
 
 class TargetScore(NamedTuple):
@@ -86,26 +112,33 @@ class Translator:
         texts: Sequence[str],
         progress: bool = False,
         target_prefixes: Sequence[str] | None = None,
-    ) -> list[list[Translation]]:
+        aligned: bool = False,
+    ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Returns the translations of each text, best first: from one to `beam_size`.
 
         Args:
             texts: of any length, empty ones included.
             progress: whether to draw a bar on stderr.
             target_prefixes: what the translations of each text begin with, "" for anything. A
-                prefix should end with a word, as its subwords are kept. An export takes none.
+                prefix should end with a word, as its subwords are kept. Spaces around it do not
+                count. The translation of a blank text is empty in any case.
+            aligned: whether to return AlignedTranslations, of the exact ones (`n_best` of `load`).
 
         Raises:
             InputError: if the model's weights are not finite, or prefixes do not fit the texts.
         """
         first_only = self.config.n_best == 1 and self.config.mbr is None
         signature, inputs = "beams" if first_only else "n_best", {"text": texts}
-        if target_prefixes is not None:
-            self._check_prefixes(texts, target_prefixes)
-            signature, inputs = "continuation", {"source": texts, "target": target_prefixes}
         lengths = self._lengths(texts, self.source_limit, "source")
-        of_text = (OF_TRANSLATIONS, translations)
-        found = self._in_batches(signature, inputs, lengths, *of_text, progress)
+        if target_prefixes is not None:
+            self._check_prefixes(lengths, target_prefixes)
+            signature, inputs = "complete", {"source": texts, "target": target_prefixes}
+        run, outputs, result = self._run, OF_TRANSLATIONS, translations
+        if aligned:
+            run, result = self._run_aligned, aligned_translations
+            outputs += AlignedPair._fields
+        run = functools.partial(run, signature)
+        found = self._in_batches(run, inputs, lengths, outputs, result, progress)
         if self.config.mbr is None:
             return found
         sampled = self.config.sampling is not None
@@ -115,13 +148,26 @@ class Translator:
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
     ) -> list[TargetScore]:
         """Scores each target as a translation of its source; InputError if their numbers differ."""
+        run, outputs = functools.partial(self._run, "score"), ("log_prob", "length")
+        return self._in_batches(run, *self._pairs(sources, targets), outputs, TargetScore, progress)
+
+    def align(
+        self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
+    ) -> list[AlignedPair]:
+        """Aligns each target with its source; InputError as of `score`."""
+        run, outputs = functools.partial(self._run, "align"), AlignedPair._fields
+        return self._in_batches(
+            run, *self._pairs(sources, targets), outputs, aligned_pair, progress
+        )
+
+    def _pairs(self, sources, targets) -> tuple[dict[str, Sequence[str]], list[int]]:
+        """The inputs of signatures of pairs, and lengths to make batches by."""
         rule = "there must be a target for every source"
         require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
         source_lengths = self._lengths(sources, self.source_limit, "source")
         target_lengths = self._lengths(targets, self.target_limit, "target")
         lengths = list(map(max, source_lengths, target_lengths))
-        inputs, outputs = {"source": sources, "target": targets}, ("log_prob", "length")
-        return self._in_batches("score", inputs, lengths, outputs, TargetScore, progress)
+        return {"source": sources, "target": targets}, lengths
 
     def attention(self, source: str, target: str) -> PairAttention:
         """Returns the attention of all heads for a text and a translation of it."""
@@ -153,18 +199,17 @@ class Translator:
         """What else is to be reported of the answers so far: of translations, nothing."""
         return {}
 
-    def _in_batches(self, signature, inputs, lengths, outputs, result, progress) -> list:
-        """Runs a signature over batches of similar length: what `result` makes of the outputs."""
+    def _in_batches(self, run, inputs, lengths, outputs, result, progress) -> list:
+        """Runs a function over batches of similar length: what `result` makes of its outputs."""
         results: list[Any] = [None] * len(lengths)
         batches = list(length_batches(lengths, self.config.batch_tokens, streams()))
 
-        def run(batch):
-            part = {name: [texts[i] for i in batch] for name, texts in inputs.items()}
-            found = self._run(signature, **part)
+        def run_batch(batch):
+            found = run(**{name: [texts[i] for i in batch] for name, texts in inputs.items()})
             return list(map(result, *[found[name].tolist() for name in outputs]))
 
         with tqdm(total=len(lengths), unit="sentence", disable=not progress) as bar:
-            for batch, found in zip(batches, in_streams(run, batches), strict=True):
+            for batch, found in zip(batches, in_streams(run_batch, batches), strict=True):
                 for i, answer in zip(batch, found, strict=True):
                     results[i] = answer
                 bar.update(len(batch))
@@ -176,8 +221,21 @@ class Translator:
             name: tf.constant([text.encode("utf-8", errors="replace") for text in part], tf.string)
             for name, part in texts.items()
         }
-        outputs = self.graphs[signature](**inputs)
+        outputs = self._graph(signature)(**inputs)
         return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+    def _run_aligned(self, signature: str, **texts: Sequence[str]) -> dict[str, np.ndarray]:
+        """As `_run`, also the fields of AlignedPair of each text's first translations."""
+        found = self._run(signature, **texts)
+        source = self._run("tokenize", text=next(iter(texts.values())))["ids"]
+        first = range(self.config.n_best or self.config.beam_size)
+        pairs = [self._graph("align_ids")(source=source, target=found["ids"][:, k]) for k in first]
+        return found | {name: np.stack([p[name] for p in pairs], axis=1) for name in pairs[0]}
+
+    def _graph(self, signature: str) -> Callable[..., dict[str, tf.Tensor]]:
+        rule = f"{signature} needs a single model, not an ensemble; or an export of this version"
+        require(signature in self.graphs, rule, "another")
+        return self.graphs[signature]
 
     def _lengths(self, texts: Sequence[str], limit: int, side: str) -> list[int]:
         """Counts what the model reads of texts, and warns of those that are cut."""
@@ -190,18 +248,15 @@ class Translator:
             logging.warning(warning, cut, len(texts), side, limit)
         return [min(count, limit) for count in counts]
 
-    def _check_prefixes(self, texts: Sequence[str], prefixes: Sequence[str]) -> None:
+    def _check_prefixes(self, lengths: Sequence[int], prefixes: Sequence[str]) -> None:
         """Refuses prefixes that do not fit the texts, or leave no room for a translation's EOS."""
-        rule = "target_prefixes need a model directory or a .keras file"
-        require("continuation" in self.graphs, rule, "an export")
         rule = "there must be a target prefix for every sentence"
-        require(len(prefixes) == len(texts), rule, f"{len(prefixes)} for {len(texts)}")
-        # The translation of an empty text may have this many subwords; that of others, more.
-        limit = min(self.config.extra_length, self.target_limit - 1)
-        counts = self._run("target_lengths", text=prefixes)["length"] - 1  # without EOS
-        for number, count in enumerate(counts.tolist(), start=1):
-            rule = f"target prefix {number} must have at most {limit} subwords"
-            require(count <= limit, rule, count)
+        require(len(prefixes) == len(lengths), rule, f"{len(prefixes)} for {len(lengths)}")
+        counts = self._run("target_lengths", text=prefixes)["length"].tolist()  # with EOS
+        for prefix, count, length in zip(prefixes, counts, lengths, strict=True):
+            limit = min(length + self.config.extra_length, self.target_limit)
+            rule = f"a target prefix must have at most {limit - 1} subwords for its sentence"
+            require(count <= limit, rule, f"{count - 1}: {shown(prefix)}")
 
 
 def length_batches(
@@ -238,3 +293,18 @@ def translations(*columns: Sequence) -> list[Translation]:
     finite = not any(math.isnan(answer.score) for answer in rows)
     require(finite, "the model's weights must be finite", "scores that are NaN")
     return [answer for answer in rows if answer.score > -math.inf] or rows[:1]
+
+
+def aligned_translations(*columns: Sequence) -> list[AlignedTranslation]:
+    """Makes one sentence's answers of what `translations` takes and the fields of AlignedPair."""
+    answers = translations(*columns[: len(OF_TRANSLATIONS)])
+    pairs = map(aligned_pair, *columns[len(OF_TRANSLATIONS) :])
+    return [AlignedTranslation(*answer, pair) for answer, pair in zip(answers, pairs, strict=False)]
+
+
+def aligned_pair(*values: Sequence) -> AlignedPair:
+    """Makes an AlignedPair of its fields, with padding, which it loses."""
+    source, target = [[piece.decode("utf-8") for piece in side if piece] for side in values[:2]]
+    of_source, *of_target = values[2:]
+    cut = [numbers[: len(target)] for numbers in of_target]
+    return AlignedPair(source, target, of_source[: len(source)], *cut)

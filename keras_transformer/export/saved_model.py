@@ -4,13 +4,16 @@
     best               text -> one translation: the first of `beams`, and whether the text was cut
     n_best             text -> all beams; `beams` is the same from a search that ends when the first
                        of them is certain
+    complete           source, target -> n_best of the translations that begin as the target does
     score, score_ids   source, target -> the probability of the target, of texts or of ids
+    align, align_ids   source, target -> subwords, their log-probabilities, and an alignment; of
+                       texts or of ids, as those that n_best gives
     lengths, tokenize  text -> its number of subwords, and the subwords; `target_lengths` counts
                        those of a target, whose vocabulary may be another
     attention          source, target -> the weights of all heads, and an alignment
 
 decoding/answers.py gives the names, shapes and dtypes of all outputs. `text`, `source` and `target`
-are string [B], of `score_ids` int32 [B, S] and [B, T]. B may be 0, or as large as texts fit in
+are string [B], of ids int32 [B, S] and [B, T]. B may be 0, or as large as texts fit in
 memory. Vocabulary, beam search and weights are inside, in operations of TensorFlow and
 tensorflow_text only: whoever loads it needs those two packages and nothing of this one. A parsing
 model reads words and writes the tokens of a tree: here as it wrote them, while a loaded export
@@ -90,7 +93,6 @@ def export_saved_model(
 
     module.shortlist = shortlist
     graphs = text_graphs(model, vocabularies, config, reading_weights, shortlist)
-    del graphs["continuation"]  # a third search would make the export half as large again
     card = {
         **{"task": "translation", "task_options": {}, **card},
         **numbers(model, vocabularies, config),

@@ -3,8 +3,10 @@
     GET  /           the page
     GET  /healthz    {"status": "ok"}
     GET  /model      the model's card, and the limits of a request
-    POST /translate  {"text": string} or {"texts": [string, ...]}, optionally "n_best": n
-                     -> {"translations": [[{"text", "score", "log_prob"}, ...], ...]}
+    POST /translate  {"text": string} or {"texts": [string, ...]}, optionally "n_best": n, and
+                     "prefixes": [string, ...], what the translations of each begin with
+                     -> {"translations": [[{"text", "score", "log_prob"}, ...], ...]}; with
+                     "aligned": true also the fields of an AlignedPair, and "pharaoh"
     POST /attention  {"source": string, "target": string}
                      -> {"source_pieces": [string] * S, "target_pieces": [string] * T,
                          "source_labels", "target_labels": the pieces as a reader expects them,
@@ -82,6 +84,8 @@ class Service:
         self.translator, self.limits, self.host_names = translator, limits, host_names
         self.requests = self.errors = 0
         self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.waiting)
+        # Request by request, as no prefix's error may become another's.
+        self.alone = Batcher(self._translate_alone, 1, limits.waiting)
         # Pair by pair: an answer is large, and no pair's error may become another's.
         self.attentions = Batcher(self._attention_bodies, 1, limits.waiting)
         self._posts = {"/translate": self._translate, "/attention": self._attention}
@@ -156,12 +160,22 @@ class Service:
         return bytes(body)
 
     async def _translate(self, body: bytes) -> bytes:
-        texts, n_best = parse_translate(body, self.limits, self.translator.card["beam_size"])
-        answers = await self._submit(self.translations, texts)
+        beams = self.translator.card["beam_size"]
+        texts, options, n_best = parse_translate(body, self.limits, beams)
+        if options:
+            try:
+                (answers,) = await self._submit(self.alone, [(texts, options)])
+            except InputError as error:  # a prefix that is too long
+                raise RequestError(400, str(error)) from None
+        else:
+            answers = await self._submit(self.translations, texts)
 
         def fields(best: "Translation") -> dict[str, Any]:
             score, log_prob = round(best.score, 6), round(best.log_prob, 6)
-            return {"text": best.text, "score": score, "log_prob": log_prob}
+            found = {"text": best.text, "score": score, "log_prob": log_prob}
+            if "aligned" in options:
+                found |= best.pair._asdict() | {"pharaoh": best.pair.pharaoh}
+            return found
 
         rows = [[fields(best) for best in answer[:n_best]] for answer in answers]
         return encoded({"translations": rows})
@@ -180,6 +194,9 @@ class Service:
         except asyncio.QueueFull:
             message = f"{self.limits.waiting} requests wait already: try again"
             raise RequestError(503, message, {"Retry-After": "1"}) from None
+
+    def _translate_alone(self, requests: list[tuple[list[str], dict]]) -> list[list]:
+        return [self.translator.translate(texts, **options) for texts, options in requests]
 
     def _attention_bodies(self, pairs: list[tuple[str, str]]) -> list[bytes]:
         """Gives whole bodies: making JSON of them, too, would hold up the event loop."""

@@ -85,6 +85,8 @@ class TranslateRequest:
     text: str | None = None
     texts: list[str] | None = None
     n_best: int = 1  # translations of each
+    prefixes: list[str] | None = None  # what the translations of each begin with
+    aligned: bool = False  # whether to give their subwords, too
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ class AttentionRequest:
     target: str
 
 
-def parse_translate(body: bytes, limits: Limits, beam_size: int) -> tuple[list[str], int]:
-    """Gives the sentences of a TranslateRequest, and n_best.
+def parse_translate(body: bytes, limits: Limits, beam_size: int) -> tuple[list[str], dict, int]:
+    """Gives the sentences of a TranslateRequest, what `translate` gets beside them, and n_best.
 
     Raises:
         RequestError: 400 for anything else, 413 where it is too much.
@@ -106,10 +108,14 @@ def parse_translate(body: bytes, limits: Limits, beam_size: int) -> tuple[list[s
     texts = request.texts if request.text is None else [request.text]
     rule = "exactly one of text and texts must be given"
     check(texts is not None and not both, 400, rule, "both" if both else "neither")
-    limits.check_texts(texts)
+    prefixes = [""] * len(texts) if request.prefixes is None else request.prefixes
+    rule = "prefixes must be as many as texts"
+    check(len(prefixes) == len(texts), 400, rule, f"{len(prefixes)} for {len(texts)}")
+    limits.check_texts(list(map(str.__add__, texts, prefixes)))
     rule = f"n_best must be an integer from 1 to {beam_size}, the model's beams"
     check(1 <= request.n_best <= beam_size, 400, rule, request.n_best)
-    return texts, request.n_best
+    options = {"target_prefixes": request.prefixes, "aligned": request.aligned}
+    return texts, {name: value for name, value in options.items() if value}, request.n_best
 
 
 def parse_attention(body: bytes, limits: Limits) -> tuple[str, str]:

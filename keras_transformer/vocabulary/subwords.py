@@ -88,6 +88,18 @@ class Subwords(tf.Module):
         """Maps int32 [B, T] to string [B, T]: the vocabulary's piece for each id."""
         return self._tokenizer.id_to_string(ids)
 
+    def words_tensor(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [B, T] to int32 [B, T]: the word of the text that each subword ends in.
+
+        Words have spaces between them and are counted from 0; -1 is for what precedes the first.
+        """
+        rows, length = tf.unstack(tf.shape(ids))
+        up_to = tf.sequence_mask(tf.range(1, length + 1), length)  # [T, T]
+        beginnings = tf.where(up_to, ids[:, None], PAD_ID)  # [B, T, T]
+        texts = self.decode_tensor(tf.reshape(beginnings, [rows * length, length]))
+        counts = tf.strings.split(texts).row_lengths()  # [B T]
+        return tf.reshape(tf.cast(counts, tf.int32) - 1, [rows, length])
+
     def encode(self, sentences: list[str]) -> list[list[int]]:
         """Maps sentences to lists of ids; no special ids are added."""
         batches = (self.encode_tensor(tf.constant(batch)) for batch in batched(sentences))

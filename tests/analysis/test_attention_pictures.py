@@ -198,7 +198,7 @@ def test_views_of_texts(model, vocabularies):
         model, vocabularies, "the cat", "die katze", DecodingConfig(max_source_length=8)
     )
     ids = [[*each, 2] for each in vocabularies.target.encode(["the cat", "die katze"])]
-    maps = attention_maps(model, *(np.array([each], "i4") for each in ids))
+    maps, _ = attention_maps(model, *(np.array([each], "i4") for each in ids))
     assert "".join(encoder.queries) == "▁the▁cat</s>"
     assert "".join(decoder.keys) == "<s>▁die▁katze"
     assert memory.keys == encoder.queries

@@ -2,6 +2,7 @@ import json
 import shutil
 
 import ctranslate2
+import numpy as np
 import pytest
 
 
@@ -73,6 +74,35 @@ def test_ctranslate2(call_program, untrained, prepared, tmp_path):
     done = call_program("export", *arguments)
     assert done.code == 1
     assert "--export_dir must not exist yet, or be empty, without --overwrite" in done.errors
+
+
+def test_ensemble(call_program, untrained, tmp_path):
+    names = ("step-00000010", "step-00000020")
+    model_dirs = ",".join(str(untrained / "checkpoints" / name) for name in names)
+    export_dir = tmp_path / "export"
+    arguments = ["--beam_size=2", f"--model_dir={model_dirs}"]
+    done = call_program("export", *arguments, f"--export_dir={export_dir}")
+    assert done.code == 0, done.errors
+    assert done.result["checkpoint"] == " + ".join(names)
+    answers = []
+    for place in ([f"--saved_model={export_dir}"], arguments, [f"--model_dir={untrained}"]):
+        stdin = b"the cat\n\nbig red dogs\n"
+        done = call_program("translate", *place, "--scores", "--alignments", stdin=stdin)
+        assert done.code == 0, done.errors
+        answers.append([line.split("\t") for line in done.output.splitlines()])
+    scores = [[float(row.pop(0)) for row in rows] for rows in answers]
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-4, atol=1e-5)
+    assert answers[0] == answers[1] and scores[1] != scores[2]
+    card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
+    assert [each["step"] for each in card["ensemble"]] == [10, 20]
+
+
+@pytest.mark.parametrize("flag", ["--weights=int8", "--format=ctranslate2"])
+def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
+    arguments = [f"--model_dir={untrained},{untrained}", f"--export_dir={tmp_path / 'export'}"]
+    done = call_program("export", *arguments, flag)
+    assert done.code == 1
+    assert "are for one model, not an ensemble. Received: " in done.errors.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

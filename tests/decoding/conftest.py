@@ -5,12 +5,16 @@ import tensorflow as tf
 from keras_transformer.config import EOS_ID, TransformerConfig
 from keras_transformer.model import transformer
 from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import Subwords
 
 VOCAB_SIZE = 132
 
 
-class Characters(tf.Module):
+class Characters(Subwords):
     """ASCII characters as subwords, ids from 4; all others are unknown."""
+
+    def __init__(self):
+        tf.Module.__init__(self, name="characters")
 
     def encode_tensor(self, sentences):
         codes = tf.strings.unicode_decode(sentences, "UTF-8")
@@ -20,6 +24,11 @@ class Characters(tf.Module):
         before_eos = tf.cumsum(tf.cast(ids == EOS_ID, tf.int32), axis=1) == 0
         kept = tf.ragged.boolean_mask(ids, before_eos & (ids >= 4))
         return tf.strings.unicode_encode(kept - 4, "UTF-8")
+
+    def pieces_tensor(self, ids):
+        codes = tf.reshape(tf.maximum(ids - 4, 0), [-1, 1])
+        letters = tf.reshape(tf.strings.unicode_encode(codes, "UTF-8"), tf.shape(ids))
+        return tf.where(ids == 3, "?", letters)
 
 
 def small_model(seed=1, scale=2.0, **settings):

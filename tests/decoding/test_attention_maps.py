@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
-from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
+from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.model import attention
 from tests import numpy_reference
 
@@ -41,7 +41,7 @@ def reference_weights(model, source, target, monkeypatch):
 
 
 def test_weights_are_those_of_the_equations(model, monkeypatch):
-    maps = attention_maps(model, rows(SOURCES), rows(TARGETS))
+    maps, _ = attention_maps(model, rows(SOURCES), rows(TARGETS))
     for b, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         wanted = reference_weights(model, source, target, monkeypatch)
         assert len(wanted) == 12, "2 heads of 2 layers of 3 attentions"
@@ -60,7 +60,7 @@ def test_weights_are_those_of_the_equations(model, monkeypatch):
 
 def test_shapes_padding_and_future(model):
     source, target = rows(SOURCES), rows(TARGETS)
-    maps = attention_maps(model, source, target)
+    maps, _ = attention_maps(model, source, target)
     shapes = [part.shape.as_list() for part in maps]
     assert shapes == [[3, 2, 2, 5, 5], [3, 2, 2, 4, 4], [3, 2, 2, 4, 5]]
     for part in maps:
@@ -77,7 +77,7 @@ def test_shapes_padding_and_future(model):
 def test_weights_are_those_of_the_models_own_pass(make_model, settings, monkeypatch):
     model = make_model(**settings)
     source, target = rows(SOURCES), rows(TARGETS)
-    maps = tf.function(attention_maps)(model, source, target)
+    maps, logits = tf.function(attention_maps)(model, source, target)
     attend, recorded = attention.scaled_dot_product_attention, []
 
     def recording_attention(*arguments):
@@ -87,7 +87,8 @@ def test_weights_are_those_of_the_models_own_pass(make_model, settings, monkeypa
 
     monkeypatch.setattr(attention, "scaled_dot_product_attention", recording_attention)
     shifted = tf.constant(np.insert(target.numpy()[:, :-1], 0, BOS_ID, axis=1))
-    model({"source": source, "target": shifted}, training=False)
+    wanted = model({"source": source, "target": shifted}, training=False)
+    np.testing.assert_allclose(logits, wanted, rtol=1e-4, atol=1e-4)
     # Both layers of the encoder, then self- and cross-attention of each layer of the decoder.
     for part, wanted in zip(maps, (recorded[:2], recorded[2::2], recorded[3::2]), strict=True):
         np.testing.assert_allclose(part, np.stack(wanted, axis=1), rtol=1e-4, atol=1e-5)
@@ -95,9 +96,9 @@ def test_weights_are_those_of_the_models_own_pass(make_model, settings, monkeypa
 
 def test_no_pairs(model):
     none = tf.zeros([0, 4], tf.int32)
-    maps = attention_maps(model, none, none)
+    maps, _ = attention_maps(model, none, none)
     assert [part.shape.as_list() for part in maps] == [[0, 2, 2, 4, 4]] * 3
-    assert alignment(maps, none != PAD_ID).shape == [0, 4]
+    assert alignment([maps.memory], none != PAD_ID).shape == [0, 4]
 
 
 def test_alignment_is_to_words_by_the_last_two_layers():
@@ -110,6 +111,14 @@ def test_alignment_is_to_words_by_the_last_two_layers():
     lone_eos = [[[1, 0, 0, 0]] * 3] * 3
     memory = tf.constant([layers, lone_eos], tf.float32)[:, :, None]
     mask = tf.constant([[True, True, True, False], [True, False, False, False]])
-    found = alignment(AttentionMaps(memory, memory, memory), mask)
+    assert alignment([memory], mask).numpy().tolist() == [[1, 0, 1], [0, 0, 0]]
+    # Beside a second model, of one layer of two heads: [1 0 0], [0 .1 .9], [.7 .2 .1] on average.
+    heads = [
+        [[1, 0, 0, 0], [0, 0.2, 0.8, 0], [1, 0, 0, 0]],
+        [[1, 0, 0, 0], [0, 0, 1, 0], [0.4, 0.4, 0.2, 0]],
+    ]
+    second = tf.constant([[heads], [[lone_eos[0]] * 2]], tf.float32)
+    found = alignment([memory, second], mask)
     assert found.dtype == tf.int32
-    assert found.numpy().tolist() == [[1, 0, 1], [0, 0, 0]]
+    # Means of both: [.575 .1 ...], [.225 .2 ...], [.35 .125 ...].
+    assert found.numpy().tolist() == [[0, 0, 0], [0, 0, 0]]

@@ -8,8 +8,12 @@ import pytest
 
 from keras_transformer.decoding import lines
 from keras_transformer.decoding.lines import LinesConfig, translate_lines, write_lines
-from keras_transformer.decoding.translator import Translation
+from keras_transformer.decoding.translator import AlignedPair, AlignedTranslation, Translation
 from keras_transformer.errors import InputError
+
+PAIR = AlignedPair(
+    ["x", "y", "</s>"], ["X", "Y", "</s>"], [0, 1, 1], [0, 1, 1], [-0.25, -0.5, -0.25], [1, 0, 2]
+)
 
 
 class Shouter:
@@ -21,8 +25,12 @@ class Shouter:
         self.truncated, self.checkpoint = 0, {"step": 7}
         self.calls = []
 
-    def translate(self, sentences):
+    def translate(self, sentences, target_prefixes=None, aligned=False):
         self.calls.append(list(sentences))
+        if target_prefixes is not None:
+            sentences = list(map("{1}-{0}".format, sentences, target_prefixes))
+        if aligned:
+            return [[AlignedTranslation(s.upper(), -0.5, -1.0, 2, PAIR)] for s in sentences]
         return [
             [Translation(s.upper(), -0.5, -1.0, 3), Translation(s[::-1], -1.25, -2.5, 3)]
             for s in sentences
@@ -81,6 +89,19 @@ def test_columns(run):
     assert run(b"ab\nc\n", n_best=2).output == b"1\tAB\n1\tba\n2\tC\n2\tc\n"
     both = run(b"ab\nc\n", n_best=2, scores=True).output
     assert both.splitlines()[1:3] == [b"1\t-1.250000\tba", b"2\t-0.500000\tC"]
+
+
+def test_columns_of_aligned_answers(run):
+    assert run(b"ab\n", alignments=True).output == b"0-1 1-0\tAB\n"
+    done = run(b"ab\n", token_scores=True, scores=True, alignments=True)
+    pieces, scores = b"X Y </s>", b"-0.250000 -0.500000 -0.250000"
+    assert done.output == b"\t".join([b"-0.500000", b"0-1 1-0", pieces, scores, b"AB\n"])
+
+
+def test_lines_with_the_beginnings_of_their_translations(run):
+    done = run(b"ab\tCd\ne\nf\t\n\tg\th\n", target_prefixes=True)
+    assert done.output == b"CD-AB\n-E\n-F\nG\tH-\n"
+    assert done.calls == [["ab", "e", "f", ""]]
 
 
 def test_chunks_bound_what_is_held(run, monkeypatch):

@@ -13,6 +13,11 @@ from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation
 
 
+def test_no_alignments():
+    with pytest.raises(InputError, match="words are aligned for translations only"):
+        make()[0].translate(["a"], aligned=True)
+
+
 def make(*answers, linearisation=None):
     """A parser, and the sources and targets that it gives to its graphs."""
     answers, asked = iter(answers), []

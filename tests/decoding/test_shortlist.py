@@ -39,7 +39,7 @@ def allowed(likely, source):
 
 
 def test_considered_tokens(likely, shortlist):
-    tokens, penalties = shortlist.considered(padded(SOURCES))
+    tokens, penalties, _ = shortlist.considered(padded(SOURCES))
     assert len(tokens) % BLOCK == 0
     assert len(tokens) >= 2 * BLOCK
     every = sorted(set().union(*(allowed(likely, source) for source in SOURCES)))
@@ -68,17 +68,25 @@ class Forbidding:
         return logits + self.penalty, cache
 
 
-@pytest.mark.parametrize(("beam_size", "tie_embeddings"), [(1, False), (3, True)])
+@pytest.mark.parametrize(
+    ("beam_size", "tie_embeddings", "has_prefix"),
+    [(1, False, False), (3, True, False), (3, True, True)],
+)
 def test_search_is_that_with_all_other_logits_forbidden(
-    make_model, likely, shortlist, beam_size, tie_embeddings
+    make_model, likely, shortlist, beam_size, tie_embeddings, has_prefix
 ):
     model = inference_model(make_model(tie_embeddings=tie_embeddings))
     config = DecodingConfig(beam_size, extra_length=4)
-    found = search_ids(model, padded(SOURCES), config, shortlist=shortlist)
+    prefixes = padded([[40, EOS_ID + 1], [], [], [41]]) if has_prefix else None
+    found = search_ids(model, padded(SOURCES), config, prefixes, shortlist)
     free = search_ids(model, padded(SOURCES), config)
     for i, source in enumerate(SOURCES):
-        forbidding = Forbidding(model, allowed(likely, source))
-        wanted = search_ids(forbidding, tf.constant([source]), config)
+        prefix = prefixes[i : i + 1] if has_prefix else None
+        given = prefix.numpy()[prefix.numpy() != PAD_ID].tolist() if has_prefix else []
+        forbidding = Forbidding(model, allowed(likely, source).union(given))
+        wanted = search_ids(forbidding, tf.constant([source]), config, prefix)
+        if source != [EOS_ID]:
+            assert found.ids[i, 0, : len(given)].numpy().tolist() == given
         length = wanted.ids.shape[2]
         assert np.array_equal(found.ids[i, :, :length], wanted.ids[0])
         assert not np.any(found.ids[i, :, length:])

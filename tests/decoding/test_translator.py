@@ -11,7 +11,12 @@ from keras_transformer.config import EOS_ID
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
 from keras_transformer.decoding.inference import search_ids, target_log_probs
-from keras_transformer.decoding.translator import Translator, length_batches, translations
+from keras_transformer.decoding.translator import (
+    AlignedPair,
+    Translator,
+    length_batches,
+    translations,
+)
 from keras_transformer.errors import InputError
 
 
@@ -79,12 +84,53 @@ def test_results_are_in_input_order_whatever_the_batches(translator_of, model):
 
 def test_translations_begin_with_their_prefix(translator_of, model):
     translator = translator_of(model, beam_size=2, max_source_length=20)
-    lines, prefixes = ["abc", "abc", "de"], ["xy", "", "z"]
+    lines, prefixes = ["abc", "abc", "de"], ["xy", "", " z "]
     answers = translator.translate(lines, target_prefixes=prefixes)
     free = translator.translate(lines)
     assert_same_answer(answers[1], free[1])
     for answer, prefix in zip(answers, prefixes, strict=True):
-        assert all(best.text.startswith(prefix) for best in answer)
+        assert all(best.text.startswith(prefix.strip()) for best in answer)
+
+
+def test_aligned_translations(translator_of, model):
+    translator = translator_of(model, beam_size=2, max_source_length=20)
+    lines = ["ab c", "", "def"]
+    plain, aligned = translator.translate(lines), translator.translate(lines, aligned=True)
+    for line, wanted, answers in zip(lines, plain, aligned, strict=True):
+        assert [answer[:4] for answer in answers] == wanted
+        for answer in answers:
+            pair = answer.pair
+            assert pair.source_pieces == [*line, "</s>"]
+            assert "".join(pair.target_pieces).removesuffix("</s>") == answer.text
+            assert len(pair.log_probs) == len(pair.alignment) == answer.tokens
+            assert sum(pair.log_probs) == pytest.approx(answer.log_prob, rel=1e-3, abs=1e-4)
+    pair = aligned[0][0].pair
+    assert pair.source_words == [0, 0, 0, 1, 1]  # a space, and EOS, are of the word before them
+    (of_text,) = translator.align(lines[:1], [aligned[0][0].text])
+    attention = translator.attention(lines[0], aligned[0][0].text)
+    assert of_text.alignment == attention.alignment.tolist()
+    count = len(pair.target_pieces)
+    assert of_text.target_pieces[:count][:-1] == pair.target_pieces[:-1]
+    np.testing.assert_allclose(of_text.log_probs[:count], pair.log_probs, rtol=1e-3, atol=1e-4)
+
+
+def test_one_aligned_translation_is_that_of_n_best(translator_of, model):
+    (answers,) = translator_of(model, n_best=1).translate(["ab c"], aligned=True)
+    assert len(answers) == 1
+
+
+def test_pharaoh():
+    # "in spite of" is "trotz", "the" is "des"; a space before the first word is of no word.
+    pair = AlignedPair(
+        ["▁in", "▁sp", "ite", "▁of", "▁the", "</s>"],
+        ["▁", "▁tro", "tz", "▁des", "</s>"],
+        [0, 1, 1, 2, 3, 3],
+        [-1, 0, 0, 1, 1],
+        [-0.5] * 5,
+        [0, 2, 1, 4, 0],
+    )
+    assert pair.pharaoh == "1-0 3-1"
+    assert pair._replace(target_pieces=["▁"] * 5).pharaoh == "0-1 1-0 3-1", "without EOS"
 
 
 def test_restrictions(translator_of, model):
@@ -104,7 +150,10 @@ def test_restrictions(translator_of, model):
     ("prefixes", "message"),
     [
         (["a"], "there must be a target prefix for every sentence. Received: 1 for 2"),
-        (["a", "bcdefg"], "target prefix 2 must have at most 5 subwords. Received: 6"),
+        (
+            ["a" * 7, "b" * 8],
+            'target prefix must have at most 7 subwords for its sentence. Received: 8: "bbbbbbbb"',
+        ),
     ],
 )
 def test_prefixes_are_checked(translator_of, model, prefixes, message):

@@ -22,7 +22,7 @@ from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.int8 import int8_model
 from keras_transformer.decoding.shortlist import Shortlist
-from keras_transformer.decoding.translator import Translator
+from keras_transformer.decoding.translator import AlignedPair, Translator
 from keras_transformer.errors import InputError
 from keras_transformer.export import saved_model
 from keras_transformer.export.model_card import CARD, check_export_dir, read_card
@@ -254,10 +254,20 @@ def test_long_lines_are_cut(run):
             "n_best",
             {
                 **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                "ids": (0, 3, 1),
+                "truncated": (0,),
+            },
+        ),
+        (
+            "complete",
+            {
+                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                "ids": (0, 3, 1),
                 "truncated": (0,),
             },
         ),
         ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
+        ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
         ("lengths", {"length": (0,)}),
         ("target_lengths", {"length": (0,)}),
         ("tokenize", {"ids": (0, 1), "length": (0,), "pieces": (0, 1)}),
@@ -291,9 +301,50 @@ def test_n_best(parts, translators, bpe):
     assert blank == [("", 0.0, 0.0, 0)], "and no other beam"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_translations_begin_with_their_prefix(translators, exports, kind):
+    # The shortlist of the second kind has not all of their subwords.
+    prefixes = ["on the", "", "mat", "", "the", "dog", ""]
+    answers = [
+        holder.translate(LINES, target_prefixes=prefixes)
+        for holder in (translators[kind], exports[kind])
+    ]
+    for prefix, line, wanted, found in zip(prefixes, LINES, *answers, strict=True):
+        assert [best.text for best in found] == [best.text for best in wanted]
+        scores = [best.score for best in wanted]
+        np.testing.assert_allclose([best.score for best in found], scores, rtol=1e-4, atol=1e-5)
+        assert all(best.text.startswith(prefix) for best in found) or not line.strip()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_aligned_translations(translators, exports, kind):
+    answers = [
+        holder.translate(LINES, aligned=True) for holder in (translators[kind], exports[kind])
+    ]
+    plain = exports[kind].translate(LINES)
+    for best, wanted, found in zip(plain, *answers, strict=True):
+        assert [answer.text for answer in best] == [answer.text for answer in found]
+        for one, other in zip(wanted, found, strict=True):
+            np.testing.assert_allclose(
+                other.pair.log_probs, one.pair.log_probs, rtol=1e-3, atol=1e-4
+            )
+            assert other.pair._replace(log_probs=[]) == one.pair._replace(log_probs=[])
+            if SHORTLISTS[kind] is None:
+                assert sum(other.pair.log_probs) == pytest.approx(other.log_prob, rel=1e-3)
+
+
+def test_an_export_of_an_earlier_version(exports, monkeypatch):
+    monkeypatch.delitem(exports["bpe"].graphs, "complete")
+    with pytest.raises(
+        InputError, match=r"complete needs a single .* or an export of this version"
+    ):
+        exports["bpe"].translate(["the cat"], target_prefixes=["a"])
+
+
 def test_best_is_the_first_of_n_best(run):
     best, n_best = run("best", LINES), run("n_best", LINES)
     n_best["truncated"] = n_best["truncated"][:, None]
+    assert n_best.pop("ids").shape == (len(LINES), 3, n_best["length"].max())
     assert best.keys() == n_best.keys()
     for name in best.keys() - {"score", "log_prob"}:
         assert np.array_equal(best[name], n_best[name][:, 0]), name
@@ -346,11 +397,11 @@ def test_pieces_and_attention(parts, exports, kind):
         assert pieces[-1] == "</s>"
         assert len(pieces) == len(row)
         assert spellings[kind](pieces[:-1]) == text
-    maps = attention_maps(model, tf.constant(ids[:1]), tf.constant(ids[1:]))
+    maps, _ = attention_maps(model, tf.constant(ids[:1]), tf.constant(ids[1:]))
     for name, wanted in maps._asdict().items():
         np.testing.assert_allclose(getattr(found, name), wanted[0], atol=1e-5)
     own_maps = AttentionMaps(*[tf.constant(getattr(found, name)[None]) for name in maps._fields])
-    places = alignment(own_maps, tf.constant(ids[:1]) != PAD_ID)
+    places = alignment([own_maps.memory], tf.constant(ids[:1]) != PAD_ID)
     assert found.alignment.tolist() == places[0].numpy().tolist()
     assert max(found.alignment) < len(ids[0]) - 1
 
@@ -447,7 +498,7 @@ def test_overwrite_replaces_an_earlier_export(parts, tmp_path, monkeypatch):
     model, tokenizer, export_dir, _ = parts["bpe"]
     shutil.copytree(export_dir, tmp_path / "export")
     (tmp_path / "export" / "earlier").write_text("a file of the earlier export")
-    monkeypatch.setattr(saved_model, "text_graphs", lambda *_: {"continuation": None})
+    monkeypatch.setattr(saved_model, "text_graphs", lambda *_: {})
     export_saved_model(
         model, pair_of(tokenizer), DECODING, tmp_path / "export", {"step": 8}, overwrite=True
     )

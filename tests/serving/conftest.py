@@ -1,12 +1,17 @@
 """A translator whose answers and attention are known by heart."""
 
 import types
+from collections import namedtuple
 
 import numpy as np
 import pytest
 
+from keras_transformer.errors import require
+
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
 TARGET_PIECES = ["▁die", "▁Ka", "tze", "▁schläft", ".", "</s>"]
+# In place of an AlignedPair.
+Pair = namedtuple("Pair", ("target_pieces", "log_probs", "pharaoh"))
 # Source position of each target piece.
 ALIGNMENT = [0, 1, 1, 2, 3, 4]
 
@@ -23,9 +28,15 @@ class FakeTranslator:
         self.calls = []
         self.before_call = lambda: None
 
-    def translate(self, sentences):
+    def translate(self, sentences, target_prefixes=None, aligned=False):
         self.calls.append(list(sentences))
         self.before_call()
+        if target_prefixes:
+            require(max(map(len, target_prefixes)) < 9, "a prefix must be short", "a long one")
+            return [[translation(prefix, -0.5, -1.25)] for prefix in target_prefixes]
+        if aligned:
+            pair = Pair(["b", "</s>"], [-0.125, -1.125], "0-0")
+            return [[translation("b", -0.5, -1.25, pair=pair)] for _ in sentences]
         return [
             [translation("die Katze schläft.", -0.5, -1.25), translation("der Kater.", -1.75, -3.5)]
             for _ in sentences
@@ -49,8 +60,8 @@ class FakeTranslator:
         )
 
 
-def translation(text, score, log_prob):
-    return types.SimpleNamespace(text=text, score=score, log_prob=log_prob, tokens=5)
+def translation(text, score, log_prob, **others):
+    return types.SimpleNamespace(text=text, score=score, log_prob=log_prob, tokens=5, **others)
 
 
 @pytest.fixture

@@ -69,6 +69,8 @@ def held(translator):
         ({"text": "the cat sleeps.", "n_best": 2}, [[BEST, SECOND]]),
         ({"texts": ["a", ""], "n_best": 2}, [[BEST, SECOND]] * 2),
         ({"texts": []}, []),
+        ({"text": "a", "prefixes": ["schläft"]}, [[BEST | {"text": "schläft"}]]),
+        ({"texts": [], "prefixes": []}, []),
     ],
 )
 def test_translate(translator, request_body, wanted):
@@ -77,6 +79,25 @@ def test_translate(translator, request_body, wanted):
     assert headers["Content-Type"] == "application/json; charset=utf-8"
     assert "schläft".encode() in body or not wanted, "readable, not escaped"
     assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_aligned_translations(translator):
+    request = {"text": "a", "aligned": True}
+    _, _, body = answer_to(translator, "POST", "/translate", json=request)
+    ((answer,),) = json.loads(body)["translations"]
+    assert answer == {
+        **{"text": "b", "score": -0.5, "log_prob": -1.25, "pharaoh": "0-0"},
+        **{"target_pieces": ["b", "</s>"], "log_probs": [-0.125, -1.125]},
+    }
+
+
+def test_a_prefix_that_is_too_long(translator):
+    request = {"text": "a", "prefixes": ["die Katze"]}
+    status, _, body = answer_to(translator, "POST", "/translate", json=request)
+    assert (status, json.loads(body)) == (
+        400,
+        {"error": "a prefix must be short. Received: a long one"},
+    )
 
 
 def test_half_a_surrogate_pair(translator):

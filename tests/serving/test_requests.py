@@ -19,13 +19,19 @@ NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 @pytest.mark.parametrize(
     ("body", "wanted"),
     [
-        (b'{"text": "a cat"}', (["a cat"], 1)),
-        (b'{"texts": [], "n_best": 4}', ([], 4)),
+        (b'{"text": "a cat"}', (["a cat"], {}, 1)),
+        (b'{"text": "a cat", "prefixes": ["eine"]}', (["a cat"], {"target_prefixes": ["eine"]}, 1)),
+        (
+            b'{"texts": ["a", "b"], "prefixes": ["c", ""]}',
+            (["a", "b"], {"target_prefixes": ["c", ""]}, 1),
+        ),
+        (b'{"text": "a", "aligned": true}', (["a"], {"aligned": True}, 1)),
+        (b'{"texts": [], "n_best": 4}', ([], {}, 4)),
         (
             '{"texts": ["", "über", "\\ud83d\\ude00"], "n_best": 2}'.encode(),
-            (["", "über", "😀"], 2),
+            (["", "über", "😀"], {}, 2),
         ),
-        (b' {"text": "12345\\n7890"}\n', (["12345\n7890"], 1)),
+        (b' {"text": "12345\\n7890"}\n', (["12345\n7890"], {}, 1)),
     ],
 )
 def test_translate(body, wanted):
@@ -61,6 +67,16 @@ def test_translate(body, wanted):
         (b'{"text": "a", "n_best": true}', 400, "Received: true"),
         (b'{"text": "a", "n_best": 1.0}', 400, "Received: 1.0"),
         (b'{"text": "a", "n_best": NaN}', 400, "Received: NaN"),
+        (
+            b'{"text": "a", "prefixes": []}',
+            400,
+            "prefixes must be as many as texts. Received: 0 for 1",
+        ),
+        (
+            b'{"text": "123456", "prefixes": ["12345"]}',
+            413,
+            "at most 10 characters of text. Received",
+        ),
         (b'{"texts": ["", "", "", ""]}', 413, "a request must have at most 3 texts. Received: 4"),
         (b'{"text": "12345678901"}', 413, "at most 10 characters of text. Received: 11"),
         (b'{"texts": ["12345", "678901"]}', 413, "at most 10 characters of text. Received: 11"),

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
+from keras_transformer.config import PAD_ID
 from keras_transformer.vocabulary import subwords
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
@@ -54,6 +55,23 @@ def test_size_and_file(learned):
     again = Subwords(learned.file)
     assert (again.kind, again.fingerprint) == (learned.kind, learned.fingerprint)
     assert again.encode(EXACT) == learned.encode(EXACT)
+
+
+def test_words_of_subwords(learned):
+    # In others a WordPiece is of two words, as ">▁<", or words are parted without a space.
+    texts = [*EXACT[:4], "doghouse catdog", ""]
+    rows = learned.encode(texts)
+    words = learned.words_tensor(tf.ragged.constant(rows, dtype=tf.int32).to_tensor(PAD_ID))
+    for text, ids, numbers in zip(texts, rows, words.numpy().tolist(), strict=True):
+        parts = [[] for _ in text.split()]
+        for piece, number in zip(ids, numbers[: len(ids)], strict=True):
+            parts[number].append(piece)
+        assert [part.strip() for part in learned.decode(parts)] == text.split()
+
+
+def test_no_word_precedes_the_first(bpe):
+    ids = bpe.encode(["   the dogs"])
+    assert bpe.words_tensor(tf.constant(ids)).numpy()[0, 0] == -1
 
 
 @pytest.mark.parametrize("text", EXACT)
