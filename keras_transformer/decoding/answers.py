@@ -3,7 +3,7 @@
 A Translator calls them in the process that holds the model, and an export holds the same ones as
 its signatures (export/saved_model). Each takes string [B], B from 0 to any number, and gives a dict
 of tensors whose first axis is B. Texts are UTF-8; those longer than the limits of `DecodingConfig`
-are cut there. Its `batch_tokens` bounds the memory, but for `attention`, whose answer is larger.
+are cut there. Its `batch_tokens` bounds the memory, but for `attention` and `align`: all in one.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
-from keras_transformer.decoding.attention_maps import alignment, attention_maps
+from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.ensemble import AnyModel, Ensemble, log_mean, log_probs
 from keras_transformer.decoding.inference import encode_text, search_ids, target_log_probs
@@ -27,6 +27,10 @@ from keras_transformer.vocabulary.subwords import Subwords
 MIN_ROW_TOKENS = 32
 # The outputs of `n_best` that are of one translation each.
 OF_TRANSLATIONS = ("translation", "score", "log_prob", "length")
+# The outputs of `explain` that `align` and `attention` have.
+OF_SUBWORDS = ("source_pieces", "target_pieces", "alignment")
+OF_ALIGNMENT = (*OF_SUBWORDS, "source_words", "target_words", "log_probs")
+OF_ATTENTION = (*OF_SUBWORDS, *AttentionMaps._fields)
 
 Tensors = dict[str, tf.Tensor]
 
@@ -69,8 +73,17 @@ def text_graphs(
     first = dataclasses.replace(config, n_best=1)
     beams = of_texts(Answers(model, vocabularies, first, shortlist).n_best)
     score_ids = of_pairs(answers.score_ids, ids)
-    align_ids = of_pairs(answers.align_ids, ids)
+    explain = of_pairs(answers.explain, ids)  # so that there is one graph of its pass
     complete = of_pairs(answers.n_best)
+
+    def explained(names, spec=strings):
+        def answer(source, target):
+            if spec is strings:  # all pairs in one batch
+                source, target = map(padded, answers.encode_pairs(source, target)[:2])
+            found = explain(source, target)
+            return {name: found[name] for name in names}
+
+        return of_pairs(answer, spec)
 
     @tf.function(input_signature=[strings], autograph=False)
     def best(text):
@@ -83,7 +96,7 @@ def text_graphs(
         found = best(text)
         return {name: found[name] for name in ("translation", "score")}
 
-    attention = {} if isinstance(model, Ensemble) else {"attention": of_pairs(answers.attention)}
+    attention = {} if isinstance(model, Ensemble) else {"attention": explained(OF_ATTENTION)}
     return {
         "serving_default": serving_default,
         "best": best,
@@ -92,8 +105,8 @@ def text_graphs(
         "complete": complete,
         "score": of_pairs(lambda source, target: answers.score(source, target, score_ids)),
         "score_ids": score_ids,
-        "align": of_pairs(lambda *pairs: align_ids(*map(padded, answers.encode_pairs(*pairs)[:2]))),
-        "align_ids": align_ids,
+        "align": explained(OF_ALIGNMENT),
+        "align_ids": explained(OF_ALIGNMENT, ids),
         "lengths": of_texts(lambda text: answers.lengths(text, vocabularies.source)),
         "target_lengths": of_texts(lambda text: answers.lengths(text, vocabularies.target)),
         "tokenize": of_texts(answers.tokenize),
@@ -176,8 +189,8 @@ class Answers:
         found = target_log_probs(self.model, source, target)
         return {"log_prob": tf.reduce_sum(found, axis=1)}
 
-    def align_ids(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
-        """Shows how probable each subword of a target is, and which source subword it comes from.
+    def explain(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
+        """Shows how probable each subword of a target is, and what predicting it attends to.
 
         `source` and `target` are int32 [B, S] and [B, T], padded: one batch.
 
@@ -185,7 +198,8 @@ class Answers:
             source_pieces string [B, S], target_pieces string [B, T], EOS included; source_words
             and target_words int32 of the same shapes, the number of the word that each belongs to,
             of those with spaces between them; log_probs float32 [B, T], natural logarithm, 0 at
-            padding; alignment int32 [B, T], a source position for each target token.
+            padding; alignment int32 [B, T], a source position for each target token; and the
+            fields of AttentionMaps of the only, or first, model.
         """
         read, written = self.vocabularies
         models = self.model.models if isinstance(self.model, Ensemble) else [self.model]
@@ -197,6 +211,7 @@ class Answers:
             "target_words": written.words_tensor(target),
             "log_probs": log_probs(log_mean(logits), target),
             "alignment": alignment([each.memory for each in maps], padding_mask(source)),
+            **maps[0]._asdict(),
         }
 
     def lengths(self, text: tf.Tensor, vocabulary: Subwords) -> Tensors:
@@ -213,22 +228,6 @@ class Answers:
         rows, _ = encode_text(self.vocabularies.source, text, self.source_limit)
         ids, length = padded(rows), tf.cast(rows.row_lengths(), tf.int32)
         return {"ids": ids, "length": length, "pieces": pieces(ids, self.vocabularies.source)}
-
-    def attention(self, source: tf.Tensor, target: tf.Tensor) -> Tensors:
-        """Shows what predicting each target token attends to, all pairs in one batch.
-
-        Returns:
-            source_pieces string [B, S], target_pieces string [B, T], EOS included; the fields of
-            AttentionMaps; and the alignment int32 [B, T], a source position for each target token.
-        """
-        source, target = map(padded, self.encode_pairs(source, target)[:2])
-        maps, _ = attention_maps(self.model, source, target)
-        return {
-            "source_pieces": pieces(source, self.vocabularies.source),
-            "target_pieces": pieces(target, self.vocabularies.target),
-            **maps._asdict(),
-            "alignment": alignment([maps.memory], padding_mask(source)),
-        }
 
     def encode_pairs(self, source, target) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
         """The ids of both, with EOS, and bool [B], whether the source was cut."""
