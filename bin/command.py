@@ -28,6 +28,7 @@ except ModuleNotFoundError as error:
 import keras_transformer  # noqa: E402
 import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, reason, require  # noqa: E402
+from keras_transformer.files import to_path  # noqa: E402
 
 # Flags of `define_model_flags` that an export does not take.
 OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
