@@ -117,9 +117,13 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
     If the block raises an error, `path` stays as it was. If the process is killed or the power
     fails, `path` is either the old or the new file. A symbolic link is kept, and its target is
-    replaced.
+    replaced. A pipe or a device is written to.
     """
     path = to_path(path).resolve()
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as file:
+            yield file
+        return
     temporary = _temporary(path)
     try:
         with temporary.open("xb") as file:

@@ -248,3 +248,12 @@ def test_compressed_files_are_read_as_they_come(any_folder):
             assert list(text_lines(file, name)) == ["one", "two"]
     with pytest.raises(FileNotFoundError), files.opened(any_folder / "none") as file:
         file.read()
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, "text")
+    assert os.read(reader, 10) == b"text" and pipe.is_fifo()
+    os.close(reader)

@@ -165,7 +165,7 @@ def opened_output(path: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         return
     try:
-        with open(path, "wb") if is_device(path) else replacing(path) as file:
+        with replacing(path) as file:
             yield file
     except OSError as error:
         raise InputError(f"--output must be writable. Received: {path!r}: {error}") from None
