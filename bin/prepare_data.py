@@ -27,7 +27,7 @@ from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
 from pipelines.preparation import PreparationConfig, TrainingWriter, prepare
 from pipelines.selection import SelectionConfig
-from pipelines.sources import FileSource, GrammarSource, Source, TfdsSource
+from pipelines.sources import FileSource, GrammarSource, Source, TfdsSource, matching_files
 from pipelines.treebank import TreebankSource
 
 SPLITS = ("train", "validation", "test")
@@ -137,16 +137,19 @@ def _files() -> dict[str, tuple[list[str], list[str]]]:
     ]
     for split in dict.fromkeys(["train", *given]):
         _require([f"{split}_source", f"{split}_target"])
-    return {
-        split: (FLAGS[f"{split}_source"].value, FLAGS[f"{split}_target"].value) for split in given
-    }
+    return {split: (_matching(f"{split}_source"), _matching(f"{split}_target")) for split in given}
+
+
+def _matching(name: str) -> list[str]:
+    return matching_files(f"--{name}", FLAGS[name].value)
 
 
 def _treebank() -> TreebankSource:
     _require(["train_trees"])
     rule = "--tokenizer must be bpe with --dataset=treebank, which keeps brackets whole"
     require(FLAGS.tokenizer == "bpe", rule, FLAGS.tokenizer)
-    files = {split: FLAGS[f"{split}_trees"].value for split in SPLITS}
+    names = {split: f"{split}_trees" for split in SPLITS}
+    files = {split: FLAGS[name].value and _matching(name) for split, name in names.items()}
     linearisation = Linearisation(FLAGS.tree_words, FLAGS.tree_unaries)
     return TreebankSource(
         {split: paths for split, paths in files.items() if paths is not None}, linearisation

@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import errno
 import gzip
+import importlib
 import json
 import os
 import secrets
@@ -17,6 +18,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
@@ -208,9 +210,29 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """Opens a file to read its bytes, decompressed if its name ends in .gz."""
+    """Opens a file to read its bytes, decompressed if its name ends in .gz or .zst.
+
+    Raises InputError for .zst where the package is missing; a zlib.error means damaged bytes.
+    """
     with to_path(path).open("rb") as file:
-        yield gzip.GzipFile(fileobj=file) if str(path).endswith(".gz") else file
+        if str(path).endswith(".zst"):
+            zstd = _zstandard(path)
+            try:
+                yield zstd.ZstdFile(file)
+            except zstd.ZstdError as error:
+                raise zlib.error(str(error)) from None
+        else:
+            yield gzip.GzipFile(fileobj=file) if str(path).endswith(".gz") else file
+
+
+def _zstandard(path: str | os.PathLike) -> Any:
+    """Python's module, of Python 3.14 on, or the package that has it for earlier versions."""
+    for name in ("compression.zstd", "backports.zstd"):
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    raise InputError(
+        f"{path} needs a package (pip install backports.zstd). Received: none installed"
+    )
 
 
 def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from absl import logging
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files import opened, text_lines, to_path
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}  # by their first bytes
 _TFDS_SPLITS = ("train", "validation", "test")
 _TFDS_BATCH = 1024
 _TFDS_SECONDS = 10  # for an answer of a server
@@ -287,7 +287,7 @@ def _brief(error: Exception) -> str:
 
 
 def read_lines(path: str, flag: str) -> Iterator[str]:
-    """Streams the lines of a UTF-8 text file, plain or .gz; see `files.text_lines`.
+    """Streams the lines of a UTF-8 text file, plain, .gz or .zst; see `files.text_lines`.
 
     Raises:
         InputError: naming `flag` and the file, or the file and the line, where it is not text.
@@ -301,18 +301,31 @@ def read_lines(path: str, flag: str) -> Iterator[str]:
                 yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(
-            f"{flag} must be a whole gzip file. Received: {path}, broken after line {number} "
+            f"{flag} must be a whole compressed file. Received: {path}, broken after line {number} "
             f"({error})"
         ) from None
     require(number, f"{flag} must not be empty", path)
 
 
 def _open(path: str, flag: str):
-    if not path.endswith(".gz"):
+    if not path.endswith(tuple(_COMPRESSED.values())):
         with opened(path) as file:
-            compressed = file.read(2) == _GZIP_MAGIC
-        require(not compressed, f"{flag} must end in .gz if it is compressed", path)
+            kind = _COMPRESSED.get(file.read(2))
+        require(kind is None, f"{flag} must end in {kind} if it is compressed", path)
     return opened(path)
+
+
+def matching_files(flag: str, paths: list[str]) -> list[str]:
+    """The files that paths name, where those with *, ? or [ may name several, in order of names."""
+    found = []
+    for path in paths:
+        files = [path]
+        if set("*?[") & set(path) and not to_path(path).exists():
+            pattern = to_path(path)
+            files = sorted(map(str, pattern.parent.glob(pattern.name)))
+            require(files, f"{flag} must match a file", path)
+        found += files
+    return found
 
 
 def check_files(flag: str, paths: list[str]) -> None:

@@ -1,11 +1,13 @@
 import gzip
+import importlib
 import types
+from pathlib import Path
 
 import pytest
 import tensorflow_datasets as tfds
 
 from keras_transformer import InputError
-from pipelines.sources import FileSource, GrammarSource, TfdsSource, read_lines
+from pipelines.sources import FileSource, GrammarSource, TfdsSource, matching_files, read_lines
 
 
 def write(path, content):
@@ -39,6 +41,29 @@ class TestLines:
     def test_a_byte_order_mark_is_not_text(self, tmp_path):
         assert lines(write(tmp_path / "t", b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")) == ["a", "\ufeffb"]
 
+    def test_zstandard(self, tmp_path, monkeypatch):
+        zstd = pytest.importorskip("backports.zstd")
+        content = zstd.compress("ein\nzwei ü\n".encode() * 9)
+        assert lines(write(tmp_path / "t.zst", content * 2)) == ["ein", "zwei ü"] * 18
+        with pytest.raises(InputError, match=r"must be a whole compressed file. .*t.zst, broken"):
+            lines(write(tmp_path / "t.zst", content[:-5]))
+        with pytest.raises(InputError, match=r"broken after line 0 \(.*frame"):
+            lines(write(tmp_path / "t.zst", b"plain\n" * 9))
+        with pytest.raises(InputError, match=r"must end in .zst if it is compressed"):
+            lines(write(tmp_path / "t", content))
+        monkeypatch.setattr(importlib, "import_module", lambda name: __import__("absent"))
+        with pytest.raises(InputError, match=r"t.zst needs a package \(pip install backports.zstd"):
+            lines(str(tmp_path / "t.zst"))
+
+    def test_patterns_name_files_in_order(self, tmp_path):
+        for name in ("b.en", "a.en", "a[1].en", "c.de"):
+            write(tmp_path / name, b"a\n")
+        pattern, exact = str(tmp_path / "?.en"), str(tmp_path / "a[1].en")
+        found = matching_files("--train_source", [pattern, exact])
+        assert [Path(path).name for path in found] == ["a.en", "b.en", "a[1].en"]
+        with pytest.raises(InputError, match=r"--train_source must match a file. .*x\*"):
+            matching_files("--train_source", [str(tmp_path / "x*")])
+
     @pytest.mark.parametrize(
         ("name", "content", "message"),
         [
@@ -52,12 +77,12 @@ class TestLines:
             (
                 "t.gz",
                 b"plain\n",
-                r"must be a whole gzip file. Received: .*t.gz, broken after line 0",
+                r"must be a whole compressed file. Received: .*t.gz, broken after line 0",
             ),
             (
                 "t.gz",
                 gzip.compress(b"x\n" * 9, mtime=0)[:-6],
-                r"must be a whole gzip file. .* line 9",
+                r"must be a whole compressed file. .* line 9",
             ),
             ("t.gz", gzip.compress(b"", mtime=0), r"must not be empty. Received: .*t.gz"),
             (
