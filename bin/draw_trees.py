@@ -14,7 +14,7 @@ from pathlib import Path
 from absl import flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("trees", None, "Trees in Penn Treebank brackets, plain or .gz.", required=True)
+flags.DEFINE_string("trees", None, "Trees in brackets: plain, .gz or .zst.", required=True)
 flags.DEFINE_string("gold", None, "The gold trees of the same sentences, in the same order.")
 flags.DEFINE_string("output", "-", "FILE.html, FILE.svg (the first tree), or - for text.")
 flags.DEFINE_integer("first", 1, "The first tree to draw, from 1.", lower_bound=1)

@@ -41,7 +41,7 @@ SELECTION_FLAGS = [field.name for field in dataclasses.fields(SelectionConfig)]
 flags.DEFINE_string("dataset", None, "files, grammar, treebank or tfds:NAME.", required=True)
 flags.DEFINE_string("data_dir", None, "Folder that the data set is written to.", required=True)
 for _flag in FILE_FLAGS:
-    flags.DEFINE_list(_flag, None, "dataset=files: text files, plain or .gz, comma-separated.")
+    flags.DEFINE_list(_flag, None, "dataset=files: plain, .gz or .zst, by commas, or patterns.")
 flags.DEFINE_string("source_language", None, "dataset=tfds:NAME: the source language, e.g. en.")
 flags.DEFINE_string("target_language", None, "dataset=tfds:NAME: the target language, e.g. de.")
 flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: the folder of TFDS.")

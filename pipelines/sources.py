@@ -66,7 +66,7 @@ class Source(Protocol):
 
 
 class FileSource(Source):
-    """Sentence pairs of local files, plain or .gz, with one sentence per line.
+    """Sentence pairs of local files, plain, .gz or .zst, with one sentence per line.
 
     Args:
         files: split -> (source files, target files). The n-th files of both lists are parallel.

@@ -13,7 +13,7 @@ from pipelines.sources import Pair, Source, check_files, sha256
 
 
 class TreebankSource(Source):
-    """Trees of local files in Penn Treebank brackets, plain or .gz, cleaned and linearised.
+    """Trees of local files in Penn Treebank brackets, plain, .gz or .zst, cleaned and linearised.
 
     The source of a pair has the words separated by spaces, with brackets written as -LRB- and
     -RRB-; its target has the tokens of the tree, each of which gets its own id in the vocabulary.

@@ -90,7 +90,7 @@ def escape(word: str) -> str:
 
 
 def read_trees(path: str) -> Iterator[Tree]:
-    """Yields the trees of a file in Penn Treebank brackets, plain or .gz, without changing them.
+    """Yields the trees of a file (plain, .gz or .zst) in Penn Treebank brackets, as they are.
 
     A tree may span several lines, and a line may hold several trees. The top label may be empty.
 
@@ -102,7 +102,7 @@ def read_trees(path: str) -> Iterator[Tree]:
         with opened(path) as file:
             yield from parse_trees(text_lines(file, str(path)), str(path))
     except (OSError, EOFError, zlib.error) as error:
-        rule = "trees must be in a readable UTF-8 file, plain or .gz"
+        rule = "trees must be in a readable UTF-8 file, plain, .gz or .zst"
         raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
 
 
