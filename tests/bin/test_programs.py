@@ -28,6 +28,7 @@ WRONG = {  # the first of the flags is wrong
     "draw_trees": ["--trees=absent"],
     "evaluate": DATA,
     "export": [*ABSENT, "--export_dir=export"],
+    "import_model": ["--path=absent", "--model_dir=model"],
     "paper_tables": ["--table=5"],
     "prepare_data": ["--dataset=files", "--data_dir=data"],
     "quickstart": ["--train_steps=none"],

@@ -206,7 +206,7 @@ def test_an_interrupted_selection_is_resumed_and_repaired(tmp_path, small_blocks
     config = PreparationConfig(**SETTINGS, **RULES, weights=[1, 2.5])
     source = source_of(tmp_path / "messy", messy(300), messy(300, seed=5))
     prepare(source, tmp_path / "whole", config)
-    write_shard = Sharding._write_shard
+    write_shard = Sharding.write_shard
 
     def fails(self, number, groups):
         if number == 2:
@@ -214,7 +214,7 @@ def test_an_interrupted_selection_is_resumed_and_repaired(tmp_path, small_blocks
         write_shard(self, number, groups)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Sharding, "_write_shard", fails)
+        patch.setattr(Sharding, "write_shard", fails)
         with pytest.raises(OSError, match="disk full"):
             prepare(source, tmp_path / "data", config)
     prepare(source, tmp_path / "data", config)
