@@ -13,6 +13,7 @@ from absl import flags
 
 from keras_transformer.errors import require
 from keras_transformer.files import to_path
+from keras_transformer.training.model_directory import require_new
 
 FLAGS = flags.FLAGS
 flags.DEFINE_enum("format", "marian", ["marian", "keras"], "What --path holds.")
@@ -27,8 +28,7 @@ flags.DEFINE_string("model_dir", None, "A new directory for the model.", require
 
 def main():
     path, model_dir = to_path(FLAGS.path), to_path(FLAGS.model_dir)
-    free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.glob("*")))
-    require(free, "--model_dir must not exist yet, or be empty", model_dir)
+    require_new(model_dir)
     local = isinstance(path, Path) or FLAGS.format == "keras"
     require(local, "--path must be a local folder with --format=marian", path)
     require(path.exists(), "--path must exist", path)

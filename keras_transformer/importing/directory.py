@@ -6,10 +6,13 @@ from typing import Any
 import keras
 
 from keras_transformer.config import TrainingConfig
-from keras_transformer.errors import require
 from keras_transformer.files import replacing_folder
 from keras_transformer.training.checkpoints import CheckpointStore
-from keras_transformer.training.model_directory import ModelDescription, create_or_check
+from keras_transformer.training.model_directory import (
+    ModelDescription,
+    create_or_check,
+    require_new,
+)
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 
@@ -20,8 +23,7 @@ def write_model_directory(
 
     Returns {"model_dir", "checkpoint", "parameters"}; InputError where `model_dir` holds something.
     """
-    free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.glob("*")))
-    require(free, "--model_dir must not exist yet, or be empty", model_dir)
+    require_new(model_dir)
     own_source = vocabularies.own_source
     description = ModelDescription(
         preset="imported",

@@ -71,6 +71,12 @@ def create_or_check(
     write_json(model_dir / "config.json", content)
 
 
+def require_new(model_dir: Path) -> None:
+    """Raises InputError where a new model directory would join what is there."""
+    free = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.glob("*")))
+    require(free, "--model_dir must not exist yet, or be empty", model_dir)
+
+
 def described_in(path: str | Path) -> Path:
     """The directory whose config.json describes a model directory, checkpoint or .keras file."""
     path = to_path(path)
