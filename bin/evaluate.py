@@ -6,9 +6,10 @@ A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
 from command import OF_RESTRICTIONS, check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 import time
-from pathlib import Path
 
 from absl import flags
+
+from keras_transformer.files import to_path
 
 FLAGS = flags.FLAGS
 define_model_flags(__name__)
@@ -70,7 +71,7 @@ def main():
         **{name: FLAGS[name].value for name in OF_RESTRICTIONS if FLAGS[name].present},
         "seconds": round(time.monotonic() - start, 3),
     }
-    of_directory = FLAGS.model_dir is not None and Path(FLAGS.model_dir).is_dir()
+    of_directory = FLAGS.model_dir is not None and to_path(FLAGS.model_dir).is_dir()
     if FLAGS.limit is None and of_directory:
         write_results(FLAGS.model_dir, FLAGS.split, results)
     return results
