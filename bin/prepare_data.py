@@ -21,6 +21,7 @@ from typing import Any
 
 from absl import flags
 
+from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
@@ -69,7 +70,7 @@ flags.DEFINE_float("number_overlap", None, NUMBERS)
 WEIGHTS = "How often an epoch has each pair of the first file of --train_source, the second, ..."
 flags.DEFINE_list("weights", None, WEIGHTS)
 KINDS = "Kind of vocabulary; pieces is that of imported models, and goes with --vocabulary."
-flags.DEFINE_enum("tokenizer", "bpe", ["bpe", "wordpiece", "pieces"], KINDS)
+flags.DEFINE_enum("tokenizer", "bpe", list(SUFFIXES), KINDS)
 SIZE = "Ids of a vocabulary, special ones included. 37000 if not given, or those of --vocabulary."
 flags.DEFINE_integer("vocab_size", None, SIZE)
 EXISTING = "A SentencePiece model to use, or SOURCE,TARGET of two; none: learn from the text."

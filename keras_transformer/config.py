@@ -5,6 +5,8 @@ names the paper's symbol and section.
 """
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from keras_transformer.errors import InputError, require
@@ -13,9 +15,18 @@ from keras_transformer.fields import Amount, Positive, Rule, Seed, Share, Size, 
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 
+# The kinds of vocabularies, and the suffixes of their files.
+SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
+
 Task = Annotated[str, one_of("translation", "parsing")]
 Positions = Annotated[str, one_of("sinusoidal", "learned", "marian")]
 VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
+
+
+def vocabulary_kind(file: str | os.PathLike) -> str:
+    """The kind that a file's suffix stands for; "bpe" for any other, as SentencePiece has none."""
+    kinds = {suffix: kind for kind, suffix in SUFFIXES.items()}
+    return kinds.get(Path(file).suffix, "bpe")
 
 
 @dataclasses.dataclass(frozen=True)

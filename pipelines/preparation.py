@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from absl import logging
 from tqdm import tqdm
 
-from keras_transformer.config import VocabularySize
+from keras_transformer.config import SUFFIXES, VocabularySize, vocabulary_kind
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import Count, FileName, Seed, check_fields
 from keras_transformer.files import locked, to_path, write_json
@@ -67,7 +67,7 @@ class PreparationConfig(SelectionConfig):
         require(fits, rule, ",".join(self.vocabulary))
         for path in self.vocabulary:
             check_files("--vocabulary", [path])
-            kind = {".txt": "wordpiece", ".pieces": "pieces"}.get(Path(path).suffix, "bpe")
+            kind = vocabulary_kind(path)
             rule = f"--tokenizer must be {kind} with --vocabulary={path}"
             require(self.tokenizer == kind, rule, self.tokenizer)
         rule = "--max_length must be at least 2, for a subword and EOS"
@@ -224,7 +224,7 @@ def _write(
 
 def _vocabulary_files(data_dir: Path, config: PreparationConfig) -> list[Path]:
     """The vocabulary of both sides, or those of source and target."""
-    from keras_transformer.vocabulary.pair import SEPARATE, SHARED, SUFFIXES
+    from keras_transformer.vocabulary.pair import SEPARATE, SHARED
 
     names = SHARED if config.shared_vocabulary else SEPARATE
     return [data_dir / f"{name}{SUFFIXES[config.tokenizer]}" for name in names]

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from keras_transformer.config import Task, VocabularySize
+from keras_transformer.config import SUFFIXES, Task, VocabularySize
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, FileName, Rule, Size, from_json, one_of
 from keras_transformer.files import read_json, remove_folder, replacing, to_path, write_json
@@ -35,9 +35,10 @@ _BEGINNING_BYTES = 1 << 16
 # Ids per bar of the length histogram.
 _HISTOGRAM_STEP = 8
 _DATA_FILE = (
-    r"\w+-\d{5}-of-\d{5}\.tfrecord|\w*vocabulary\.(model|txt)|\w+\.(source|target|trees)\.txt"
+    r"\w+-\d{5}-of-\d{5}\.tfrecord|\w+\.(source|target|trees)\.txt"
+    rf"|\w*vocabulary({'|'.join(map(re.escape, SUFFIXES.values()))})"
 )
-Tokenizer = Annotated[str, one_of("bpe", "wordpiece", "pieces")]
+Tokenizer = Annotated[str, one_of(*SUFFIXES)]
 _Number = Annotated[str, Rule("be a number", str.isdecimal)]
 _TEMPORARY_FILE = rf"\.({_DATA_FILE}|metadata\.json)\.\w+\.tmp"
 

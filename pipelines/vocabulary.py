@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, SUFFIXES, UNK_ID
 from keras_transformer.errors import InputError, require
 from keras_transformer.files import to_path, write_file
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -24,7 +24,6 @@ from keras_transformer.vocabulary.subwords import (
     MAX_SENTENCE_BYTES,
     SPACE,
     SPECIAL_WORDPIECES,
-    SUFFIXES,
     Subwords,
     batched,
     split_words,

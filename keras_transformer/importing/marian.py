@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sentencepiece
 
-from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, SUFFIXES, TransformerConfig
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import Count, Size, from_json
 from keras_transformer.files import read_json, write_file
@@ -29,7 +29,6 @@ from keras_transformer.importing.tensors import package, read_tensors
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.losses import SMALLEST_LOGIT
 from keras_transformer.vocabulary.pair import SEPARATE, VocabularyPair
-from keras_transformer.vocabulary.subwords import SUFFIXES
 
 OPTIONS = "special:model.yml"  # among the arrays of *.npz
 # What replaces parts of a variable's path, from top to bottom: Hugging Face's and Marian's names.

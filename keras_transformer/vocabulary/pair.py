@@ -3,9 +3,10 @@
 import os
 from typing import NamedTuple
 
+from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import require
 from keras_transformer.files import to_path
-from keras_transformer.vocabulary.subwords import SUFFIXES, Subwords
+from keras_transformer.vocabulary.subwords import Subwords
 
 # The names of the files in a data or model directory, without suffixes.
 SHARED, SEPARATE = ("vocabulary",), ("source_vocabulary", "target_vocabulary")

@@ -26,10 +26,8 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 from tensorflow_text.python.ops import sentencepiece_tokenizer
 
-from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID, vocabulary_kind
 from keras_transformer.errors import InputError, reason
-
-SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}  # of their files
 
 # Sentences per call of an op: enough work for its threads, and few enough for memory.
 _BATCH = 2048
@@ -59,8 +57,7 @@ class Subwords(tf.Module):
         super().__init__(name="subwords")
         content = file.read_bytes()
         self.file = file
-        kinds = {suffix: kind for kind, suffix in SUFFIXES.items()}
-        self.kind = kinds.get(file.suffix, "bpe")
+        self.kind = vocabulary_kind(file)
         self.fingerprint = hashlib.sha256(content).hexdigest()
         makers = {"bpe": _sentencepiece, "wordpiece": _WordPiece, "pieces": _NumberedPieces}
         try:
