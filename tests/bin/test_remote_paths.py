@@ -35,6 +35,8 @@ def test_every_program_takes_remote_paths(call_program, folder):
     train += [f"--config={setting}" for setting in settings] + ["--checkpoint_steps=2"]
     assert call(*train, "--train_steps=3")["step"] == 3
     assert call("average_checkpoints", model)["averaged"] == 2
+    assert "bleu" in call("evaluate", data, model, "--beam_size=1", "--split=test")
+    assert (folder / "model" / "evaluation-test.json").is_file()
 
     export = f"{folder}/export"
     of_export = [model, f"--export_dir={export}", "--checkpoint=average:2", "--beam_size=1"]
