@@ -10,6 +10,7 @@ from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource, GrammarSource
+from tests.data_folders import contents, interrupt
 
 pytest.importorskip("apache_beam", reason="Apache Beam is not installed")
 from pipelines.beam import training_writer
@@ -68,27 +69,9 @@ def local(source, tmp_path_factory):
     return folder
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def fail_at(patch, target, name, call):
-    """Lets a method fail at its n-th call; returns the arguments of those before."""
-    method, calls = getattr(target, name), []
-
-    def failing(*arguments, **options):
-        if len(calls) == call:
-            raise OSError("the machine is gone")
-        calls.append(arguments)
-        return method(*arguments, **options)
-
-    patch.setattr(target, name, failing)
-    return calls
-
-
 @pytest.mark.parametrize("options", WORKERS.values(), ids=list(WORKERS))
 def test_the_data_set_is_that_of_the_local_runner(source, local, tmp_path, monkeypatch, options):
-    encoded = fail_at(monkeypatch, Sharding, "write_block", 5 + 1)  # of train, and of test
+    encoded = interrupt(monkeypatch, Sharding, "write_block", 5 + 1)  # of train, and of test
     result = prepare(source, tmp_path, CONFIG, training_writer(options))
     assert result["pairs"] == {"train": 287, "test": 6} and not result["up_to_date"]
     assert contents(tmp_path) == contents(local)
@@ -120,14 +103,14 @@ def test_a_failed_pipeline_is_resumed_by_either_runner(
     source, local, tmp_path, monkeypatch, name, call, blocks, shards, second
 ):
     with monkeypatch.context() as patch:
-        fail_at(patch, Sharding, name, call)
+        interrupt(patch, Sharding, name, call)
         with pytest.raises(
-            InputError, match=r"^--runner=beam must run its pipeline to the end.*machine is gone"
+            InputError, match=r"^--runner=beam must run its pipeline to the end.*disk full"
         ):
             prepare(source, tmp_path, CONFIG, training_writer([]))
     assert len(list(tmp_path.glob("train-*.tfrecord"))) == shards
-    learned = fail_at(monkeypatch, vocabulary, "learn_subwords", 0)
-    encoded = fail_at(monkeypatch, Sharding, "write_block", 5 - blocks + 1)
+    learned = interrupt(monkeypatch, vocabulary, "learn_subwords", 0)
+    encoded = interrupt(monkeypatch, Sharding, "write_block", 5 - blocks + 1)
     assert prepare(source, tmp_path, CONFIG, second)["pairs"]["train"] == 287
     assert not learned and len(encoded) == 5 - blocks + 1  # and the one of test
     assert contents(tmp_path) == contents(local)
@@ -135,10 +118,10 @@ def test_a_failed_pipeline_is_resumed_by_either_runner(
 
 def test_beam_resumes_what_the_local_runner_began(source, local, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        fail_at(patch, Sharding, "write_shard", 1)
-        with pytest.raises(OSError, match="machine is gone"):
+        interrupt(patch, Sharding, "write_shard", 1)
+        with pytest.raises(OSError, match="disk full"):
             prepare(source, tmp_path, CONFIG)
-    encoded = fail_at(monkeypatch, Sharding, "write_block", 1)
+    encoded = interrupt(monkeypatch, Sharding, "write_block", 1)
     prepare(source, tmp_path, CONFIG, training_writer([]))
     assert len(encoded) == 1 and contents(tmp_path) == contents(local)
 

@@ -15,6 +15,7 @@ from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
 from pipelines.sharding import Sharding, frames
 from pipelines.sources import FileSource
+from tests.data_folders import contents
 
 TEXT = [("dog " * (1 + n % 8) + f"{n}", "Hund " * (1 + n % 7) + f"{n}") for n in range(120)]
 
@@ -57,10 +58,6 @@ def flip(path, place):
     content = bytearray(path.read_bytes())
     content[place] ^= 4
     path.write_bytes(content)
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def times(folder):

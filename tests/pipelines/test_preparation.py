@@ -18,6 +18,7 @@ from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
 from pipelines.vocabulary import PairEncoder
+from tests.data_folders import contents, interrupt
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = [("the dog sees the cat", "der Hund sieht die Katze"), ("a cat", "eine Katze")] * 20
@@ -158,24 +159,6 @@ def whole(many_files, tmp_path_factory):
         small_blocks(patch)
         prepare(FileSource(many_files), folder, CONFIG)
     return folder
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def interrupt(monkeypatch, target, name, call):
-    """Lets a method fail at its n-th call; returns the arguments of those before."""
-    method, calls = getattr(target, name), []
-
-    def interrupted(*arguments, **options):
-        if len(calls) == call:
-            raise OSError("disk full")
-        calls.append(arguments)
-        return method(*arguments, **options)
-
-    monkeypatch.setattr(target, name, interrupted)
-    return calls
 
 
 @pytest.mark.parametrize(("tokenizer", "vocab_size"), [("bpe", 290), ("wordpiece", 45)])
