@@ -1,0 +1,309 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       format_name: percent
+# ---
+
+# %% [markdown]
+# # Decode: beams, penalties, samples
+#
+# A trained model gives each possible translation a probability. Decoding is the search for a good
+# one among them. This notebook trains a small model and shows what each setting of the search does:
+# beam size, length penalty, n-best lists, sampling, and prefixes; then how to score a translation
+# that you have, and what the model looked at. It takes less than five minutes on two processor
+# cores.
+#
+# The first cell installs the library if it is not there: from the clone that the notebook lies in,
+# or from elsewhere. In Colab, set `LIBRARY` to `git+https://` and the address of the repository.
+
+# %%
+import importlib.util
+import subprocess
+import sys
+
+LIBRARY = "../.."
+if importlib.util.find_spec("keras_transformer") is None:
+    packages = [LIBRARY, "matplotlib"]
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *packages], check=True)
+print("keras_transformer is installed")
+
+# %% [markdown]
+# The other imports, and a helper that shows a table.
+
+# %%
+import logging
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import Markdown, display
+
+import keras_transformer as kt
+
+keras.utils.set_random_seed(1)
+logging.getLogger("tensorflow").setLevel("ERROR")  # it warns of graphs that are built again
+FULL = 500
+STEPS = int(os.environ.get("NOTEBOOK_STEPS", FULL))  # of the training
+FOLDER = Path(tempfile.mkdtemp())
+
+
+def show_table(names, rows):
+    lines = [names, ["---"] * len(names), *rows]
+    display(Markdown("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)))
+
+
+# %% [markdown]
+# ## A model that is not sure
+#
+# The embedded grammar makes the sentences, of up to 8 words. The training is short on purpose: a
+# model that is sure of everything has nothing to search for. To use a model of your own instead,
+# set `MODEL` to its directory or its .keras file, and `sources` and `references` to your sentences.
+
+# %%
+from pipelines.datasets import split_text, training_batches
+from pipelines.preparation import PreparationConfig, prepare
+from pipelines.sources import FileSource, GrammarSource
+
+made, files = GrammarSource(30_000, seed=1), {}
+for split in ("train", "test"):
+    short = [pair for pair in made.pairs(split) if len(pair[0].split()) <= 8]
+    files[split] = [str(FOLDER / f"{split}.en")], [str(FOLDER / f"{split}.de")]
+    for side, (name,) in enumerate(files[split]):
+        Path(name).write_text("".join(f"{pair[side]}\n" for pair in short), encoding="utf-8")
+DATA = FOLDER / "data"
+prepared = prepare(FileSource(files), DATA, PreparationConfig(vocab_size=1000, max_length=64))
+
+# %% [markdown]
+# The model, and its training with `fit`:
+
+# %%
+batches = training_batches(DATA, tokens_per_batch=2000, seed=1).map(kt.teacher_forcing)
+sizes = {"num_layers": 2, "d_model": 128, "d_ff": 256, "num_heads": 4}
+model = kt.Transformer(kt.TransformerConfig(vocab_size=1000, norm="pre", **sizes))
+rate = kt.WarmupInverseSquareRoot(128, warmup_steps=300, scale=2.0)
+adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+model.compile(adam, kt.LabelSmoothedCrossEntropy(0.1), jit_compile=False)
+history = model.fit(batches, steps_per_epoch=STEPS // 4, epochs=4, verbose=0).history
+MODEL = DATA / "model.keras"
+model.save(MODEL)
+
+sources, references = (side[:100] for side in split_text(DATA, "test"))
+assert history["loss"][-1] < history["loss"][0]
+
+# %% [markdown]
+# ## The n-best list
+#
+# `load` takes the settings of the search. `translate` returns a list for each text: with a beam of
+# 4, the four best translations that were found, best first. Of 20 sentences, the one is shown of
+# which the model is least sure.
+
+# %%
+translator = kt.load(MODEL, beam_size=4, alpha=0.6)
+lists = translator.translate(sources[:20])
+chosen = int(np.argmin([beams[0].log_prob for beams in lists]))
+source, beams = sources[chosen], lists[chosen]
+print(source)
+show_table(
+    ["translation", "score", "log-probability", "tokens"],
+    [[b.text, f"{b.score:.3f}", f"{b.log_prob:.3f}", b.tokens] for b in beams],
+)
+assert [b.score for b in beams] == sorted((b.score for b in beams), reverse=True)
+
+# %% [markdown]
+# The score is the log-probability divided by the length penalty of Wu et al., which the paper uses
+# in section 6.1. The length of $Y$ counts its end:
+#
+# $$lp(Y) = \left(\frac{5 + |Y|}{6}\right)^\alpha$$
+
+
+# %%
+def penalty(tokens, alpha):
+    return ((5 + tokens) / 6) ** alpha
+
+
+for beam in beams:
+    assert np.isclose(beam.score, beam.log_prob / penalty(beam.tokens, 0.6), atol=1e-4)
+print("score = log-probability / penalty, for all of them")
+
+# %% [markdown]
+# ## Beam size
+#
+# A beam of 1 is greedy search: at each step it takes the most probable token. Larger beams find
+# more probable translations, and take longer. The penalty is off here, so that probability alone
+# decides. BLEU compares with the references; times include the building of the graph.
+
+# %%
+from keras_transformer.evaluation.translation import translation_scores
+
+rows, found = [], {}
+for size in (1, 2, 4, 8):
+    searcher, start = kt.load(MODEL, beam_size=size, alpha=0.0), time.perf_counter()
+    best = [beams[0] for beams in searcher.translate(sources)]
+    seconds = time.perf_counter() - start
+    found[size] = np.array([beam.log_prob for beam in best])
+    bleu = translation_scores([beam.text for beam in best], references)["bleu"]
+    rows.append([size, f"{found[size].mean():.3f}", f"{bleu:.1f}", f"{seconds:.1f}"])
+show_table(["beam", "mean log-probability", "BLEU", "seconds"], rows)
+assert found[1].mean() <= found[2].mean() <= found[8].mean()
+
+# %% [markdown]
+# For which sentences is a larger beam worth it? A point is a sentence. Above the line, the beam of
+# 8 found something more probable than greedy search did; on it, both found the same.
+
+# %%
+figure, axes = plt.subplots(figsize=(4, 4))
+lowest = min(found[1].min(), found[8].min()) - 0.5
+axes.plot([lowest, 0], [lowest, 0], color="grey", linewidth=1)
+axes.scatter(found[1], found[8], s=12)
+axes.set(xlabel="log-probability, beam 1", ylabel="log-probability, beam 8")
+plt.show()
+better = int((found[8] > found[1] + 1e-3).sum())
+print(f"{better} of {len(sources)} sentences are more probable with a beam of 8")
+assert better >= int((found[8] < found[1] - 1e-3).sum())
+
+# %% [markdown]
+# ## Length penalty
+#
+# Every token makes a translation less probable, so that without a penalty short ones win. A larger
+# alpha favours longer ones. We take a list of 8 and rank it again with other alphas: each line is
+# one translation, and the highest line wins.
+
+# %%
+wide = kt.load(MODEL, beam_size=8, alpha=0.0).translate(sources)
+spread = [
+    np.ptp([b.tokens for b in beams]) - 0.1 * np.ptp([b.log_prob for b in beams]) for beams in wide
+]
+candidates = wide[int(np.argmax(spread))]
+alphas = np.linspace(0, 2, 41)
+figure, axes = plt.subplots(figsize=(7, 3.5))
+for beam in candidates:
+    axes.plot(alphas, beam.log_prob / penalty(beam.tokens, alphas), label=f"{beam.tokens} tokens")
+axes.set(xlabel="alpha", ylabel="score")
+axes.legend(fontsize="small")
+plt.show()
+print(sources[int(np.argmax(spread))])
+
+# %% [markdown]
+# Over all sentences: the mean length of the best translation, and BLEU.
+
+# %%
+rows, lengths = [], []
+for alpha in (0.0, 0.6, 1.2, 2.0):
+    best = [beams[0] for beams in kt.load(MODEL, beam_size=8, alpha=alpha).translate(sources)]
+    lengths.append(np.mean([beam.tokens for beam in best]))
+    bleu = translation_scores([beam.text for beam in best], references)["bleu"]
+    rows.append([alpha, f"{lengths[-1]:.2f}", f"{bleu:.1f}"])
+show_table(["alpha", "mean tokens", "BLEU"], rows)
+assert lengths[0] <= lengths[-1]
+
+# %% [markdown]
+# ## Sampling
+#
+# Sampling draws each token at random, as often as the model finds it probable. The temperature
+# divides the logits: below 1 the probable becomes more probable, above 1 everything becomes more
+# equal. Here are three draws for each temperature.
+
+# %%
+from keras_transformer.decoding.config import SamplingConfig
+
+rows, draws = [], {}
+for temperature in (0.3, 1.0, 1.5):
+    sampler = kt.load(MODEL, beam_size=20, sampling=SamplingConfig(temperature=temperature))
+    draws[temperature] = sampler.translate([source])[0]
+    rows += [[temperature, draw.text, f"{draw.log_prob:.1f}"] for draw in draws[temperature][:3]]
+show_table(["temperature", "draw", "log-probability"], rows)
+
+# %% [markdown]
+# `top_k` and `top_p` leave out improbable tokens, which repairs most of what a high temperature
+# breaks: `top_k=5` keeps the five most probable, and `top_p=0.8` the fewest that have together a
+# probability of 0.8. Of 20 draws:
+
+# %%
+for name, limit in (("1.5, top_k=5", {"top_k": 5}), ("1.5, top_p=0.8", {"top_p": 0.8})):
+    sampler = kt.load(MODEL, beam_size=20, sampling=SamplingConfig(temperature=1.5, **limit))
+    draws[name] = sampler.translate([source])[0]
+rows = [
+    [name, len({d.text for d in drawn}), f"{np.mean([d.log_prob for d in drawn]):.1f}"]
+    for name, drawn in draws.items()
+]
+show_table(["temperature", "different draws of 20", "mean log-probability"], rows)
+means = [float(row[2]) for row in rows]
+assert means[0] > means[1] > means[2] and min(means[3:]) > means[2]
+
+# %% [markdown]
+# ## Prefixes
+#
+# A person who corrects a translation keeps what is right, types the first word that is not, and
+# lets the model go on from there. Here the reference is what the person wants.
+
+# %%
+best, wanted = beams[0].text.split(), references[chosen].split()
+words = enumerate(zip(best, wanted, strict=False))
+right = next((number for number, (ours, theirs) in words if ours != theirs), len(best))
+prefix = " ".join(wanted[: right + 1])
+(continued,) = translator.translate([source], target_prefixes=[prefix])
+rows = [["free", beams[0].text], [f"after “{prefix}”", continued[0].text]]
+show_table(["", "translation"], rows)
+assert continued[0].text.startswith(prefix)
+
+# %% [markdown]
+# ## Scores of given translations
+#
+# How probable does the model find a translation that somebody else has made? `score` says it. A
+# good translation has a higher probability than one with its words in another order, or than one of
+# another sentence. The picture shows the log-probability per token for 100 sentences.
+
+
+# %%
+def per_token(targets):
+    return [found.log_prob / found.tokens for found in translator.score(sources, targets)]
+
+
+shuffled = [" ".join(np.random.default_rng(1).permutation(text.split())) for text in references]
+kinds = {
+    "reference": per_token(references),
+    "words shuffled": per_token(shuffled),
+    "another sentence": per_token(references[1:] + references[:1]),
+}
+figure, axes = plt.subplots(figsize=(6, 3))
+axes.boxplot(list(kinds.values()), tick_labels=list(kinds))
+axes.set(ylabel="log-probability per token")
+plt.show()
+means = [np.mean(values) for values in kinds.values()]
+assert STEPS < FULL or means[0] > max(means[1:])
+
+# %% [markdown]
+# ## Attention, side by side
+#
+# Two translations of one sentence: the best, and the last of the list. A field is dark where the
+# last layer looks (columns: the source) when it predicts a subword (rows): the mean of its heads.
+
+# %%
+figure, pair = plt.subplots(1, 2, figsize=(11, 5))
+for axes, beam in zip(pair, (beams[0], beams[-1]), strict=True):
+    seen = translator.attention(source, beam.text)
+    axes.imshow(seen.memory[-1].mean(axis=0), cmap="Blues")
+    axes.set_title(f"score {beam.score:.2f}")
+    axes.set_xticks(range(len(seen.source_pieces)), seen.source_pieces, rotation=90)
+    axes.set_yticks(range(len(seen.target_pieces)), seen.target_pieces)
+plt.tight_layout()
+plt.show()
+
+# %% [markdown]
+# `alignment` has, for each subword of the translation, the subword of the source that it is
+# aligned with.
+
+# %%
+seen = translator.attention(source, beams[0].text)
+aligned = [seen.source_pieces[position] for position in seen.alignment]
+show_table(["translation", *seen.target_pieces], [["source", *aligned]])
+assert len(aligned) == len(seen.target_pieces)
+
+# %% [markdown]
+# Every setting here is also a flag of `keras-transformer translate`: `--beam_size`, `--alpha`,
+# `--n_best`, `--scores`, `--sample`, `--temperature`, `--top_k` and `--top_p`.
