@@ -5,7 +5,9 @@
 #                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
 #                   is a target of its own.
 # make lint         ruff: rules and format
-# make api          the reference of the library from its docstrings (pdoc): docs/api/index.html
+# make docs         the documentation site, with tutorials and the reference: runs/site/index.html
+# make notebooks    runs the tutorials whose code has changed, in full, and keeps what they show in
+#                   docs/notebooks/*.ipynb
 # make benchmark    training steps beside PyTorch's (which it installs), and beside OpenNMT-tf's
 #                   if OPENNMT_PYTHON names a Python that has it
 # make slurm        README's job under Slurm, on two nodes that it starts on this machine, requeued
@@ -39,11 +41,7 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-# pdoc documents only the names in a package's __all__, so the library's modules are listed here.
-MODULES := $(filter-out %/__init__.py,$(wildcard keras_transformer/*.py)) \
-	$(patsubst %/__init__.py,%,$(wildcard keras_transformer/*/__init__.py))
-
-.PHONY: quickstart test test-hard $(HARD) lint benchmark api slurm soak install clean
+.PHONY: quickstart test test-hard $(HARD) lint benchmark docs notebooks slurm soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -75,10 +73,15 @@ lint: install
 benchmark: $(VENV)/.bench
 	$(RUN) benchmarks/training.py $(addprefix --opennmt_python=,$(OPENNMT_PYTHON))
 
-api: $(VENV)/.docs
-	rm -rf docs/api
-	PDOC_ALLOW_EXEC=1 $(RUN) -m pdoc --docformat google --output-directory docs/api \
-		keras_transformer $(subst /,.,$(basename $(MODULES))) pipelines
+# What MkDocs cannot see is wrong first: links of the sources, docstrings, samples of code.
+docs: $(VENV)/.docs
+	$(RUN) -m pytest -q tests/test_documents.py tests/test_readme_script.py
+	$(RUN) docs/site/pages.py
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	$(RUN) docs/site/check.py runs/site
+
+notebooks: $(VENV)/.docs
+	$(RUN) docs/site/notebooks.py
 
 slurm: install
 	$(RUN) benchmarks/slurm.py --work_dir=runs/slurm --train_steps=600 -- --preset=tiny \

@@ -1,20 +1,33 @@
 """README, BUILD_NOTES and CONTRIBUTING name files, headings and flags that exist."""
 
+import ast
+import doctest
+import importlib
 import re
 import shlex
 
+import keras
+import numpy as np
 import pytest
 from absl import flags
 
 import keras_transformer
+from docs.site import pages
 from tests.program_fixtures import BIN, loaded
 
 ROOT = BIN.parent
 DOCUMENTS = ["README.md", "BUILD_NOTES.md", "CONTRIBUTING.md"]
-# Of saved_model_cli, TensorFlow Serving, TensorBoard and the benchmarks; one that was removed.
+# Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python; one removed.
 OTHER_FLAGS = {
     *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir", "logdir"),
-    *("skip_bad_records", "flagfile"),
+    *("skip_bad_records", "flagfile", "directory"),
+}
+
+# Of decoding/inference_model, whose first lines describe them all; names that say everything.
+WITHOUT_DOCSTRING = {
+    *("JoinedSelfAttention", "JoinedRestrictedSelfAttention", "JoinedCrossAttention"),
+    *("JoinedEncoderLayer", "JoinedDecoderLayer", "JoinedEncoder", "JoinedDecoder"),
+    *("set_norm", "array", "one_of", "sha256"),
 }
 
 
@@ -53,7 +66,7 @@ def test_links_lead_somewhere(name):
 def test_named_files_exist(name):
     """A path is that of the repository or of the library: `bin/train.py`, `training/step.py`."""
     named = set(re.findall(r"(?<![\w./])[a-z_]+/[\w/]+\.(?:py|json|html|png|svg)\b", text_of(name)))
-    made = {path for path in named if path.startswith(("docs/api/", "runs/"))}
+    made = {path for path in named if path.startswith("runs/")}
     for path in named - made:
         assert (ROOT / path).exists() or (ROOT / "keras_transformer" / path).exists(), path
 
@@ -92,3 +105,67 @@ def test_the_public_names_are_listed():
     section = re.search(r"^## As a library.*?(?=^## )", text_of("README.md"), re.M | re.DOTALL)[0]
     table = section[section.index("| model |") :]
     assert sorted(re.findall(r"`(\w+)`[,| ]", table)) == sorted(keras_transformer.__all__)
+
+
+def test_every_section_has_a_page_and_every_link_leads_to_one():
+    made = pages.readme_pages()
+    assert "".join(made.values()).count("```") == text_of("README.md").count("```")
+    made |= {page: text_of(document) for document, page in pages.WHOLE_PAGES.items()}
+    for page, text in made.items():
+        for link in re.findall(r"\]\(([^)\s]+)\)", pages.with_links(page, text)):
+            target, _, anchor = link.partition("#")
+            if target.endswith(".md") and not target.startswith(("https:", "../api/", "api/")):
+                whole = str((pages.TARGET / page).parent.joinpath(target).resolve())
+                found = made.get(whole.removeprefix(f"{pages.TARGET}/"))
+                assert found is not None or whole.endswith("/tables.md"), (page, link)
+                assert not anchor or anchor in anchors(found), (page, link)
+
+
+def test_a_link_without_a_page_is_refused():
+    with pytest.raises(SystemExit, match=r"no page of the site. Received: setup.cfg"):
+        pages.with_links("index.md", "[text](setup.cfg)")
+
+
+@pytest.mark.parametrize("folder", ["keras_transformer", "pipelines"])
+def test_public_modules_classes_and_functions_have_docstrings(folder):
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        public = [n for n in module.body if isinstance(n, kinds) and not n.name.startswith("_")]
+        for node in [module, *public]:
+            name = getattr(node, "name", "the module")
+            assert ast.get_docstring(node) or name in WITHOUT_DOCSTRING, f"{path}: {name}"
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_samples_of_python_use_names_that_exist(name):
+    for sample in re.findall(r"```python\n(.*?)```", text_of(name), re.DOTALL):
+        for node in ast.walk(ast.parse(sample)):
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "kt":
+                assert node.attr in keras_transformer.__all__
+
+
+def test_the_sample_of_layers_runs(tmp_path, monkeypatch):
+    samples = re.findall(r"```python\n(.*?)```", text_of("README.md"), re.DOTALL)
+    (sample,) = [sample for sample in samples if "return_attention_scores" in sample]
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    exec(sample, found)
+    assert found["logits"].shape == (1, 4, 8000) and found["weights"].shape == (2, 8, 10, 10)
+
+
+class Shapes(doctest.OutputChecker):
+    """Reads the shape of a tensor as the tuple that it is under other backends of Keras."""
+
+    def check_output(self, want, got, optionflags):
+        got = re.sub(r"TensorShape\(\[(.*)\]\)", r"(\1)", got)
+        return super().check_output(want, got, optionflags)
+
+
+@pytest.mark.parametrize("module", ["model.attention", "model.transformer"])
+def test_examples_of_docstrings_are_true(module):
+    module = importlib.import_module(f"keras_transformer.{module}")
+    runner = doctest.DocTestRunner(Shapes())
+    for example in doctest.DocTestFinder().find(module, extraglobs={"keras": keras, "np": np}):
+        runner.run(example)
+    assert runner.tries and not runner.failures

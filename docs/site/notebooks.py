@@ -1,0 +1,116 @@
+"""The tutorials: docs/notebooks/*.py, notebooks as plain text (jupytext's percent format).
+
+    python docs/site/notebooks.py    # make notebooks: keeps all with their outputs
+    python docs/site/notebooks.py train_your_own
+
+The text is what is edited. A notebook with the outputs of a full run, docs/notebooks/NAME.ipynb, is
+made of it; if its code has not changed since then, it takes over the words only. To run it all the
+same, remove that file first. NOTEBOOK_STEPS in the environment makes the trainings shorter.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import jupytext
+import nbformat
+from latex2mathml.converter import convert
+from nbclient import NotebookClient
+from nbconvert import MarkdownExporter
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "notebooks"
+CELL_SECONDS = 900
+EQUATION = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", re.DOTALL)
+
+
+def names() -> list[str]:
+    """The names of all tutorials."""
+    return sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def read(name: str) -> nbformat.NotebookNode:
+    """The notebook of a tutorial's text, without outputs."""
+    notebook = jupytext.read(FOLDER / f"{name}.py", fmt="py:percent")
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
+    notebook.metadata["language_info"] = {"name": "python"}
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"  # the same text gives the same file
+    return notebook
+
+
+def run(notebook: nbformat.NotebookNode, folder: str | os.PathLike) -> nbformat.NotebookNode:
+    """Runs all cells from top to bottom in a new kernel, which works in `folder`.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell has failed.
+    """
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    os.environ |= {"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    client = NotebookClient(
+        notebook, timeout=CELL_SECONDS, resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # when it ran
+    return notebook
+
+
+def _code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def without_logs(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook without what libraries wrote to stderr."""
+    for cell in _code(notebook):
+        cell.outputs = [shown for shown in cell.outputs if shown.get("name") != "stderr"]
+    return notebook
+
+
+def with_outputs(name: str) -> nbformat.NotebookNode:
+    """The tutorial with its outputs: those that were kept, or of a run if its code is another."""
+    notebook, kept = read(name), FOLDER / f"{name}.ipynb"
+    if kept.exists():
+        found = _code(nbformat.read(kept, as_version=4))
+        if [cell.source for cell in found] == [cell.source for cell in _code(notebook)]:
+            for cell, with_output in zip(_code(notebook), found, strict=True):
+                cell.update(with_output)
+            return notebook
+    with tempfile.TemporaryDirectory() as folder:
+        return without_logs(run(notebook, folder))
+
+
+def page(name: str) -> dict[str, str | bytes]:
+    """The files of a tutorial's page: its Markdown, with MathML, its pictures, and the notebook."""
+    notebook = with_outputs(name)
+    whole = nbformat.writes(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = EQUATION.sub(_mathml, cell.source)
+    resources = {"unique_key": name, "output_files_dir": f"{name}_files"}
+    text, found = MarkdownExporter().from_notebook_node(notebook, resources)
+    title, _, text = text.partition("\n")
+    text = f"{title}\n\n[This page as a notebook]({name}.ipynb), for Jupyter and Colab.\n{text}"
+    return {f"{name}.md": text, f"{name}.ipynb": whole, **found["outputs"]}
+
+
+def _mathml(equation: re.Match) -> str:
+    display = "block" if equation[1] else "inline"
+    return convert((equation[1] or equation[2]).strip(), display=display)
+
+
+def main(chosen: list[str]) -> None:
+    """Keeps the chosen tutorials, or all, with their outputs."""
+    for name in chosen or names():
+        nbformat.write(with_outputs(name), FOLDER / f"{name}.ipynb")
+        print(FOLDER / f"{name}.ipynb")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

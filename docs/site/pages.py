@@ -1,0 +1,240 @@
+"""Writes the pages of the documentation site to runs/docs: the first step of `make docs`.
+
+They are made from what the repository says already. README is divided into pages, and its links and
+those of BUILD_NOTES and CONTRIBUTING, become links among pages; the programs describe their flags;
+the pages of the library name the modules whose docstrings mkdocstrings shows. A link that leads to
+no page, or a section without one, ends the build with one line.
+
+    python docs/site/pages.py
+"""
+
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = ROOT / "runs" / "docs"
+# Page -> its title and the sections of README on it; the first page has what stands before them.
+README_PAGES = {
+    "index.md": ("keras-transformer", []),
+    "start.md": ("Install and start", ["Install", "Quick start"]),
+    "how-to/own-text.md": ("Train on your own text", ["Train on your own text"]),
+    "how-to/serving.md": ("Translate and serve", ["Translate and serve"]),
+    "how-to/existing-model.md": (
+        "Start from an existing model",
+        ["Start from an existing model"],
+    ),
+    "how-to/library.md": ("As a library", ["As a library"]),
+    "how-to/paper.md": (
+        "Reproduce the paper",
+        ["Reproduce the paper", "The paper's tables and figures"],
+    ),
+    "how-to/parsing.md": ("Parsing", ["Parsing"]),
+    "how-to/machines.md": ("Several GPUs and machines", ["Several GPUs and machines"]),
+    "how-to/troubleshooting.md": ("Troubleshooting", ["Troubleshooting"]),
+    "results.md": ("Results", ["Results"]),
+    "code.md": ("Map of the code", ["Map of the code"]),
+}
+WHOLE_PAGES = {"BUILD_NOTES.md": "design.md", "CONTRIBUTING.md": "contributing.md"}
+FENCE = re.compile(r"(^```.*?^```\n)", re.M | re.DOTALL)
+PROGRAMS = [
+    *("prepare_data", "train", "evaluate", "translate", "export", "serve"),
+    *("import_model", "average_checkpoints", "attention", "draw_trees", "paper_tables", "sweep"),
+    "quickstart",
+]
+
+
+def main() -> None:
+    """Writes all pages, and the pictures and styles beside them."""
+    sys.path.insert(0, str(ROOT))
+    pages = readme_pages()
+    for document, page in WHOLE_PAGES.items():
+        pages[page] = (ROOT / document).read_text(encoding="utf-8")
+    pages = {page: with_links(page, text) for page, text in pages.items()}
+    pages |= {"programs.md": programs_page(), "tables.md": tables_page(), **api_pages()}
+    pages |= tutorials()
+    shutil.rmtree(TARGET, ignore_errors=True)
+    for page, text in pages.items():
+        (TARGET / page).parent.mkdir(parents=True, exist_ok=True)
+        (TARGET / page).write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    for file in [*ROOT.glob("docs/*.*"), ROOT / "docs" / "site" / "site.css"]:
+        shutil.copy(file, TARGET)
+
+
+def readme_pages() -> dict[str, str]:
+    """README's text by page; a page of one section has the section's headings one level higher."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    head, *rest = re.split(r"^## ", readme, flags=re.M)
+    sections = {text.partition("\n")[0]: text.partition("\n")[2] for text in rest}
+    head = re.sub(r"^Contents: .*?\n\n", "", head, flags=re.M | re.DOTALL)
+    pages = {}
+    for page, (title, names) in README_PAGES.items():
+        parts = [sections.pop(name) for name in names]
+        if page == "index.md":
+            pages[page] = head
+        elif len(names) == 1:
+            pages[page] = f"# {title}\n" + outside_code(parts[0], r"^###", "##")
+        else:
+            sections_text = [f"## {name}\n{part}" for name, part in zip(names, parts, strict=True)]
+            pages[page] = f"# {title}\n\n" + "".join(sections_text)
+    if sections:
+        sys.exit(f"error: README has sections without a page: {', '.join(sections)}")
+    return pages
+
+
+def outside_code(text: str, pattern: str, replacement) -> str:
+    """The text with the pattern replaced everywhere but in blocks of code."""
+    parts = FENCE.split(text)
+    for number in range(0, len(parts), 2):
+        parts[number] = re.sub(pattern, replacement, parts[number], flags=re.M)
+    return "".join(parts)
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def page_of_section() -> dict[str, str]:
+    """Anchor of README -> the page that has it, with the anchor."""
+    found = {}
+    for page, text in readme_pages().items():
+        for level, heading in re.findall(r"^(#+) (.+)$", FENCE.sub("", text), re.M):
+            found[slug(heading)] = page if level == "#" else f"{page}#{slug(heading)}"
+    return found
+
+
+def with_links(page: str, text: str) -> str:
+    """The text with its links leading to pages of the site."""
+    anchors = page_of_section()
+    sources = {page: document for document, page in WHOLE_PAGES.items()}
+    document = sources.get(page, "README.md")
+
+    def target(link: str) -> str:
+        path, _, anchor = link.partition("#")
+        path = path or document
+        if path == "README.md":
+            return anchors[anchor] if anchor else "index.md"
+        if path in WHOLE_PAGES:
+            return WHOLE_PAGES[path] + (f"#{anchor}" if anchor else "")
+        if path.startswith("docs/"):
+            return path.removeprefix("docs/")
+        if path == "keras_transformer/analysis/measured.json":
+            return "tables.md"
+        if path.endswith(".py"):
+            folder = ".".join(Path(path).parts[:-1])
+            return f"api/{folder}.md#{path.removesuffix('.py').replace('/', '.')}"
+        sys.exit(f"error: {document}: a link leads to no page of the site. Received: {link}")
+
+    def relative(link: re.Match) -> str:
+        if link[1].startswith("https://"):
+            return link[0]
+        return f"]({posixpath.relpath(target(link[1]), posixpath.dirname(page) or '.')})"
+
+    return outside_code(text, r"\]\(([^)\s]+)\)", relative)
+
+
+def tutorials() -> dict[str, str | bytes]:
+    """The pages of docs/notebooks, with their pictures."""
+    from docs.site import notebooks
+
+    files = {}
+    for name in notebooks.names():
+        files |= {f"tutorials/{file}": content for file, content in notebooks.page(name).items()}
+    return files
+
+
+def output_of(*command: str) -> str:
+    """What a program of this checkout prints."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    # absl ends with 1 after a help text.
+    if not done.stdout:
+        sys.exit(f"error: {' '.join(command)} printed nothing: {done.stderr[-500:]}")
+    return done.stdout
+
+
+def programs_page() -> str:
+    """All programs with all their flags, as absl describes them (--helpxml)."""
+    known = {path.stem for path in (ROOT / "bin").glob("*.py")} - {"__main__", "command"}
+    if known != set(PROGRAMS):
+        sys.exit(f"error: docs/site/pages.py: PROGRAMS must be {sorted(known)}")
+    text = "# Programs and flags\n\nAfter installation, `keras-transformer PROGRAM` is the same as "
+    text += "`python bin/PROGRAM.py`. A program prints its result as one line of JSON.\n"
+    for name in PROGRAMS:
+        described = ElementTree.fromstring(output_of(f"bin/{name}.py", "--helpxml"))
+        summary, _, rest = described.findtext("usage").strip().partition("\n\n")
+        text += f"\n## {name}\n\n{summary}\n\n{rest}\n\n"
+        own = [flag for flag in described.iter("flag") if flag.findtext("key") == "yes"]
+        own.sort(key=lambda flag: flag.findtext("name") == "verbosity")  # which all have: last
+        text += "".join(flag_text(flag) for flag in own)
+    return text
+
+
+def flag_text(flag: ElementTree.Element) -> str:
+    """A flag as an entry of a list of definitions."""
+    name, kind = flag.findtext("name"), flag.findtext("type")
+    default = flag.findtext("default")
+    given = f", {default} by default" if default not in (None, "", "None") else ""
+    values = [value.text for value in flag.iter("enum_value")]
+    kind = " or ".join(values) or {"bool": "true or false"}.get(kind, kind)
+    # absl writes the values of an enumeration first: <a|b>: ...
+    meaning = re.sub(r"^<[^>]*>: ", "", " ".join(flag.findtext("meaning").split()))
+    return f"`--{name}` ({kind}{given})\n:   {meaning}\n\n"
+
+
+def tables_page() -> str:
+    """The paper's tables beside ours (bin/paper_tables.py)."""
+    text = "# The paper's tables and ours\n\nMade by `python bin/paper_tables.py`.\n"
+    printed = output_of("bin/paper_tables.py")
+    for line in printed.splitlines():
+        if re.fullmatch(r"Table \d", line):
+            text += f"\n## {line}\n"
+        elif line.startswith("|"):
+            text += re.sub(r"(?<=[\w.])\|(?=\w+:)", "; ", line) + "\n"
+        elif line.startswith("  "):
+            text += f"\n```text\n{line.strip()}\n```\n"
+        else:
+            text += f"{line}\n"
+    text = text.replace("```\n\n```text\n", "")
+    return re.sub(r"(^\|.*\n)(?=[^|\n])", r"\1\n", text, flags=re.M)
+
+
+def api_pages() -> dict[str, str]:
+    """A page for each folder of the library, with all its modules, and one of the public names."""
+    import keras_transformer
+
+    packages = ["keras_transformer", *_folders(ROOT / "keras_transformer"), "pipelines"]
+    pages = {}
+    for package in packages:
+        folder = ROOT.joinpath(*package.split("."))
+        options = "{members: false, show_root_heading: false}"
+        text = f"# {package}\n\n::: {package}\n    options: {options}\n"
+        for path in sorted(folder.glob("*.py")):
+            if path.name != "__init__.py":
+                text += f"\n::: {package}.{path.stem}\n"
+        pages[f"api/{package}.md"] = text
+    modules = keras_transformer._modules()
+    text = "# The library's public names\n\n`import keras_transformer as kt`, and:\n\n"
+    for name in sorted(keras_transformer.__all__, key=str.lower):
+        # A constant stands in the description of its module.
+        target = modules[name] if name.isupper() else f"{modules[name]}.{name}"
+        text += f"- [`kt.{name}`][{target}]\n"
+    text += "\nEvery module has a place on one of these pages:\n\n"
+    text += "".join(f"- [{package}]({package}.md)\n" for package in packages)
+    return pages | {"api/index.md": text}
+
+
+def _folders(library: Path) -> list[str]:
+    return [f"{library.name}.{path.parent.name}" for path in sorted(library.glob("*/__init__.py"))]
+
+
+if __name__ == "__main__":
+    main()

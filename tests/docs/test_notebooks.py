@@ -1,0 +1,59 @@
+"""The tutorials run from top to bottom in a clean kernel, and what their cells assert is true."""
+
+import itertools
+import os
+
+import pytest
+
+for package in ("ipykernel", "jupytext", "latex2mathml", "nbclient", "nbconvert"):
+    pytest.importorskip(package, reason='tutorials need the extra: pip install ".[docs]"')
+
+from docs.site import notebooks  # noqa: E402
+
+NAMES = notebooks.names()
+CELL_LINES = 25  # what a reader sees at once
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_are_short_and_described(name):
+    cells = notebooks.read(name).cells
+    assert cells[0].cell_type == "markdown" and cells[0].source.startswith("# ")
+    for before, cell in itertools.pairwise(cells):
+        assert len(cell.source.splitlines()) <= CELL_LINES, cell.source
+        assert "markdown" in (before.cell_type, cell.cell_type), f"no words before: {cell.source}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tutorial_runs(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("NOTEBOOK_STEPS", os.environ.get("NOTEBOOK_STEPS", "20"))
+    notebook = notebooks.run(notebooks.read(name), tmp_path)
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    errors = [output for output in shown if output.get("name") == "stderr"]
+    assert not any("Traceback" in output.text for output in errors)
+    pictures = sum("image/png" in output.get("data", {}) for output in shown)
+    assert pictures == sum(cell.source.count("plt.show()") for cell in notebook.cells) > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kept_outputs_are_those_of_the_text(name):
+    """`make notebooks` was run after the last change, in full: with every picture and no error."""
+    kept = notebooks.FOLDER / f"{name}.ipynb"
+    assert kept.stat().st_size < 1_000_000
+    found = notebooks.nbformat.read(kept, as_version=4)
+    assert [c.source for c in found.cells] == [c.source for c in notebooks.read(name).cells]
+    cells = [cell for cell in found.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    pictures = sum("image/png" in shown.get("data", {}) for cell in cells for shown in cell.outputs)
+    assert pictures == sum(cell.source.count("plt.show()") for cell in cells)
+
+
+def test_a_false_claim_ends_a_run(tmp_path):
+    notebook = notebooks.read(NAMES[0])
+    notebook.cells = [notebooks.nbformat.v4.new_code_cell("assert 1 + 1 == 3")]
+    with pytest.raises(Exception, match="AssertionError"):
+        notebooks.run(notebook, tmp_path)
+
+
+def test_equations_become_mathml_in_text_only():
+    text = notebooks.EQUATION.sub(notebooks._mathml, "with $d_k$:\n\n$$\\sqrt{x}$$")
+    assert text.count("<math") == 2 and 'display="block"' in text and "$" not in text
