@@ -10,7 +10,7 @@
 #                   docs/notebooks/*.ipynb
 # make benchmark    training steps beside PyTorch's (which it installs), and beside OpenNMT-tf's
 #                   if OPENNMT_PYTHON names a Python that has it
-# make slurm        README's job under Slurm, on two nodes that it starts on this machine, requeued
+# make slurm        the guide's job under Slurm, on two nodes that it starts on this machine, requeued
 #                   on the way; it must end like a run alone. Root and Debian's slurm-wlm and munge
 # make soak         a training run killed 30 times (SOAK_KILLS), which must end like one left alone
 # Each target makes .venv and installs what it needs. PYTHON is the interpreter (3.11 to 3.13).

@@ -1,4 +1,4 @@
-"""Runs README's job file under Slurm, requeues it on the way, and compares it with a run alone.
+"""Runs the guide's job file under Slurm, requeues it, and compares it with a run alone.
 
     make slurm         (or: python benchmarks/slurm.py --work_dir=runs/slurm --train_steps=600 \\
         -- --preset=tiny --tokens_per_batch=500 --log_steps=10 --checkpoint_steps=100)
@@ -146,9 +146,9 @@ def nodes_are_idle():
 
 
 def job_file():
-    """README's."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.search(r"```bash\n(#!/bin/bash\n#SBATCH.*?)```", readme, re.DOTALL)[1]
+    """That of docs/guides/machines.md."""
+    guide = (ROOT / "docs" / "guides" / "machines.md").read_text(encoding="utf-8")
+    return re.search(r"```bash\n(#!/bin/bash\n#SBATCH.*?)```", guide, re.DOTALL)[1]
 
 
 def train_under_slurm(folder, words, model_dir, middle):

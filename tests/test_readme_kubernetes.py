@@ -1,4 +1,4 @@
-"""README, "Kubernetes": its objects against the API's schema, and its command in a shell."""
+"""The guide's "Kubernetes": its objects against the API's schema, and its command in a shell."""
 
 import json
 import os
@@ -29,8 +29,8 @@ echo "{\\"step\\": 5, \\"stopped\\": \\"$stopped\\"}"
 
 @pytest.fixture(scope="module")
 def objects():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = re.search(r"^### Kubernetes\n(.*?)^## ", readme, re.M | re.DOTALL)[1]
+    guide = (ROOT / "docs" / "guides" / "machines.md").read_text(encoding="utf-8")
+    section = re.search(r"^## Kubernetes\n(.*?)^## ", guide, re.M | re.DOTALL)[1]
     found = yaml.safe_load_all(re.search(r"```yaml\n(.*?)```", section, re.DOTALL)[1])
     return {each["kind"]: each for each in found}
 

@@ -1,9 +1,9 @@
 """Writes the pages of the documentation site to runs/docs: the first step of `make docs`.
 
-They are made from what the repository says already. README is divided into pages, and its links and
-those of BUILD_NOTES and CONTRIBUTING, become links among pages; the programs describe their flags;
-the pages of the library name the modules whose docstrings mkdocstrings shows. A link that leads to
-no page, or a section without one, ends the build with one line.
+They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING and the
+guides are pages, and their links become links among pages; the programs describe their flags; the
+pages of the library name the modules whose docstrings mkdocstrings shows. A link without a page
+ends the build with one line.
 
     python docs/site/pages.py
 """
@@ -19,28 +19,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "runs" / "docs"
-# Page -> its title and the sections of README on it; the first page has what stands before them.
-README_PAGES = {
-    "index.md": ("keras-transformer", []),
-    "start.md": ("Install and start", ["Install", "Quick start"]),
-    "how-to/own-text.md": ("Train on your own text", ["Train on your own text"]),
-    "how-to/serving.md": ("Translate and serve", ["Translate and serve"]),
-    "how-to/existing-model.md": (
-        "Start from an existing model",
-        ["Start from an existing model"],
-    ),
-    "how-to/library.md": ("As a library", ["As a library"]),
-    "how-to/paper.md": (
-        "Reproduce the paper",
-        ["Reproduce the paper", "The paper's tables and figures"],
-    ),
-    "how-to/parsing.md": ("Parsing", ["Parsing"]),
-    "how-to/machines.md": ("Several GPUs and machines", ["Several GPUs and machines"]),
-    "how-to/troubleshooting.md": ("Troubleshooting", ["Troubleshooting"]),
-    "results.md": ("Results", ["Results"]),
-    "code.md": ("Map of the code", ["Map of the code"]),
+# Document -> its page; a guide's has the guide's name.
+PAGES = {
+    "README.md": "index.md",
+    "BUILD_NOTES.md": "design.md",
+    "CONTRIBUTING.md": "contributing.md",
 }
-WHOLE_PAGES = {"BUILD_NOTES.md": "design.md", "CONTRIBUTING.md": "contributing.md"}
 FENCE = re.compile(r"(^```.*?^```\n)", re.M | re.DOTALL)
 PROGRAMS = [
     *("prepare_data", "train", "evaluate", "translate", "export", "serve"),
@@ -52,10 +36,7 @@ PROGRAMS = [
 def main() -> None:
     """Writes all pages, and the pictures and styles beside them."""
     sys.path.insert(0, str(ROOT))
-    pages = readme_pages()
-    for document, page in WHOLE_PAGES.items():
-        pages[page] = (ROOT / document).read_text(encoding="utf-8")
-    pages = {page: with_links(page, text) for page, text in pages.items()}
+    pages = {page: with_links(document) for document, page in documents().items()}
     pages |= {"programs.md": programs_page(), "tables.md": tables_page(), **api_pages()}
     pages |= tutorials()
     shutil.rmtree(TARGET, ignore_errors=True)
@@ -66,25 +47,10 @@ def main() -> None:
         shutil.copy(file, TARGET)
 
 
-def readme_pages() -> dict[str, str]:
-    """README's text by page; a page of one section has the section's headings one level higher."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    head, *rest = re.split(r"^## ", readme, flags=re.M)
-    sections = {text.partition("\n")[0]: text.partition("\n")[2] for text in rest}
-    head = re.sub(r"^Contents: .*?\n\n", "", head, flags=re.M | re.DOTALL)
-    pages = {}
-    for page, (title, names) in README_PAGES.items():
-        parts = [sections.pop(name) for name in names]
-        if page == "index.md":
-            pages[page] = head
-        elif len(names) == 1:
-            pages[page] = f"# {title}\n" + outside_code(parts[0], r"^###", "##")
-        else:
-            sections_text = [f"## {name}\n{part}" for name, part in zip(names, parts, strict=True)]
-            pages[page] = f"# {title}\n\n" + "".join(sections_text)
-    if sections:
-        sys.exit(f"error: README has sections without a page: {', '.join(sections)}")
-    return pages
+def documents() -> dict[str, str]:
+    """The repository's documents, with the page of each."""
+    guides = sorted((ROOT / "docs" / "guides").glob("*.md"))
+    return PAGES | {f"docs/guides/{path.name}": f"guides/{path.name}" for path in guides}
 
 
 def outside_code(text: str, pattern: str, replacement) -> str:
@@ -95,33 +61,18 @@ def outside_code(text: str, pattern: str, replacement) -> str:
     return "".join(parts)
 
 
-def slug(heading: str) -> str:
-    """The anchor of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-def page_of_section() -> dict[str, str]:
-    """Anchor of README -> the page that has it, with the anchor."""
-    found = {}
-    for page, text in readme_pages().items():
-        for level, heading in re.findall(r"^(#+) (.+)$", FENCE.sub("", text), re.M):
-            found[slug(heading)] = page if level == "#" else f"{page}#{slug(heading)}"
-    return found
-
-
-def with_links(page: str, text: str) -> str:
-    """The text with its links leading to pages of the site."""
-    anchors = page_of_section()
-    sources = {page: document for document, page in WHOLE_PAGES.items()}
-    document = sources.get(page, "README.md")
+def with_links(document: str, text: str | None = None) -> str:
+    """A document's text, as it stands unless it is given, with its links leading to pages."""
+    pages = documents()
+    page = pages[document]
 
     def target(link: str) -> str:
         path, _, anchor = link.partition("#")
-        path = path or document
-        if path == "README.md":
-            return anchors[anchor] if anchor else "index.md"
-        if path in WHOLE_PAGES:
-            return WHOLE_PAGES[path] + (f"#{anchor}" if anchor else "")
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(document), path or "."))
+        if path in pages or link.startswith("#"):
+            return pages.get(path, page) + (f"#{anchor}" if anchor else "")
+        if path.startswith("docs/notebooks/"):
+            return f"tutorials/{Path(path).stem}.md"
         if path.startswith("docs/"):
             return path.removeprefix("docs/")
         if path == "keras_transformer/analysis/measured.json":
@@ -136,6 +87,8 @@ def with_links(page: str, text: str) -> str:
             return link[0]
         return f"]({posixpath.relpath(target(link[1]), posixpath.dirname(page) or '.')})"
 
+    if text is None:
+        text = (ROOT / document).read_text(encoding="utf-8")
     return outside_code(text, r"\]\(([^)\s]+)\)", relative)
 
 

@@ -1,4 +1,4 @@
-"""benchmarks/slurm.py without Slurm: what it needs, and README's job file, which it submits."""
+"""benchmarks/slurm.py without Slurm: what it needs, and the guide's job file, which it submits."""
 
 import subprocess
 import sys

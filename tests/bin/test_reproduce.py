@@ -1,4 +1,4 @@
-"""The commands of README's section "Reproduce", each run in small on a stand-in for WMT14."""
+"""The commands of the guide "Reproduce the paper", each run in small on a stand-in for WMT14."""
 
 import re
 import shlex
@@ -50,8 +50,8 @@ class Wmt14Translate(tfds.core.GeneratorBasedBuilder, skip_registration=True):
 @pytest.fixture(scope="module")
 def commands():
     """[program, argument, ...] of each shell line in the section, in order."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = re.search(r"^## Reproduce.*?(?=^## )", readme, re.MULTILINE | re.DOTALL)[0]
+    guide = (ROOT / "docs" / "guides" / "paper.md").read_text(encoding="utf-8")
+    section = re.search(r"^# Reproduce.*?(?=^## )", guide, re.MULTILINE | re.DOTALL)[0]
     blocks = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     found = [shlex.split(line, comments=True) for line in lines]
