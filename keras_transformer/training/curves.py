@@ -1,7 +1,8 @@
 """What a run reports: TensorBoard's curves, the same as lines of JSON, and a progress bar.
 
 TensorBoard shows two runs, `train` and `validation`. What both measure has the same name in both
-and shares a chart: quality/perplexity, and quality/loss, which is without label smoothing.
+and shares a chart: quality/perplexity, and quality/loss, which is without label smoothing. Under
+Custom Scalars, the charts that are watched most are together.
 
 training_log.jsonl has a line for every event: {"event": "training" | "validation" | "checkpoint" |
 "resumed" | "compilation", "step": ..., and its values}. A value that is not finite is null.
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from tensorboard.plugins.custom_scalar import layout_pb2 as layout
+from tensorboard.plugins.custom_scalar import summary as layout_summary
 from tqdm import tqdm
 
 from keras_transformer.files import to_path, write_file
@@ -24,6 +27,11 @@ from keras_transformer.training.run_state import RunState
 
 RUNS = {"training": ("train", "training"), "validation": ("validation", "quality")}  # run, group
 IN_BOTH = {"cross_entropy": "quality/loss", "perplexity": "quality/perplexity"}
+LAYOUT = {  # of TensorBoard's Custom Scalars: a heading, and the curve of each chart below it
+    "quality": ["quality/loss", "quality/perplexity", "quality/bleu"],
+    "speed": ["training/tokens_per_second", "training/padding"],
+    "gradients": ["training/gradient_norm", "training/skipped", "training/learning_rate"],
+}
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
 
 
@@ -45,6 +53,7 @@ class Curves(contextlib.ExitStack):
             self.callback(self._writers[run].close)
         if write:
             self.enter_context(self._writers[""].as_default())
+            tf.summary.experimental.write_raw_pb(_layout(), step=state.step)
             _cut(path, state.step)
         self._log = self.enter_context(path.open("a", encoding="utf-8"))
         texts = {"desc": "compiling", "bar_format": BAR, "disable": not write}
@@ -97,6 +106,18 @@ def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in values.items()
     }
+
+
+def _layout() -> bytes:
+    """The summary that arranges Custom Scalars; a chart shows its curve of all runs."""
+
+    def chart(tag: str) -> layout.Chart:
+        return layout.Chart(title=tag, multiline=layout.MultilineChartContent(tag=[f"^{tag}$"]))
+
+    categories = [
+        layout.Category(title=title, chart=map(chart, tags)) for title, tags in LAYOUT.items()
+    ]
+    return layout_summary.pb(layout.Layout(category=categories)).SerializeToString()
 
 
 def _writer(folder: Path) -> tf.summary.SummaryWriter:

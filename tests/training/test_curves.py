@@ -4,6 +4,7 @@ import math
 import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
+from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.loop_config import LoopConfig
@@ -21,7 +22,7 @@ def lines(directory):
 
 
 def points(directory):
-    """{run: {tag: [(step, value)]}} as TensorBoard reads them."""
+    """{run: {tag: [(step, value)]}} as TensorBoard reads them, without the layout."""
     runs = EventMultiplexer().AddRunsFromDirectory(str(directory / "tensorboard")).Reload()
     found = {run: {} for run in runs.Runs()}
     for run, tags in runs.Runs().items():
@@ -30,6 +31,7 @@ def points(directory):
             found[run][tag] = [
                 (event.step, tf.make_ndarray(event.tensor_proto)) for event in events
             ]
+    del found["."][CONFIG_SUMMARY_TAG]
     return found
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import re
 import shutil
 import signal
 
@@ -10,6 +11,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.plugins.custom_scalar.layout_pb2 import Layout
+from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
@@ -211,6 +214,22 @@ def summaries(folder):
     ]
 
 
+def shown_charts(folder):
+    """The layouts of Custom Scalars in a folder's event files: {heading: [a chart's patterns]}."""
+    layouts = [
+        Layout.FromString(value.tensor.string_val[0])
+        for _, value in summaries(folder)
+        if value.tag == CONFIG_SUMMARY_TAG
+    ]
+    return [
+        {
+            shown.title: [list(chart.multiline.tag) for chart in shown.chart]
+            for shown in each.category
+        }
+        for each in layouts
+    ]
+
+
 def test_curves_hold_what_is_reported(tmp_path):
     result = run(tmp_path, 20)
     found = {
@@ -238,6 +257,12 @@ def test_curves_hold_what_is_reported(tmp_path):
     np.testing.assert_allclose(
         found["train", "training/learning_rate", 20], 0.5 * 8**-0.5 * 21**-0.5, rtol=1e-5
     )
+
+    (charts,) = shown_charts(tmp_path / "tensorboard")
+    assert charts["speed"] == [["^training/tokens_per_second$"], ["^training/padding$"]]
+    written = {tag for _, tag, _ in found} | {"quality/bleu"}  # of a sample of translations
+    for (pattern,) in itertools.chain(*charts.values()):
+        assert len([tag for tag in written if re.match(pattern, tag)]) == 1, pattern
 
     first, last = log(tmp_path, "training")
     assert (first["step"], last["step"]) == (10, 20)
