@@ -229,7 +229,8 @@ show_table(
 )
 
 # %% [markdown]
-# The same as a picture.
+# The same as a picture. The new sentences are built like the old ones, so nothing is forgotten
+# here.
 
 # %%
 figure, axes = plt.subplots(figsize=(6, 2.5))
