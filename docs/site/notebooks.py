@@ -80,7 +80,7 @@ def with_outputs(name: str) -> nbformat.NotebookNode:
         found = _code(nbformat.read(kept, as_version=4))
         if [cell.source for cell in found] == [cell.source for cell in _code(notebook)]:
             for cell, with_output in zip(_code(notebook), found, strict=True):
-                cell.update(with_output)
+                cell.update({**with_output, "id": cell["id"]})
             return notebook
     with tempfile.TemporaryDirectory() as folder:
         return without_logs(run(notebook, folder))

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 
 import pytest
 
@@ -57,3 +58,16 @@ def test_a_false_claim_ends_a_run(tmp_path):
 def test_equations_become_mathml_in_text_only():
     text = notebooks.EQUATION.sub(notebooks._mathml, "with $d_k$:\n\n$$\\sqrt{x}$$")
     assert text.count("<math") == 2 and 'display="block"' in text and "$" not in text
+
+
+def test_new_words_take_over_the_outputs(tmp_path, monkeypatch):
+    folder = shutil.copytree(notebooks.FOLDER, tmp_path / "notebooks")
+    monkeypatch.setattr(notebooks, "FOLDER", folder)
+    text = (folder / "decode.py").read_text(encoding="utf-8")
+    text = text.replace("# # Decode", "# Words before.\n\n# %% [markdown]\n# # Decode")
+    (folder / "decode.py").write_text(text, encoding="utf-8")
+    notebook = notebooks.with_outputs("decode")  # does not run it
+    notebooks.nbformat.validate(notebook)
+    assert notebook.cells[0].source == "Words before."
+    assert [cell.id for cell in notebook.cells] == [f"cell-{n}" for n in range(len(notebook.cells))]
+    assert sum(bool(cell.get("outputs")) for cell in notebook.cells) > 10
