@@ -18,6 +18,8 @@ from keras_transformer.model.encoder import Encoder, EncoderLayer
 from keras_transformer.model.restricted_attention import RestrictedSelfAttention
 from keras_transformer.model.transformer import Transformer
 
+LARGE, FEW_ROWS = 2**22, 16  # numbers of a matrix, and rows, that InHalves is for
+
 
 class JoinedKernels:
     """Mixed into attention: kernels that multiply the same inputs stand side by side in one."""
@@ -71,6 +73,27 @@ class JoinedDecoder(Decoder):
     layer_class = JoinedDecoderLayer
 
 
+class InHalves:
+    """A matrix [D, V] that a few rows are multiplied by in two halves, one on each of two threads.
+
+    Such a product takes as long as the matrix is read from memory, which a second thread speeds up.
+    """
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def multiply(self, rows):
+        matrix = ops.cast(self.matrix, rows.dtype)
+        half = matrix.shape[0] // 2
+
+        def in_halves():
+            first = ops.matmul(rows[:, :half], matrix[:half])
+            return ops.add(first, ops.matmul(rows[:, half:], matrix[half:]))
+
+        few = ops.shape(rows)[0] <= FEW_ROWS
+        return ops.cond(few, in_halves, lambda: ops.matmul(rows, matrix))
+
+
 class TransposedEmbedding(TokenEmbedding):
     """Stores its matrix as [D, V]: there is no second copy of it for the softmax."""
 
@@ -83,7 +106,10 @@ class TransposedEmbedding(TokenEmbedding):
         return ops.take(numbers, ids[..., None] + places)  # [..., D]
 
     def softmax_kernel(self):
-        return self.matrix
+        is_int8 = not isinstance(self.matrix, keras.Variable)  # decoding/int8 replaces it
+        if is_int8 or self.vocab_size * self.d_model < LARGE:
+            return self.matrix
+        return InHalves(self.matrix)
 
     def softmax_columns(self, ids):
         """Returns the columns of the softmax kernel that make the logits of ids [C]: [D, C]."""
