@@ -39,11 +39,12 @@ flags.DEFINE_bool(
     "Consider only target subwords that may come of the source's, learned from --data_dir. "
     "CTranslate2 gets it as its vocabulary map.",
 )
+flags.DEFINE_bool("constraints", False, "Let callers require phrases: signature constrain.")
 flags.DEFINE_string("data_dir", None, "What the model was trained on, for --shortlist.")
 flags.DEFINE_string("date", None, "For the model card, YYYY-MM-DD. Today if not given.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
-OF_SAVED_MODEL = ("beam_size", "alpha", "weights", *OF_RESTRICTIONS)
+OF_SAVED_MODEL = ("beam_size", "alpha", "weights", "constraints", *OF_RESTRICTIONS)
 
 
 def main():
@@ -85,6 +86,7 @@ def main():
         settings = {"beam_size": FLAGS.beam_size, "alpha": FLAGS.alpha, **restrictions()}
         config = decoding_config(trained, **settings)
         parts = (trained.model, trained.vocabularies, config)
+        where["constraints"] = FLAGS.constraints
         result = export_saved_model(*parts, card=card, weights=FLAGS.weights, **where)
     return {**result, **trained.facts}
 

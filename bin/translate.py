@@ -36,6 +36,12 @@ flags.DEFINE_bool(
     False,
     "Lines may have a tab, and the beginning of their translation after it.",
 )
+flags.DEFINE_string(
+    "terminology",
+    None,
+    "A file of terms, a source phrase, a tab and a target phrase on a line: translations of lines "
+    "with the first contain the second.",
+)
 flags.DEFINE_bool("sample", False, "Draw --beam_size translations at random, not the best.")
 flags.DEFINE_float("temperature", 1.0, "--sample: logits are divided by it.")
 flags.DEFINE_integer("top_k", 0, "--sample: draw among the k most probable subwords; 0 for all.")
@@ -54,7 +60,7 @@ OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 def main():
     from keras_transformer.decoding.lines import LinesConfig, translate_lines
 
-    config = LinesConfig(**flag_values(LinesConfig))
+    config = LinesConfig(**flag_values(LinesConfig) | {"terminology": terminology()})
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
     translator = load_model(FLAGS.n_best, sampling_config(), FLAGS.mbr)
     result = translate_lines(translator, config)
@@ -64,6 +70,26 @@ def main():
         return result
     print(json.dumps(result, ensure_ascii=False), file=sys.stderr)
     return None
+
+
+def terminology():
+    """Reads the terms, {source phrase: target phrase}; None without them."""
+    from keras_transformer.errors import require
+    from keras_transformer.files import to_path
+    from pipelines.sources import read_lines
+
+    path, terms = FLAGS.terminology, {}
+    if path is None:
+        return None
+    require(to_path(path).is_file(), "--terminology must be a file", repr(path))
+    for number, line in enumerate(read_lines(path, "--terminology"), start=1):
+        source, *targets = map(str.strip, line.split("\t"))
+        rule = f"{path}:{number} must be a source phrase, a tab and a target phrase"
+        require(source and len(targets) == 1 and targets[0], rule, repr(line))
+        rule = f"{path}:{number} must have a source phrase that no line before it has"
+        require(source not in terms, rule, repr(source))
+        terms[source] = targets[0]
+    return terms
 
 
 def sampling_config():

@@ -8,11 +8,12 @@ are cut there. Its `batch_tokens` bounds the memory, but for `attention` and `al
 
 import contextlib
 import dataclasses
+import inspect
 from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.ensemble import AnyModel, Ensemble, log_mean, log_probs
@@ -52,29 +53,22 @@ def text_graphs(
     """
     strings, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
 
-    def of_texts(answer):
-        @tf.function(input_signature=[strings], autograph=False)
-        def answer_texts(text):
+    def graph(answer, spec=strings):
+        def answer_inputs(*inputs):
             with reading_weights():
-                return answer(text)
+                return answer(*inputs)
 
-        return answer_texts
-
-    def of_pairs(answer, spec=strings):
-        @tf.function(input_signature=[spec, spec], autograph=False)
-        def answer_pairs(source, target):
-            with reading_weights():
-                return answer(source, target)
-
-        return answer_pairs
+        answer_inputs.__signature__ = inspect.signature(answer)  # whose names those of inputs are
+        specs = [spec] * len(answer_inputs.__signature__.parameters)
+        return tf.function(answer_inputs, specs, autograph=False)
 
     answers = Answers(model, vocabularies, config, shortlist)
     # A search of its own, which ends as soon as the best translation is certain.
-    first = dataclasses.replace(config, n_best=1)
-    beams = of_texts(Answers(model, vocabularies, first, shortlist).n_best)
-    score_ids = of_pairs(answers.score_ids, ids)
-    explain = of_pairs(answers.explain, ids)  # so that there is one graph of its pass
-    complete = of_pairs(answers.n_best)
+    first = Answers(model, vocabularies, dataclasses.replace(config, n_best=1), shortlist)
+    beams = graph(lambda text: first.n_best(text))
+    score_ids = graph(answers.score_ids, ids)
+    explain = graph(answers.explain, ids)  # so that there is one graph of its pass
+    complete = graph(lambda source, target: answers.n_best(source, target))
 
     def explained(names, spec=strings):
         def answer(source, target):
@@ -83,7 +77,7 @@ def text_graphs(
             found = explain(source, target)
             return {name: found[name] for name in names}
 
-        return of_pairs(answer, spec)
+        return graph(answer, spec)
 
     @tf.function(input_signature=[strings], autograph=False)
     def best(text):
@@ -101,15 +95,16 @@ def text_graphs(
         "serving_default": serving_default,
         "best": best,
         "beams": beams,
-        "n_best": of_texts(lambda text: complete(text, tf.fill(tf.shape(text), ""))),
+        "n_best": graph(lambda text: complete(text, tf.fill(tf.shape(text), ""))),
         "complete": complete,
-        "score": of_pairs(lambda source, target: answers.score(source, target, score_ids)),
+        "constrain": graph(lambda source, target, phrases: answers.n_best(source, target, phrases)),
+        "score": graph(lambda source, target: answers.score(source, target, score_ids)),
         "score_ids": score_ids,
         "align": explained(OF_ALIGNMENT),
         "align_ids": explained(OF_ALIGNMENT, ids),
-        "lengths": of_texts(lambda text: answers.lengths(text, vocabularies.source)),
-        "target_lengths": of_texts(lambda text: answers.lengths(text, vocabularies.target)),
-        "tokenize": of_texts(answers.tokenize),
+        "lengths": graph(lambda text: answers.lengths(text, vocabularies.source)),
+        "target_lengths": graph(lambda text: answers.lengths(text, vocabularies.target)),
+        "tokenize": graph(answers.tokenize),
         **attention,
     }
 
@@ -134,8 +129,11 @@ class Answers:
         require(all(self.forbidden), rule, config.forbidden_phrases)
         self.source_limit, self.target_limit = config.limits(model.config)
 
-    def n_best(self, text: tf.Tensor, prefixes: tf.Tensor | None = None) -> Tensors:
+    def n_best(self, text: tf.Tensor, prefixes=None, phrases=None) -> Tensors:
         """Translates texts; where there are prefixes, string [B], translations begin with them.
+
+        Where there are phrases, too, string [B], with tabs between those of a text, translations
+        contain them, as subwords; where there is no room for all, those with most come first.
 
         Returns:
             translation string [B, K], best first; score float32 [B, K], log-probability / length
@@ -150,13 +148,17 @@ class Answers:
         else:  # a space at the end would be a subword: "a " does not begin "a dog"
             ids, prefix, truncated = self.encode_pairs(text, tf.strings.strip(prefixes))
             inputs = [ids, prefix[:, :-1]]  # without EOS
+        if phrases is not None:
+            rows = tf.strings.split(phrases, "\t")  # [B, None]
+            ids, _ = encode_text(target, tf.strings.strip(rows.flat_values), self.target_limit)
+            inputs.append(rows.with_flat_values(ids))  # [B, None, None]
 
-        def translate_batch(source, prefix=None):
+        def translate_batch(source, prefix=None, required=None):
             if prefix is not None:
                 prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
-            best = search_ids(
-                self.model, source, self.config, prefix, self.shortlist, self.forbidden
-            )
+            required = () if required is None else (tf.where(required == EOS_ID, PAD_ID, required),)
+            of_search = (self.config, prefix, self.shortlist, self.forbidden, required)
+            best = search_ids(self.model, source, *of_search)
             batch, beams, length = tf.unstack(tf.shape(best.ids))
             rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
             texts = tf.reshape(target.decode_tensor(rows), [-1, beam_size])
@@ -215,9 +217,10 @@ class Answers:
         }
 
     def lengths(self, text: tf.Tensor, vocabulary: Subwords) -> Tensors:
-        """Counts the subwords, EOS included, before anything is cut: length int32 [B]."""
+        """Counts the subwords, EOS included, before a cut: length int32 [B]; unknown bool [B]."""
         ids, _ = encode_text(vocabulary, text, tf.int32.max)
-        return {"length": tf.cast(ids.row_lengths(), tf.int32)}
+        unknown = tf.reduce_any(ids == UNK_ID, axis=1)  # what the vocabulary lacks
+        return {"length": tf.cast(ids.row_lengths(), tf.int32), "unknown": unknown}
 
     def tokenize(self, text: tf.Tensor) -> Tensors:
         """Shows what the model reads of each source, EOS included.
@@ -260,10 +263,10 @@ def in_batches(
         function: maps int32 [b, length], padded, one tensor for each of `ids`, to tensors [b, ...]
             whose other axes are of fixed sizes. A row's results may not depend on the others.
         batch_tokens: bounds rows x longest of a batch, except for a row longer itself.
-        ids: int32 [B, None] each; what is returned is [B, ...] in the order of their rows.
+        ids: int32 [B, None, ...] each; what is returned is [B, ...] in the order of their rows.
     """
-    spec = tf.TensorSpec([None, None], tf.int32)
-    function = tf.function(function, [spec] * len(ids), autograph=False).get_concrete_function()
+    specs = [tf.TensorSpec([None] * rows.shape.rank, tf.int32) for rows in ids]
+    function = tf.function(function, specs, autograph=False).get_concrete_function()
     lengths = tf.reduce_max([rows.row_lengths() for rows in ids], axis=0)
     lengths = tf.cast(lengths, tf.int32)  # [B]
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)

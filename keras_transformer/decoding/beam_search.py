@@ -14,6 +14,7 @@ leave the batch, a round of steps at a time; what a sentence gets does not depen
 With one beam the search is greedy: the only candidate is the most probable token, and EOS ends it.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -25,8 +26,10 @@ from keras_transformer.decoding.candidates import (
     best_extensions,
     given_extensions,
     sampled_extensions,
+    without,
 )
 from keras_transformer.decoding.config import BeamSearchConfig
+from keras_transformer.decoding.constraints import allocated, with_required, written
 from keras_transformer.decoding.restrictions import banned_logits
 
 ROUND_STEPS = 8  # the most steps of a round; caches grow by as many positions before it
@@ -49,7 +52,7 @@ class Hypotheses(NamedTuple):
 
 
 class Alive(NamedTuple):
-    """Hypotheses without EOS, all of the same length, best first."""
+    """Hypotheses without EOS, all of the same length; best first, or as `allocated`."""
 
     ids: tf.Tensor  # int32 [B, K, L], padded; L, the room for tokens, grows from round to round
     log_probs: tf.Tensor  # float32 [B, K]
@@ -63,6 +66,7 @@ class SearchState(NamedTuple):
     places: tf.Tensor  # int32 [B], of the sentences in what is returned
     max_lengths: tf.Tensor  # int32 [B]
     prefix: tf.Tensor  # int32 [B, P], padded
+    phrases: tuple[tf.Tensor, ...]  # int32 [B, P, M], padded; or ()
     last_ids: tf.Tensor  # int32 [B, K], the next inputs: last tokens of the alive hypotheses
     alive: Alive
     finished: Hypotheses  # with EOS, the best so far; [B, K, L] as alive
@@ -81,6 +85,7 @@ def beam_search(
     reserve: Callable[[Cache, tf.Tensor], Cache] = lambda cache, capacity: cache,
     prefix: tf.Tensor | None = None,
     tokens: tf.Tensor | None = None,
+    phrases: tuple[tf.Tensor, ...] = (),
 ) -> Hypotheses:
     """Searches the K best hypotheses of each sentence.
 
@@ -96,16 +101,17 @@ def beam_search(
             places of logits.
         tokens: int32 [V], the token that each logit is of; 0 to V-1 if not given. Does not go with
             sampling.
+        phrases: one tensor, as of decoding/constraints, or none. Does not go with sampling.
 
     Returns:
         Hypotheses padded to the longest. Where none ended in EOS within the maximum length,
-        unfinished ones of that length are given. Those after the best `n_best` are the best that
-        were found, not always the best there are.
+        unfinished ones of that length are given, those with most of their phrases first. Those
+        after the best `n_best` are the best that were found, not always the best there are.
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     if prefix is None:
         prefix = tf.zeros([tf.shape(max_lengths)[0], 0], tf.int32)
-    state = initial_state(cache, max_lengths, prefix, config)
+    state = initial_state(cache, max_lengths, prefix, config)._replace(phrases=phrases)
     shapes = state_shapes(state)
 
     def search_round(state, results):
@@ -154,6 +160,7 @@ def initial_state(
         places=tf.range(tf.size(max_lengths)),
         max_lengths=max_lengths,
         prefix=tf.cast(prefix, tf.int32),
+        phrases=(),
         last_ids=tf.fill(tf.shape(first), config.bos_id),
         alive=Alive(finished.ids, first),
         finished=finished,
@@ -188,11 +195,7 @@ def search_step(
 ) -> SearchState:
     """Extends every hypothesis by one token."""
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
-    banned = None
-    if config.is_restricted:
-        so_far = (state.alive.ids, state.position, state.max_lengths)
-        banned = banned_logits(*so_far, config, token_of_logit)
-    tokens, parents, log_probs = extend(state, logits, config, banned)  # [B, C] each
+    tokens, parents, log_probs = extend(state, logits, config, token_of_logit)  # [B, C] each
     if token_of_logit is not None:
         tokens = tf.gather(token_of_logit, tokens)
     position = state.position + 1
@@ -201,8 +204,13 @@ def search_step(
     ids = tf.where(here, tokens[:, :, None], select(state.alive.ids, parents))  # [B, C, L]
     lengths = tf.fill(tf.shape(tokens), position)
     scores = tf.where(ended, log_probs / length_penalty(position, config.alpha), NONE)
+    best_of = tf.math.top_k
+    for phrases in state.phrases:
+        counts, occurs = written(ids, position, phrases, config.pad_id)
+        scores = tf.where(tf.reduce_all(occurs, axis=2), scores, NONE)
+        best_of = functools.partial(allocated, counts, occurs)
     finished = merge(state.finished, Hypotheses(ids, lengths, scores, log_probs), config)
-    log_probs, best = tf.math.top_k(tf.where(ended, NONE, log_probs), config.beam_size)  # [B, K]
+    log_probs, best = best_of(tf.where(ended, NONE, log_probs), config.beam_size)  # [B, K]
     alive = Alive(select(ids, best), log_probs)
     # Sentences that have stopped keep what they had, until they leave.
     alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
@@ -220,10 +228,14 @@ def search_step(
 
 
 def extend(
-    state: SearchState, logits: tf.Tensor, config: BeamSearchConfig, banned: tf.Tensor | None
+    state: SearchState, logits: tf.Tensor, config: BeamSearchConfig, token_of: tf.Tensor | None
 ) -> Extensions:
     """Extends the alive hypotheses by the prefix, where there is one, or as the search does."""
     alive, prefix, beams = state.alive.log_probs, state.prefix, config.beam_size
+    banned = None
+    if config.is_restricted:
+        so_far = (state.alive.ids, state.position, state.max_lengths)
+        banned = banned_logits(*so_far, config, token_of)
     if config.sampling is None:
         free = best_extensions(alive, logits, config.candidates, banned)
     else:
@@ -232,15 +244,24 @@ def extend(
         uniform = tf.random.stateless_uniform([sentences, beams], seed)
         uniform = tf.gather(uniform, state.places)  # [B, K]
         free = sampled_extensions(alive, logits, uniform, config.sampling, banned)
+    for phrases in state.phrases:
+        counts, _ = written(state.alive.ids, state.position, phrases, config.pad_id)  # [B, K, P]
+        required = tf.gather(phrases, tf.transpose(counts, [0, 2, 1]), batch_dims=2)  # [B, P, K]
+        missing = required != config.pad_id
+        if token_of is not None:
+            required = tf.argmax(required[..., None] == token_of, axis=-1, output_type=tf.int32)
+        allowed = logits if banned is None else without(logits, banned)
+        free = with_required(free, alive, logits, allowed, tf.where(missing, required, -1))
     if prefix.shape[1] == 0:
         return free
+    count = free.tokens.shape[1] or tf.shape(free.tokens)[1]  # C
     column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)
     token = prefix[:, column]  # [B]
     tokens = tf.repeat(token[:, None], beams, axis=1)  # [B, K]
     is_forced = (token != config.pad_id) & (state.position == column)
     return tf.cond(
         tf.reduce_any(is_forced),
-        lambda: choose(is_forced, given_extensions(alive, logits, tokens, config.candidates), free),
+        lambda: choose(is_forced, given_extensions(alive, logits, tokens, count), free),
         lambda: free,
     )
 
@@ -263,7 +284,7 @@ def can_improve(
     the last of the best `n_best`, which is -inf while there are fewer; when sampling, of all.
     """
     compared = config.beam_size if config.sampling else config.n_best or config.beam_size
-    bound = alive.log_probs[:, 0] / length_penalty(max_lengths, config.alpha)
+    bound = tf.reduce_max(alive.log_probs, axis=1) / length_penalty(max_lengths, config.alpha)
     return bound > finished.scores[:, compared - 1]
 
 

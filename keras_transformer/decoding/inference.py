@@ -42,6 +42,7 @@ def search_ids(
     target_prefix: tf.Tensor | None = None,
     shortlist: Shortlist | None = None,
     forbidden: tuple[tuple[int, ...], ...] = (),
+    phrases: tuple[tf.Tensor, ...] = (),
 ) -> Hypotheses:
     """Searches the best target sequences of a batch.
 
@@ -54,6 +55,7 @@ def search_ids(
         shortlist: of the tokens to consider, all if not given; without sampling, and for one
             Transformer of `inference_model`.
         forbidden: the ids of the forbidden phrases, which a `target_prefix` may contain.
+        phrases: of `beam_search`; they need a `target_prefix`, be it padding.
     """
     memory, source_mask = model.encode(source)
     projected_memory = model.project_memory(memory)
@@ -66,7 +68,11 @@ def search_ids(
     own_layers = tf.nest.map_structure(lambda pool: tf.raw_ops.DeepCopy(x=pool), empty.layers)
     tokens, penalties, kernel = None, (), None
     if shortlist is not None:
-        tokens, penalties, target_prefix = shortlist.considered(source, target_prefix)
+        given = target_prefix
+        for each in phrases:
+            given = tf.concat([given, tf.reshape(each, [tf.shape(source)[0], -1])], axis=1)
+        tokens, penalties, given = shortlist.considered(source, given)
+        target_prefix = given[:, : tf.shape(target_prefix)[1]] if phrases else given
         kernel = model.logits_embedding.softmax_columns(tokens)
         if model.logits_embedding.bias is not None:
             penalties += tf.gather(model.logits_embedding.bias, tokens)
@@ -92,6 +98,7 @@ def search_ids(
         reserve=reserve,
         prefix=target_prefix,
         tokens=tokens,
+        phrases=phrases,
     )
 
 

@@ -14,6 +14,7 @@ and after it the beginning of its translation.
 import contextlib
 import dataclasses
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -42,6 +43,7 @@ class LinesConfig:
     alignments: bool = False  # whether to write which words are aligned
     token_scores: bool = False  # whether to write subwords and their log-probabilities
     target_prefixes: bool = False  # whether lines are texts and beginnings of translations
+    terminology: dict[str, str] | None = None  # source phrases: what translations then contain
 
     def __post_init__(self):
         require(self.n_best >= 1, "--n_best must be at least 1", self.n_best)
@@ -94,10 +96,16 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
 
 def answers(translator: "Translator", lines: Sequence[str], config: LinesConfig) -> list[list]:
     """Translates lines as they are, or as texts with the beginnings of their translations."""
-    prefixes, aligned = None, config.alignments or config.token_scores
+    prefixes, required, aligned = None, None, config.alignments or config.token_scores
     if config.target_prefixes:
         lines, _, prefixes = zip(*[line.partition("\t") for line in lines], strict=True)
-    return translator.translate(lines, target_prefixes=prefixes, aligned=aligned)
+    if config.terminology:  # whole words; of phrases that overlap the first, or the longest
+        longest_first = sorted(map(re.escape, config.terminology), key=len, reverse=True)
+        pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
+        found = [dict.fromkeys(pattern.findall(line)) for line in lines]
+        required = [list(map(config.terminology.get, phrases)) for phrases in found]
+    options = {"aligned": aligned, "required_phrases": required}
+    return translator.translate(lines, target_prefixes=prefixes, **options)
 
 
 def write_lines(path: str, texts: Sequence[str]) -> None:

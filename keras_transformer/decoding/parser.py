@@ -51,13 +51,14 @@ class Parser(Translator):
         texts: Sequence[str],
         progress: bool = False,
         target_prefixes: Sequence[str] | None = None,
-        aligned: bool = False,
+        **others: Any,
     ) -> list[list[Parse]]:
         """Returns the trees of each sentence, equal ones once.
 
         Those that needed no repair come first, then the others, each by score.
         """
-        require(not aligned, "words are aligned for translations only", "a parsing model")
+        rule = "words are aligned, and phrases required, for translations only"
+        require(not any(others.values()), rule, "a parsing model")
         words = list(map(_words, texts))
         answers = super().translate(list(map(" ".join, words)), progress, target_prefixes)
         parses = list(map(self._parses, words, answers))

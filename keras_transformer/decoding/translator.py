@@ -4,6 +4,7 @@
 """
 
 import functools
+import itertools
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,6 +114,7 @@ class Translator:
         progress: bool = False,
         target_prefixes: Sequence[str] | None = None,
         aligned: bool = False,
+        required_phrases: Sequence[Sequence[str]] | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Returns the translations of each text, best first: from one to `beam_size`.
 
@@ -123,16 +125,29 @@ class Translator:
                 prefix should end with a word, as its subwords are kept. Spaces around it do not
                 count. The translation of a blank text is empty in any case.
             aligned: whether to return AlignedTranslations, of the exact ones (`n_best` of `load`).
+            required_phrases: what the translations of each text contain, cut as forbidden ones.
 
         Raises:
-            InputError: if the model's weights are not finite, or prefixes do not fit the texts.
+            InputError: if the model's weights are not finite, or prefixes or phrases do not fit.
         """
         first_only = self.config.n_best == 1 and self.config.mbr is None
         signature, inputs = "beams" if first_only else "n_best", {"text": texts}
         lengths = self._lengths(texts, self.source_limit, "source")
         if target_prefixes is not None:
-            self._check_prefixes(lengths, target_prefixes)
+            self._check_fit(lengths, [[prefix] for prefix in target_prefixes], "a target prefix")
             signature, inputs = "complete", {"source": texts, "target": target_prefixes}
+        if required_phrases is not None:
+            rule = (
+                "phrases can be required in a search, not of draws; of an export with --constraints"
+            )
+            require("constrain" in self.graphs and not self.config.sampling, rule, "another")
+            found = self._check_fit(lengths, required_phrases, "a list of required phrases")
+            unusable = found["unknown"] | (found["length"] < 2)
+            wrong = list(itertools.compress(itertools.chain(*required_phrases), unusable))
+            rule = "required phrases must have subwords, and characters that the vocabulary has"
+            require(not wrong, rule, shown(wrong))
+            inputs = {"source": texts, "target": target_prefixes or [""] * len(texts)}
+            signature, inputs["phrases"] = "constrain", list(map("\t".join, required_phrases))
         run, outputs, result = self._run, OF_TRANSLATIONS, translations
         if aligned:
             run, result = self._run_aligned, aligned_translations
@@ -248,15 +263,18 @@ class Translator:
             logging.warning(warning, cut, len(texts), side, limit)
         return [min(count, limit) for count in counts]
 
-    def _check_prefixes(self, lengths: Sequence[int], prefixes: Sequence[str]) -> None:
-        """Refuses prefixes that do not fit the texts, or leave no room for a translation's EOS."""
-        rule = "there must be a target prefix for every sentence"
-        require(len(prefixes) == len(lengths), rule, f"{len(prefixes)} for {len(lengths)}")
-        counts = self._run("target_lengths", text=prefixes)["length"].tolist()  # with EOS
-        for prefix, count, length in zip(prefixes, counts, lengths, strict=True):
-            limit = min(length + self.config.extra_length, self.target_limit)
-            rule = f"a target prefix must have at most {limit - 1} subwords for its sentence"
-            require(count <= limit, rule, f"{count - 1}: {shown(prefix)}")
+    def _check_fit(self, lengths: Sequence[int], rows: Sequence[Sequence[str]], what: str) -> dict:
+        """Refuses what does not fit the texts, or leaves no room for a translation's EOS."""
+        rule = f"there must be {what} for every sentence"
+        require(len(rows) == len(lengths), rule, f"{len(rows)} for {len(lengths)}")
+        found = self._run("target_lengths", text=[part for row in rows for part in row])
+        counts = iter((found["length"] - 1).tolist())  # without EOS
+        for row, length in zip(rows, lengths, strict=True):
+            room = min(length + self.config.extra_length, self.target_limit) - 1
+            count = sum(next(counts) for _ in row)
+            rule = f"{what} must have at most {room} subwords for its sentence"
+            require(count <= room, rule, f"{count}: {shown(' '.join(row))}")
+        return found
 
 
 def length_batches(

@@ -5,6 +5,7 @@
     n_best             text -> all beams; `beams` is the same from a search that ends when the first
                        of them is certain
     complete           source, target -> n_best of the translations that begin as the target does
+    constrain          source, target, phrases -> complete, of those that contain the phrases
     score, score_ids   source, target -> the probability of the target, of texts or of ids
     align, align_ids   source, target -> subwords, their log-probabilities, and an alignment; of
                        texts or of ids, as those that n_best gives
@@ -49,6 +50,7 @@ def export_saved_model(
     weights: str = "float32",
     overwrite: bool = False,
     shortlist: Shortlist | None = None,
+    constraints: bool = False,
 ) -> dict[str, Any]:
     """Writes the SavedModel.
 
@@ -64,6 +66,7 @@ def export_saved_model(
             faster at it. Of int8, a quarter of the size, products are computed (decoding/int8).
         shortlist: of the tokens that translations consist of; all if not given. Scores of given
             translations are always of the whole vocabulary.
+        constraints: whether there is the signature `constrain`, which is a further search.
 
     Returns:
         {"saved_model": export_dir, "bytes"}.
@@ -93,6 +96,8 @@ def export_saved_model(
 
     module.shortlist = shortlist
     graphs = text_graphs(model, vocabularies, config, reading_weights, shortlist)
+    if not constraints:
+        graphs.pop("constrain", None)
     card = {
         **{"task": "translation", "task_options": {}, **card},
         **numbers(model, vocabularies, config),

@@ -4,7 +4,8 @@
     GET  /healthz    {"status": "ok"}
     GET  /model      the model's card, and the limits of a request
     POST /translate  {"text": string} or {"texts": [string, ...]}, optionally "n_best": n, and
-                     "prefixes": [string, ...], what the translations of each begin with
+                     "prefixes": [string, ...], what the translations of each begin with, and
+                     "required_phrases": [[string, ...], ...], what those of each contain
                      -> {"translations": [[{"text", "score", "log_prob"}, ...], ...]}; with
                      "aligned": true also the fields of an AlignedPair, and "pharaoh"
     POST /attention  {"source": string, "target": string}
@@ -165,7 +166,7 @@ class Service:
         if options:
             try:
                 (answers,) = await self._submit(self.alone, [(texts, options)])
-            except InputError as error:  # a prefix that is too long
+            except InputError as error:  # a prefix or phrases that do not fit
                 raise RequestError(400, str(error)) from None
         else:
             answers = await self._submit(self.translations, texts)

@@ -86,6 +86,7 @@ class TranslateRequest:
     texts: list[str] | None = None
     n_best: int = 1  # translations of each
     prefixes: list[str] | None = None  # what the translations of each begin with
+    required_phrases: list[list[str]] | None = None  # what the translations of each contain
     aligned: bool = False  # whether to give their subwords, too
 
 
@@ -115,6 +116,7 @@ def parse_translate(body: bytes, limits: Limits, beam_size: int) -> tuple[list[s
     rule = f"n_best must be an integer from 1 to {beam_size}, the model's beams"
     check(1 <= request.n_best <= beam_size, 400, rule, request.n_best)
     options = {"target_prefixes": request.prefixes, "aligned": request.aligned}
+    options["required_phrases"] = request.required_phrases  # the body's size limits them
     return texts, {name: value for name, value in options.items() if value}, request.n_best
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -106,6 +107,45 @@ def test_restrictions(call_program, untrained, tmp_path):
     ((best, *_),) = load(untrained, n_best=1, **settings).translate(["the cat"])
     assert done.output == one_line(best.text) + "\n"
     assert best.text != load(untrained, n_best=1).translate(["the cat"])[0][0].text
+
+
+def test_terminology(call_program, untrained, tmp_path):
+    (tmp_path / "terms").write_text("the cat\tbig dog\ndog\ta\n")
+    flags = ["--beam_size=2", f"--terminology={tmp_path}/terms"]
+    stdin = b"see the cat\n\nthe dogs\na dog\n"
+    done = call_program("translate", f"--model_dir={untrained}", *flags, stdin=stdin)
+    assert done.code == 0, done.errors
+    answers = done.output.split("\n")
+    assert json.loads(done.errors.splitlines()[-1])["lines"] == 4
+
+    from keras_transformer.loading import load
+
+    lines, phrases = stdin.decode().split("\n")[:4], [["big dog"], [], [], ["a"]]
+    translator = load(untrained, beam_size=2, n_best=1)
+    wanted = translator.translate(lines, required_phrases=phrases)
+    assert answers == [*(one_line(best[0].text) for best in wanted), ""]
+    assert "big dog" in answers[0]
+    assert answers[2] == one_line(translator.translate(lines)[2][0].text)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tb\nc\n", "terms:2 must be a source phrase, a tab and a target phrase. Received: 'c'"),
+        (b"a\tb\tc\n", "terms:1 must be a source phrase, a tab and a target phrase"),
+        (b"a\t \n", "terms:1 must be a source phrase, a tab and a target phrase"),
+        (b"a\tb\na\tc\n", "terms:2 must have a source phrase that no line before it has. .*: 'a'"),
+        (b"\xff\n", "terms:1 must be UTF-8"),
+        (b"", "--terminology must not be empty"),
+        (None, "--terminology must be a file. Received: '.*terms'"),
+    ],
+)
+def test_bad_terminology(call_program, tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "terms").write_bytes(content)
+    done = call_program("translate", "--model_dir=a", f"--terminology={tmp_path}/terms")
+    assert done.code == 1 and done.output == ""
+    assert re.search(message, done.errors.splitlines()[-1])
 
 
 @pytest.mark.parametrize(

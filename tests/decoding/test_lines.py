@@ -25,10 +25,12 @@ class Shouter:
         self.truncated, self.checkpoint = 0, {"step": 7}
         self.calls = []
 
-    def translate(self, sentences, target_prefixes=None, aligned=False):
+    def translate(self, sentences, target_prefixes=None, aligned=False, required_phrases=None):
         self.calls.append(list(sentences))
         if target_prefixes is not None:
             sentences = list(map("{1}-{0}".format, sentences, target_prefixes))
+        if required_phrases is not None:
+            sentences = list(map("{}{}".format, sentences, required_phrases))
         if aligned:
             return [[AlignedTranslation(s.upper(), -0.5, -1.0, 2, PAIR)] for s in sentences]
         return [
@@ -102,6 +104,20 @@ def test_lines_with_the_beginnings_of_their_translations(run):
     done = run(b"ab\tCd\ne\nf\t\n\tg\th\n", target_prefixes=True)
     assert done.output == b"CD-AB\n-E\n-F\nG\tH-\n"
     assert done.calls == [["ab", "e", "f", ""]]
+
+
+def test_lines_with_terms_require_phrases(run):
+    terminology = {"red": "r", "red car": "rc", "car": "k", "C++": "c", "a.b": "x"}
+    lines = {
+        "a red car, a red car and a car": ["rc", "k"],
+        "Red cars are reddish, not a_car": [],
+        "(red)C++.": ["r", "c"],
+        "a.b axb": ["x"],
+        "": [],
+    }
+    done = run("".join(f"{line}\n" for line in lines).encode(), terminology=terminology)
+    wanted = [f"{line}{phrases}".upper() for line, phrases in lines.items()]
+    assert done.output.decode().splitlines() == wanted
 
 
 def test_chunks_bound_what_is_held(run, monkeypatch):

@@ -146,6 +146,45 @@ def test_restrictions(translator_of, model):
         translator_of(model, forbidden_phrases=("a", ""))
 
 
+def test_translations_contain_the_required_phrases(translator_of, model):
+    translator = translator_of(model, beam_size=4, max_source_length=20)
+    lines, phrases = ["abc", "abc", "de", "", "fg"], [["xy"], [], ["z", "a b"], ["q"], ["x", "x"]]
+    answers, free = (translator.translate(lines, required_phrases=p) for p in (phrases, None))
+    assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0)]
+    for answer, line, required in zip(answers, lines, phrases, strict=True):
+        assert all(phrase in answer[0].text for phrase in required) or not line
+    assert not any("xy" in best.text or "a b" in best.text for row in free for best in row)
+    both = translator.translate(
+        lines[:1], target_prefixes=["k"], required_phrases=phrases[:1], aligned=True
+    )
+    assert both[0][0].text.startswith("k") and "xy" in both[0][0].text
+    scored = translator.score(lines[:1], [both[0][0].text])[0].log_prob
+    if both[0][0].tokens == len(both[0][0].text) + 1:  # with EOS
+        assert both[0][0].log_prob == pytest.approx(scored, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("phrases", "message"),
+    [
+        ([["a"]], "must be a list of required phrases for every sentence. Received: 1 for 2"),
+        (
+            [["a"], ["b" * 5, "c" * 3]],
+            'phrases must have at most 7 subwords for its sentence. Received: 8: "bbbbb ccc"',
+        ),
+        (
+            [["a", " "], ["\u00e9b", "c"]],
+            r'must have subwords, and characters that the vocabulary has. Received: \[" ", ".*b"\]',
+        ),
+    ],
+)
+def test_required_phrases_are_checked(translator_of, model, phrases, message):
+    with pytest.raises(InputError, match=message):
+        translator_of(model).translate(["ab", "cd"], required_phrases=phrases)
+    draws = translator_of(model, sampling=SamplingConfig())
+    with pytest.raises(InputError, match="required in a search, not of draws"):
+        draws.translate(["ab", "cd"], required_phrases=phrases)
+
+
 @pytest.mark.parametrize(
     ("prefixes", "message"),
     [

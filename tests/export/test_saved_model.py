@@ -99,6 +99,7 @@ def parts(tmp_path_factory):
         export_dir, card = folder / "export" / "1", {"date": "2017-06-12", "preset": "tiny"}
         card |= FACTS
         of_export = {"weights": weights, "shortlist": SHORTLISTS[kind]}
+        of_export["constraints"] = kind == "wordpiece"
         result = export_saved_model(
             model, pair_of(tokenizer), DECODING, export_dir, card, **of_export
         )
@@ -268,8 +269,8 @@ def test_long_lines_are_cut(run):
         ),
         ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
         ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
-        ("lengths", {"length": (0,)}),
-        ("target_lengths", {"length": (0,)}),
+        ("lengths", {"length": (0,), "unknown": (0,)}),
+        ("target_lengths", {"length": (0,), "unknown": (0,)}),
         ("tokenize", {"ids": (0, 1), "length": (0,), "pieces": (0, 1)}),
         (
             "attention",
@@ -314,6 +315,24 @@ def test_translations_begin_with_their_prefix(translators, exports, kind):
         scores = [best.score for best in wanted]
         np.testing.assert_allclose([best.score for best in found], scores, rtol=1e-4, atol=1e-5)
         assert all(best.text.startswith(prefix) for best in found) or not line.strip()
+
+
+def test_translations_contain_required_phrases(translators, exports):
+    # The shortlist has not all of their subwords.
+    phrases = [["dog"], [], ["the", "on"], ["mat"], [], ["and big", "dogs"], []]
+    answers = [
+        holder["wordpiece"].translate(LINES, required_phrases=phrases)
+        for holder in (translators, exports)
+    ]
+    plain = translators["wordpiece"].translate(LINES)
+    for line, required, free, wanted, found in zip(LINES, phrases, plain, *answers, strict=True):
+        assert [best.text for best in found] == [best.text for best in wanted]
+        scores = [best.score for best in wanted]
+        np.testing.assert_allclose([best.score for best in found], scores, rtol=1e-4, atol=1e-5)
+        assert all(phrase in found[0].text for phrase in required) or not line.strip()
+        assert wanted == free or required
+    with pytest.raises(InputError, match="an export with --constraints"):
+        exports["bpe"].translate(LINES, required_phrases=phrases)
 
 
 @pytest.mark.parametrize("kind", KINDS)

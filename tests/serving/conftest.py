@@ -28,12 +28,15 @@ class FakeTranslator:
         self.calls = []
         self.before_call = lambda: None
 
-    def translate(self, sentences, target_prefixes=None, aligned=False):
+    def translate(self, sentences, target_prefixes=None, aligned=False, required_phrases=()):
         self.calls.append(list(sentences))
         self.before_call()
         if target_prefixes:
             require(max(map(len, target_prefixes)) < 9, "a prefix must be short", "a long one")
             return [[translation(prefix, -0.5, -1.25)] for prefix in target_prefixes]
+        if required_phrases:
+            require(len(required_phrases) == len(sentences), "phrases must be as many", "others")
+            return [[translation("+".join(row), -0.5, -1.25)] for row in required_phrases]
         if aligned:
             pair = Pair(["b", "</s>"], [-0.125, -1.125], "0-0")
             return [[translation("b", -0.5, -1.25, pair=pair)] for _ in sentences]

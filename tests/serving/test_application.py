@@ -71,6 +71,10 @@ def held(translator):
         ({"texts": []}, []),
         ({"text": "a", "prefixes": ["schläft"]}, [[BEST | {"text": "schläft"}]]),
         ({"texts": [], "prefixes": []}, []),
+        (
+            {"texts": ["a", "b"], "required_phrases": [["schläft", "d"], []]},
+            [[BEST | {"text": "schläft+d"}], [BEST | {"text": ""}]],
+        ),
     ],
 )
 def test_translate(translator, request_body, wanted):
@@ -89,6 +93,12 @@ def test_aligned_translations(translator):
         **{"text": "b", "score": -0.5, "log_prob": -1.25, "pharaoh": "0-0"},
         **{"target_pieces": ["b", "</s>"], "log_probs": [-0.125, -1.125]},
     }
+
+
+def test_phrases_that_do_not_fit(translator):
+    request = {"text": "a", "required_phrases": [["b"], ["c"]]}
+    status, _, body = answer_to(translator, "POST", "/translate", json=request)
+    assert (status, json.loads(body)["error"]) == (400, "phrases must be as many. Received: others")
 
 
 def test_a_prefix_that_is_too_long(translator):

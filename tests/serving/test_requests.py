@@ -22,6 +22,10 @@ NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
         (b'{"text": "a cat"}', (["a cat"], {}, 1)),
         (b'{"text": "a cat", "prefixes": ["eine"]}', (["a cat"], {"target_prefixes": ["eine"]}, 1)),
         (
+            b'{"text": "a", "required_phrases": [["b", "c d"]]}',
+            (["a"], {"required_phrases": [["b", "c d"]]}, 1),
+        ),
+        (
             b'{"texts": ["a", "b"], "prefixes": ["c", ""]}',
             (["a", "b"], {"target_prefixes": ["c", ""]}, 1),
         ),

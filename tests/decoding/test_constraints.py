@@ -1,0 +1,159 @@
+"""Lexical constraints against all hypotheses of small lattices, and counts worked out by hand."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.decoding.beam_search import Cache, Hypotheses, beam_search
+from keras_transformer.decoding.config import BeamSearchConfig
+from keras_transformer.decoding.constraints import allocated, earlier_equals, written
+from tests.decoding.test_beam_search import (
+    EOS,
+    PAD,
+    A,
+    B,
+    assert_same_list,
+    contains,
+    every_hypothesis,
+    listed,
+    random_tables,
+)
+
+# Overlapping, sharing a beginning, given twice, none, longer than the others, of one token each.
+PHRASES = [
+    [(A, B)],
+    [(A, B), (B, 1)],
+    [(A, A), (A, B)],
+    [(B,), (B,)],
+    [],
+    [(1, B, 1)],
+    [(A,), (B,)],
+]
+LENGTH = 4
+
+
+def as_tensor(phrases):
+    """int32 [B, 2, 4], padding after each phrase."""
+    found = np.full([len(phrases), 2, 4], PAD, "i4")
+    for sentence, of_sentence in enumerate(phrases):
+        for number, phrase in enumerate(of_sentence):
+            found[sentence, number, : len(phrase)] = phrase
+    return tf.constant(found)
+
+
+@functools.lru_cache
+def traced(vocab, config, order=None):
+    """A search of tables of logits, which may stand in another order than the tokens."""
+    tokens = None if order is None else tf.constant(order)
+
+    def step_fn(ids, cache, position):
+        written = tf.concat([cache.per_beam, ids[:, :, None]], axis=2)  # [B, K, 1 + position]
+        powers = (vocab + 1) ** tf.range(position - 1, -1, -1)
+        places = tf.reduce_sum((written[:, :, 1:] + 1) * powers, axis=-1)
+        (tables,) = cache.per_sentence
+        logits = tf.ensure_shape(tf.gather(tables, places, batch_dims=1), [None, None, vocab])
+        logits = logits if order is None else tf.gather(logits, tokens, axis=2)
+        return logits, Cache(written, (tables,))
+
+    @tf.function
+    def search(tables, max_lengths, prefix, phrases):
+        empty = tf.zeros([tf.shape(max_lengths)[0], config.beam_size, 0], tf.int32)
+        cache = Cache(empty, (tables,))
+        options = {"prefix": prefix, "tokens": tokens, "phrases": phrases}
+        return beam_search(step_fn, cache, max_lengths, config, **options)
+
+    return search
+
+
+def search(tables, config, phrases, prefix=None, order=None):
+    lengths = tf.fill([len(tables)], LENGTH)
+    of_search = () if phrases is None else (as_tensor(phrases),)
+    run = traced(tables.shape[-1], config, order)
+    found = run(tf.constant(tables), lengths, prefix, of_search)
+    return Hypotheses(*[part.numpy() for part in found])
+
+
+def contains_all(sequence, phrases):
+    return all(contains(sequence, phrase) for phrase in phrases)
+
+
+def test_a_wide_search_is_brute_force_over_what_contains_the_phrases():
+    restrictions = {"min_length": 3, "forbidden": ((1, 1),)}
+    tables = random_tables(61, len(PHRASES), 5, LENGTH)
+    beams = 4 ** (LENGTH - 1) * 5 // 2 + 1
+    result = search(tables, BeamSearchConfig(beams, 0.6, **restrictions), PHRASES)
+    for sentence, phrases in enumerate(PHRASES):
+        every = every_hypothesis(tables[sentence], LENGTH, 0.6)
+        every = [f for f in every if len(f[1]) >= 3 and not contains(f[1], (1, 1))]
+        wanted = [found for found in every if contains_all(found[1], phrases)]
+        assert 0 < len(wanted) < len(every) or not phrases
+        assert_same_list(listed(result, sentence), wanted[:beams])
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_narrow_search_contains_what_fits(beam_size):
+    tables = random_tables(67, 3 * len(PHRASES), 5, LENGTH, scale=4.0)
+    result = search(tables, BeamSearchConfig(beam_size, 0.6), 3 * PHRASES)
+    missed = 0
+    for sentence, phrases in enumerate(3 * PHRASES):
+        (_, best), *_ = listed(result, sentence)
+        assert contains_all(best, phrases) or sum(map(len, set(phrases))) >= LENGTH
+        for _, sequence in listed(result, sentence):
+            assert contains_all(sequence, phrases) or EOS not in sequence
+        missed += not contains_all(every_hypothesis(tables[sentence], LENGTH, 0.6)[0][1], phrases)
+    assert missed > 10, "phrases that are not in the best hypothesis anyway"
+
+
+def test_sentences_without_phrases_get_the_same_bits():
+    config = BeamSearchConfig(3, 0.6)
+    tables = random_tables(71, 2 * len(PHRASES), 5, LENGTH)
+    mixed = [row for phrases in PHRASES for row in (phrases, [])]
+    found, free = search(tables, config, mixed), search(tables, config, None)
+    for constrained, plain in zip(found, free, strict=True):
+        assert np.array_equal(constrained[1::2], plain[1::2])
+    assert not np.array_equal(found.ids, free.ids)
+
+
+def test_a_begun_phrase_may_continue_after_a_prefix():
+    # The prefix ends with the beginning of the phrase, and contains the other one.
+    tables = random_tables(73, 1, 5, LENGTH)
+    prefix, phrases = tf.constant([[B, A, PAD]]), [(A, B), (B,)]
+    result = search(tables, BeamSearchConfig(161, 0.6), [phrases], prefix)
+    every = every_hypothesis(tables[0], LENGTH, 0.6)
+    wanted = [f for f in every if f[1][:2] == (B, A) and contains_all(f[1], phrases)]
+    assert_same_list(listed(result, 0), wanted)
+
+
+def test_logits_of_tokens_in_another_order():
+    tables, config = random_tables(79, len(PHRASES), 5, LENGTH), BeamSearchConfig(3, 0.6)
+    plain = search(tables, config, PHRASES)
+    found = search(tables, config, PHRASES, order=(0, 4, 2, 1, 3))
+    assert np.array_equal(found.ids, plain.ids)
+    np.testing.assert_allclose(found.scores, plain.scores, rtol=1e-5)
+
+
+def test_written_by_hand():
+    ids = tf.constant([[[3, 4, 3, 9, 9], [4, 3, 3, 4, 9]]])  # of which three or four count
+    phrases = tf.constant([[[3, 4, 0], [3, 3, 4], [4, 4, 0], [0, 0, 0]]])
+    counts, occurs = written(ids, tf.constant(3), phrases, PAD)
+    assert counts.numpy().tolist() == [[[2, 1, 0, 0], [1, 2, 0, 0]]]
+    assert occurs.numpy().tolist() == [[[True, False, False, True], [False, False, False, True]]]
+    counts, occurs = written(ids[:, 1:], tf.constant(4), phrases, PAD)
+    assert counts.numpy().tolist() == [[[2, 3, 1, 0]]]
+
+
+def test_the_beam_is_divided_among_banks():
+    # Banks: 2 (a phrase that occurs, of two), 0, 1 (begun), 1, 0, and one that does not exist.
+    counts = tf.constant([[[2, 0], [0, 0], [0, 1], [0, 1], [0, 0], [2, 1]]])
+    occurs = tf.constant([[[True, False]] + [[False, False]] * 5])
+    log_probs = tf.constant([[-9.0, -1.0, -4.0, -3.0, -2.0, -np.inf]])
+    for beams, wanted in ((1, [0]), (2, [0, 3]), (4, [0, 3, 1, 2]), (5, [0, 3, 1, 2, 4])):
+        chosen_log_probs, chosen = allocated(counts, occurs, log_probs, beams)
+        assert chosen.numpy().tolist() == [wanted]
+        assert chosen_log_probs.numpy().tolist() == [log_probs.numpy()[0, wanted].tolist()]
+
+
+def test_earlier_equals():
+    assert earlier_equals(tf.constant([[7, 5, 7, 7, 5]])).numpy().tolist() == [[0, 0, 1, 2, 1]]
