@@ -7,7 +7,6 @@ are cut there. Its `batch_tokens` bounds the memory, but for `attention` and `al
 """
 
 import contextlib
-import dataclasses
 import inspect
 from collections.abc import Callable
 
@@ -63,12 +62,20 @@ def text_graphs(
         return tf.function(answer_inputs, specs, autograph=False)
 
     answers = Answers(model, vocabularies, config, shortlist)
-    # A search of its own, which ends as soon as the best translation is certain.
-    first = Answers(model, vocabularies, dataclasses.replace(config, n_best=1), shortlist)
-    beams = graph(lambda text: first.n_best(text))
     score_ids = graph(answers.score_ids, ids)
     explain = graph(answers.explain, ids)  # so that there is one graph of its pass
-    complete = graph(lambda source, target: answers.n_best(source, target))
+    exact = config.search().n_best or config.beam_size
+
+    @tf.function(input_signature=[strings, strings, tf.TensorSpec([], tf.int32)], autograph=False)
+    def search(source, target, n_best):  # the graph of all searches, which an export holds once
+        with reading_weights():
+            return answers.n_best(source, target, n_best=n_best)
+
+    def begun_by_nothing(text, n_best):
+        return search(text, tf.fill(tf.shape(text), ""), n_best)
+
+    # Ends as soon as the best translation is certain.
+    beams = graph(lambda text: begun_by_nothing(text, 1))
 
     def explained(names, spec=strings):
         def answer(source, target):
@@ -95,8 +102,8 @@ def text_graphs(
         "serving_default": serving_default,
         "best": best,
         "beams": beams,
-        "n_best": graph(lambda text: complete(text, tf.fill(tf.shape(text), ""))),
-        "complete": complete,
+        "n_best": graph(lambda text: begun_by_nothing(text, exact)),
+        "complete": graph(lambda source, target: search(source, target, exact)),
         "constrain": graph(lambda source, target, phrases: answers.n_best(source, target, phrases)),
         "score": graph(lambda source, target: answers.score(source, target, score_ids)),
         "score_ids": score_ids,
@@ -129,11 +136,12 @@ class Answers:
         require(all(self.forbidden), rule, config.forbidden_phrases)
         self.source_limit, self.target_limit = config.limits(model.config)
 
-    def n_best(self, text: tf.Tensor, prefixes=None, phrases=None) -> Tensors:
-        """Translates texts; where there are prefixes, string [B], translations begin with them.
+    def n_best(self, text: tf.Tensor, prefixes: tf.Tensor, phrases=None, n_best=None) -> Tensors:
+        """Translates texts; translations begin with their prefixes, string [B].
 
-        Where there are phrases, too, string [B], with tabs between those of a text, translations
+        Where there are phrases, string [B], with tabs between those of a text, translations
         contain them, as subwords; where there is no room for all, those with most come first.
+        `n_best` is that of search_ids.
 
         Returns:
             translation string [B, K], best first; score float32 [B, K], log-probability / length
@@ -142,22 +150,18 @@ class Answers:
             K translations has "" with score -inf in their place; a blank text has "" with score 0.
         """
         target, beam_size = self.vocabularies.target, self.config.beam_size
-        if prefixes is None:
-            ids, truncated = encode_text(self.vocabularies.source, text, self.source_limit)
-            inputs = [ids]
-        else:  # a space at the end would be a subword: "a " does not begin "a dog"
-            ids, prefix, truncated = self.encode_pairs(text, tf.strings.strip(prefixes))
-            inputs = [ids, prefix[:, :-1]]  # without EOS
+        # A space at the end would be a subword: "a " does not begin "a dog".
+        ids, prefix, truncated = self.encode_pairs(text, tf.strings.strip(prefixes))
+        inputs = [ids, prefix[:, :-1]]  # without EOS
         if phrases is not None:
             rows = tf.strings.split(phrases, "\t")  # [B, None]
             ids, _ = encode_text(target, tf.strings.strip(rows.flat_values), self.target_limit)
             inputs.append(rows.with_flat_values(ids))  # [B, None, None]
 
-        def translate_batch(source, prefix=None, required=None):
-            if prefix is not None:
-                prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
+        def translate_batch(source, prefix, required=None):
+            prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
             required = () if required is None else (tf.where(required == EOS_ID, PAD_ID, required),)
-            of_search = (self.config, prefix, self.shortlist, self.forbidden, required)
+            of_search = (self.config, prefix, self.shortlist, self.forbidden, required, n_best)
             best = search_ids(self.model, source, *of_search)
             batch, beams, length = tf.unstack(tf.shape(best.ids))
             rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0

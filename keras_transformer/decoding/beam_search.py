@@ -86,6 +86,7 @@ def beam_search(
     prefix: tf.Tensor | None = None,
     tokens: tf.Tensor | None = None,
     phrases: tuple[tf.Tensor, ...] = (),
+    n_best: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Searches the K best hypotheses of each sentence.
 
@@ -102,6 +103,7 @@ def beam_search(
         tokens: int32 [V], the token that each logit is of; 0 to V-1 if not given. Does not go with
             sampling.
         phrases: one tensor, as of decoding/constraints, or none. Does not go with sampling.
+        n_best: int32 scalar, in place of the configuration's.
 
     Returns:
         Hypotheses padded to the longest. Where none ended in EOS within the maximum length,
@@ -130,7 +132,7 @@ def beam_search(
         )
         (state,) = tf.while_loop(
             cond=goes_on,
-            body=lambda state: [search_step(state, step_fn, config, tokens)],
+            body=lambda state: [search_step(state, step_fn, config, tokens, n_best)],
             loop_vars=[state],
             shape_invariants=[shapes],
         )
@@ -192,6 +194,7 @@ def search_step(
     step_fn: StepFunction,
     config: BeamSearchConfig,
     token_of_logit: tf.Tensor | None,
+    n_best: tf.Tensor | None,
 ) -> SearchState:
     """Extends every hypothesis by one token."""
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
@@ -216,7 +219,7 @@ def search_step(
     alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
     if config.beam_size > 1:
         cache = cache._replace(per_beam=select(cache.per_beam, select(parents, best)))
-    unfinished = can_improve(alive, finished, state.max_lengths, config)
+    unfinished = can_improve(alive, finished, state.max_lengths, config, n_best)
     return state._replace(
         position=position,
         running=state.running & (position < state.max_lengths) & unfinished,
@@ -275,7 +278,11 @@ def merge(finished: Hypotheses, new: Hypotheses, config: BeamSearchConfig) -> Hy
 
 
 def can_improve(
-    alive: Alive, finished: Hypotheses, max_lengths: tf.Tensor, config: BeamSearchConfig
+    alive: Alive,
+    finished: Hypotheses,
+    max_lengths: tf.Tensor,
+    config: BeamSearchConfig,
+    n_best: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Whether a continuation of an alive hypothesis could enter the best finished ones: bool [B].
 
@@ -283,9 +290,12 @@ def can_improve(
     not negative): no continuation scores above log P(best alive) / lp(maximum length). It must beat
     the last of the best `n_best`, which is -inf while there are fewer; when sampling, of all.
     """
-    compared = config.beam_size if config.sampling else config.n_best or config.beam_size
+    if config.sampling:
+        n_best = config.beam_size
+    elif n_best is None:
+        n_best = config.n_best or config.beam_size
     bound = tf.reduce_max(alive.log_probs, axis=1) / length_penalty(max_lengths, config.alpha)
-    return bound > finished.scores[:, compared - 1]
+    return bound > finished.scores[:, n_best - 1]
 
 
 def retire(

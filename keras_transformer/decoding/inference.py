@@ -43,6 +43,7 @@ def search_ids(
     shortlist: Shortlist | None = None,
     forbidden: tuple[tuple[int, ...], ...] = (),
     phrases: tuple[tf.Tensor, ...] = (),
+    n_best: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Searches the best target sequences of a batch.
 
@@ -56,6 +57,7 @@ def search_ids(
             Transformer of `inference_model`.
         forbidden: the ids of the forbidden phrases, which a `target_prefix` may contain.
         phrases: of `beam_search`; they need a `target_prefix`, be it padding.
+        n_best: of `beam_search`.
     """
     memory, source_mask = model.encode(source)
     projected_memory = model.project_memory(memory)
@@ -99,6 +101,7 @@ def search_ids(
         prefix=target_prefix,
         tokens=tokens,
         phrases=phrases,
+        n_best=n_best,
     )
 
 
