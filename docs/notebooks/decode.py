@@ -6,13 +6,13 @@
 # ---
 
 # %% [markdown]
-# # Decode: beams, penalties, samples
+# # Decode: beams, penalties, samples, constraints
 #
 # A trained model gives each possible translation a probability. Decoding is the search for a good
 # one among them. This notebook trains a small model and shows what each setting of the search does:
-# beam size, length penalty, n-best lists, sampling, and prefixes; then how to score a translation
-# that you have, and what the model looked at. It takes less than five minutes on two processor
-# cores.
+# beam size, length penalty, n-best lists, sampling, minimum Bayes risk, prefixes, and words that a
+# translation must have; then how to score a translation that you have, and what the model looked
+# at. It takes less than five minutes on two processor cores.
 #
 # The first cell installs the library if it is not there: from the clone that the notebook lies in,
 # or from elsewhere. In Colab, set `LIBRARY` to `git+https://` and the address of the repository.
@@ -219,9 +219,9 @@ for temperature in (0.3, 1.0, 1.5):
 show_table(["temperature", "draw", "log-probability"], rows)
 
 # %% [markdown]
-# `top_k` and `top_p` leave out improbable tokens, which repairs most of what a high temperature
-# breaks: `top_k=5` keeps the five most probable, and `top_p=0.8` the fewest that have together a
-# probability of 0.8. Of 20 draws:
+# `top_k` and `top_p` leave out improbable tokens. `top_k=5` keeps the five most probable, which
+# repairs most of what a high temperature breaks. `top_p=0.8` keeps the fewest that have together a
+# probability of 0.8, and after such a temperature these are still many. Of 20 draws:
 
 # %%
 for name, limit in (("1.5, top_k=5", {"top_k": 5}), ("1.5, top_p=0.8", {"top_p": 0.8})):
@@ -234,6 +234,51 @@ rows = [
 show_table(["temperature", "different draws of 20", "mean log-probability"], rows)
 means = [float(row[2]) for row in rows]
 assert means[0] > means[1] > means[2] and min(means[3:]) > means[2]
+
+# %% [markdown]
+# ## Minimum Bayes risk
+#
+# One draw may be unlucky, but 20 draws together tell what the model believes. `mbr="chrf"` compares
+# each draw with all others by chrF, which counts the letters that they share. The best is not the
+# most probable, but that which is most like the rest; its score is its mean chrF. These are the
+# first of the ranked draws, and the last.
+
+# %%
+settings = {"beam_size": 20, "sampling": SamplingConfig(), "mbr": "chrf"}
+ranked = kt.load(MODEL, **settings).translate([source])[0]
+places = [*range(min(4, len(ranked))), len(ranked) - 1]
+show_table(
+    ["place", "draw", "expected chrF", "log-probability"],
+    [
+        [n + 1, ranked[n].text, f"{ranked[n].score:.1f}", f"{ranked[n].log_prob:.1f}"]
+        for n in places
+    ],
+)
+assert [draw.score for draw in ranked] == sorted((draw.score for draw in ranked), reverse=True)
+
+# %% [markdown]
+# Is it better, too? The scores of 50 sentences: of one draw each, of 20 draws that are ranked by
+# chrF, and of 8 beams, as they are and ranked by chrF, where each beam counts as much as it is
+# probable.
+
+# %%
+ways = {
+    "one draw": {"beam_size": 1, "sampling": SamplingConfig()},
+    "20 draws, ranked": settings,
+    "8 beams": {"beam_size": 8},
+    "8 beams, ranked": {"beam_size": 8, "mbr": "chrf"},
+}
+chrf, rows = {}, []
+for name, way in ways.items():
+    best = [found[0].text for found in kt.load(MODEL, **way).translate(sources[:50])]
+    scores = translation_scores(best, references[:50])
+    chrf[name] = scores["chrf"]
+    rows.append([name, f"{scores['bleu']:.1f}", f"{scores['chrf']:.1f}"])
+show_table(["translations", "BLEU", "chrF"], rows)
+assert STEPS < FULL or chrf["20 draws, ranked"] > chrf["one draw"] + 1
+
+# %% [markdown]
+# Ranking makes the draws much better. The beams are good without it, and do not gain here.
 
 # %% [markdown]
 # ## Prefixes
@@ -250,6 +295,33 @@ prefix = " ".join(wanted[: right + 1])
 rows = [["free", beams[0].text], [f"after “{prefix}”", continued[0].text]]
 show_table(["", "translation"], rows)
 assert continued[0].text.startswith(prefix)
+
+# %% [markdown]
+# ## Words that a translation must have
+#
+# A customer's glossary says which word to use. `required_phrases` has a list of phrases for each
+# text, and only translations that contain all of them are found, wherever the model finds it best
+# to put them. We require, for each sentence, one word of its reference that its translation does
+# not have.
+
+# %%
+plain = [found[0].text for found in translator.translate(sources)]
+missing = [
+    [word for word in reference.split() if word.isalpha() and word not in text.split()][:1]
+    for text, reference in zip(plain, references, strict=True)
+]
+asked = [number for number, words in enumerate(missing) if words][:20]
+texts, words = [sources[n] for n in asked], [missing[n] for n in asked]
+required = [found[0].text for found in translator.translate(texts, required_phrases=words)]
+show_table(
+    ["required", "free", "with the word"],
+    [[words[n][0], plain[asked[n]], required[n]] for n in range(len(asked))][:4],
+)
+assert all(phrase in text for (phrase,), text in zip(words, required, strict=True))
+
+# %% [markdown]
+# The words are there now, and the model makes the best of the rest that it can. Where a word stood
+# before a full stop already, nothing had to change.
 
 # %% [markdown]
 # ## Scores of given translations
@@ -306,4 +378,5 @@ assert len(aligned) == len(seen.target_pieces)
 
 # %% [markdown]
 # Every setting here is also a flag of `keras-transformer translate`: `--beam_size`, `--alpha`,
-# `--n_best`, `--scores`, `--sample`, `--temperature`, `--top_k` and `--top_p`.
+# `--n_best`, `--scores`, `--sample`, `--temperature`, `--top_k`, `--top_p`, `--mbr`,
+# `--target_prefixes` and `--terminology`.
