@@ -1,4 +1,4 @@
-"""Makes a model directory of a model from elsewhere: Marian's (OPUS-MT), or a .keras file.
+"""Makes a model directory of a model from elsewhere: Marian's (OPUS-MT), a .keras file, an export.
 
 A Marian model is a directory in the format of Hugging Face or in Marian's own: see
 keras_transformer/importing/marian.py. Only weights are read, no code. The other programs use the
@@ -16,11 +16,11 @@ from keras_transformer.files import to_path
 from keras_transformer.training.model_directory import require_new
 
 FLAGS = flags.FLAGS
-flags.DEFINE_enum("format", "marian", ["marian", "keras"], "What --path holds.")
+flags.DEFINE_enum("format", "marian", ["marian", "keras", "saved_model"], "What --path holds.")
 flags.DEFINE_string(
     "path",
     None,
-    "A Marian model's directory, or a .keras file with its vocabulary beside it.",
+    "A Marian model's directory, a .keras file with its vocabulary beside it, or an export.",
     required=True,
 )
 flags.DEFINE_string("model_dir", None, "A new directory for the model.", required=True)
@@ -29,7 +29,7 @@ flags.DEFINE_string("model_dir", None, "A new directory for the model.", require
 def main():
     path, model_dir = to_path(FLAGS.path), to_path(FLAGS.model_dir)
     require_new(model_dir)
-    local = isinstance(path, Path) or FLAGS.format == "keras"
+    local = isinstance(path, Path) or FLAGS.format != "marian"
     require(local, "--path must be a local folder with --format=marian", path)
     require(path.exists(), "--path must exist", path)
     if FLAGS.format == "marian":
@@ -37,13 +37,19 @@ def main():
 
         return import_marian(path, model_dir)
 
-    require(path.suffix == ".keras", "--path must be a .keras file for --format=keras", path)
+    if FLAGS.format == "saved_model":
+        from keras_transformer.export.model_card import read_card
+
+        read_card(path, "--path")  # fails before TensorFlow is imported
+    else:
+        require(path.suffix == ".keras", "--path must be a .keras file for --format=keras", path)
     from keras_transformer.importing.directory import write_model_directory
     from keras_transformer.loading import decoding_config, restore
 
     trained = restore(path)
-    longest = decoding_config(trained).max_source_length
-    return write_model_directory(model_dir, trained.model, trained.vocabularies, longest)
+    about = {name: trained.about[name] for name in ("task", "task_options")}
+    about["max_length"] = decoding_config(trained).max_source_length
+    return write_model_directory(model_dir, trained.model, trained.vocabularies, about)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ flags.DEFINE_string("preset", "base", f"The model: {', '.join(PRESETS)}; else --
 flags.DEFINE_multi_string(
     "config", [], "KEY=VALUE of TransformerConfig or TrainingConfig, over the preset's. Repeatable."
 )
-TRAINED = "Begin with the weights of this model directory, checkpoint in one, or .keras file."
+TRAINED = "Begin with the weights of a model directory, a checkpoint, an export or a .keras file."
 flags.DEFINE_string("init_from", None, TRAINED)
 # Of TrainingConfig.
 flags.DEFINE_string("freeze", "", "Parts of the model that keep their weights: encoder,embedding")
@@ -63,11 +63,7 @@ EVALUATION_TOKENS = 4096  # padded tokens a side of a validation batch
 def main():
     from keras_transformer.config import TrainingConfig, with_settings
     from keras_transformer.training.loop_config import LoopConfig
-    from keras_transformer.training.model_directory import (
-        ModelDescription,
-        described_in,
-        read_description,
-    )
+    from keras_transformer.training.model_directory import ModelDescription
     from pipelines.records import read_metadata
 
     metadata = read_metadata(FLAGS.data_dir)
@@ -75,8 +71,7 @@ def main():
     config.check_measured(measured(metadata))
     name, (model, training) = FLAGS.preset, preset(FLAGS.preset, metadata.vocab_size)
     if FLAGS.init_from is not None and not FLAGS["preset"].present:
-        trained = read_description(described_in(FLAGS.init_from), "--init_from")
-        name, model = trained.preset, trained.model
+        name, model = described(FLAGS.init_from)
     sizes = (metadata.vocab_size, metadata.source_vocab_size)
     model = dataclasses.replace(model, vocab_size=sizes[0], source_vocab_size=sizes[1])
     training = dataclasses.replace(training, **flag_values(TrainingConfig))
@@ -94,6 +89,20 @@ def main():
         task_options=metadata.task_options,
     )
     return train_in(metadata, description, config)
+
+
+def described(init_from):
+    """The preset and the TransformerConfig of what --init_from names."""
+    from keras_transformer.config import TransformerConfig
+    from keras_transformer.export.model_card import CARD, read_card
+    from keras_transformer.files import to_path
+    from keras_transformer.training.model_directory import described_in, read_description
+
+    if (to_path(init_from) / CARD).exists():
+        card = read_card(init_from, "--init_from")
+        return card.get("preset", "imported"), TransformerConfig(**card["config"])
+    description = read_description(described_in(init_from), "--init_from")
+    return description.preset, description.model
 
 
 def measured(metadata):

@@ -12,7 +12,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.config import TASKS, DecodingConfig, SamplingConfig
 from keras_transformer.decoding.ensemble import AnyModel, Ensemble
-from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.inference_model import InferenceTransformer, inference_model
 from keras_transformer.decoding.int8 import require_int8
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
@@ -21,8 +21,8 @@ from keras_transformer.export.model_card import CARD, DECODING, describe, read_c
 from keras_transformer.export.saved_model import load_graphs, numbers
 from keras_transformer.fields import from_json
 from keras_transformer.files import to_path
-from keras_transformer.training.checkpoints import restore_model
-from keras_transformer.training.model_directory import read_description
+from keras_transformer.training.checkpoints import build_model, read_variables, restore_model
+from keras_transformer.training.model_directory import described_in, read_description
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 
@@ -53,8 +53,8 @@ def load(
     Args:
         path: a model directory (bin/train.py), a checkpoint in one, an export (bin/export.py
             --format=saved_model), or a .keras file with its vocabulary beside it. A config.json of
-            a model directory beside a .keras file says what it was trained for. Several, but for
-            exports, are an ensemble.
+            a model directory beside a .keras file says what it was trained for. Several are an
+            ensemble, for which exports are their models, without their settings.
         checkpoint: of a model directory, or of each: "latest", "best" (in validation), "average:K"
             (the mean of the last K), or a checkpoint's path. The latest if not given.
         beam_size, alpha: of the search (section 6.1). If not given, those of the model's task.
@@ -124,17 +124,18 @@ def decoding_config(trained: TrainedModel, **settings) -> DecodingConfig:
 def restore(
     path: str | os.PathLike | Sequence[str | os.PathLike], checkpoint: str | None = None
 ) -> TrainedModel:
-    """Reads what `load` reads, with arguments as there, but for exports."""
+    """Reads the model of what `load` reads, with arguments as there; it has float32 weights."""
     if not isinstance(path, str | os.PathLike):
         return restore(*path, checkpoint) if len(path) == 1 else _restore_ensemble(path, checkpoint)
-    path = to_path(path)
-    of_directory = path.suffix != ".keras" and path.parent.name != "checkpoints"
+    path, folder = to_path(path), described_in(path)
     rule = "--checkpoint goes with a model directory only"
-    require(of_directory or checkpoint is None, rule, f"{checkpoint} of {path}")
+    require(folder == path or checkpoint is None, rule, f"{checkpoint} of {path}")
+    if (path / CARD).exists():
+        return _restore_export(path)
     if path.suffix == ".keras":
         return _restore_keras_file(path)
-    if path.parent.name == "checkpoints":
-        path, checkpoint = path.parent.parent, path.name
+    if folder != path:
+        path, checkpoint = folder, path.name
     description = read_description(path)
     vocabularies = VocabularyPair.load(path)
     for name, fingerprint in vocabularies.fingerprints.items():
@@ -142,6 +143,19 @@ def restore(
         require(fingerprint == getattr(description, name), rule, fingerprint)
     model, facts = restore_model(path, "latest" if checkpoint is None else checkpoint)
     return TrainedModel(model, vocabularies, facts, describe(path, facts))
+
+
+def _restore_export(path: Path) -> TrainedModel:
+    card = read_card(path)
+    kind = "an ensemble" if "ensemble" in card else card.get("weights")
+    require(kind in ("float32", "bfloat16"), f"{path} must hold float weights of one model", kind)
+    vocabularies = VocabularyPair.load((path / CARD).parent)
+    rule = f"{path / CARD} must be of the vocabulary beside it"
+    require(vocabularies.fingerprints.items() <= card.items(), rule, "another")
+    weights = read_variables(f"{path}/variables/variables", "weights")
+    config = TransformerConfig(**card["config"])
+    model = build_model(config, weights, str(path / CARD), str(path), InferenceTransformer)
+    return TrainedModel(model.training_model(), vocabularies, {"checkpoint": path.name}, card)
 
 
 def _restore_ensemble(paths: Sequence[str | os.PathLike], checkpoint: str | None) -> TrainedModel:

@@ -19,6 +19,7 @@ from keras_transformer.decoding.config import TASKS
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.errors import InputError
+from keras_transformer.export import saved_model
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.loading import decoding_config, restore
 from keras_transformer.parsing.trees import parse_trees
@@ -340,6 +341,64 @@ def test_serve(translators, task):
         assert attention["target_pieces"] == first[1]["target_pieces"]
         for name in ("task", "task_options", "config", "parameters", *FINGERPRINTS):
             assert card[name] == first[2][name]
+
+
+def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
+    monkeypatch.setattr(saved_model, "text_graphs", lambda *_: {})  # none of them is run
+    wanted, export_dir = restore(places[task]["model_dir"]), places[task]["saved_model"]
+    narrow = tmp_path / "narrow"
+    parts = (wanted.model, wanted.vocabularies, decoding_config(wanted), narrow, wanted.about)
+    export_saved_model(*parts, weights="bfloat16")
+    for path, kind in ((export_dir, "float32"), (narrow, "bfloat16")):
+        found = restore(path)
+        models = (found.model, wanted.model)
+        for variable, original in zip(*[m.trainable_variables for m in models], strict=True):
+            assert variable.path == original.path
+            exported = original.numpy().astype(kind).astype("float32")
+            np.testing.assert_array_equal(variable, exported)
+        assert found.model.config == wanted.model.config
+        assert found.vocabularies.fingerprints == wanted.vocabularies.fingerprints
+        assert [v.kind for v in found.vocabularies] == [v.kind for v in wanted.vocabularies]
+        for name in ("task", "task_options", "preset", "data"):
+            assert found.about[name] == wanted.about[name]
+    assert len(restore([export_dir, narrow]).model.models) == 2
+
+
+def test_exports_without_a_model_to_read(places, tmp_path):
+    card, pieces = "assets.extra/model_card.json", "assets.extra/source_vocabulary.model"
+    variables = "variables/variables.data-00000-of-00001"
+    known = json.loads((places["translation"]["saved_model"] / card).read_text())
+    files = {name: size for name, size in known["files"].items() if name != pieces}
+
+    def refused(name, message, **fields):
+        """Of a copy whose card has other fields."""
+        path = tmp_path / name
+        if not path.exists():
+            shutil.copytree(places["translation"]["saved_model"], path)
+        (path / card).write_text(json.dumps({**known, **fields}))
+        with pytest.raises(InputError, match=message) as error:
+            restore(path)
+        assert "\n" not in str(error.value)
+        return path
+
+    path = refused("a", "must hold float weights of one model. Received: int8", weights="int8")
+    refused("a", "float weights of one model. Received: an ensemble", ensemble=[{}, {}])
+    refused("a", "must be of the vocabulary beside it", vocabulary_fingerprint="0")
+    for message, setting in (
+        (r"kernel must have shape \(16, 17\). Received: \(16, 16\)", {"d_ff": 17}),
+        ("model_card.json, with 52 variables. Received: 27", {"num_layers": 2}),
+        ("model_card.json must be of the .* weights' model", {"vocab_size": 10**9}),
+    ):
+        refused("a", message, config={**known["config"], **setting})
+    content = (path / variables).read_bytes()
+    middle = len(content) // 2
+    (path / variables).write_bytes(content[:middle] + b"damaged" + content[middle + 7 :])
+    refused("a", "must be .* a whole checkpoint. Received: .*variables")
+    (path / variables).write_bytes(content[:-1])
+    refused("a", "--saved_model must be whole")
+    path = refused("b", "must be of --format=saved_model", files={})
+    (path / pieces).unlink()
+    refused("b", "assets.extra must hold vocabulary.model or .txt, or one each", files=files)
 
 
 def test_an_ensemble_of_other_vocabularies(places):

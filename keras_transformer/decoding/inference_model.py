@@ -8,6 +8,7 @@ Section 3's layers know nothing of this: the classes here replace how they store
 import math
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.decoding.ensemble import Ensemble
@@ -126,6 +127,19 @@ class InferenceTransformer(Transformer):
     def make_embedding(makes_logits, use_bias, **options):
         embedding_class = TransposedEmbedding if makes_logits else TokenEmbedding
         return embedding_class(use_bias=makes_logits and use_bias, **options)
+
+    def training_model(self) -> Transformer:
+        """Copies the model, trained variables included, into the layout of training."""
+        made, places, end = Transformer(self.config, dtype=self.dtype_policy), {}, 0
+        for variable in made.trainable_variables:
+            start, end = end, end + math.prod(variable.shape)
+            places[variable.path] = np.arange(start, end, dtype="int32").reshape(variable.shape)
+        numbers = np.empty(end, np.float32)
+        for variable in self.trainable_variables:  # places, laid out, tell where its numbers go
+            numbers[_laid_out(variable, places, self.logits_embedding.matrix)] = variable
+        for variable in made.trainable_variables:
+            variable.assign(numbers[places[variable.path]])
+        return made
 
 
 def inference_model(model: Transformer, copy: bool = False) -> InferenceTransformer:

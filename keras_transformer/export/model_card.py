@@ -81,8 +81,8 @@ def write_export(
     check_export_dir(export_dir, overwrite)
     try:
         with replacing_folder(export_dir, CARD) as folder:
+            (folder / CARD).parent.mkdir()
             write(folder)
-            (folder / CARD).parent.mkdir(exist_ok=True)
             card = {"format_version": FORMAT_VERSION, **card, "files": _sizes(folder)}
             write_json(folder / CARD, card)
     except (OSError, tf.errors.OpError) as error:
@@ -96,20 +96,20 @@ def _sizes(folder: Path) -> dict[str, int]:
     return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
 
 
-def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
+def read_card(export_dir: str | os.PathLike, flag: str = "--saved_model") -> dict[str, Any]:
     """Reads the card of a SavedModel; InputError where that is of another version, or not whole."""
     folder = to_path(export_dir)
     try:
         card = read_json(folder / CARD)
     except InputError as error:
-        rule = "--saved_model must be a directory that bin/export.py made"
+        rule = f"{flag} must be a directory that bin/export.py made"
         raise InputError(f"{rule}. Received: {str(folder)!r}: {error}") from None
     version = card.get("format_version")
-    rule = f"--saved_model must be of format_version {FORMAT_VERSION}, as bin/export.py makes it"
+    rule = f"{flag} must be of format_version {FORMAT_VERSION}, as bin/export.py makes it"
     rule += " anew from the model directory"
     require(version == FORMAT_VERSION, rule, f"{str(folder)!r}, of {version}")
     files, found = from_json(_FILES, card, folder / CARD)["files"], _sizes(folder)
-    rule = "--saved_model must be of --format=saved_model"
+    rule = f"{flag} must be of --format=saved_model"
     require("saved_model.pb" in files, rule, f"{str(folder)!r}, which holds no SavedModel")
     from_json(_CARD, card, folder / CARD)
     kept = {name: card.setdefault(name, value) for name, value in DECODING.items()}
@@ -117,7 +117,7 @@ def read_card(export_dir: str | os.PathLike) -> dict[str, Any]:
     for name, size in files.items():
         what = f"has {found[name]} of {size} bytes" if name in found else "is missing"
         received = f"{str(folder)!r}, where {name} {what}"
-        require(found.get(name) == size, "--saved_model must be whole", received)
+        require(found.get(name) == size, f"{flag} must be whole", received)
     return card
 
 

@@ -37,7 +37,7 @@ from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.int8 import int8_model
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import InputError, reason
-from keras_transformer.export.model_card import write_export
+from keras_transformer.export.model_card import CARD, write_export
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 
@@ -108,6 +108,8 @@ def export_saved_model(
 
     def write(folder):
         tf.saved_model.save(module, str(folder), signatures=graphs)
+        for file in {vocabulary.file for vocabulary in vocabularies}:  # for loading.restore
+            (folder / CARD.parent / file.name).write_bytes(file.read_bytes())
 
     size = write_export(write, export_dir, card, overwrite)
     return {"saved_model": str(export_dir), "bytes": size}

@@ -17,9 +17,9 @@ from keras_transformer.vocabulary.pair import VocabularyPair
 
 
 def write_model_directory(
-    model_dir: Path, model: keras.Model, vocabularies: VocabularyPair, max_length: int
+    model_dir: Path, model: keras.Model, vocabularies: VocabularyPair, about: dict[str, Any]
 ) -> dict[str, Any]:
-    """Writes a model as the checkpoint of step 0, with copies of its vocabularies.
+    """Writes a model as the checkpoint of step 0; `about` is what else ModelDescription must know.
 
     Returns {"model_dir", "checkpoint", "parameters"}; InputError where `model_dir` holds something.
     """
@@ -31,7 +31,7 @@ def write_model_directory(
         training=TrainingConfig(),
         vocabulary=vocabularies.target.file.name,
         source_vocabulary=own_source and own_source.file.name,
-        max_length=max_length,
+        **about,
         **vocabularies.fingerprints,
     )
     with replacing_folder(model_dir, "config.json") as folder:

@@ -117,8 +117,8 @@ def import_marian(folder: Path, model_dir: Path) -> dict[str, Any]:
         for name, side in zip(SEPARATE, kept.sides, strict=True):
             content = json.dumps(side.pieces).encode() + b"\n" + side.sentencepiece.read_bytes()
             write_file(Path(data_dir, name + SUFFIXES["pieces"]), content)
-        vocabularies = VocabularyPair.load(data_dir)
-        return write_model_directory(model_dir, model, vocabularies, kept.max_length)
+        vocabularies, about = VocabularyPair.load(data_dir), {"max_length": kept.max_length}
+        return write_model_directory(model_dir, model, vocabularies, about)
 
 
 def build(kept: MarianModel) -> Transformer:

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files import remove_folder, to_path, write_json
 from keras_transformer.model.transformer import Transformer
@@ -144,19 +145,27 @@ def restore_model(
     """
     description = read_description(model_dir)
     weights, facts = read_weights(model_dir, checkpoint)
-    c = description.model
+    found = f"--checkpoint {facts['checkpoint']}"
+    return build_model(description.model, weights, f"{model_dir}/config.json", found), facts
+
+
+def build_model(
+    c: TransformerConfig, weights: list[np.ndarray], file: str, found: str, kind=Transformer
+) -> Transformer:
+    """Builds the float32 model that `file` configures, with `weights`, less random states."""
+    weights = [weight for weight in weights if not np.issubdtype(weight.dtype, np.integer)]
     needed = c.d_model * (c.vocab_size + c.d_ff + c.num_heads * (c.d_k + c.d_v)) + c.num_layers
-    rule = f"{model_dir}/config.json must be of the {sum(map(np.size, weights))} weights' model"
+    rule = f"{file} must be of the {sum(map(np.size, weights))} weights' model"
     require(needed <= sum(map(np.size, weights)), rule, f"sizes of {needed} weights or more")
-    model = Transformer(description.model, dtype="float32")
-    found, rule = f"in {facts['checkpoint']}", f"--checkpoint must be of the model in {model_dir}"
-    count = len(model.variables)
-    require(len(weights) == count, f"{rule}, with {count} variables", f"{len(weights)} {found}")
-    for variable, weight in zip(model.variables, weights, strict=True):
-        rule = f"--checkpoint: {variable.path} must have shape {tuple(variable.shape)}"
-        require(tuple(variable.shape) == weight.shape, rule, f"{weight.shape} {found}")
+    model = kind(c, dtype="float32")
+    count = len(model.trainable_variables)
+    rule = f"{found} must be of the model in {file}, with {count} variables"
+    require(len(weights) == count, rule, len(weights))
+    for variable, weight in zip(model.trainable_variables, weights, strict=True):
+        rule = f"{found}: {variable.path} must have shape {tuple(variable.shape)}"
+        require(tuple(variable.shape) == weight.shape, rule, weight.shape)
         variable.assign(weight)
-    return model, facts
+    return model
 
 
 def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], dict[str, Any]]:
@@ -186,7 +195,7 @@ def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarra
         entries = [entry for entry in store.entries if entry["name"] == inside.name]
     last = entries[-1] if entries else {}
     facts |= {key: last[key] for key in ("step", "validation_loss") if last.get(key) is not None}
-    versions = zip(*[_read(path) for path in paths], strict=True)
+    versions = zip(*[read_variables(path) for path in paths], strict=True)
     return [_mean(of_variable) for of_variable in versions], facts
 
 
@@ -198,12 +207,13 @@ def _mean(versions: Sequence[np.ndarray]) -> np.ndarray:
     return last
 
 
-def _read(path: str) -> list[np.ndarray]:
+def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
+    """Reads the list of variables that a file of TensorFlow has under `name`."""
     weights = []
     try:
         reader = tf.train.load_checkpoint(path)
-        while reader.has_tensor(name := f"model/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
-            weights.append(reader.get_tensor(name))
+        while reader.has_tensor(key := f"{name}/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
+            weights.append(reader.get_tensor(key))
     except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
         rule = "--checkpoint must be latest, best, average:K or the path of a whole checkpoint"
         raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None

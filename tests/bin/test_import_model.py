@@ -1,8 +1,10 @@
+import json
 import shutil
 
 import numpy as np
 import yaml
 
+from keras_transformer.export import saved_model
 from keras_transformer.loading import restore
 from tests.importing import marian_files
 
@@ -41,6 +43,45 @@ def test_keras_file(untrained, call_program, tmp_path):
     pairs = zip(found.trainable_variables, trained.model.trainable_variables, strict=True)
     for ours, theirs in pairs:
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_export(untrained, call_program, tmp_path, monkeypatch):
+    monkeypatch.setattr(saved_model, "text_graphs", lambda *_: {})  # none of them is run
+    export_dir, model_dir = tmp_path / "export", tmp_path / "model"
+    done = call_program("export", f"--model_dir={untrained}", f"--export_dir={export_dir}")
+    assert done.code == 0, done.errors
+    flags = ["--format=saved_model", f"--path={export_dir}", f"--model_dir={model_dir}"]
+    done = call_program("import_model", *flags)
+    assert done.code == 0, done.errors
+    trained, found = restore(untrained), restore(model_dir)
+    pairs = zip(found.model.trainable_variables, trained.model.trainable_variables, strict=True)
+    for ours, theirs in pairs:
+        np.testing.assert_array_equal(ours, theirs)
+    assert found.vocabularies.fingerprints == trained.vocabularies.fingerprints
+
+    shutil.rmtree(model_dir)
+    shutil.rmtree(export_dir / "variables")
+    done = call_program("import_model", *flags)
+    message = f"error: --path must be whole. Received: '{export_dir}', where variables/variables."
+    assert (done.code, done.errors.splitlines()[-1].startswith(message)) == (1, True), done.errors
+    shutil.rmtree(export_dir / "assets.extra")
+    done = call_program("import_model", *flags)
+    message = "error: --path must be a directory that bin/export.py made. Received: "
+    assert (done.code, done.errors.splitlines()[-1].startswith(message)) == (1, True), done.errors
+    assert not model_dir.exists()
+
+
+def test_a_parser_remains_a_parser(untrained, call_program, tmp_path):
+    folder = shutil.copytree(untrained, tmp_path / "parser")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"task": "parsing", "task_options": {"words": "tags", "unaries": "keep"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    restore(folder).model.save(folder / "model.keras")
+    flags = [f"--path={folder / 'model.keras'}", f"--model_dir={tmp_path / 'model'}"]
+    done = call_program("import_model", "--format=keras", *flags)
+    assert done.code == 0, done.errors
+    found = restore(tmp_path / "model").about
+    assert (found["task"], found["task_options"]) == ("parsing", config["task_options"])
 
 
 def test_wrong_paths(call_program, tmp_path):

@@ -21,6 +21,10 @@ def test_layout_changes_no_number(tie_embeddings, d_v, source_vocab_size):
     arguments = ([[4, 9, 12, 2], [5, 2, 0, 0]], [[1, 7, 8], [1, 3, 0]])
     np.testing.assert_allclose(logits(copy, *arguments), logits(model, *arguments), atol=1e-5)
     assert inference_model(copy) is copy
+    back = copy.training_model()
+    for variable, wanted in zip(back.trainable_variables, model.trainable_variables, strict=True):
+        assert variable.path == wanted.path
+        np.testing.assert_array_equal(variable, wanted)
 
 
 @pytest.mark.parametrize(
