@@ -90,10 +90,11 @@ class Service:
         # Pair by pair: an answer is large, and no pair's error may become another's.
         self.attentions = Batcher(self._attention_bodies, 1, limits.waiting)
         self._posts = {"/translate": self._translate, "/attention": self._attention}
+        names = sorted(translator.graphs)
         served = {"sentences": limits.sentences, "characters": limits.characters}
         self._gets = {
             "/healthz": (JSON, encoded({"status": "ok"})),
-            "/model": (JSON, encoded({**translator.card, "limits": served})),
+            "/model": (JSON, encoded({**translator.card, "signatures": names, "limits": served})),
         }
         for path, (kind, file) in PAGE.items():
             self._gets[path] = (kind, (Path(__file__).parents[1] / file).read_bytes())

@@ -19,6 +19,9 @@ $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
 });
 $("sentences").addEventListener("change", (event) => choose(event.target));
+$("sentences").addEventListener("focusin", ({ target }) =>
+  target.parentNode.querySelector("input:not(:checked)")?.click());
+$("sentences").addEventListener("keydown", goOn);
 
 async function fetchJson(path, value) {
   const post = value && { method: "POST", body: JSON.stringify(value) };
@@ -82,28 +85,55 @@ async function translate(event) {
   button.ariaDisabled = "true"; // keeps the focus, unlike disabled
   const made = await busy($("form"), "Translating\u2026", async () => {
     if (texts.length === 0) throw new Error("There is no text yet: write a sentence first.");
-    const { beam_size: n_best = 1 } = await model;
-    return fetchJson("translate", { texts, n_best });
+    return madeEntries(texts);
   });
   button.ariaDisabled = "false";
+  if (!made) return; // earlier translations stay, with what was typed there
   latest.delete($("attention")); // what runs there belongs to earlier translations
-  $("translations").hidden = $("attention").hidden = !made;
-  if (!made) return;
-  const entries = texts.map((text, i) => sentenceEntry(text, made.translations[i]));
-  $("sentences").replaceChildren(...entries);
+  $("sentences").replaceChildren(...made);
+  $("translations").hidden = false;
   $("sentences").querySelector("input").click();
 }
 
-/** One sentence, and its translations to choose from. */
-function sentenceEntry(source, translations) {
+/** Has texts translated, perhaps so that the translations of each begin with its prefix. */
+async function madeEntries(texts, prefixes) {
+  const { beam_size: n_best = 1, task, signatures = [] } = await model;
+  const editable = task !== "parsing" && signatures.includes("complete");
+  const { translations } = await fetchJson("translate", { texts, prefixes, n_best });
+  return texts.map((text, i) => sentenceEntry(text, translations[i], editable));
+}
+
+/** One sentence, and its translations to choose from and perhaps to edit. */
+function sentenceEntry(source, translations, editable) {
   const number = (value, digits) =>
     element("span", { class: "number" }, value.toFixed(digits).replace("-", "\u2212"));
+  const editing = editable && { role: "textbox", "aria-label": "Translation", spellcheck: false,
+    "aria-describedby": "editing", contenteditable: "plaintext-only" };
   return element("fieldset", {}, element("legend", { dir: "auto" }, source),
-    ...translations.map(({ text, score, log_prob }) => element("label", { class: "entry" },
-      element("input", { type: "radio", name: "translation", "data-source": source,
-        "data-target": text }),
-      element("span", { dir: "auto" }, text || "(nothing)"),
+    ...translations.map(({ text, score, log_prob }) => element(
+      editable ? "div" : "label", { class: "entry" },
+      element("input", { type: "radio", name: "translation", "aria-label": text || "(nothing)",
+        "data-source": source, "data-target": text }),
+      element("span", { dir: "auto", ...(text && editing) }, text || "(nothing)"),
       number(score, 3), number(log_prob, 2))));
+}
+
+// Enter in a translation keeps what is before the cursor, and has the rest written anew. Of a word
+// that was there and has the cursor in it, nothing is kept.
+async function goOn(event) {
+  const box = event.target, text = box.textContent;
+  if (event.key !== "Enter" || !box.isContentEditable) return;
+  event.preventDefault();
+  const range = getSelection().getRangeAt(0).cloneRange();
+  range.setStart(box, 0);
+  const { source, target } = box.previousSibling.dataset, before = range.toString();
+  const inWord = text === target && /^\p{L}/u.test(text.slice(before.length));
+  const prefix = inWord ? before.replace(/\p{L}+$/u, "") : before;
+  const made = await busy($("form"), "Translating\u2026", () => madeEntries([source], [prefix]));
+  if (!made || box.textContent !== text) return; // what was typed stays
+  box.closest("fieldset").replaceWith(made[0]);
+  made[0].querySelector("[role=textbox]").focus();
+  for (const _ of prefix) getSelection().modify("move", "forward", "character");
 }
 
 async function choose(input) {

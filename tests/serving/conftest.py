@@ -24,6 +24,7 @@ class FakeTranslator:
     """
 
     def __init__(self):
+        self.graphs = dict.fromkeys(["attention", "complete"])
         self.card = {"beam_size": 2, "alpha": 0.6, "parameters": 1234567}
         self.calls = []
         self.before_call = lambda: None
@@ -32,8 +33,10 @@ class FakeTranslator:
         self.calls.append(list(sentences))
         self.before_call()
         if target_prefixes:
+            self.calls.append(list(target_prefixes))
             require(max(map(len, target_prefixes)) < 9, "a prefix must be short", "a long one")
-            return [[translation(prefix, -0.5, -1.25)] for prefix in target_prefixes]
+            texts = [f"{prefix.strip()} b".strip() for prefix in target_prefixes]
+            return [[translation(text, -0.5, -1.25)] for text in texts]
         if required_phrases:
             require(len(required_phrases) == len(sentences), "phrases must be as many", "others")
             return [[translation("+".join(row), -0.5, -1.25)] for row in required_phrases]

@@ -69,7 +69,7 @@ def held(translator):
         ({"text": "the cat sleeps.", "n_best": 2}, [[BEST, SECOND]]),
         ({"texts": ["a", ""], "n_best": 2}, [[BEST, SECOND]] * 2),
         ({"texts": []}, []),
-        ({"text": "a", "prefixes": ["schläft"]}, [[BEST | {"text": "schläft"}]]),
+        ({"text": "a", "prefixes": ["schläft"]}, [[BEST | {"text": "schläft b"}]]),
         ({"texts": [], "prefixes": []}, []),
         (
             {"texts": ["a", "b"], "required_phrases": [["schläft", "d"], []]},
@@ -143,7 +143,8 @@ def test_attention_that_is_too_much(translator, monkeypatch):
 def test_model_and_health(translator):
     limits = Limits(sentences=7, characters=99)
     status, _, body = answer_to(translator, "GET", "/model", limits)
-    wanted = {**translator.card, "limits": {"sentences": 7, "characters": 99}}
+    limits = {"sentences": 7, "characters": 99}
+    wanted = {**translator.card, "signatures": ["attention", "complete"], "limits": limits}
     assert (status, json.loads(body)) == (200, wanted)
     status, _, body = answer_to(translator, "GET", "/healthz")
     assert (status, json.loads(body)) == (200, {"status": "ok"})

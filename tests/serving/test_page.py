@@ -113,8 +113,8 @@ def test_n_best_with_scores(page):
     sentences = page.locator("#sentences").get_by_role("group")
     expect(sentences).to_have_count(2)
     assert sentences.locator("legend").all_text_contents() == ["the cat sleeps.", "a cat"]
-    rows = sentences.nth(1).locator("label").all()
-    cells = [row.locator("span").all_text_contents() for row in rows]
+    rows = sentences.nth(1).locator(".entry").all()
+    cells = [row.locator("> span").all_text_contents() for row in rows]
     assert cells == [["die Katze schläft.", "−0.500", "−1.25"], ["der Kater.", "−1.750", "−3.50"]]
     expect(page.get_by_role("radio", name="die Katze schläft.").first).to_be_checked()
     expect(page.locator("#model")).to_have_text(
@@ -293,7 +293,8 @@ def test_keyboard_alone(page, translator):
     expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
     figure = drawn(page)
     assert translator.calls[-1] == ("the cat sleeps.", "der Kater.")
-    page.keyboard.press("Tab")
+    for _ in range(2):  # the text of that translation, the attention's kinds
+        page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("radio", name="Encoder self-attention")).to_be_checked()
     page.keyboard.press("ArrowLeft")
@@ -305,8 +306,9 @@ def test_keyboard_alone(page, translator):
     expect_weights(figure, "queries", **{".": "1.00"})
 
 
-def test_old_translations_go_with_an_error(page, translator):
+def test_old_translations_outlive_an_error(page, translator):
     translated(page)
+    page.get_by_role("textbox", name="Translation").last.press_sequentially("so ")
 
     def fail():
         raise MemoryError("no room")
@@ -314,8 +316,73 @@ def test_old_translations_go_with_an_error(page, translator):
     translator.before_call = fail
     page.get_by_role("button", name="Translate").click()
     expect(page.locator("#form .error")).to_have_text("the model failed: MemoryError: no room")
-    expect(page.locator("#translations")).to_be_hidden()
-    expect(page.locator("#attention")).to_be_hidden()
+    expect(page.get_by_role("textbox", name="Translation").last).to_have_text("so der Kater.")
+    expect(page.locator("#attention")).to_be_visible()
+
+
+def cursor_in(box, before):
+    """Puts the cursor into a translation, after the text `before`."""
+    box.focus()
+    for _ in before:
+        box.press("ArrowRight")
+
+
+@pytest.mark.parametrize(
+    ("before", "typed", "kept"),
+    [
+        ("", "", ""),
+        ("die ", "", "die "),
+        ("die Ka", "", "die "),  # in a word, which is not kept
+        ("die", "", "die"),
+        ("die ", "Kuh", "die Kuh"),  # what was typed is kept in any case
+        ("die ", "Kuh ", "die Kuh "),
+    ],
+)
+def test_the_rest_is_written_anew(page, translator, before, typed, kept):
+    translated(page)
+    box = page.get_by_role("textbox", name="Translation").first
+    cursor_in(box, before)
+    page.keyboard.type(typed)
+    page.keyboard.press("Enter")
+    box = page.get_by_role("textbox", name="Translation")
+    expect(box).to_have_count(1)
+    expect(box).to_have_text(f"{kept.strip()} b".strip())
+    assert [kept] in translator.calls
+    expect(box).to_be_focused()
+    page.keyboard.type("x")  # the cursor is where it was
+    expect(box).to_have_text(f"{kept.strip()} b".strip().replace(kept, f"{kept}x", 1))
+
+
+def test_a_beginning_that_is_refused_stays(page):
+    translated(page)
+    box = page.get_by_role("textbox", name="Translation").first
+    box.press("End")
+    page.keyboard.type(" x")
+    page.keyboard.press("Enter")
+    expect(page.locator("#form .error")).to_have_text(
+        "a prefix must be short. Received: a long one"
+    )
+    expect(box).to_have_text("die Katze schläft. x")
+
+
+def test_focus_chooses_a_translation(page, translator):
+    translated(page)
+    page.get_by_role("textbox", name="Translation").last.click()
+    expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
+    drawn(page)
+    assert translator.calls[-1] == ("the cat sleeps.", "der Kater.")
+
+
+@pytest.mark.parametrize(("task", "graphs"), [("parsing", ["complete"]), ("translation", [])])
+def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, task, graphs):
+    translator.card["task"], translator.graphs = task, dict.fromkeys(graphs)
+    page = open_page()
+    page.get_by_label("to translate" if task == "translation" else "to parse").fill("a")
+    page.get_by_role("button", name="Translate").click()
+    drawn(page)
+    expect(page.get_by_text("die Katze schläft.")).to_be_visible()
+    expect(page.get_by_role("textbox")).to_have_count(1)
+    expect(page.get_by_text("A translation can be edited")).to_be_hidden()
 
 
 def test_a_second_choice_while_attention_runs(page, translator):
