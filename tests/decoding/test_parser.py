@@ -14,7 +14,7 @@ from keras_transformer.parsing.linearisation import Linearisation
 
 
 def test_no_alignments():
-    with pytest.raises(InputError, match="words are aligned for translations only"):
+    with pytest.raises(InputError, match="aligned, and phrases required, for trans"):
         make()[0].translate(["a"], aligned=True)
 
 

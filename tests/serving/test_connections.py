@@ -116,7 +116,7 @@ from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import answering, listening_socket
 
 class Translator:
-    card, translate = {}, None
+    card, graphs, translate = {}, {}, None
 
 async def serve():
     async with answering(Service(Translator, Limits(), None), listening):
