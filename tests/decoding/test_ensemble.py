@@ -30,15 +30,19 @@ def mean_log_probs(models, target):
     return np.log(np.mean([power / power.sum() for power in powers], axis=0))
 
 
-def test_beam_is_brute_force(models):
-    # At most 3 tokens: 1 + 4 + 16 hypotheses, fewer than the beams of this search.
-    wanted = []
+def every_translation(models):
+    """All of at most 3 tokens, 1 + 4 + 16: (score, ids), best first."""
+    found = []
     for length in range(1, LENGTH + 1):
         for prefix in itertools.product(OTHERS, repeat=length - 1):
             ids = [*prefix, EOS_ID]
             total = sum(mean_log_probs(models, ids[:i])[token] for i, token in enumerate(ids))
-            wanted.append((total / ((5 + length) / 6) ** ALPHA, ids))
-    wanted.sort(reverse=True)
+            found.append((total / ((5 + length) / 6) ** ALPHA, ids))
+    return sorted(found, reverse=True)
+
+
+def test_beam_is_brute_force(models):
+    wanted = every_translation(models)  # fewer than the beams of this search
     ensemble = inference_model(Ensemble(models))
     best = search_ids(ensemble, tf.constant([SOURCE]), DecodingConfig(41, ALPHA, extra_length=0))
     lengths = best.lengths[0].numpy()
@@ -50,6 +54,19 @@ def test_beam_is_brute_force(models):
     for model in models:
         of_one = search_ids(model, tf.constant([SOURCE]), DecodingConfig(41, ALPHA, 0))
         assert not np.array_equal(of_one.ids, best.ids)
+
+
+def test_required_phrases_are_brute_force(models):
+    wanted = [(score, ids) for score, ids in every_translation(models) if 4 in ids]
+    config = DecodingConfig(41, ALPHA, extra_length=0)
+    nothing, phrases = tf.constant([[0]]), (tf.constant([[[4, 0]]]),)
+    ensemble = inference_model(Ensemble(models))
+    best = search_ids(ensemble, tf.constant([SOURCE]), config, nothing, phrases=phrases)
+    lengths = best.lengths[0].numpy()
+    found = [best.ids[0, k, : lengths[k]].numpy().tolist() for k in range(len(wanted))]
+    assert found == [ids for _, ids in wanted]
+    scores = [score for score, _ in wanted]
+    np.testing.assert_allclose(best.scores[0, : len(wanted)], scores, atol=1e-4)
 
 
 def test_scores_of_targets(models):

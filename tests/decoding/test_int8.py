@@ -88,18 +88,21 @@ def test_model_is_close_and_the_original_unchanged(make_model, settings):
     assert all("kernel" not in v.path and not v.path.endswith("matrix") for v in others)
 
 
-def searched(model, shortlist=None):
+def searched(model, *settings, **others):
     """In a graph, where the operation is at home: outside, each product is traced by itself."""
-    config = DecodingConfig(2, extra_length=3)
-    search = tf.function(
-        lambda: search_ids(model, SOURCE, config, None, shortlist), autograph=False
-    )
-    return search()
+    inputs = (model, SOURCE, DecodingConfig(2, extra_length=3), *settings)
+    return tf.function(lambda: search_ids(*inputs, **others), autograph=False)()
 
 
-def test_search_scores_what_the_model_says(make_model):
+@pytest.mark.parametrize("required", [None, [[[33, 44, 0]], [[55, 0, 0]]]])
+def test_search_scores_what_the_model_says(make_model, required):
     copy, *_ = int8_model(make_model())
-    best = searched(copy)
+    if required is None:
+        best = searched(copy)
+    else:
+        best = searched(copy, tf.constant([[0], [0]]), phrases=(tf.constant(required),))
+        texts = [" ".join(map(str, ids)) for ids in best.ids[:, 0].numpy().tolist()]
+        assert "33 44" in texts[0] and "55" in texts[1]
     forced = target_log_probs(copy, tf.repeat(SOURCE, 2, axis=0), tf.concat([*best.ids], axis=0))
     found = tf.reshape(tf.reduce_sum(forced, axis=1), [2, 2])
     # Sums in another order may round an input to its other neighbour.
@@ -109,7 +112,7 @@ def test_search_scores_what_the_model_says(make_model):
 def test_a_shortlist_of_all_is_the_plain_search(make_model):
     copy, *_ = int8_model(make_model())
     every = Shortlist([[]] * VOCAB_SIZE, range(VOCAB_SIZE), VOCAB_SIZE)
-    found, wanted = searched(copy, every), searched(copy)
+    found, wanted = searched(copy, None, every), searched(copy)
     assert np.array_equal(found.ids, wanted.ids)
     np.testing.assert_allclose(found.log_probs, wanted.log_probs, rtol=1e-4, atol=1e-5)
 
