@@ -127,15 +127,22 @@ def _shown_by(program: str) -> dict[str, str]:
 
 def restrictions() -> dict[str, Any]:
     """What those flags say, as arguments of keras_transformer.load."""
-    from pipelines.sources import read_lines
-
     found = {name: flags.FLAGS[name].value for name in OF_RESTRICTIONS}
-    path = found["forbidden_phrases"]
-    if path is not None:
-        require(to_path(path).is_file(), "--forbidden_phrases must be a file", repr(path))
-        lines = read_lines(path, "--forbidden_phrases")
+    lines = lines_of("forbidden_phrases")
+    if lines is not None:
         found["forbidden_phrases"] = [line for line in lines if line.strip()]
     return found
+
+
+def lines_of(flag: str) -> Iterator[str] | None:
+    """The lines of the file that a flag names; None without it."""
+    from pipelines.sources import read_lines
+
+    path = flags.FLAGS[flag].value
+    if path is None:
+        return None
+    require(to_path(path).is_file(), f"--{flag} must be a file", repr(path))
+    return read_lines(path, f"--{flag}")
 
 
 def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:

@@ -7,7 +7,7 @@ The result is one JSON line on stdout, or on stderr where the translations go to
 columns of the output are stands in keras_transformer/decoding/lines.py.
 """
 
-from command import check_model_flags, define_model_flags, flag_values, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import check_model_flags, define_model_flags, flag_values, lines_of, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
 import sys
@@ -75,14 +75,11 @@ def main():
 def terminology():
     """Reads the terms, {source phrase: target phrase}; None without them."""
     from keras_transformer.errors import require
-    from keras_transformer.files import to_path
-    from pipelines.sources import read_lines
 
-    path, terms = FLAGS.terminology, {}
-    if path is None:
+    path, lines, terms = FLAGS.terminology, lines_of("terminology"), {}
+    if lines is None:
         return None
-    require(to_path(path).is_file(), "--terminology must be a file", repr(path))
-    for number, line in enumerate(read_lines(path, "--terminology"), start=1):
+    for number, line in enumerate(lines, start=1):
         source, *targets = map(str.strip, line.split("\t"))
         rule = f"{path}:{number} must be a source phrase, a tab and a target phrase"
         require(source and len(targets) == 1 and targets[0], rule, repr(line))
