@@ -52,24 +52,24 @@ def text_graphs(
     """
     strings, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
 
-    def graph(answer, spec=strings):
+    def graph(answer, *specs):  # of texts, if there are none
         def answer_inputs(*inputs):
             with reading_weights():
                 return answer(*inputs)
 
         answer_inputs.__signature__ = inspect.signature(answer)  # whose names those of inputs are
-        specs = [spec] * len(answer_inputs.__signature__.parameters)
+        specs = specs or [strings] * len(answer_inputs.__signature__.parameters)
         return tf.function(answer_inputs, specs, autograph=False)
 
     answers = Answers(model, vocabularies, config, shortlist)
-    score_ids = graph(answers.score_ids, ids)
-    explain = graph(answers.explain, ids)  # so that there is one graph of its pass
+    # One graph of all searches, and one of each pass: an export holds them once.
+    search = graph(
+        lambda source, target, n_best: answers.n_best(source, target, n_best=n_best),
+        *(strings, strings, tf.TensorSpec([], tf.int32)),
+    )
+    score_ids = graph(answers.score_ids, ids, ids)
+    explain = graph(answers.explain, ids, ids)
     exact = config.search().n_best or config.beam_size
-
-    @tf.function(input_signature=[strings, strings, tf.TensorSpec([], tf.int32)], autograph=False)
-    def search(source, target, n_best):  # the graph of all searches, which an export holds once
-        with reading_weights():
-            return answers.n_best(source, target, n_best=n_best)
 
     def begun_by_nothing(text, n_best):
         return search(text, tf.fill(tf.shape(text), ""), n_best)
@@ -77,14 +77,14 @@ def text_graphs(
     # Ends as soon as the best translation is certain.
     beams = graph(lambda text: begun_by_nothing(text, 1))
 
-    def explained(names, spec=strings):
+    def explained(names, *specs):
         def answer(source, target):
-            if spec is strings:  # all pairs in one batch
+            if not specs:  # texts: all pairs in one batch
                 source, target = map(padded, answers.encode_pairs(source, target)[:2])
             found = explain(source, target)
             return {name: found[name] for name in names}
 
-        return graph(answer, spec)
+        return graph(answer, *specs)
 
     @tf.function(input_signature=[strings], autograph=False)
     def best(text):
@@ -108,7 +108,7 @@ def text_graphs(
         "score": graph(lambda source, target: answers.score(source, target, score_ids)),
         "score_ids": score_ids,
         "align": explained(OF_ALIGNMENT),
-        "align_ids": explained(OF_ALIGNMENT, ids),
+        "align_ids": explained(OF_ALIGNMENT, ids, ids),
         "lengths": graph(lambda text: answers.lengths(text, vocabularies.source)),
         "target_lengths": graph(lambda text: answers.lengths(text, vocabularies.target)),
         "tokenize": graph(answers.tokenize),

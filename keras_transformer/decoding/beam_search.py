@@ -113,7 +113,7 @@ def beam_search(
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     if prefix is None:
         prefix = tf.zeros([tf.shape(max_lengths)[0], 0], tf.int32)
-    state = initial_state(cache, max_lengths, prefix, config)._replace(phrases=phrases)
+    state = initial_state(cache, max_lengths, prefix, phrases, config)
     shapes = state_shapes(state)
 
     def search_round(state, results):
@@ -149,7 +149,11 @@ def beam_search(
 
 
 def initial_state(
-    cache: Cache, max_lengths: tf.Tensor, prefix: tf.Tensor, config: BeamSearchConfig
+    cache: Cache,
+    max_lengths: tf.Tensor,
+    prefix: tf.Tensor,
+    phrases: tuple[tf.Tensor, ...],
+    config: BeamSearchConfig,
 ) -> SearchState:
     """One alive hypothesis a sentence, the empty one; K of them where they grow at random."""
     finished = no_results(tf.zeros_like(max_lengths), config)
@@ -162,7 +166,7 @@ def initial_state(
         places=tf.range(tf.size(max_lengths)),
         max_lengths=max_lengths,
         prefix=tf.cast(prefix, tf.int32),
-        phrases=(),
+        phrases=phrases,
         last_ids=tf.fill(tf.shape(first), config.bos_id),
         alive=Alive(finished.ids, first),
         finished=finished,
