@@ -86,21 +86,19 @@ def text_graphs(
 
         return graph(answer, *specs)
 
-    @tf.function(input_signature=[strings], autograph=False)
     def best(text):
         found = beams(text)
         first = {name: found[name][:, 0] for name in OF_TRANSLATIONS}
         return {**first, "truncated": found["truncated"]}
 
-    @tf.function(input_signature=[strings], autograph=False)
     def serving_default(text):
         found = best(text)
         return {name: found[name] for name in ("translation", "score")}
 
     attention = {} if isinstance(model, Ensemble) else {"attention": explained(OF_ATTENTION)}
     return {
-        "serving_default": serving_default,
-        "best": best,
+        "serving_default": graph(serving_default),
+        "best": graph(best),
         "beams": beams,
         "n_best": graph(lambda text: begun_by_nothing(text, exact)),
         "complete": graph(lambda source, target: search(source, target, exact)),

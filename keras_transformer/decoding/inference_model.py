@@ -107,10 +107,8 @@ class TransposedEmbedding(TokenEmbedding):
         return ops.take(numbers, ids[..., None] + places)  # [..., D]
 
     def softmax_kernel(self):
-        is_int8 = not isinstance(self.matrix, keras.Variable)  # decoding/int8 replaces it
-        if is_int8 or self.vocab_size * self.d_model < LARGE:
-            return self.matrix
-        return InHalves(self.matrix)
+        large = self.vocab_size * self.d_model >= LARGE
+        return InHalves(self.matrix) if large else self.matrix
 
     def softmax_columns(self, ids):
         """Returns the columns of the softmax kernel that make the logits of ids [C]: [D, C]."""

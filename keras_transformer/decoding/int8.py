@@ -124,7 +124,7 @@ def int8_model(model: Transformer) -> tuple[InferenceTransformer, list[Int8Matri
         stored, transposed = embedding.matrix.numpy(), isinstance(embedding, TransposedEmbedding)
         matrix = int8(embedding.matrix, stored if transposed else stored.T)
         embedding.matrix, embedding.look_up = matrix, matrix.look_up
-        embedding.softmax_columns = matrix.columns
+        embedding.softmax_columns, embedding.softmax_kernel = matrix.columns, lambda m=matrix: m
     others = [variable for variable in copy.trainable_variables if variable.path not in replaced]
     return copy, matrices, others
 
@@ -136,8 +136,6 @@ def require_int8(what: str) -> None:
         found = product.numpy().tolist()
     except Exception as error:  # of whatever kind: the operation is missing, or its kernel
         found = type(error).__name__
-    rule = (
-        f"{what} must run in a TensorFlow with oneDNN's product of int8, as its builds for x86 have"
-    )
+    rule = f"{what} must run in a TensorFlow with oneDNN's product of int8, as those for x86 have"
     if found != [[4.0] * 3]:
         raise InputError(f"{rule}; export with --weights=bfloat16 instead. Received: {found}")

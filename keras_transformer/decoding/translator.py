@@ -29,15 +29,6 @@ MIN_BATCH_TOKENS = 512
 OF_CHECKPOINT = ("checkpoint", "averaged", "step", "validation_loss")
 
 
-class Translation(NamedTuple):
-    """One answer to a sentence."""
-
-    text: str
-    score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
-    log_prob: float  # natural logarithm, EOS included
-    tokens: int  # subwords, EOS counted
-
-
 class AlignedPair(NamedTuple):
     """The subwords of a text and of a translation of it: how probable, and aligned with what."""
 
@@ -55,6 +46,15 @@ class AlignedPair(NamedTuple):
         links = zip(sources, self.target_words, self.target_pieces, strict=True)
         words = {(i, j) for i, j, piece in links if min(i, j) >= 0 and piece != "</s>"}
         return " ".join(f"{i}-{j}" for i, j in sorted(words))
+
+
+class Translation(NamedTuple):
+    """One answer to a sentence."""
+
+    text: str
+    score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
+    log_prob: float  # natural logarithm, EOS included
+    tokens: int  # subwords, EOS counted
 
 
 # A Translation with its AlignedPair.
@@ -148,12 +148,9 @@ class Translator:
             require(not wrong, rule, shown(wrong))
             inputs = {"source": texts, "target": target_prefixes or [""] * len(texts)}
             signature, inputs["phrases"] = "constrain", list(map("\t".join, required_phrases))
-        run, outputs, result = self._run, OF_TRANSLATIONS, translations
-        if aligned:
-            run, result = self._run_aligned, aligned_translations
-            outputs += AlignedPair._fields
-        run = functools.partial(run, signature)
-        found = self._in_batches(run, inputs, lengths, outputs, result, progress)
+        run = functools.partial(self._run_aligned if aligned else self._run, signature)
+        outputs = OF_TRANSLATIONS + (AlignedPair._fields if aligned else ())
+        found = self._in_batches(run, inputs, lengths, outputs, translations, progress)
         if self.config.mbr is None:
             return found
         sampled = self.config.sampling is not None
@@ -299,25 +296,22 @@ def length_batches(
         start += rows
 
 
-def translations(*columns: Sequence) -> list[Translation]:
-    """Makes one sentence's answers of `OF_TRANSLATIONS`, but for beams without a hypothesis.
+def translations(texts, *columns: Sequence) -> list[Translation] | list[AlignedTranslation]:
+    """Makes one sentence's answers of `OF_TRANSLATIONS`, and perhaps the fields of AlignedPair.
 
-    Where restrictions leave nothing to say, there is one with the text "" and score -inf.
+    Beams without a hypothesis are left out. Where restrictions leave nothing to say, there is one
+    with the text "" and score -inf.
 
     Raises:
         InputError: where a score is NaN.
     """
-    rows = [Translation(text.decode(), *rest) for text, *rest in zip(*columns, strict=True)]
-    finite = not any(math.isnan(answer.score) for answer in rows)
+    answers = list(map(Translation, map(bytes.decode, texts), *columns[:3]))
+    if columns[3:]:
+        rows = zip(answers, *columns[3:], strict=False)  # those that are not exact have no pair
+        answers = [AlignedTranslation(*row, aligned_pair(*pair)) for row, *pair in rows]
+    finite = not any(math.isnan(answer.score) for answer in answers)
     require(finite, "the model's weights must be finite", "scores that are NaN")
-    return [answer for answer in rows if answer.score > -math.inf] or rows[:1]
-
-
-def aligned_translations(*columns: Sequence) -> list[AlignedTranslation]:
-    """Makes one sentence's answers of what `translations` takes and the fields of AlignedPair."""
-    answers = translations(*columns[: len(OF_TRANSLATIONS)])
-    pairs = map(aligned_pair, *columns[len(OF_TRANSLATIONS) :])
-    return [AlignedTranslation(*answer, pair) for answer, pair in zip(answers, pairs, strict=False)]
+    return [answer for answer in answers if answer.score > -math.inf] or answers[:1]
 
 
 def aligned_pair(*values: Sequence) -> AlignedPair:

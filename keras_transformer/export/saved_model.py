@@ -23,7 +23,6 @@ gives trees (keras_transformer.load).
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -62,7 +61,7 @@ def export_saved_model(
         card: what is known of the checkpoint, and of its model directory (model_card.describe).
             Without a task, it is translation.
         weights: how they are stored, "float32", "bfloat16" or "int8". Of bfloat16, half the size,
-            float32 copies are made on loading: computing in bfloat16 rounds more, and few CPUs are
+            every call makes float32 copies: computing in bfloat16 rounds more, and few CPUs are
             faster at it. Of int8, a quarter of the size, products are computed (decoding/int8).
         shortlist: of the tokens that translations consist of; all if not given. Scores of given
             translations are always of the whole vocabulary.
@@ -81,18 +80,16 @@ def export_saved_model(
     reading_weights = contextlib.nullcontext
     if weights == "int8":
         model, module.matrices, variables = int8_model(model)
-        module.weights = [variable.value for variable in variables]
     else:
         model = inference_model(model)
         variables = model.trainable_variables
-    if weights == "float32":
-        module.weights = [variable.value for variable in variables]
-    elif weights == "bfloat16":
+    module.weights = [variable.value for variable in variables]
+    if weights == "bfloat16":
         module.weights = [tf.Variable(tf.cast(variable.value, weights)) for variable in variables]
-        module.copies = Float32Copies(module.weights)
 
         def reading_weights():
-            return keras.StatelessScope(zip(variables, module.copies.read(), strict=True))
+            copies = [tf.cast(stored, tf.float32) for stored in module.weights]
+            return keras.StatelessScope(zip(variables, copies, strict=True))
 
     module.shortlist = shortlist
     graphs = text_graphs(model, vocabularies, config, reading_weights, shortlist)
@@ -113,45 +110,6 @@ def export_saved_model(
 
     size = write_export(write, export_dir, card, overwrite)
     return {"saved_model": str(export_dir), "bytes": size}
-
-
-class Float32Copies(tf.saved_model.experimental.TrackableResource):
-    """float32 copies of weights, which are not stored, but made when a SavedModel is loaded.
-
-    They are found by name, and the name by their content: who loads a SavedModel again gets the
-    copies that the process has already.
-    """
-
-    def __init__(self, weights: list[tf.Variable]):
-        super().__init__()
-        self._weights = weights
-        digest = hashlib.sha256()
-        for weight in weights:
-            digest.update(tf.io.serialize_tensor(weight).numpy())
-        self._name = digest.hexdigest()
-        self._initialize()
-
-    def _create_resource(self):
-        # TensorFlow wants one handle. The copies have their own.
-        return tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=[], shared_name=self._name)
-
-    def _initialize(self):
-        for handle, weight in zip(self._handles(), self._weights, strict=True):
-            value = tf.cast(weight, tf.float32)
-            tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-
-    def _handles(self) -> list[tf.Tensor]:
-        return [
-            tf.raw_ops.VarHandleOp(
-                dtype=tf.float32, shape=weight.shape, shared_name=f"{self._name}_{place}"
-            )
-            for place, weight in enumerate(self._weights)
-        ]
-
-    def read(self) -> list[tf.Tensor]:
-        """Gives the copies in a graph."""
-        handles = self._handles()
-        return [tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32) for handle in handles]
 
 
 def numbers(

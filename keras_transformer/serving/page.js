@@ -40,6 +40,7 @@ function showModel(card) {
   if (source && target) what = `${source} text to translate into ${target}`;
   $("label").textContent = `${what}, one sentence per line`;
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
+  $("required").hidden = !card.signatures?.includes("constrain");
   const millions = card.parameters / 1e6;
   const facts = [
     card.config && `${card.config.num_layers} layers of ${card.config.num_heads} heads`,
@@ -95,11 +96,13 @@ async function translate(event) {
   $("sentences").querySelector("input").click();
 }
 
-/** Has texts translated, perhaps so that the translations of each begin with its prefix. */
+/** Has texts translated with what must be in them, perhaps beginning with a prefix each. */
 async function madeEntries(texts, prefixes) {
   const { beam_size: n_best = 1, task, signatures = [] } = await model;
   const editable = task !== "parsing" && signatures.includes("complete");
-  const { translations } = await fetchJson("translate", { texts, prefixes, n_best });
+  const phrases = $("required").control.value.match(/[^,\s][^,]*/g); // null where there is none
+  const options = { prefixes, required_phrases: phrases && texts.map(() => phrases), n_best };
+  const { translations } = await fetchJson("translate", { texts, ...options });
   return texts.map((text, i) => sentenceEntry(text, translations[i], editable));
 }
 

@@ -471,8 +471,8 @@ def test_bfloat16_weights(parts):
     assert any(not np.array_equal(wide, narrow) for wide, narrow in pairs), "rounding matters"
 
 
-def test_bfloat16_weights_are_made_float32_by_whatever_loads_them(parts, translators):
-    # TensorFlow Serving loads a SavedModel as a graph, and runs the initialisation itself.
+def test_bfloat16_weights_in_a_graph(parts, translators):
+    # As TensorFlow Serving loads a SavedModel, without this library and without eager execution.
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(parts["wordpiece"][2]))
         signature = loaded.signature_def["score"]

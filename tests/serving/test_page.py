@@ -365,6 +365,16 @@ def test_a_beginning_that_is_refused_stays(page):
     expect(box).to_have_text("die Katze schläft. x")
 
 
+def test_required_phrases(open_page, translator):
+    translator.graphs["constrain"] = None
+    page = open_page()
+    page.get_by_label("Phrases that translations must contain").fill(" eine Kuh,, ein Hund ")
+    page.get_by_label("Text to translate").fill("a\nb")
+    page.get_by_role("button", name="Translate").click()
+    boxes = page.get_by_role("textbox", name="Translation", exact=True)
+    expect(boxes).to_have_text(["eine Kuh+ein Hund "] * 2)
+
+
 def test_focus_chooses_a_translation(page, translator):
     translated(page)
     page.get_by_role("textbox", name="Translation").last.click()
@@ -383,6 +393,7 @@ def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, t
     expect(page.get_by_text("die Katze schläft.")).to_be_visible()
     expect(page.get_by_role("textbox")).to_have_count(1)
     expect(page.get_by_text("A translation can be edited")).to_be_hidden()
+    expect(page.get_by_text("must contain")).to_be_hidden()
 
 
 def test_a_second_choice_while_attention_runs(page, translator):
