@@ -296,7 +296,7 @@ def length_batches(
         start += rows
 
 
-def translations(texts, *columns: Sequence) -> list[Translation] | list[AlignedTranslation]:
+def translations(texts, scores, log_probs, lengths, *of_pairs: Sequence) -> list:
     """Makes one sentence's answers of `OF_TRANSLATIONS`, and perhaps the fields of AlignedPair.
 
     Beams without a hypothesis are left out. Where restrictions leave nothing to say, there is one
@@ -305,9 +305,9 @@ def translations(texts, *columns: Sequence) -> list[Translation] | list[AlignedT
     Raises:
         InputError: where a score is NaN.
     """
-    answers = list(map(Translation, map(bytes.decode, texts), *columns[:3]))
-    if columns[3:]:
-        rows = zip(answers, *columns[3:], strict=False)  # those that are not exact have no pair
+    answers = list(map(Translation, map(bytes.decode, texts), scores, log_probs, lengths))
+    if of_pairs:
+        rows = zip(answers, *of_pairs, strict=False)  # those that are not exact have no pair
         answers = [AlignedTranslation(*row, aligned_pair(*pair)) for row, *pair in rows]
     finite = not any(math.isnan(answer.score) for answer in answers)
     require(finite, "the model's weights must be finite", "scores that are NaN")

@@ -100,7 +100,7 @@ async function translate(event) {
 async function madeEntries(texts, prefixes) {
   const { beam_size: n_best = 1, task, signatures = [] } = await model;
   const editable = task !== "parsing" && signatures.includes("complete");
-  const phrases = $("required").control.value.match(/[^,\s][^,]*/g); // null where there is none
+  const phrases = $("required").control.value.match(/[^,\s]+(?:\s+[^,\s]+)*/g); // or null
   const options = { prefixes, required_phrases: phrases && texts.map(() => phrases), n_best };
   const { translations } = await fetchJson("translate", { texts, ...options });
   return texts.map((text, i) => sentenceEntry(text, translations[i], editable));
