@@ -353,7 +353,8 @@ def _flag(split: str, side: str) -> str:
 
 def _language(paths: list[str]) -> str:
     """Guesses a language from a file name such as train.de.gz; it is only shown to users."""
-    return Path(paths[0].removesuffix(".gz")).suffix.removeprefix(".")
+    name = Path(paths[0])
+    return Path(name.stem if name.suffix in _COMPRESSED.values() else name).suffix[1:]
 
 
 def sha256(path: str) -> str:

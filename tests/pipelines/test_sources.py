@@ -111,6 +111,11 @@ class TestFiles:
         assert list(both.pairs("train")) == [("a", "A"), ("b", "B"), ("c", "C")]
         assert both.languages == ("en", "de")
 
+    @pytest.mark.parametrize("name", ["t.de", "t.de.gz", "1.t.de.zst"])
+    def test_the_language_is_the_end_of_the_name(self, parts, tmp_path, name):
+        found = source([parts["1.en"]], [write(tmp_path / name, b"read later")])
+        assert found.languages == ("en", "de")
+
     def test_settings_tell_contents_apart(self, parts, tmp_path):
         copy = write(tmp_path / "other-name", b"a\nb\n")
         first = source([parts["1.en"]], [parts["1.de"]]).settings()
