@@ -23,7 +23,10 @@ flags.DEFINE_string(
 flags.DEFINE_string("export_dir", None, "A new directory for the export.", required=True)
 flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "What to write.")
 flags.DEFINE_string(
-    "checkpoint", None, "latest (the default), best, average:K, or a checkpoint's path."
+    "checkpoint",
+    None,
+    "latest (the default), best, average:K, or a checkpoint's path. Several, separated by commas, "
+    "are averaged.",
 )
 flags.DEFINE_integer(
     "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1

@@ -56,7 +56,8 @@ def load(
             a model directory beside a .keras file says what it was trained for. Several are an
             ensemble, for which exports are their models, without their settings.
         checkpoint: of a model directory, or of each: "latest", "best" (in validation), "average:K"
-            (the mean of the last K), or a checkpoint's path. The latest if not given.
+            (the mean of the last K), or a checkpoint's path; or several, separated by commas, of
+            which it is the mean. The latest if not given.
         beam_size, alpha: of the search (section 6.1). If not given, those of the model's task.
         batch_tokens: padded source tokens that are translated at once.
         n_best: how many of the `beam_size` translations must be the best; with fewer of them, the

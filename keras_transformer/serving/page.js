@@ -47,7 +47,8 @@ function showModel(card) {
     card.parameters && `${millions.toFixed(millions < 10 ? 1 : 0)} million parameters`,
     card.beam_size && `beam size ${card.beam_size}`,
     card.alpha !== undefined && `length penalty \u03b1 = ${card.alpha}`,
-    card.checkpoint && `weights: ${card.checkpoint.split(/[/\\]/).at(-1)
+    card.checkpoint && `weights: ${card.checkpoint
+      .replace(/.+,.+/, (all) => `average:${all.split(",").length}`).split(/[/\\]/).at(-1)
       .replace(/^average[:-](\d+).*/, "mean of $1 checkpoints")}`,
     card.evaluation?.bleu && `BLEU ${card.evaluation.bleu.toFixed(1)}`,
   ];

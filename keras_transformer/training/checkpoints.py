@@ -7,7 +7,6 @@ optimizer, the random states of dropout among them, is saved under its place in 
 and with them the position in the shuffled data.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +136,10 @@ def restore_model(
     """Builds the model of a directory that bin/train.py made, with the weights of a checkpoint.
 
     `checkpoint` is "latest", "best" (in validation), "average:K" (the mean of the last K, or of all
-    where there are fewer), or the path of a checkpoint or its name in the directory. Returns the
-    model, in float32, and what it is: {"checkpoint", "step", ...}.
+    where there are fewer), or the path of a checkpoint or its name in the directory. Several of
+    these, separated by commas, are their mean, which is a good model where their runs began with
+    the same weights (Wortsman et al. 2022, arXiv 2203.05482). Returns the model, in float32, and
+    what it is: {"checkpoint", "step", ...}.
 
     Raises:
         InputError: where the directory or the checkpoint is missing, foreign or incomplete.
@@ -170,6 +171,10 @@ def build_model(
 
 def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], dict[str, Any]]:
     """Reads the model's variables from a checkpoint, or the mean of several; see restore_model."""
+    if "," in checkpoint:
+        names = checkpoint.split(",")
+        versions = [read_weights(model_dir, name)[0] for name in names]
+        return _mean(versions, checkpoint), {"checkpoint": checkpoint, "averaged": len(names)}
     store, facts = CheckpointStore(model_dir), {"checkpoint": checkpoint}
     needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
     rule = f"--checkpoint={checkpoint} needs {needed} in {store.directory}"
@@ -195,16 +200,20 @@ def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarra
         entries = [entry for entry in store.entries if entry["name"] == inside.name]
     last = entries[-1] if entries else {}
     facts |= {key: last[key] for key in ("step", "validation_loss") if last.get(key) is not None}
-    versions = zip(*[read_variables(path) for path in paths], strict=True)
-    return [_mean(of_variable) for of_variable in versions], facts
+    return _mean([read_variables(path) for path in paths], checkpoint), facts
 
 
-def _mean(versions: Sequence[np.ndarray]) -> np.ndarray:
-    """The mean of a variable's versions; of integers (random states), the last one."""
-    last = versions[-1]
-    if np.issubdtype(last.dtype, np.floating):
-        return np.mean(versions, axis=0, dtype=np.float64).astype(last.dtype)
-    return last
+def _mean(models: list[list[np.ndarray]], checkpoint: str) -> list[np.ndarray]:
+    """The mean of the models, variable by variable; of integers (random states), the last one."""
+    shapes = {tuple(variable.shape for variable in model) for model in models}
+    rule = f"--checkpoint={checkpoint} must be of one model's variables"
+    require(len(shapes) == 1, rule, f"{len(shapes)} kinds of models")
+    return [
+        np.mean(versions, axis=0, dtype=np.float64).astype(versions[-1].dtype)
+        if np.issubdtype(versions[-1].dtype, np.floating)
+        else versions[-1]
+        for versions in zip(*models, strict=True)
+    ]
 
 
 def read_variables(path: str, name: str = "model") -> list[np.ndarray]:

@@ -128,6 +128,7 @@ def test_n_best_with_scores(page):
     [
         ("average:5", "weights: mean of 5 checkpoints"),
         ("runs/a/checkpoints/average-3-step-00000042", "weights: mean of 3 checkpoints"),
+        ("latest,runs/b/checkpoints/step-00000042", "weights: mean of 2 checkpoints"),
         ("step-00000420", "weights: step-00000420"),
         ("mine", "weights: mine"),
     ],

@@ -83,6 +83,28 @@ def test_restores_a_path(model_dir):
     assert facts == {"checkpoint": path, "step": 2, "validation_loss": 1.0}
 
 
+def test_the_mean_of_checkpoints_of_several_runs(model_dir, tmp_path):
+    store = store_of(tmp_path / "other")
+    latest, _ = checkpoints.read_weights(model_dir, "latest")
+    store.save({"model": [tf.Variable(weight + 7) for weight in latest]}, step=2)
+    other = store.path(store.latest)
+    model, facts = checkpoints.restore_model(model_dir, f"latest,{other}.index")
+    for variable in model.trainable_variables:
+        np.testing.assert_array_equal(variable, 9.5)
+    assert facts == {"checkpoint": f"latest,{other}.index", "averaged": 2}
+
+
+def test_a_mean_of_different_models(model_dir, tmp_path):
+    store = store_of(tmp_path)
+    save(store, 1, 1.0)
+    other = store.path(store.latest)
+    rule = (
+        f"--checkpoint=best,{other} must be of one model's variables. Received: 2 kinds of models"
+    )
+    with pytest.raises(InputError, match=re.escape(rule)):
+        checkpoints.restore_model(model_dir, f"best,{other}")
+
+
 def test_written_average_is_a_checkpoint_of_its_own(model_dir):
     result = checkpoints.average_checkpoints(model_dir, 2)
     assert result["averaged"] == 2
@@ -98,6 +120,7 @@ def test_written_average_is_a_checkpoint_of_its_own(model_dir):
         ("average:0", "must be 1 or more. Received: '0'"),
         ("average:x", "must be 1 or more. Received: 'x'"),
         ("step-9", "--checkpoint must be latest, best, average:K or the path"),
+        ("latest,", "--checkpoint must be latest, best, average:K or the path"),
     ],
 )
 def test_checkpoints_that_there_are_not(model_dir, checkpoint, message):
