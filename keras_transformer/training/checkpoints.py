@@ -206,8 +206,8 @@ def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarra
 def _mean(models: list[list[np.ndarray]], checkpoint: str) -> list[np.ndarray]:
     """The mean of the models, variable by variable; of integers (random states), the last one."""
     shapes = {tuple(variable.shape for variable in model) for model in models}
-    rule = f"--checkpoint={checkpoint} must be of one model's variables"
-    require(len(shapes) == 1, rule, f"{len(shapes)} kinds of models")
+    rule = f"--checkpoint={checkpoint} must name checkpoints of models of one size"
+    require(len(shapes) == 1, rule, f"{len(shapes)} sizes")
     return [
         np.mean(versions, axis=0, dtype=np.float64).astype(versions[-1].dtype)
         if np.issubdtype(versions[-1].dtype, np.floating)

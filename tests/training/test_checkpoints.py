@@ -98,10 +98,8 @@ def test_a_mean_of_different_models(model_dir, tmp_path):
     store = store_of(tmp_path)
     save(store, 1, 1.0)
     other = store.path(store.latest)
-    rule = (
-        f"--checkpoint=best,{other} must be of one model's variables. Received: 2 kinds of models"
-    )
-    with pytest.raises(InputError, match=re.escape(rule)):
+    rule = f"--checkpoint=best,{other} must name checkpoints of models of one size."
+    with pytest.raises(InputError, match=re.escape(f"{rule} Received: 2 sizes")):
         checkpoints.restore_model(model_dir, f"best,{other}")
 
 
