@@ -313,7 +313,7 @@ def measure(case, sentences, translate):
 
 
 def print_table(results):
-    from keras_transformer.analysis.text_table import table_of
+    from keras_transformer.text_table import table_of
 
     columns = {"case": "case", "engine": "engine", **{name: f"{name}:.2f" for name in COLUMNS}}
     rows = [

@@ -6,7 +6,7 @@
 Under JAX the step is Keras's stateless API in one jit with donated state; under TensorFlow it is
 the library's own training step, compiled by XLA. Full sentences of one length, 25,000 tokens a
 side, bfloat16 with float32 variables, label smoothing and dropout as in the presets. Model FLOP are
-those of the matrix products (analysis/complexity.py); the peak is the best large bfloat16 product
+those of the matrix products (paper/complexity.py); the peak is the best large bfloat16 product
 of the same device, measured first. Prints a table on stderr and one JSON line on stdout.
 """
 
@@ -60,7 +60,7 @@ def main():
 
 def measure(engine, name, arguments, peak):
     """Median time of a step of preset `name`, and what follows from it."""
-    from keras_transformer.analysis.complexity import forward_flops
+    from keras_transformer.paper.complexity import forward_flops
     from keras_transformer.presets import preset
 
     config, training = preset(name, arguments.vocab_size)

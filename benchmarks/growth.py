@@ -99,7 +99,7 @@ def summed_up(sizes: list[int], points: list[dict[str, float]]) -> dict:
 
 def growth_table(found: dict[str, dict]) -> str:
     """The ends of each sweep, and the exponents."""
-    from keras_transformer.analysis.text_table import text_table
+    from keras_transformer.text_table import text_table
 
     header = ("quantity", "sizes", "ms a step", "MB", "time ~ n^", "products ~ n^", "memory ~ n^")
     rows = []

@@ -198,7 +198,7 @@ def slope(x, y):
 
 def paths(arguments, sizes):
     """Maximum path lengths: {"n": [...], layer type: [...]}."""
-    from keras_transformer.analysis.path_length import path_lengths
+    from keras_transformer.paper.path_length import path_lengths
 
     lengths = [arguments.window * factor for factor in sizes.path_lengths]
     found = [path_lengths(n, arguments.kernel, arguments.window) for n in lengths]
@@ -270,7 +270,7 @@ def kilobytes(path, name):
 
 
 def print_tables(result):
-    from keras_transformer.analysis.text_table import text_table
+    from keras_transformer.text_table import text_table
 
     names = ("term", "n_exponent", "n_exponent_of_term", "d_exponent", "d_exponent_of_term")
     header = ("layer", "O()", "n: measured", "of O()", "d: measured", "of O()")

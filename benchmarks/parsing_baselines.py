@@ -37,7 +37,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from timing import log, run
 
-from keras_transformer.analysis.text_table import text_table
 from keras_transformer.parsing.parseval import DELETED, brackets_of, score_trees, with_gold_tags
 from keras_transformer.parsing.trees import (
     JOINT,
@@ -46,6 +45,7 @@ from keras_transformer.parsing.trees import (
     collapse_unaries,
     read_trees,
 )
+from keras_transformer.text_table import text_table
 
 BEAM = 10.0  # natural logarithm of probability, that of the symbol itself included
 RARE = 1  # words seen at most this often determine the tags of unknown words

@@ -160,7 +160,7 @@ def shift_errors():
 
 
 def print_table(buckets, models):
-    from keras_transformer.analysis.text_table import text_table
+    from keras_transformer.text_table import text_table
 
     header = ["subwords", "sentences"]
     for model in models:

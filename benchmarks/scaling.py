@@ -100,7 +100,7 @@ def saturation(d_k):
 
 
 def print_table(rows):
-    from keras_transformer.analysis.text_table import text_table
+    from keras_transformer.text_table import text_table
 
     log(text_table(list(rows[0]), [list(row.values()) for row in rows]))
 

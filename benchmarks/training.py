@@ -155,7 +155,7 @@ def summed_up(work: Work, runs: dict[str, list[dict]]) -> dict:
 
 
 def table(name: str, found: dict[str, dict]) -> str:
-    from keras_transformer.analysis.text_table import text_table
+    from keras_transformer.text_table import text_table
 
     ours = found[OURS]["seconds"]
     rows = [

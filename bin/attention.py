@@ -39,9 +39,9 @@ def main():
     check_file("picture")
     check_model_flags()
 
-    from keras_transformer.analysis.attention_page import attention_page
-    from keras_transformer.analysis.attention_pictures import head_picture
-    from keras_transformer.analysis.attention_views import (
+    from keras_transformer.attention.page import attention_page
+    from keras_transformer.attention.pictures import head_picture
+    from keras_transformer.attention.views import (
         KINDS,
         attention_views,
         head_summary,
@@ -77,7 +77,7 @@ def main():
 
 def check_picture():
     """Checks --picture and the flags that go with it, before anything slow is done."""
-    from keras_transformer.analysis.attention_pictures import INSTALL, has_matplotlib
+    from keras_transformer.attention.pictures import INSTALL, has_matplotlib
     from keras_transformer.errors import require
 
     if FLAGS.picture is None:

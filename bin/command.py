@@ -263,12 +263,33 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
         with quiet_libraries(), remote_errors():
             result = main()
     except InputError as error:
-        _fail(str(error))
+        _fail(with_flags(str(error)))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     if result is not None:
         print(json.dumps(result, ensure_ascii=False), flush=True)
+
+
+def with_flags(message: str) -> str:
+    """Writes the names of arguments in an error of the library as flags of this program.
+
+    The library names the argument that its caller gave: "beam_size must be at least 1". Who runs a
+    program gave --beam_size. The first word of a message is replaced if it is a flag, and so is
+    every later word of the rule that is a flag and has an underscore. What is said of a file
+    ("FILE: max_length must be ...") and what was received stay as they are.
+    """
+    rule, separator, received = message.partition(". Received: ")
+    place = re.match(r"(\S+?)(=\S+)?: ", rule)
+    if place is not None and place[1] not in flags.FLAGS:
+        return message
+
+    def as_flag(match: re.Match) -> str:
+        word = match[0]
+        is_name = match.start() == 0 or "_" in word
+        return f"--{word}" if is_name and word in flags.FLAGS else word
+
+    return re.sub(r"(?<![\w./=-])[a-z]\w*", as_flag, rule) + separator + received
 
 
 def _open_standard_streams() -> None:

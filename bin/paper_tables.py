@@ -5,7 +5,7 @@
     python bin/paper_tables.py --json
 
 Without --model_dirs it shows the paper's figures, numbers of parameters and operations, and the
-results in --measured, which is keras_transformer/analysis/measured.json by default. Rows without a
+results in --measured, which is keras_transformer/paper/measured.json by default. Rows without a
 result say "not run here". The commands behind each table are printed below it.
 """
 
@@ -19,9 +19,7 @@ from absl import flags
 FLAGS = flags.FLAGS
 flags.DEFINE_list("table", "1,2,3,4", "The tables to print: 1, 2, 3, 4.")
 flags.DEFINE_list("model_dirs", [], "Directories of trained models, or folders of these.")
-flags.DEFINE_string(
-    "layers", None, "Output of benchmarks/layers.py; by default analysis/layers.json."
-)
+flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py; by default paper/layers.json.")
 flags.DEFINE_string("measured", None, "A file of bin/sweep.py (table.json) or of --write_measured.")
 flags.DEFINE_string("write_measured", None, "File for the results of --measured and --model_dirs.")
 
@@ -30,13 +28,13 @@ flags.DEFINE_bool("json", False, "Print the tables as one line of JSON in place 
 
 
 def main():
-    from keras_transformer.analysis import paper_tables
-    from keras_transformer.analysis.trained_rows import (
+    from keras_transformer.errors import require
+    from keras_transformer.paper import tables as paper_tables
+    from keras_transformer.paper.trained_rows import (
         find_model_dirs,
         read_measured,
         trained_row,
     )
-    from keras_transformer.errors import require
 
     kept = Path(paper_tables.__file__).parent  # what was measured is installed with the library
     for name in FLAGS.table or [""]:

@@ -39,13 +39,13 @@ flags.DEFINE_integer("seed", 1, "Seed of every row.", lower_bound=0, upper_bound
 
 
 def main():
-    from keras_transformer.analysis.trained_rows import (
+    from keras_transformer.errors import InputError, require
+    from keras_transformer.paper.trained_rows import (
         measured_table,
         reduced_settings,
         select_rows,
         trained_row,
     )
-    from keras_transformer.errors import InputError, require
     from pipelines.records import read_metadata
 
     rule = "--model_dir must be a local folder, for the logs of the rows"
@@ -107,7 +107,7 @@ def show_score(model_dir: Path) -> None:
     """Adds BLEU to the row's curves, by which TensorBoard's HParams tab then compares the rows."""
     import tensorflow as tf
 
-    from keras_transformer.analysis.trained_rows import trained_row
+    from keras_transformer.paper.trained_rows import trained_row
 
     row = trained_row(model_dir)
     writer = tf.summary.create_file_writer(str(model_dir / "tensorboard" / "validation"))

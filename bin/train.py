@@ -170,7 +170,7 @@ def initializer(data_dir):
 
 def training_data(data_dir, metadata, training):
     """Batches to train on, and what the validation split offers to try the model on."""
-    from keras_transformer.analysis.attention_pictures import attention_images
+    from keras_transformer.attention.pictures import attention_images
     from keras_transformer.errors import require
     from keras_transformer.evaluation.sample import SampleAnswers
     from keras_transformer.training.loop import TrainingData

@@ -7,26 +7,22 @@ Axis letters, used in every shape of this library:
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
 Reading order, each folder standing only on those before it: config, presets, model, training,
-vocabulary, importing, decoding, parsing, evaluation, export, analysis, serving. Names are the
-paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`value_dim`), `num_heads` (h),
-`num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
+vocabulary, importing, decoding, parsing, evaluation, export, attention, paper, serving.
+Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`value_dim`),
+`num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
 
 Importing this package imports neither TensorFlow nor Keras; the first use of a name that needs them
 does.
 """
 
-import ast
-import functools
 import importlib
-import inspect
-import sys
 from typing import TYPE_CHECKING
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.presets import PRESETS, preset
 
-if TYPE_CHECKING:  # and __getattr__ imports them at their first use
+if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
     from keras_transformer.loading import load
     from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
     from keras_transformer.model.decoder import Decoder, DecoderLayer
@@ -46,27 +42,44 @@ if TYPE_CHECKING:  # and __getattr__ imports them at their first use
 
 __version__ = "0.1.0"
 
-__all__ = ["PRESETS", "InputError", "TrainingConfig", "TransformerConfig", "load", "preset"]
-__all__ += ["Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "Transformer"]
-__all__ += ["Dropout", "FeedForward", "LayerNorm", "MultiHeadAttention", "PositionalEncoding"]
-__all__ += ["Residual", "RestrictedSelfAttention", "TokenEmbedding"]
-__all__ += ["FusedAdam", "LabelSmoothedCrossEntropy", "MaskedAccuracy", "MaskedPerplexity"]
-__all__ += ["WarmupInverseSquareRoot", "WarmupToZero", "causal_mask", "padding_mask"]
-__all__ += ["scaled_dot_product_attention", "shift_right", "sinusoids", "teacher_forcing"]
+# Public names that need TensorFlow or Keras, and the modules that they are imported from at their
+# first use.
+_LAZY = {
+    "Decoder": "model.decoder",
+    "DecoderLayer": "model.decoder",
+    "Dropout": "model.dropout",
+    "Encoder": "model.encoder",
+    "EncoderLayer": "model.encoder",
+    "FeedForward": "model.feed_forward",
+    "FusedAdam": "training.optimizer",
+    "LabelSmoothedCrossEntropy": "training.losses",
+    "LayerNorm": "model.sublayer",
+    "MaskedAccuracy": "training.metrics",
+    "MaskedPerplexity": "training.metrics",
+    "MultiHeadAttention": "model.attention",
+    "PositionalEncoding": "model.positions",
+    "Residual": "model.sublayer",
+    "RestrictedSelfAttention": "model.restricted_attention",
+    "TokenEmbedding": "model.embedding",
+    "Transformer": "model.transformer",
+    "WarmupInverseSquareRoot": "training.schedule",
+    "WarmupToZero": "training.schedule",
+    "causal_mask": "model.masks",
+    "load": "loading",
+    "padding_mask": "model.masks",
+    "scaled_dot_product_attention": "model.attention",
+    "shift_right": "model.transformer",
+    "sinusoids": "model.positions",
+    "teacher_forcing": "model.transformer",
+}
 
-
-@functools.cache
-def _modules() -> dict[str, str]:
-    """The module of each public name, read from the imports above when one is first needed."""
-    tree = ast.parse(inspect.getsource(sys.modules[__name__]))
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    return {alias.name: node.module for node in imports for alias in node.names}
+__all__ = ["PRESETS", "InputError", "TrainingConfig", "TransformerConfig", "preset", *_LAZY]
 
 
 def __getattr__(name: str):
-    if name not in __all__:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_modules()[name]), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     globals()[name] = value
     return value
 

@@ -26,7 +26,7 @@ FOR_PIPELINES = (
 # The library's own order: each folder imports only from itself and those before it.
 LAYERS = [
     *("parsing", "model", "training", "vocabulary", "importing", "decoding"),
-    *("evaluation", "export", "analysis", "serving"),
+    *("evaluation", "export", "attention", "paper", "serving"),
 ]
 
 
@@ -79,6 +79,17 @@ def test_model_is_backend_neutral(path):
     # Dropout alone draws its bits from TensorFlow where that is the backend.
     if path.name != "dropout.py":
         assert not any(module.startswith("tensorflow") for module in imports(path)), path
+
+
+def test_editors_and_the_table_of_lazy_names_find_the_same_modules():
+    tree = ast.parse(Path(keras_transformer.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    found = {
+        alias.name: node.module.removeprefix("keras_transformer.")
+        for node in block.body
+        for alias in node.names
+    }
+    assert found == keras_transformer._LAZY
 
 
 def test_every_public_name_can_be_used():

@@ -244,7 +244,7 @@ show_table(["shift k", "largest error over 70 positions"], rows)
 # the length. This is Table 1, with the growth that was measured for our layers.
 
 # %%
-from keras_transformer.analysis import paper_tables
+from keras_transformer.paper import tables as paper_tables
 
 layers = paper_tables.read_layers(Path(paper_tables.__file__).parent / "layers.json")
 _, text = paper_tables.table_1(layers)
@@ -379,7 +379,7 @@ show_table(
 # (columns) the last layer looks at. The darker, the larger is the weight.
 
 # %%
-from keras_transformer.analysis.attention_views import attention_views
+from keras_transformer.attention.views import attention_views
 
 found = translator.attention(sources[0], references[0])
 cross = attention_views(found)[-1]

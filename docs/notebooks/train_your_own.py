@@ -178,7 +178,7 @@ assert STEPS < FULL or scores["bleu"] > 60
 # of the source with the largest weight, as a mean over the heads of the last layer.
 
 # %%
-from keras_transformer.analysis.attention_views import attention_views
+from keras_transformer.attention.views import attention_views
 
 cross = attention_views(translator.attention(sources[0], answers[0]))[-1]
 figure, axes = plt.subplots(figsize=(5, 4))

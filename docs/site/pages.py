@@ -75,7 +75,7 @@ def with_links(document: str, text: str | None = None) -> str:
             return f"tutorials/{Path(path).stem}.md"
         if path.startswith("docs/"):
             return path.removeprefix("docs/")
-        if path == "keras_transformer/analysis/measured.json":
+        if path == "keras_transformer/paper/measured.json":
             return "tables.md"
         if path.endswith(".py"):
             folder = ".".join(Path(path).parts[:-1])

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from aiohttp import HttpVersion11, web
 
-from keras_transformer.analysis.attention_views import word_labels
+from keras_transformer.attention.views import word_labels
 from keras_transformer.errors import InputError, reason
 from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.requests import (
@@ -55,8 +55,8 @@ JSON = "application/json"
 PAGE = {
     "/": ("text/html", "serving/page.html"),
     "/page.js": ("text/javascript", "serving/page.js"),
-    "/page.css": ("text/css", "analysis/attention_figure.css"),
-    "/figure.js": ("text/javascript", "analysis/attention_figure.js"),
+    "/page.css": ("text/css", "attention/figure.css"),
+    "/figure.js": ("text/javascript", "attention/figure.js"),
 }
 HEADERS = {
     "Cache-Control": "no-cache",

@@ -39,7 +39,7 @@ def well():
     logging.error("its error")
 
 def wrong():
-    raise InputError("--ending must be well. Received: wrong")
+    raise InputError("ending must be well. Received: wrong")
 
 def broken():
     raise ImportError("its library is damaged")

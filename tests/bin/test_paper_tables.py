@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from keras_transformer.analysis.paper import TABLE_3
+from keras_transformer.paper.published import TABLE_3
 
 
 def test_all_tables_as_text(call_program):

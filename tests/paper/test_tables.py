@@ -1,8 +1,8 @@
 import pytest
 
-from keras_transformer.analysis.complexity import count_parameters
-from keras_transformer.analysis.paper import SETTINGS, TABLE_1, TABLE_2, TABLE_3, TABLE_4
-from keras_transformer.analysis.paper_tables import FITTING_VOCABULARY
+from keras_transformer.paper.complexity import count_parameters
+from keras_transformer.paper.published import SETTINGS, TABLE_1, TABLE_2, TABLE_3, TABLE_4
+from keras_transformer.paper.tables import FITTING_VOCABULARY
 from keras_transformer.presets import PRESETS, preset
 
 MODEL = ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v", "dropout")

@@ -2,16 +2,19 @@ import json
 
 import pytest
 
-from keras_transformer.analysis.complexity import count_parameters
-from keras_transformer.analysis.paper import TABLE_3
-from keras_transformer.analysis.paper_tables import (
+from keras_transformer.config import with_settings
+from keras_transformer.errors import InputError
+from keras_transformer.evaluation.results import write_results
+from keras_transformer.paper.complexity import count_parameters
+from keras_transformer.paper.published import TABLE_3
+from keras_transformer.paper.tables import (
     read_layers,
     table_1,
     table_2,
     table_3,
     table_4,
 )
-from keras_transformer.analysis.trained_rows import (
+from keras_transformer.paper.trained_rows import (
     again,
     find_model_dirs,
     measured_table,
@@ -20,9 +23,6 @@ from keras_transformer.analysis.trained_rows import (
     select_rows,
     trained_row,
 )
-from keras_transformer.config import with_settings
-from keras_transformer.errors import InputError
-from keras_transformer.evaluation.results import write_results
 from keras_transformer.presets import preset
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 

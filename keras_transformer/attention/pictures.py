@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from absl import logging
 
-from keras_transformer.analysis.attention_views import AttentionView, attention_views, word_labels
+from keras_transformer.attention.views import AttentionView, attention_views, word_labels
 
 if TYPE_CHECKING:  # it imports TensorFlow
     from keras_transformer.evaluation.sample import SampleAnswers
@@ -126,7 +126,7 @@ def attention_images(sample: "SampleAnswers") -> Callable[..., dict[str, np.ndar
 
 
 def head_colour(head: int) -> tuple[float, float, float]:
-    """The colour of a head, counted from 1: red, green and blue, as attention_figure.js has it."""
+    """The colour of a head, counted from 1: red, green and blue, as figure.js has it."""
     return colorsys.hls_to_rgb((210 + 137.5 * (head - 1)) % 360 / 360, 0.45, 0.6)
 
 

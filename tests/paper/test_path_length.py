@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.analysis.path_length import dependencies, path_lengths
 from keras_transformer.errors import InputError
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.restricted_attention import RestrictedSelfAttention
+from keras_transformer.paper.path_length import dependencies, path_lengths
 
 
 @pytest.mark.parametrize(("length", "kernel", "window"), [(2, 3, 2), (40, 3, 8), (100, 5, 17)])

@@ -4,19 +4,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.analysis import paper
-from keras_transformer.analysis.complexity import VOCABULARY, count_parameters, paper_training_costs
-from keras_transformer.analysis.path_length import path_lengths
-from keras_transformer.analysis.text_table import table_of
-from keras_transformer.analysis.trained_rows import PAPER_COLUMNS, again, measured_table
 from keras_transformer.errors import InputError
 from keras_transformer.files import to_path
+from keras_transformer.paper import published
+from keras_transformer.paper.complexity import VOCABULARY, count_parameters, paper_training_costs
+from keras_transformer.paper.path_length import path_lengths
+from keras_transformer.paper.trained_rows import PAPER_COLUMNS, again, measured_table
 from keras_transformer.presets import PRESETS, preset
+from keras_transformer.text_table import table_of
 
 Rows = list[dict[str, Any]]
 
 NOT_RUN = "not run here"
-# Rows of Table 1 -> their name in analysis/path_length.py, and the layers that
+# Rows of Table 1 -> their name in paper/path_length.py, and the layers that
 # benchmarks/layers.py times.
 LAYERS = {
     "Self-Attention": ("self-attention", ("self-attention",)),
@@ -26,10 +26,10 @@ LAYERS = {
 }
 LAYERS_COMMAND = "python benchmarks/layers.py > runs/layers.json"
 # The vocabulary that gives the printed number of parameters; the paper does not tell it.
-FITTING_VOCABULARY = dict.fromkeys(paper.TABLE_3, 41_000) | {"big": 36_000}
+FITTING_VOCABULARY = dict.fromkeys(published.TABLE_3, 41_000) | {"big": 36_000}
 
 NOTE_1 = """\
-Paths are counted (analysis/path_length.py) for contiguous kernels, which see (k - 1) / 2 to each
+Paths are counted (paper/path_length.py) for contiguous kernels, which see (k - 1) / 2 to each
 side; O(log_k(n)) needs dilated ones. A neighbourhood of r sees r / 2. Growth, measured again:"""
 NOTE_2 = """\
 Model FLOPs: matrix products of 25,000 tokens a side and step, in sentences of 25, 37,000 ids,
@@ -56,7 +56,7 @@ def table_1(layers: dict[str, Any]) -> tuple[Rows, str]:
     """Table 1: the paper's terms, path lengths counted, and exponents measured (read_layers)."""
     n, k, r = 128, 3, 16  # for which paths are counted
     lengths, rows = path_lengths(n, k, r), []
-    for printed in paper.TABLE_1:
+    for printed in published.TABLE_1:
         path, timed = LAYERS[printed.layer]
         measured = {
             name: {letter: layers[name].get(f"{letter}_exponent") for letter in "nd"}
@@ -88,7 +88,7 @@ def table_2(trained: Rows) -> tuple[dict[str, Rows], str]:
     Of the rows of trained_rows.trained_row, those with BLEU of the test split are taken.
     """
     measured = _tested(trained, "bleu", "signature", "paper_bleu")
-    systems = [{**system._asdict(), "command": None, "ours": None} for system in paper.TABLE_2]
+    systems = [{**system._asdict(), "command": None, "ours": None} for system in published.TABLE_2]
     base, big = systems[-2:]
     base["command"] = [
         _commands(name, "base", 100_000, "--checkpoint=average:5") for name in ("en-de", "en-fr")
@@ -125,8 +125,8 @@ def table_3(trained: Rows) -> tuple[Rows, str]:
     """Table 3: the paper's figures, ours, and the commands; other translation presets come last."""
     translating = [row for row in trained if row.get("task") != "parsing" and row["row"] in PRESETS]
     rows = []
-    for name in dict.fromkeys([*paper.TABLE_3, *(row["row"] for row in translating)]):
-        printed = paper.TABLE_3.get(name, paper.Variation())
+    for name in dict.fromkeys([*published.TABLE_3, *(row["row"] for row in translating)]):
+        printed = published.TABLE_3.get(name, published.Variation())
         fitting = FITTING_VOCABULARY.get(name)
         measured = [row for row in translating if row["row"] == name]
         steps = 1000 * (printed.thousand_steps or 100)
@@ -143,7 +143,7 @@ def table_3(trained: Rows) -> tuple[Rows, str]:
             }
         )
     columns = {
-        **{"row": "row", **paper.SETTINGS, **PAPER_COLUMNS, "params, V=37,000": "parameters:,"},
+        **{"row": "row", **published.SETTINGS, **PAPER_COLUMNS, "params, V=37,000": "parameters:,"},
         **{"params, fitting V": "parameters_fitting:,", "fitting V": "fitting_vocabulary:,"},
         "ours": "ours",
     }
@@ -159,7 +159,7 @@ def table_4(trained: Rows) -> tuple[dict[str, Rows], str]:
     """Table 4: {"parsers": the paper's rows, "measured": ours with their test F1}."""
     data_dirs = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supervised"}
     measured, parsers, search = _tested(trained, "f1"), [], "--beam_size=21 --alpha=0.3"
-    for parser in paper.TABLE_4:
+    for parser in published.TABLE_4:
         row = {**parser._asdict(), "command": None, "ours": None}
         if "Transformer" in parser.name:
             data = data_dirs[parser.training]

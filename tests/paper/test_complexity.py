@@ -3,14 +3,14 @@ import functools
 
 import pytest
 
-from keras_transformer.analysis.complexity import (
+from keras_transformer.config import TransformerConfig
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.paper.complexity import (
     count_parameters,
     forward_flops,
     paper_training_costs,
 )
-from keras_transformer.analysis.paper import TABLE_2
-from keras_transformer.config import TransformerConfig
-from keras_transformer.model.transformer import Transformer
+from keras_transformer.paper.published import TABLE_2
 from keras_transformer.presets import PRESETS, preset
 
 

@@ -7,14 +7,14 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.analysis import attention_pictures as pictures
-from keras_transformer.analysis.attention_pictures import (
+from keras_transformer.attention import pictures
+from keras_transformer.attention.pictures import (
     all_heads,
     attention_images,
     head_colour,
     head_picture,
 )
-from keras_transformer.analysis.attention_views import AttentionView, attention_views
+from keras_transformer.attention.views import AttentionView, attention_views
 from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import attention_maps
 from keras_transformer.decoding.config import DecodingConfig
@@ -171,7 +171,7 @@ def test_words_that_no_font_has(view, recwarn):
 
 def test_matplotlib_is_imported_when_a_picture_is_drawn():
     program = (
-        "import sys, keras_transformer.analysis.attention_pictures as pictures; "
+        "import sys, keras_transformer.attention.pictures as pictures; "
         "print(pictures.has_matplotlib(), 'matplotlib' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -4,7 +4,7 @@ import types
 import numpy as np
 import pytest
 
-from keras_transformer.analysis.attention_views import (
+from keras_transformer.attention.views import (
     AttentionView,
     attention_views,
     head_summary,

@@ -1,6 +1,6 @@
 """One HTML page that shows every attention head of a sentence pair (Figures 3 to 5).
 
-The page is a single file that loads nothing: attention_page.html, with script and style of the
+The page is a single file that loads nothing: page.html, with script and style of the
 served page in it.
 """
 
@@ -13,7 +13,7 @@ from string import Template
 
 import numpy as np
 
-from keras_transformer.analysis.attention_views import (
+from keras_transformer.attention.views import (
     FIELDS,
     MEASURES,
     AttentionView,
@@ -44,13 +44,13 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
         data[field] = {"shape": view.weights.shape, "levels": levels}
         data["summary"][field] = [[round(n, 4) for n in row[3:]] for row in head_summary([view])]
     # Leaves what is no field as it is, such as $("figure").
-    return Template(_asset("attention_page.html")).safe_substitute(
+    return Template(_asset("page.html")).safe_substitute(
         source=escape(source),
         target=escape(target),
-        style=_asset("attention_figure.css"),
+        style=_asset("figure.css"),
         # "<" would let a word such as "</script>" end the script that it stands in.
         data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
-        script=_asset("attention_figure.js"),
+        script=_asset("figure.js"),
     )
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keras_transformer.analysis.attention_page import attention_page
-from keras_transformer.analysis.attention_pictures import head_colour, head_picture
-from keras_transformer.analysis.attention_views import attention_views, word_labels
+from keras_transformer.attention.page import attention_page
+from keras_transformer.attention.pictures import head_colour, head_picture
+from keras_transformer.attention.views import attention_views, word_labels
 
 SOURCE = ["▁Law", "▁</script><b>${data}", "▁·", "</s>"]
 TARGET = ["▁Recht", "</s>"]

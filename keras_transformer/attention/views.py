@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from keras_transformer.analysis.text_table import text_table
 from keras_transformer.errors import InputError
+from keras_transformer.text_table import text_table
 
 if TYPE_CHECKING:  # it imports TensorFlow
     from keras_transformer.decoding.translator import PairAttention

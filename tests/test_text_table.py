@@ -1,4 +1,4 @@
-from keras_transformer.analysis.text_table import table_of, text_table
+from keras_transformer.text_table import table_of, text_table
 
 
 def test_columns_are_aligned_and_numbers_to_the_right():

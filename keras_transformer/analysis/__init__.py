@@ -1,1 +1,0 @@
-"""What the paper counts and shows of its model."""

@@ -1,0 +1,1 @@
+"""The tables of the paper, and what is computed and measured for them."""
