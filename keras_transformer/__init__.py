@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
     from keras_transformer.model.feed_forward import FeedForward
     from keras_transformer.model.masks import causal_mask, padding_mask
     from keras_transformer.model.positions import PositionalEncoding, sinusoids
-    from keras_transformer.model.restricted_attention import RestrictedSelfAttention
-    from keras_transformer.model.sublayer import LayerNorm, Residual
     from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy
     from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
@@ -53,13 +51,10 @@ _LAZY = {
     "FeedForward": "model.feed_forward",
     "FusedAdam": "training.optimizer",
     "LabelSmoothedCrossEntropy": "training.losses",
-    "LayerNorm": "model.sublayer",
     "MaskedAccuracy": "training.metrics",
     "MaskedPerplexity": "training.metrics",
     "MultiHeadAttention": "model.attention",
     "PositionalEncoding": "model.positions",
-    "Residual": "model.sublayer",
-    "RestrictedSelfAttention": "model.restricted_attention",
     "TokenEmbedding": "model.embedding",
     "Transformer": "model.transformer",
     "WarmupInverseSquareRoot": "training.schedule",

@@ -189,7 +189,7 @@ class TrainingStep:
             else:  # XLA knows no dynamic shapes
                 states = tf.reshape(states, [-1, states.shape[-1]])  # [B T, D]
                 labels = tf.reshape(target, [-1])  # [B T]
-            matrix = tf.cast(self.model.logits_embedding.matrix, states.dtype)
+            matrix = tf.cast(self.model.logits_embedding.embeddings, states.dtype)
             bias = self.model.logits_embedding.bias
             if bias is not None:  # one more column, which a 1 in every state meets
                 states = tf.pad(states, [[0, 0], [0, 1]], constant_values=1)
