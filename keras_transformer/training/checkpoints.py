@@ -131,8 +131,8 @@ def checkpoint_name(step: int) -> str:
 
 
 def restore_model(
-    model_dir: str | Path, checkpoint: str = "latest"
-) -> tuple[keras.Model, dict[str, Any]]:
+    model_dir: str | Path, checkpoint: str = "latest", description=None
+) -> tuple[keras.Model, Any]:
     """Builds the model of a directory that bin/train.py made, with the weights of a checkpoint.
 
     `checkpoint` is "latest", "best" (in validation), "average:K" (the mean of the last K, or of all
@@ -147,7 +147,11 @@ def restore_model(
     description = read_description(model_dir)
     weights, facts = read_weights(model_dir, checkpoint)
     found = f"--checkpoint {facts['checkpoint']}"
-    return build_model(description.model, weights, f"{model_dir}/config.json", found), facts
+    from keras_transformer.training.checkpoint_info import CheckpointInfo
+
+    return build_model(
+        description.model, weights, f"{model_dir}/config.json", found
+    ), CheckpointInfo(**facts)
 
 
 def build_model(
@@ -167,6 +171,16 @@ def build_model(
         require(tuple(variable.shape) == weight.shape, rule, weight.shape)
         variable.assign(weight)
     return model
+
+
+def require_plausible_sizes(config, weights, file):
+    needed = (
+        config.d_model
+        * (config.vocab_size + config.d_ff + config.num_heads * (config.d_k + config.d_v))
+        + config.num_layers
+    )
+    rule = f"{file} must be of the {sum(map(np.size, weights))} weights' model"
+    require(needed <= sum(map(np.size, weights)), rule, f"sizes of {needed} weights or more")
 
 
 def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], dict[str, Any]]:
