@@ -21,7 +21,7 @@ class SamplingConfig:
     seed: Seed = 1
 
     def __post_init__(self):
-        check_fields(self, "--")
+        check_fields(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class BeamSearchConfig:
     pad_id: int = PAD_ID  # fills up what is returned
 
     def __post_init__(self):
-        check_fields(self, "--")
+        check_fields(self)
         rule = f"--n_best must be from 1 to the beam size, {self.beam_size}"
         require(self.n_best is None or 1 <= self.n_best <= self.beam_size, rule, self.n_best)
 
@@ -72,7 +72,7 @@ class DecodingConfig:
     mbr: Utility | None = None  # the translations are ranked by it: decoding/minimum_risk
 
     def __post_init__(self):
-        check_fields(self, "--")
+        check_fields(self)
         self.search()  # checks n_best
 
     def search(self, forbidden: tuple[tuple[int, ...], ...] = ()) -> BeamSearchConfig:

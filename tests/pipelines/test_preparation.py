@@ -216,7 +216,7 @@ def test_a_remote_data_set_is_like_a_local_one(
     data_dir = any_folder / "data"
     with (
         preparation._claimed(data_dir),
-        pytest.raises(InputError, match=r"--data_dir must not be in use by another process"),
+        pytest.raises(InputError, match=r"data_dir must not be in use by another process"),
     ):
         prepare(source, data_dir, CONFIG)
     with monkeypatch.context() as patch:
@@ -331,7 +331,7 @@ def test_foreign_files_are_not_overwritten(files, data_dir):
 def test_two_runs_cannot_share_a_folder(files, data_dir):
     with (
         preparation._claimed(data_dir),
-        pytest.raises(InputError, match=r"--data_dir must not be in use by another process"),
+        pytest.raises(InputError, match=r"data_dir must not be in use by another process"),
     ):
         prepare(FileSource(files), data_dir, CONFIG)
 
