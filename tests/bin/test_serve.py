@@ -109,7 +109,10 @@ def test_port_in_use(call_program, exported):
         port = other.getsockname()[1]
         done = call_program("serve", f"--saved_model={exported[0]}", f"--port={port}")
     assert done.code == 1
-    assert f"must be an address that is free. Received: 127.0.0.1:{port}" in done.errors
+    assert (
+        f"error: --port must be one that is free, or 0 for any free one. Received: 127.0.0.1:{port}"
+        in done.errors
+    )
 
 
 def test_half_copied_export(call_program, exported, tmp_path):

@@ -141,7 +141,7 @@ def test_attention_that_is_too_much(translator, monkeypatch):
 
 
 def test_model_and_health(translator):
-    limits = Limits(sentences=7, characters=99)
+    limits = Limits(max_sentences=7, max_characters=99)
     status, _, body = answer_to(translator, "GET", "/model", limits)
     limits = {"sentences": 7, "characters": 99}
     wanted = {**translator.card, "signatures": ["attention", "complete"], "limits": limits}
@@ -312,7 +312,7 @@ def test_slow_model_and_full_queue(translator, timeouts):
         assert (await client.post("/translate", json={"text": "after"})).status == 200
         assert translator.calls == [["slow"], ["after"]], "who gave up is not translated"
 
-    served(translator, scenario, Limits(timeout=60, waiting=1))
+    served(translator, scenario, Limits(timeout=60, max_waiting=1))
 
 
 def test_slow_body(translator):
