@@ -46,7 +46,7 @@ def ended(code, output, errors):
     return types.SimpleNamespace(code=code, output=output, errors=errors, result=result)
 
 
-# TensorFlow writes these lines while it is imported, and TensorFlow Text when it loads a vocabulary,
+# What TensorFlow writes while it is imported, and TensorFlow Text when it loads a vocabulary,
 # whatever their settings.
 GREETING = re.compile(
     r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
