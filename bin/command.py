@@ -49,12 +49,15 @@ class SearchFlag(NamedTuple):
     kind: str  # "integer", "number", or "lines": a file that has a value in each line
     help: str
     smallest: int = 0
-    affects_results: bool = True  # if not, exports have no such option and results do not report it
+    affects_results: bool = True  # if not, an export has no such option, and no result reports it
 
 
 SEARCH_FLAGS = (
     SearchFlag(
-        "beam_size", "integer", "Beams; 1 is greedy search. 4 if not given; parsing: 21.", 1
+        "beam_size",
+        "integer",
+        "Beams; 1 is greedy search. 4 if not given; parsing: 21.",
+        smallest=1,
     ),
     SearchFlag("alpha", "number", "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3."),
     SearchFlag(
@@ -125,48 +128,45 @@ def define_model_flags(program: str, takes_exports: bool = True) -> None:
         program: `__name__` of the program, whose --help shows the flags.
         takes_exports: whether the program also takes --saved_model in place of --model_dir.
     """
-    of_program = {"module_name": _module_name(program)}
+    module = _module_name(program)
     flags.DEFINE_string(
         "model_dir",
         None,
         "A trained model (bin/train.py), or a .keras file with its vocabulary beside it. Several, "
         "separated by commas, are an ensemble.",
         required=not takes_exports,
-        **of_program,
+        module_name=module,
     )
     flags.DEFINE_string(
         "checkpoint",
         None,
         "latest (the default), best, average:K, or a checkpoint's path. Several, separated by "
         "commas, are averaged.",
-        **of_program,
+        module_name=module,
     )
     if takes_exports:
         exported = "An export (bin/export.py), in place of --model_dir."
-        flags.DEFINE_string("saved_model", None, exported, **of_program)
+        flags.DEFINE_string("saved_model", None, exported, module_name=module)
     for flag in SEARCH_FLAGS:
         if takes_exports or flag.affects_results:
-            _define_search_flag(flag, of_program)
+            _define_search_flag(flag, module)
 
 
-def _define_search_flag(flag: SearchFlag, of_program: dict[str, str]) -> None:
-    if flag.kind == "integer":
-        bound = {"lower_bound": flag.smallest}
-        flags.DEFINE_integer(flag.name, None, flag.help, **bound, **of_program)
-    elif flag.kind == "number":
-        bound = {"lower_bound": flag.smallest}
-        flags.DEFINE_float(flag.name, None, flag.help, **bound, **of_program)
-    else:
-        flags.DEFINE_string(flag.name, None, flag.help, **of_program)
+def _define_search_flag(flag: SearchFlag, module: str) -> None:
+    if flag.kind == "lines":
+        flags.DEFINE_string(flag.name, None, flag.help, module_name=module)
+        return
+    define = flags.DEFINE_integer if flag.kind == "integer" else flags.DEFINE_float
+    define(flag.name, None, flag.help, lower_bound=flag.smallest, module_name=module)
 
 
 def _module_name(program: str) -> str:
-    """The name that absl has for a module, which for the started one is its file's name."""
+    """The name that absl gives a module; for the program that was started, its file's name."""
     return sys.argv[0] if program == "__main__" else program
 
 
 def given_search_flags() -> dict[str, Any]:
-    """The flags that say how a model searches and were given, as they were typed."""
+    """Those of the flags of the search that were given, with the values that were typed."""
     return {
         flag.name: flags.FLAGS[flag.name].value
         for flag in SEARCH_FLAGS
