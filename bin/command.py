@@ -37,9 +37,8 @@ ENVIRONMENT = {
     "GCS_REQUEST_CONNECTION_TIMEOUT_SECS": "5",
     "GCS_RETRY_CONFIG_MAX_RETRIES": "5",
 }
-# Only what TensorFlow says when it aborts: of what it calls errors, most are none (that there is no
-# GPU, or no AVX-512), and the others also raise a Python exception.
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
+# Errors and what is worse: the reason for an abort may be an error, written before it.
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 class SearchFlag(NamedTuple):

@@ -75,7 +75,7 @@ def serve(
     """
     translator.translate(["Warm-up."])  # the first call prepares what the others use
     for name in ("aiohttp.server", "asyncio"):
-        logging.getLogger(name).addFilter(without_traceback)
+        logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
     service = Service(translator, limits, allowed_names(host, listening))
     asyncio.run(_serve(service, listening, host))
@@ -121,14 +121,25 @@ async def answering(service: Service, listening: socket.socket) -> AsyncIterator
         await runner.cleanup()
 
 
-def without_traceback(record: logging.LogRecord) -> bool:
-    """Puts an error of the HTTP server into one line of the log, as a filter of its logger.
+class OneLine(logging.Filter):
+    """Puts an error of the HTTP server into one line of the log, and leaves it out if repeated.
 
-    What reaches that logger is no error of this program, but bytes that are no HTTP, or more
-    connections than the system allows.
+    What reaches the server's own logger is mostly no error of this program, but bytes that are no
+    HTTP, or more connections than the system allows. Of the latter, asyncio would write thousands
+    of tracebacks within seconds.
     """
-    if record.exc_info:
-        message = f"{record.getMessage()}: {reason(record.exc_info[1])}"
-        record.msg, record.args = shown(message), ()
+
+    def __init__(self):
+        super().__init__()
+        self._last = ""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.exc_info:
+            return True
+        message = shown(f"{record.getMessage()}: {reason(record.exc_info[1])}")
+        is_new = message != self._last
+        self._last = message
+        record.msg = message
+        record.args = ()
         record.exc_info = None
-    return True
+        return is_new

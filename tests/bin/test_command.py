@@ -49,7 +49,7 @@ def aborted():
     os.write(2, b"F0000 Check failed\\n" * 2000)
     os.abort()
 """
-NATIVE = "I0000 native line of level 3"
+NATIVE = "I0000 native line of level 2"
 
 
 @pytest.fixture

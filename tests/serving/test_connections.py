@@ -9,7 +9,7 @@ import pytest
 
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
-from keras_transformer.serving.server import answering, listening_socket, without_traceback
+from keras_transformer.serving.server import OneLine, answering, listening_socket
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LAST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -78,8 +78,8 @@ def test_headers_must_end_in_time(translator, first, begun):
 )
 def test_what_is_no_http_is_refused_without_a_traceback(translator, caplog, data, status):
     caplog.set_level(logging.INFO)
-    logger = logging.getLogger("aiohttp.server")
-    logger.addFilter(without_traceback)
+    logger, one_line = logging.getLogger("aiohttp.server"), OneLine()
+    logger.addFilter(one_line)
 
     async def scenario(port, service):
         answer = await exchange(port, data)
@@ -89,11 +89,27 @@ def test_what_is_no_http_is_refused_without_a_traceback(translator, caplog, data
     try:
         answer = serving(translator, scenario)
     finally:
-        logger.removeFilter(without_traceback)
+        logger.removeFilter(one_line)
     assert answer.startswith(b"HTTP/1.1 %d " % status) or answer.startswith(b"HTTP/1.0 %d" % status)
     assert b"Traceback" not in answer and translator.calls == []
     for record in caplog.records:
         assert record.exc_info is None and "\n" not in record.getMessage()
+
+
+def test_errors_that_are_repeated_have_one_line(caplog):
+    logger = logging.getLogger("test_errors_that_are_repeated")
+    logger.addFilter(OneLine())
+    for message in ["out of\nresource", "out of\nresource", "other %s", "out of\nresource"]:
+        try:
+            raise OSError(24, "Too many open files")
+        except OSError:
+            logger.error(message, exc_info=True)
+    logger.info("no error")
+    why = "[Errno 24] Too many open files"
+    first = rf"out of\nresource: {why}"
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == [first, f"other %s: {why}", first]
+    assert all(record.exc_info is None for record in caplog.records)
 
 
 def test_body_that_waits_to_be_asked_for(translator):
