@@ -319,9 +319,10 @@ def with_flags(message: str) -> str:
     ("FILE: max_length must be ...") and what was received stay as they are.
     """
     rule, separator, received = message.partition(". Received: ")
-    place = re.match(r"(\S+?)(=\S+)?: ", rule)
-    if place is not None and place[1] not in flags.FLAGS:
-        return message
+    place, colon, _ = rule.partition(": ")
+    first = re.match(r"[^\s=]*", place)[0]
+    if colon and " must " not in place and first not in flags.FLAGS:
+        return message  # about a file, which may be called as a flag
 
     def as_flag(match: re.Match) -> str:
         word = match[0]

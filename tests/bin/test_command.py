@@ -118,6 +118,7 @@ def test_nothing_is_lost_when_a_library_aborts(ending):
         ),
         ("alpha must be positive", "--alpha must be positive"),
         ("alpha=3: it must be less", "--alpha=3: it must be less"),
+        ("alpha=3 is of another model: give 4", "--alpha=3 is of another model: give 4"),
         ("alpha[1] must be less. Received: 3", "--alpha[1] must be less. Received: 3"),
         # So does a word with an underscore later in the rule, and no other word.
         ("min_length must be below batch_tokens", "--min_length must be below --batch_tokens"),
@@ -131,6 +132,8 @@ def test_nothing_is_lost_when_a_library_aborts(ending):
             "a/b.json: beam_size must be 1. Received: 2",
             "a/b.json: beam_size must be 1. Received: 2",
         ),
+        ("my models/c.json: beam_size must be 1", "my models/c.json: beam_size must be 1"),
+        ("alpha/c.json: min_length must be 1", "alpha/c.json: min_length must be 1"),
         ("a/beam_size.json must have alpha", "a/beam_size.json must have alpha"),
         # What was received stays.
         ("alpha must be 1. Received: beam_size", "--alpha must be 1. Received: beam_size"),
