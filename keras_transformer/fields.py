@@ -189,6 +189,6 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value in one line of an error, cut where it is long."""
+    """Returns a value as one line of an error has it, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

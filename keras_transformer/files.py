@@ -128,6 +128,9 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     If the block raises an error, `path` stays as it was. If the process is killed or the power
     fails, `path` is either the old or the new file. A symbolic link is kept, and its target is
     replaced. A pipe or a device is written to.
+
+    Raises:
+        OSError: where the file cannot be written.
     """
     path = to_path(path).resolve()
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -152,6 +155,13 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
 
     A remote folder cannot be renamed: the old one is removed, and the files of the new one are
     copied one by one, `last` as the last of them. Whoever finds that file finds a whole folder.
+
+    Args:
+        path: the folder to replace or to make.
+        last: a file of the new folder, relative to it.
+
+    Raises:
+        OSError: where the folder cannot be written.
     """
     path = to_path(path).resolve()
     if isinstance(path, RemotePath):
@@ -269,7 +279,14 @@ def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
     r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
 
     Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
-    line. An InputError names the file, as `name`, and the line that is not UTF-8.
+    line.
+
+    Args:
+        file: its lines as bytes, with their ends.
+        name: of the file, for errors.
+
+    Raises:
+        InputError: naming the line that is not UTF-8.
     """
     for number, line in enumerate(file, start=1):
         if number == 1:

@@ -249,7 +249,7 @@ def json_response(
 
 
 def translation_fields(translation: "Translation", aligned: bool) -> dict[str, Any]:
-    """A translation as JSON has it; an aligned one with its subwords and their alignment."""
+    """Returns a translation as JSON has it; an aligned one with its subwords and alignment."""
     fields = {
         "text": translation.text,
         "score": round(translation.score, 6),
@@ -262,10 +262,10 @@ def translation_fields(translation: "Translation", aligned: bool) -> dict[str, A
 
 
 def attention_body(attention: "PairAttention") -> bytes:
-    """The attention of one pair as JSON.
+    """Returns the attention of one pair as JSON.
 
     Raises:
-        RequestError: 413 where it is too much.
+        RequestError: 413 where an answer would have too many weights.
     """
     maps = {
         "encoder": attention.encoder,
@@ -291,6 +291,6 @@ def attention_body(attention: "PairAttention") -> bytes:
 
 
 def encoded(value: Any) -> bytes:
-    """JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
+    """Returns JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", errors="replace")
