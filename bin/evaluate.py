@@ -3,7 +3,7 @@
 A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
 """
 
-from command import OF_RESTRICTIONS, check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import check_model_flags, define_model_flags, given_search_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 import time
 
@@ -68,7 +68,7 @@ def main():
         "data_dir": FLAGS.data_dir,
         "dataset": metadata.settings.get("--dataset"),
         "languages": metadata.languages,
-        **{name: FLAGS[name].value for name in OF_RESTRICTIONS if FLAGS[name].present},
+        **given_search_flags(),
         "seconds": round(time.monotonic() - start, 3),
     }
     of_directory = FLAGS.model_dir is not None and to_path(FLAGS.model_dir).is_dir()

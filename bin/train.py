@@ -142,7 +142,7 @@ def train_in(metadata, description, config):
         configs = (description.model, description.training)
         lock = contextlib.nullcontext()
         if cluster.is_chief:
-            lock = locked(to_path(FLAGS.model_dir) / "lock", "--model_dir")
+            lock = locked(to_path(FLAGS.model_dir) / "lock", "model_dir")
         with damage_named(data_dir), lock:
             if cluster.is_chief:
                 create_or_check(FLAGS.model_dir, description, data_dir)

@@ -57,7 +57,7 @@ class PreparationConfig(SelectionConfig):
     vocabulary: Sequence[str] = ()  # files of existing ones, in place of learned ones
 
     def __post_init__(self):
-        check_fields(self, "--")
+        check_fields(self)
         given = self.tokenizer != "pieces" or len(self.vocabulary) > 0
         require(given, "--tokenizer=pieces needs --vocabulary, of an imported model", "none")
         if self.vocab_size is None and not self.vocabulary:
@@ -144,7 +144,7 @@ def _claimed(data_dir: Path) -> Iterator[None]:
         "--data_dir must be empty, new, or a data set",
         f"{data_dir}, which holds other files that would be overwritten",
     )
-    with locked(lock, "--data_dir"):
+    with locked(lock, "data_dir"):
         yield
         records.remove_leftovers(data_dir, keep_data=True)
         lock.unlink()

@@ -34,7 +34,7 @@ class LoopConfig:
             rule = "--profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
             require(1 <= first <= last, rule, ",".join(map(str, self.profile_steps)))
             object.__setattr__(self, "profile_steps", (first, last))
-        check_fields(self, "--")
+        check_fields(self)
 
     def check_measured(self, measured: Collection[str]) -> None:
         """Raises InputError if best_metric was chosen but validation does not measure it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program_fixtures import foreign_lines
+from tests.program_fixtures import foreign_lines, without_greeting
 
 PROGRAM = Path(__file__).resolve().parents[2] / "bin" / "serve.py"
 SENTENCE = "the cat sat"
@@ -40,7 +40,7 @@ def served(exported):
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         try:
-            first = process.stderr.readline()  # not one of TensorFlow's
+            first = next(line for line in process.stderr if without_greeting(line))
             ready = re.search(r"serving at (http://127\.0\.0\.1:\d+) ", first)
             assert ready, first
             yield process, ready.group(1)
@@ -109,7 +109,10 @@ def test_port_in_use(call_program, exported):
         port = other.getsockname()[1]
         done = call_program("serve", f"--saved_model={exported[0]}", f"--port={port}")
     assert done.code == 1
-    assert f"must be an address that is free. Received: 127.0.0.1:{port}" in done.errors
+    assert (
+        f"error: --port must be one that is free, or 0 for any free one. Received: 127.0.0.1:{port}"
+        in done.errors
+    )
 
 
 def test_half_copied_export(call_program, exported, tmp_path):

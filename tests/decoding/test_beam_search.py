@@ -349,13 +349,13 @@ def test_select_moves_beams_within_their_sentence():
 
 @pytest.mark.parametrize("beam_size", [0, -1])
 def test_beam_size_is_checked(beam_size):
-    with pytest.raises(InputError, match=f"--beam_size must be at least 1. Received: {beam_size}"):
+    with pytest.raises(InputError, match=f"beam_size must be at least 1. Received: {beam_size}"):
         BeamSearchConfig(beam_size)
 
 
 @pytest.mark.parametrize("alpha", [-0.1, math.nan, math.inf])
 def test_alpha_is_checked(alpha):
-    with pytest.raises(InputError, match=f"(?i)--alpha must be at least 0 and finite. .*: {alpha}"):
+    with pytest.raises(InputError, match=f"(?i)alpha must be at least 0 and finite. .*: {alpha}"):
         BeamSearchConfig(4, alpha)
 
 

@@ -78,10 +78,10 @@ def test_temperature_flattens():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": 0.0}, "--temperature must be positive and finite. Received: 0.0"),
-        ({"temperature": math.nan}, "--temperature must be positive and finite. Received: NaN"),
-        ({"top_k": -1}, "--top_k must be at least 0. Received: -1"),
-        ({"top_p": 0.0}, "--top_p must be in \\(0, 1\\]. Received: 0.0"),
+        ({"temperature": 0.0}, "temperature must be positive and finite. Received: 0.0"),
+        ({"temperature": math.nan}, "temperature must be positive and finite. Received: NaN"),
+        ({"top_k": -1}, "top_k must be at least 0. Received: -1"),
+        ({"top_p": 0.0}, "top_p must be in \\(0, 1\\]. Received: 0.0"),
     ],
 )
 def test_sampling_is_checked(settings, message):

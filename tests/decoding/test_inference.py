@@ -158,12 +158,12 @@ def test_prefix_is_kept_and_counts_in_the_score(model):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beam_size": 0}, "--beam_size must be at least 1. Received: 0"),
-        ({"alpha": -1.0}, "--alpha must be at least 0 and finite. Received: -1.0"),
-        ({"max_source_length": 1}, "--max_source_length must be at least 2. Received: 1"),
-        ({"extra_length": -1}, "--extra_length must be at least 0. Received: -1"),
-        ({"min_length": -1}, "--min_length must be at least 0. Received: -1"),
-        ({"batch_tokens": 0}, "--batch_tokens must be at least 1. Received: 0"),
+        ({"beam_size": 0}, "beam_size must be at least 1. Received: 0"),
+        ({"alpha": -1.0}, "alpha must be at least 0 and finite. Received: -1.0"),
+        ({"max_source_length": 1}, "max_source_length must be at least 2. Received: 1"),
+        ({"extra_length": -1}, "extra_length must be at least 0. Received: -1"),
+        ({"min_length": -1}, "min_length must be at least 0. Received: -1"),
+        ({"batch_tokens": 0}, "batch_tokens must be at least 1. Received: 0"),
     ],
 )
 def test_settings_are_checked(settings, message):

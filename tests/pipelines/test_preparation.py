@@ -214,18 +214,13 @@ def test_a_remote_data_set_is_like_a_local_one(
         }
     )
     data_dir = any_folder / "data"
-    with (
-        preparation._claimed(data_dir),
-        pytest.raises(InputError, match=r"--data_dir must not be in use by another process"),
-    ):
-        prepare(source, data_dir, CONFIG)
     with monkeypatch.context() as patch:
         interrupt(patch, Sharding, "write_shard", 2)
         with pytest.raises(OSError, match="disk full"):
             prepare(source, str(data_dir), CONFIG)
     with caplog.at_level("INFO", logger="absl"):
         assert not prepare(source, data_dir, CONFIG)["up_to_date"]
-    assert "taken over" not in caplog.text
+    assert "data cannot be locked (it is remote)" in caplog.text
     assert contents(data_dir) == contents(whole)
     assert prepare(source, data_dir, CONFIG)["up_to_date"]
     with pytest.raises(InputError, match=r"--train_source must be a readable file.*none.*No such"):
@@ -331,7 +326,7 @@ def test_foreign_files_are_not_overwritten(files, data_dir):
 def test_two_runs_cannot_share_a_folder(files, data_dir):
     with (
         preparation._claimed(data_dir),
-        pytest.raises(InputError, match=r"--data_dir must not be in use by another process"),
+        pytest.raises(InputError, match=r"data_dir must not be in use by another process"),
     ):
         prepare(FileSource(files), data_dir, CONFIG)
 
@@ -367,7 +362,7 @@ def test_another_run_that_ends_as_this_one_begins_is_not_repeated(
 
 def test_a_folder_must_be_writable(files, tmp_path):
     (tmp_path / "file").write_text("")
-    message = r"--data_dir must be a directory that can be written to. Received: .*file"
+    message = r"data_dir must be a directory that can be written to. Received: .*file"
     with pytest.raises(InputError, match=message):
         prepare(FileSource(files), tmp_path / "file" / "data", CONFIG)
     with pytest.raises(InputError, match=message):
@@ -377,9 +372,9 @@ def test_a_folder_must_be_writable(files, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tokenizer": "words"}, r"--tokenizer must be one of bpe, wordpiece, pieces. .* .words."),
+        ({"tokenizer": "words"}, r"tokenizer must be one of bpe, wordpiece, pieces. .* .words."),
         ({"tokenizer": "pieces"}, r"--tokenizer=pieces needs --vocabulary, of an imported model"),
-        ({"vocab_size": 4}, r"--vocab_size must exceed the 4 special ids. Received: 4"),
+        ({"vocab_size": 4}, r"vocab_size must exceed the 4 special ids. Received: 4"),
         ({"vocabulary": ["no"]}, r"--vocabulary must be a readable file. Received: no \(No such"),
         ({"vocabulary": ["a", "b"]}, r"--vocabulary must be one file, or SOURCE,T.*Received: a,b"),
         (

@@ -265,12 +265,12 @@ def test_parts_can_be_read_elsewhere(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"length_ratio": 0.0}, r"--length_ratio must be positive and finite\. Received: 0\.0"),
-        ({"length_limits": [3]}, r"--length_limits must be two values, .* Received: \[3\]"),
-        ({"length_limits": [3, -1]}, r"--length_limits\[1\] must be at least 0. Received: -1"),
-        ({"length_unit": "bytes"}, r"--length_unit must be one of words, characters"),
-        ({"script_share": 1.5}, r"--script_share must be from 0 to 1. Received: 1\.5"),
-        ({"weights": [1, 5000]}, r"--weights\[1\] must be from 0 to 1000. Received: 5000"),
+        ({"length_ratio": 0.0}, r"length_ratio must be positive and finite\. Received: 0\.0"),
+        ({"length_limits": [3]}, r"length_limits must be two values, .* Received: \[3\]"),
+        ({"length_limits": [3, -1]}, r"length_limits\[1\] must be at least 0. Received: -1"),
+        ({"length_unit": "bytes"}, r"length_unit must be one of words, characters"),
+        ({"script_share": 1.5}, r"script_share must be from 0 to 1. Received: 1\.5"),
+        ({"weights": [1, 5000]}, r"weights\[1\] must be from 0 to 1000. Received: 5000"),
         (
             {"weights": [1.0]},
             r"--weights must be 2 numbers, one for each training file\. ",

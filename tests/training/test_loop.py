@@ -347,21 +347,21 @@ def test_gradients_that_stay_infinite_stop_with_the_last_good_checkpoint(tmp_pat
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"train_steps": 0}, "--train_steps must be at least 1. Received: 0"),
-        ({"train_minutes": -1.0}, "--train_minutes must be positive and finite. Received: -1.0"),
+        ({"train_steps": 0}, "train_steps must be at least 1. Received: 0"),
+        ({"train_minutes": -1.0}, "train_minutes must be positive and finite. Received: -1.0"),
         (
             {"checkpoint_minutes": 0.0},
-            "--checkpoint_minutes must be positive and finite. Received: 0.0",
+            "checkpoint_minutes must be positive and finite. Received: 0.0",
         ),
-        ({"keep_checkpoints": 0}, "--keep_checkpoints must be at least 1. Received: 0"),
-        ({"checkpoint_steps": 0}, "--checkpoint_steps must be at least 1. Received: 0"),
-        ({"max_skipped_steps": 0}, "--max_skipped_steps must be at least 1. Received: 0"),
-        ({"patience": 0}, "--patience must be at least 1. Received: 0"),
-        ({"best_metric": "ter"}, '--best_metric must be one of loss, bleu, f1. Received: "ter"'),
+        ({"keep_checkpoints": 0}, "keep_checkpoints must be at least 1. Received: 0"),
+        ({"checkpoint_steps": 0}, "checkpoint_steps must be at least 1. Received: 0"),
+        ({"max_skipped_steps": 0}, "max_skipped_steps must be at least 1. Received: 0"),
+        ({"patience": 0}, "patience must be at least 1. Received: 0"),
+        ({"best_metric": "ter"}, 'best_metric must be one of loss, bleu, f1. Received: "ter"'),
         ({"profile_steps": (3, 2)}, r"--profile_steps must be FIRST,LAST .*Received: 3,2"),
         ({"profile_steps": (3,)}, r"--profile_steps must be FIRST,LAST"),
         ({"profile_steps": ("a", "b")}, "--profile_steps must be FIRST,LAST .*Received: a,b"),
-        ({"xla": "maybe"}, '--xla must be one of auto, on, off. Received: "maybe"'),
+        ({"xla": "maybe"}, 'xla must be one of auto, on, off. Received: "maybe"'),
     ],
 )
 def test_impossible_settings(settings, message):
