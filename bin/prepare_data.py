@@ -26,9 +26,12 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
-from pipelines.preparation import PreparationConfig, TrainingWriter, prepare
+from pipelines.data_set import TrainingWriter
+from pipelines.preparation import PreparationConfig, prepare
 from pipelines.selection import SelectionConfig
-from pipelines.sources import FileSource, GrammarSource, Source, TfdsSource, matching_files
+from pipelines.sources import FileSource, GrammarSource, Source
+from pipelines.text_files import matching_files
+from pipelines.tfds_source import TfdsSource
 from pipelines.treebank import TreebankSource
 
 SPLITS = ("train", "validation", "test")
