@@ -55,7 +55,7 @@ class Linearisation:
     unaries: Annotated[str, one_of(*UNARIES)] = "keep"  # or "collapse": S+VP for S over VP
 
     def __post_init__(self):
-        check_fields(self, "--tree_")
+        check_fields(self)
 
     def tokens(self, tree: Tree) -> list[str]:
         """Writes a cleaned tree."""
