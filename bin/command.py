@@ -187,7 +187,7 @@ def search_options() -> dict[str, Any]:
 
 def lines_of(flag: str) -> Iterator[str] | None:
     """The lines of the file that a flag names; None without it."""
-    from pipelines.sources import read_lines
+    from pipelines.text_files import read_lines
 
     path = flags.FLAGS[flag].value
     if path is None:

@@ -88,7 +88,7 @@ def test_wrong_settings(setting, message):
 
 
 def test_unknown_preset_names_those_there_are():
-    with pytest.raises(InputError, match=r"--preset must be one of tiny, base, .*Received: 'huge'"):
+    with pytest.raises(InputError, match=r"^preset must be one of tiny, base, .*Received: 'huge'"):
         preset("huge", 100)
 
 

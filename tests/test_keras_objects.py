@@ -223,7 +223,7 @@ def test_mixed_precision_is_saved_with_the_model(tmp_path):
 def test_from_preset():
     model = kt.Transformer.from_preset("tiny", vocab_size=20, num_layers=1, d_model=16)
     assert (model.config.d_ff, model.config.num_layers, model.config.vocab_size) == (256, 1, 20)
-    with pytest.raises(kt.InputError, match="--preset must be one of"):
+    with pytest.raises(kt.InputError, match="preset must be one of"):
         kt.Transformer.from_preset("huge", vocab_size=20)
 
 

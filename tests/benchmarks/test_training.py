@@ -185,7 +185,7 @@ def test_padding_of_an_epoch(benchmarks, prepared):
         (["--tokens_per_batch=0"], "--tokens_per_batch must be at least 1"),
         (["--chart=growth.svg"], "--chart must go with --growth. Received: growth.svg"),
         (["--growth", "--chart=/no/such/x.svg"], "--chart must be in a folder"),
-        (["--data_dir=/no/such"], "--data_dir must be a folder completed by prepare_data"),
+        (["--data_dir=/no/such"], "^data_dir must be a prepared data directory"),
     ],
 )
 def test_impossible_flags(benchmarks, monkeypatch, flags, message):
