@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.config import BOS_ID, PAD_ID, TransformerConfig
-from keras_transformer.decoding import matrices
+from keras_transformer.config import PAD_ID, TransformerConfig
 from keras_transformer.decoding.cache import with_room
 from keras_transformer.decoding.compiled_model import (
     CompiledModel,
@@ -21,8 +20,6 @@ from keras_transformer.decoding.compiled_model import (
 from keras_transformer.decoding.weights import (
     as_tensors,
     read_weights,
-    variables_of,
-    write_weights,
 )
 from keras_transformer.model.transformer import Transformer, shift_right
 from keras_transformer.presets import PRESETS, preset

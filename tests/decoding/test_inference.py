@@ -3,11 +3,11 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_transformer.decoding.inference import encode_text, search_ids, target_log_probs
+from keras_transformer.decoding.inference_model import inference_model
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.inference import encode_text, search_ids, target_log_probs
-from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.errors import InputError
 from keras_transformer.model import transformer
 
