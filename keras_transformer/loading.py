@@ -142,7 +142,9 @@ def restore(
     for name, fingerprint in vocabularies.fingerprints.items():
         rule = f"{path}: {name} must be that of the model's training"
         require(fingerprint == getattr(description, name), rule, fingerprint)
-    model, facts = restore_model(path, "latest" if checkpoint is None else checkpoint)
+    checkpoint = "latest" if checkpoint is None else checkpoint
+    model, info = restore_model(path, checkpoint, description)
+    facts = info.to_json()
     return TrainedModel(model, vocabularies, facts, describe(path, facts))
 
 

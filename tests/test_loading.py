@@ -438,9 +438,9 @@ def test_a_keras_file_without_its_directory(places, tmp_path):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("absent", "--model_dir must be a directory that bin/train.py made. Received: absent"),
+        ("absent", "model_dir must be a directory that training has made. Received: absent"),
         ("absent.keras", r"a \.keras file must be a Transformer that was saved"),
-        ("absent/checkpoints/step-1", "--model_dir must be a directory that bin/train.py made"),
+        ("absent/checkpoints/step-1", "model_dir must be a directory that training has made"),
     ],
 )
 def test_what_is_no_model(place, message):
