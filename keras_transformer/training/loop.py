@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -16,7 +16,6 @@ from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.training.checkpoint_index import CheckpointEntry
 from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
-from keras_transformer.training.cluster import Cluster
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.interruption import Interruption, listening
@@ -26,6 +25,9 @@ from keras_transformer.training.step import TrainingStep, as_tensors
 from keras_transformer.training.strategy import uses_xla
 from keras_transformer.training.validation import validate
 from keras_transformer.training.xla_step import XlaTrainingStep
+
+if TYPE_CHECKING:  # needed only where there are workers
+    from keras_transformer.training.cluster import Cluster
 
 LIMITS = ("patience", "train_minutes", "train_steps")  # what ends a run, apart from signals
 
@@ -37,7 +39,7 @@ def train(
     model_dir: str | Path,
     config: LoopConfig,
     strategy: tf.distribute.Strategy,
-    cluster: Cluster | None = None,
+    cluster: "Cluster | None" = None,
     initialize: Callable[[keras.Model], None] | None = None,
 ) -> dict[str, Any]:
     """Trains until `config` ends the run, from the last checkpoint of `model_dir` if it has one.
@@ -81,7 +83,8 @@ def train(
             initialize(step.model)
         if cluster is not None:
             cluster.newest_checkpoint = lambda: _newest_on_disk(model_dir)
-        with Curves(model_dir, state, config) if is_chief else contextlib.nullcontext() as curves:
+        reporting = Curves(model_dir, state, config) if is_chief else contextlib.nullcontext()
+        with reporting as curves:
             if curves is not None:
                 curves.settings(model_config, training_config)
             run = _Run(config, data, step, saved, store, state, curves, interruption, cluster)
@@ -127,9 +130,12 @@ def _make_step(
     return step
 
 
-def _resume(store: CheckpointStore, saved: dict[str, Any], cluster: Cluster | None) -> RunState:
+def _resume(store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster | None") -> RunState:
     """Restores the newest whole checkpoint, if there is one; a worker restores the chief's."""
-    entry = _restore(store, saved) if cluster is None else _restore_same(store, saved, cluster)
+    if cluster is None:
+        entry = _restore(store, saved)
+    else:
+        entry = _restore_the_chiefs(store, saved, cluster)
     if entry is None:
         return RunState()
     logging.info("resuming from step %d", entry.step)
@@ -137,14 +143,15 @@ def _resume(store: CheckpointStore, saved: dict[str, Any], cluster: Cluster | No
 
 
 def _restore(store: CheckpointStore, saved: dict[str, Any]) -> CheckpointEntry | None:
+    """Restores the newest whole checkpoint, after removing unfinished ones."""
     store.remove_unlisted()
     return store.restore(saved)
 
 
-def _restore_same(
-    store: CheckpointStore, saved: dict[str, Any], cluster: Cluster
+def _restore_the_chiefs(
+    store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster"
 ) -> CheckpointEntry | None:
-    """Restores the same checkpoint on all workers: the one that the chief has restored."""
+    """Restores the same checkpoint on all workers: the one that the chief has found whole."""
     if cluster.is_chief:
         entry = _restore(store, saved)
         cluster.agreed(None if entry is None else entry.name)
@@ -171,7 +178,7 @@ class _Run:
     state: RunState
     curves: Curves | None  # None on workers that are not the chief
     interruption: Interruption
-    cluster: Cluster | None  # None for a single process
+    cluster: "Cluster | None"  # None for a single process
     compilations: int = 0  # of XLA, that were reported
 
     def take_steps(self) -> None:

@@ -109,17 +109,17 @@ class TrainingStep:
             float32 scalars of the whole global batch.
         """
         replica = tf.distribute.get_replica_context()
-        batch = _count(source, target)
+        batch = _count_tokens(source, target)
         tokens = tf.maximum(batch.target_tokens, 1.0)
         own_source = _rows_of_replica(source, replica)
         own_target = _rows_of_replica(target, replica)
         if self.config.accumulate_steps == 1:
-            of_rows = self._gradients(own_source, own_target, tokens)
+            own = self._gradients(own_source, own_target, tokens)
         else:
-            of_rows = accumulate_gradients(
+            own = accumulate_gradients(
                 self._gradients, own_source, own_target, tokens, self.config.accumulate_steps
             )
-        total = replica.all_reduce(tf.distribute.ReduceOp.SUM, of_rows)
+        total = replica.all_reduce(tf.distribute.ReduceOp.SUM, own)
         update = self.optimizer.apply(total.gradients, self.model.trainable_variables)
         taken = batch._replace(
             smoothed_loss=total.smoothed_loss, loss=total.loss, gradient_norm=update.gradient_norm
@@ -199,8 +199,8 @@ def as_tensors(sums: StepSums) -> StepSums:
     return tf.nest.map_structure(lambda value: tf.constant(value, tf.float64), sums)
 
 
-def _count(source, target) -> StepSums:
-    """Counts the tokens and positions of a global batch: float32 scalars; all else is 0."""
+def _count_tokens(source, target) -> StepSums:
+    """Counts the tokens and positions of a global batch: float32 scalars. All other sums are 0."""
     target_tokens = tf.math.count_nonzero(tf.not_equal(target, PAD_ID))
     source_tokens = tf.math.count_nonzero(tf.not_equal(source, PAD_ID))
     return StepSums(

@@ -5,7 +5,6 @@ import tensorflow as tf
 
 from keras_transformer.errors import require
 from keras_transformer.training.addresses import Addresses
-from keras_transformer.training.cluster import multi_worker_strategy
 
 
 def make_strategy(
@@ -41,6 +40,9 @@ def make_strategy(
         devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]
         tf.config.set_logical_device_configuration(cpu, devices)
     if name == "multi_worker":
+        # Private names of TensorFlow, which no other strategy needs.
+        from keras_transformer.training.cluster import multi_worker_strategy
+
         return multi_worker_strategy(addresses, replicas, connect_seconds)
     devices = None if replicas is None else [f"CPU:{n}" for n in range(replicas)]
     return tf.distribute.MirroredStrategy(devices)

@@ -1,17 +1,13 @@
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.errors import InputError
-from keras_transformer.model.transformer import Transformer, shift_right
-from keras_transformer.training.freezing import freeze
+from keras_transformer.model.transformer import shift_right
 from keras_transformer.training.step import TrainingStep, zero_sums
 from keras_transformer.training.step_sums import StepSums
-from keras_transformer.training.xla_step import bucket_shapes, pad_to_bucket
 
 CONFIG = TransformerConfig(vocab_size=9, num_layers=1, d_model=4, d_ff=4, num_heads=2, dropout=0.0)
 
@@ -184,47 +180,3 @@ def test_frozen_parts_stay_as_they_are():
     frozen = ("embedding/", "encoder/layer_0/feed_forward", "/norm/")
     assert same == {path for path in before if any(part in path for part in frozen)}
     assert 0 < len(same) < len(before)
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ("enc", r"^freeze must name parts of the model \(.*encoder.*\). Received: enc$"),
-        ("embedding,encoder,decoder", "^freeze must leave something to train"),
-    ],
-)
-def test_impossible_names_to_freeze(names, message):
-    with pytest.raises(InputError, match=message):
-        freeze(Transformer(CONFIG), names)
-
-
-def test_shapes_by_hand():
-    assert bucket_shapes([2, 4, 10], 25) == [(12, 2), (6, 4), (2, 10)]
-    assert bucket_shapes([2, 4, 10], 25, parts=4) == [(12, 2), (8, 4), (4, 10)]
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "shape"),
-    [((12, 2), (12, 1), (12, 2)), ((3, 1), (3, 3), (6, 4)), ((1, 7), (1, 10), (2, 10))],
-)
-def test_batches_are_padded_to_the_smallest_shape_that_holds_them(source, target, shape):
-    sides = [np.full(side, 7, "int32") for side in (source, target)]
-    shapes = bucket_shapes([2, 4, 10], 25)
-    padded = pad_to_bucket(shapes, *(tf.constant(side) for side in sides))
-    for side, larger in zip(sides, padded, strict=True):
-        assert larger.shape == shape
-        rows, length = side.shape
-        np.testing.assert_array_equal(larger[:rows, :length], side)
-        assert np.count_nonzero(larger) == side.size
-
-
-def test_every_batch_of_the_pipeline_has_its_shape(prepared):
-    from pipelines.batching import length_lattice
-    from pipelines.datasets import training_batches
-    from pipelines.records import read_metadata
-
-    longest = read_metadata(prepared).splits["train"].longest
-    shapes = bucket_shapes(length_lattice(longest), 64)
-    batches = itertools.islice(training_batches(prepared, 64, seed=1), 30)
-    found = {tuple(side.shape) for batch in batches for side in pad_to_bucket(shapes, *batch)}
-    assert len(found) > 1 and found <= set(shapes)
