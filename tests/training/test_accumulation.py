@@ -7,9 +7,7 @@ from keras_transformer.training.accumulation import accumulate_gradients
 
 @pytest.mark.parametrize("parts", [2, 3, 4])
 def test_every_row_is_in_one_part(parts):
-    source = tf.constant(
-        [[1], [10], [100], [1000], [10000]]
-    )  # of the parts 0, 1, ... again and again
+    source = tf.constant([[1], [10], [100], [1000], [10000]])
     target = 2 * source
     sizes = []
 
