@@ -27,7 +27,7 @@ def make_strategy(
         InputError: where the arguments do not go together, there is no GPU for "mirrored", some
             workers do not come, or TensorFlow cannot start a server at this worker's address.
     """
-    rule = "replicas must go with strategy=mirrored or strategy=multi_worker"
+    rule = "replicas must go with the strategy mirrored or multi_worker"
     require(replicas is None or name != "one_device", rule, name)
     require(replicas is None or replicas >= 1, "replicas must be at least 1", replicas)
     if name == "one_device":

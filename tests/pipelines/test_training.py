@@ -62,7 +62,7 @@ def test_a_run_begins_with_the_weights_and_the_model_of_another(trained, prepare
         ({"settings": {"dropout": 2.0}}, r"^dropout must be in \[0, 1\)"),
         ({"init_from": "absent"}, "^init_from must be a directory that training has made"),
         ({"loop": LoopConfig(patience=2)}, r"^best_metric must be measured .* nothing"),
-        ({"devices": DeviceConfig(replicas=2)}, "^replicas must go with strategy=mirrored"),
+        ({"devices": DeviceConfig(replicas=2)}, "^replicas must go with the strategy mirrored"),
     ],
 )
 def test_errors_name_arguments_and_nothing_is_written(prepared, tmp_path, arguments, message):

@@ -112,7 +112,7 @@ def test_xla_compiles_on_request_and_where_a_gpu_is(monkeypatch, xla, gpus, expe
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("one_device", 2), "^replicas must go with strategy=mirrored or strategy=multi_worker"),
+        (("one_device", 2), "^replicas must go with the strategy mirrored or multi_worker"),
         (("mirrored", 0), "^replicas must be at least 1. Received: 0"),
         (("multi_worker", 0), "^replicas must be at least 1. Received: 0"),
         (("mirrored", None), "^strategy=mirrored must find a GPU"),
