@@ -38,5 +38,5 @@ def write_model_directory(
         create_or_check(folder, description, vocabularies.target.file.parent)
         variables = [variable.value for variable in model.variables]
         entry = CheckpointStore(folder).save({"model": variables}, step=0)
-    facts = {"checkpoint": entry["name"], "parameters": model.count_params()}
+    facts = {"checkpoint": entry.name, "parameters": model.count_params()}
     return {"model_dir": str(model_dir), **facts}

@@ -19,7 +19,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.export.ctranslate2 import export_ctranslate2, vocabulary_map
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.step import TrainingStep
+from keras_transformer.training.step import TrainingStep, zero_sums
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
@@ -72,11 +72,11 @@ def trained(request, vocabulary, tmp_path_factory):
     step = TrainingStep(config, training, tf.distribute.get_strategy())
     pairs = tf.data.Dataset.from_tensor_slices(make_pairs(20000, seed=2))
     batches = iter(pairs.repeat().batch(64))
-    step.run(batches, tf.constant(300))  # enough for most
+    step.run(batches, tf.constant(300), zero_sums())  # enough for most
     for _ in range(12):
         if greedy_share(step.model) > 0.9:
             break
-        step.run(batches, tf.constant(100))
+        step.run(batches, tf.constant(100), zero_sums())
     return step.model, exported(step.model, vocabulary, tmp_path_factory)
 
 

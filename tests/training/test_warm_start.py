@@ -5,8 +5,8 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.importing.initial_weights import carry_over
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.training.warm_start import carry_over
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -88,5 +88,5 @@ def test_from_separate_vocabularies_to_one(vocabulary):
 def test_other_layers_are_refused(vocabulary):
     pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
     model = Transformer(dataclasses.replace(CONFIG, num_layers=2, norm="pre"))
-    with pytest.raises(InputError, match=r"--init_from must have .* num_layers: 1, not 2; norm: p"):
+    with pytest.raises(InputError, match=r"^init_from must have .* num_layers: 1, not 2; norm: p"):
         carry_over(Transformer(CONFIG), pair, model, pair)
