@@ -15,6 +15,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.importing.hugging_face import read_hugging_face
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
+from keras_transformer.loading import load
 from keras_transformer.vocabulary.pair import VocabularyPair
 from tests.importing import marian_files
 from tests.importing.marian_files import SOURCES, TARGETS
@@ -226,8 +227,6 @@ def trained(tmp_path_factory):
 @pytest.mark.parametrize("beams", [1, 4])
 def test_translations_of_a_trained_model(trained, beams):
     sources = [source for source, _ in sentences(60, seed=9)]
-    from keras_transformer.loading import load
-
     # Without a length penalty both ask the same question, and end when it is answered.
     translator = load(trained.model_dir, beam_size=beams, alpha=0.0)
     ours = [answers[0] for answers in translator.translate(sources)]
