@@ -4,10 +4,10 @@ A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
-    OF_RESTRICTIONS,
     check_model_flags,
     define_model_flags,
     flag_values,
+    given_search_flags,
     load_model,
     run,
 )
@@ -44,7 +44,7 @@ def main():
         translator,
         config,
         model_dir=results_dir(),
-        notes={name: FLAGS[name].value for name in OF_RESTRICTIONS if FLAGS[name].present},
+        notes=given_search_flags(),
         started=started,
     )
 

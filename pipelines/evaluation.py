@@ -6,10 +6,11 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from keras_transformer.decoding.lines import check_output, write_lines
 from keras_transformer.errors import require
 from keras_transformer.evaluation.results import write_results
 from keras_transformer.fields import Size, check_fields, one_of
+from keras_transformer.model_card import ModelCard
+from keras_transformer.output_files import check_output, write_lines
 from pipelines.records import Metadata, read_metadata
 
 if TYPE_CHECKING:  # a module with TensorFlow
@@ -118,14 +119,12 @@ def evaluate_on(
     return results
 
 
-def _check_same_data(
-    data_dir: str | os.PathLike, metadata: Metadata, card: Mapping[str, Any]
-) -> None:
+def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: ModelCard) -> None:
     """Raises InputError where a model was trained on data of another vocabulary or task."""
-    same_target = metadata.fingerprint == card.get("vocabulary_fingerprint")
-    same_source = metadata.source_fingerprint == card.get("source_vocabulary_fingerprint")
+    same_target = metadata.fingerprint == card.vocabulary_fingerprint
+    same_source = metadata.source_fingerprint == card.source_vocabulary_fingerprint
     rule = "data_dir must have the vocabulary of the model"
     received = f"{data_dir}, which has another. Choose the data of training"
     require(same_target and same_source, rule, received)
-    rule = f"data_dir must be prepared for the task of the model, {card['task']}"
-    require(metadata.task == card["task"], rule, f"{data_dir}, for {metadata.task}")
+    rule = f"data_dir must be prepared for the task of the model, {card.origin.task}"
+    require(metadata.task == card.origin.task, rule, f"{data_dir}, for {metadata.task}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import TransformerConfig, replace_settings
 from keras_transformer.errors import require
-from keras_transformer.export.model_card import CARD, read_card
 from keras_transformer.files import locked, to_path
+from keras_transformer.model_card import CARD, read_card
 from keras_transformer.presets import preset as configurations_of
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
@@ -146,7 +146,7 @@ def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
     """Reads the preset and the configuration of the model that a run begins with."""
     if (to_path(init_from) / CARD).exists():
         card = read_card(init_from, "init_from")
-        return card.get("preset", "imported"), TransformerConfig(**card["config"])
+        return card.origin.preset or "imported", card.config
     description = read_description(described_in(init_from), "init_from")
     return description.preset, description.model
 

@@ -229,7 +229,6 @@ def build_model(
     weights: list[np.ndarray],
     file: str,
     source: str,
-    kind: type = Transformer,
 ) -> Transformer:
     """Builds a float32 model and gives it weights.
 
@@ -238,19 +237,13 @@ def build_model(
         weights: the variables of the model in order; random states among them are left out.
         file: the file that `config` was read from, for messages.
         source: what the weights were read from, for messages.
-        kind: the class of the model.
 
     Raises:
         InputError: where the weights are not those of the model.
     """
     weights = [weight for weight in weights if not np.issubdtype(weight.dtype, np.integer)]
-    # Before a model of any size is made, which a damaged file might ask for.
-    given = sum(map(np.size, weights))
-    heads = config.num_heads * (config.d_k + config.d_v)
-    needed = config.d_model * (config.vocab_size + config.d_ff + heads) + config.num_layers
-    rule = f"{file} must describe the model of the {given} weights"
-    require(needed <= given, rule, f"sizes of {needed} weights or more")
-    model = kind(config, dtype="float32")
+    require_plausible_sizes(config, weights, file)
+    model = Transformer(config, dtype="float32")
     count = len(model.trainable_variables)
     rule = f"{source} must be of the model in {file}, with {count} variables"
     require(len(weights) == count, rule, len(weights))
@@ -259,6 +252,28 @@ def build_model(
         require(tuple(variable.shape) == weight.shape, rule, weight.shape)
         variable.assign(weight)
     return model
+
+
+def require_plausible_sizes(
+    config: TransformerConfig, weights: list[np.ndarray], file: str
+) -> None:
+    """Refuses a configuration whose model would have many more numbers than the weights.
+
+    A damaged file may ask for a model of any size, which must not be built.
+
+    Args:
+        config: what the file describes.
+        weights: of the model.
+        file: for the message.
+
+    Raises:
+        InputError: if the model needs more numbers than there are.
+    """
+    given = sum(weight.size for weight in weights)
+    heads = config.num_heads * (config.d_k + config.d_v)
+    needed = config.d_model * (config.vocab_size + config.d_ff + heads) + config.num_layers
+    rule = f"{file} must describe the model of the {given} weights"
+    require(needed <= given, rule, f"sizes of {needed} weights or more")
 
 
 def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], CheckpointInfo]:

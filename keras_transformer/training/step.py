@@ -154,7 +154,7 @@ class TrainingStep:
         inputs = {"source": source, "target": shift_right(target)}
         states = self.model.states(inputs, training=True)  # [B, T, D]
         states, labels = self._states_and_labels(states, target)
-        matrix = tf.cast(self.model.logits_embedding.matrix, states.dtype)  # [V, D]
+        matrix = tf.cast(self.model.logits_embedding.embeddings, states.dtype)  # [V, D]
         bias = self.model.logits_embedding.bias
         if bias is not None:  # it becomes one more column of the matrix, and every state ends in 1
             states = tf.pad(states, [[0, 0], [0, 1]], constant_values=1)

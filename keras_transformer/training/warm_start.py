@@ -67,7 +67,7 @@ def carry_over(
     for number, embedding in enumerate(embeddings):
         if _shares_its_matrix(embedding, embeddings[number + 1 :]):
             continue
-        matrix = embedding.layer.matrix
+        matrix = embedding.layer.embeddings
         kept = _carry_rows(trained_embeddings[number], embedding)
         counts[matrix.path] = (matrix.shape[0], kept)
         text = "warm start: %s has %d subwords, %d of them carried over, the others drawn anew"
@@ -98,7 +98,7 @@ def _embeddings(model: Transformer, vocabularies: VocabularyPair) -> list[_Embed
 
 def _shares_its_matrix(embedding: _Embedding, later: list[_Embedding]) -> bool:
     """Whether a later embedding has the same matrix, which then takes the rows for that one."""
-    return any(other.layer.matrix is embedding.layer.matrix for other in later)
+    return any(other.layer.embeddings is embedding.layer.embeddings for other in later)
 
 
 def _carry_rows(trained: _Embedding, new: _Embedding) -> int:

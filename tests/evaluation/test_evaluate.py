@@ -48,7 +48,7 @@ def test_perplexity_is_the_mean_over_tokens_not_batches(model, translator):
 
 
 def test_uniform_model_has_the_vocabulary_as_perplexity(model, translator):
-    matrix = model.embedding.matrix
+    matrix = model.embedding.embeddings
     before = matrix.numpy()
     matrix.assign(np.zeros_like(before))
     try:

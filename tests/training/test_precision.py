@@ -41,7 +41,7 @@ def state(step):
 for precision in ("float32", "float16", "bfloat16"):
     make_repeatable(3, deterministic=True)
     step = TrainingStep(config, TrainingConfig(warmup_steps=20, precision=precision), strategy)
-    matrix = step.model.embedding.matrix
+    matrix = step.model.embedding.embeddings
     spoiled = matrix.numpy()
     spoiled[11] = np.nan
     matrix.assign(spoiled)

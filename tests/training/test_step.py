@@ -101,7 +101,7 @@ def values(variables):
 def test_steps_without_finite_gradients_are_skipped_and_counted(precision):
     config = dataclasses.replace(CONFIG, tie_embeddings=False)
     step = TrainingStep(config, TrainingConfig(precision=precision), tf.distribute.get_strategy())
-    matrix = step.model.embedding.matrix
+    matrix = step.model.embedding.embeddings
     spoiled = matrix.numpy()
     spoiled[8] = np.nan
     matrix.assign(spoiled)
