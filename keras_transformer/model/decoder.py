@@ -10,7 +10,7 @@ import keras
 
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.encoder import check_norm
+from keras_transformer.model.encoder import check_norm, serialize_layers
 from keras_transformer.model.feed_forward import FeedForward
 from keras_transformer.model.rematerialization import rematerialized
 
@@ -229,7 +229,8 @@ class Decoder(keras.layers.Layer):
 
     def build(self, inputs_shape, memory_shape=None):
         for layer in self.layers:
-            layer.build(inputs_shape, memory_shape)
+            if not layer.built:
+                layer.build(inputs_shape, memory_shape)
         if self.last_norm is not None:
             self.last_norm.build(inputs_shape)
 
@@ -245,7 +246,7 @@ class Decoder(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "layers": [keras.saving.serialize_keras_object(layer) for layer in self.layers],
+            "layers": serialize_layers(self.layers),
             "last_norm": self.last_norm is not None,
             "norm_epsilon": self.norm_epsilon,
             "rematerialize": self.rematerialize,
