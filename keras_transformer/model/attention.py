@@ -168,7 +168,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 attention_mask = attention_mask[:, None]  # [B, 1, Q, P], the same for all heads
             masks.append(attention_mask)
         if use_causal_mask:
-            masks.append(causal_mask(query_length))
+            masks.append(causal_mask(query_length, key_length))
         if self.window is not None:
             masks.append(window_mask(query_length, key_length, self.window))
         return combine_masks(masks)
