@@ -84,8 +84,9 @@ def check_layer(make, inputs, weights, folder, **options):
     model = keras.Model(symbols, results)
     same_outputs(outputs, model(inputs))
     lines = []
-    model.summary(print_fn=lines.append)
-    assert layer.name in "\n".join(lines) and f"{model.count_params():,}" in "\n".join(lines)
+    model.summary(line_length=200, print_fn=lines.append)
+    summary = "\n".join(lines)
+    assert layer.name in summary and f"Total params: {model.count_params():,}" in summary
 
     model.save(folder / "layer.keras")
     loaded = keras.models.load_model(folder / "layer.keras")

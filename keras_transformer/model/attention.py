@@ -77,11 +77,11 @@ class MultiHeadAttention(keras.layers.Layer):
     Example:
         >>> layer = MultiHeadAttention(num_heads=8, key_dim=64)
         >>> query = keras.random.normal((2, 10, 512))
-        >>> layer(query).shape
+        >>> keras.ops.shape(layer(query))
         (2, 10, 512)
         >>> memory = keras.random.normal((2, 7, 512))
         >>> outputs, scores = layer(query, memory, return_attention_scores=True)
-        >>> scores.shape
+        >>> keras.ops.shape(scores)
         (2, 8, 10, 7)
     """
 

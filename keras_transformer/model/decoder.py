@@ -57,7 +57,7 @@ class DecoderLayer(keras.layers.Layer):
     Example:
         >>> layer = DecoderLayer(num_heads=8, key_dim=64, d_ff=2048)
         >>> memory = keras.random.normal((2, 7, 512))
-        >>> layer(keras.random.normal((2, 10, 512)), memory).shape
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512)), memory))
         (2, 10, 512)
     """
 
@@ -204,7 +204,7 @@ class Decoder(keras.layers.Layer):
         >>> layers = [DecoderLayer(num_heads=8, key_dim=64, d_ff=2048) for _ in range(6)]
         >>> decoder = Decoder(layers)
         >>> memory = keras.random.normal((2, 7, 512))
-        >>> decoder(keras.random.normal((2, 10, 512)), memory).shape
+        >>> keras.ops.shape(decoder(keras.random.normal((2, 10, 512)), memory))
         (2, 10, 512)
     """
 

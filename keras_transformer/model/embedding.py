@@ -34,9 +34,9 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
     Example:
         >>> layer = TokenEmbedding(vocab_size=8000, d_model=512)
         >>> vectors = layer(np.array([[5, 6, 2]]))
-        >>> vectors.shape
+        >>> keras.ops.shape(vectors)
         (1, 3, 512)
-        >>> layer(vectors, reverse=True).shape
+        >>> keras.ops.shape(layer(vectors, reverse=True))
         (1, 3, 8000)
     """
 

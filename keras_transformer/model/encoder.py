@@ -46,7 +46,7 @@ class EncoderLayer(keras.layers.Layer):
 
     Example:
         >>> layer = EncoderLayer(num_heads=8, key_dim=64, d_ff=2048)
-        >>> layer(keras.random.normal((2, 10, 512))).shape
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
         (2, 10, 512)
     """
 
@@ -162,7 +162,7 @@ class Encoder(keras.layers.Layer):
     Example:
         >>> layers = [EncoderLayer(num_heads=8, key_dim=64, d_ff=2048) for _ in range(6)]
         >>> encoder = Encoder(layers)
-        >>> encoder(keras.random.normal((2, 10, 512))).shape
+        >>> keras.ops.shape(encoder(keras.random.normal((2, 10, 512))))
         (2, 10, 512)
     """
 
