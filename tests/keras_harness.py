@@ -148,7 +148,6 @@ def check_lora(make, inputs, matrices, folder, **options):
     model.save(folder / "lora.keras")
     loaded = keras.models.load_model(folder / "lora.keras")  # what was added is in its matrices
     close_outputs(loaded(inputs), outputs, 1e-5)
-    assert count(loaded.trainable_weights) == weights
 
 
 def check_int8(make, inputs, matrices, folder, **options):
