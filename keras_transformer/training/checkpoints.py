@@ -280,7 +280,9 @@ def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarra
     """Reads the model's variables from a checkpoint, or the mean of several.
 
     Args:
-        model_dir, checkpoint: see restore_model.
+        model_dir: a directory that training has made.
+        checkpoint: "latest", "best", "average:K", a path or a name, or several of these, separated
+            by commas; see restore_model.
 
     Returns:
         The variables in the order of `model.variables`, and which weights they are.

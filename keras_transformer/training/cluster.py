@@ -34,7 +34,17 @@ _PARTING_SECONDS = 10  # how long the chief, whose store the others read, waits 
 def multi_worker_strategy(
     addresses: Addresses, replicas: int | None, seconds: float
 ) -> tf.distribute.Strategy:
-    """Waits for all workers and makes the strategy; for arguments and errors see make_strategy."""
+    """Waits for all workers, and makes their strategy.
+
+    Args:
+        addresses: of all workers.
+        replicas: number of logical CPU devices per worker; None for all GPUs, or the CPU.
+        seconds: how long to wait for the others.
+
+    Raises:
+        InputError: where some workers do not come, or TensorFlow cannot start a server at this
+            worker's address.
+    """
     job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=len(addresses.workers))
     context.context().configure_coordination_service(
         "standalone",

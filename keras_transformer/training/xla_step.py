@@ -11,7 +11,7 @@ from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.training.step import BATCH_SIGNATURE, TrainingStep
 from keras_transformer.training.step_sums import StepSums
 
-_SUMS = StepSums(*[tf.TensorSpec([], tf.float64) for _ in StepSums._fields])
+_SUMS_SIGNATURE = StepSums(*[tf.TensorSpec([], tf.float64) for _ in StepSums._fields])
 
 
 class BatchShape(NamedTuple):
@@ -62,7 +62,9 @@ class XlaTrainingStep(TrainingStep):
     padding, which has no part in the loss.
 
     Args:
-        model_config, training_config, strategy: see TrainingStep.
+        model_config: the model to be made.
+        training_config: see TrainingConfig.
+        strategy: its scope holds all variables, and its replicas share the rows of each batch.
         lengths: rising padded lengths that batches are cut by; see `bucket_shapes`.
 
     Attributes:
@@ -83,7 +85,17 @@ class XlaTrainingStep(TrainingStep):
         super().__init__(model_config, training_config, strategy)
 
     def run(self, iterator, steps: tf.Tensor, sums: StepSums) -> StepSums:
-        """Takes optimizer steps, each as a call of its own; see TrainingStep.run."""
+        """Takes optimizer steps, each in a call of its own.
+
+        Args:
+            iterator: gives global batches, (source int32 [B, S], target int32 [B, T]), padded with
+                zeros.
+            steps: int32 scalar, how many steps to take.
+            sums: float64 scalars, to which those of the steps are added; see zero_sums.
+
+        Returns:
+            The new sums, float64 scalars.
+        """
         for _ in range(int(steps)):
             source, target = pad_to_bucket(self.shapes, *next(iterator))
             shape = BatchShape(*source.shape)
@@ -94,7 +106,8 @@ class XlaTrainingStep(TrainingStep):
                 self.compiled_shapes[shape] = time.monotonic() - started
         return sums
 
-    @tf.function(input_signature=(*BATCH_SIGNATURE, _SUMS), autograph=False)
+    # With a signature, one trace serves all shapes; XLA compiles the part within for each of them.
+    @tf.function(input_signature=(*BATCH_SIGNATURE, _SUMS_SIGNATURE), autograph=False)
     def _compiled_step(self, source, target, sums):
         return self._step(source, target, sums)
 
