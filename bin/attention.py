@@ -6,7 +6,6 @@ picture for papers (this needs matplotlib). A table of the heads goes to stderr.
 
 from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
-import re
 import sys
 from pathlib import Path
 
@@ -49,17 +48,17 @@ def main():
     )
 
     translator = load_model(n_best=1)
-    layer = chosen_layer(translator.card["config"]["num_layers"])
-    heads = chosen_heads(translator.card["config"]["num_heads"])
+    layer = chosen_layer(translator.card.config.num_layers)
+    heads = chosen_heads(translator.card.config.num_heads)
     target = FLAGS.target
     translation = None
     if target is None:
         target = translation = translator.translate([FLAGS.source])[0][0].text
     views = attention_views(translator.attention(FLAGS.source, target))
     if FLAGS.picture is not None:  # before anything is written: the word may not be there
-        write(FLAGS.picture, draw_picture(views, layer, heads))
+        write("picture", draw_picture(views, layer, heads))
     page = attention_page(views, FLAGS.source, target).encode("utf-8")
-    write(FLAGS.output, page)
+    write("output", page)
     print(summary_table(head_summary(views)), file=sys.stderr)
     return {
         "output": FLAGS.output,
@@ -129,22 +128,17 @@ def draw_picture(views, layer, heads):
 
 def check_file(flag):
     """Tells early that the file of a flag cannot be written."""
-    from keras_transformer.decoding.lines import check_output
-    from keras_transformer.errors import InputError
+    from keras_transformer.output_files import check_output
 
-    if FLAGS[flag].value is None:
-        return
-    try:
-        check_output(FLAGS[flag].value)
-    except InputError as error:
-        raise InputError(re.sub("^(--)?output", f"--{flag}", str(error))) from None
+    if FLAGS[flag].value is not None:
+        check_output(FLAGS[flag].value, flag)
 
 
-def write(path, content):
-    """Writes a file whole or not at all."""
-    from keras_transformer.decoding.lines import opened_output
+def write(flag, content):
+    """Writes the file of a flag whole or not at all."""
+    from keras_transformer.output_files import opened_output
 
-    with opened_output(path) as file:
+    with opened_output(FLAGS[flag].value, flag) as file:
         file.write(content)
 
 

@@ -202,7 +202,7 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     Args:
         fixed_in_export: further flags of the program that an export does not take.
     """
-    from keras_transformer.export.model_card import read_card, refuse_fixed
+    from keras_transformer.model_card import read_card, require_unset
     from keras_transformer.training.model_directory import described_in, read_description
 
     values = flags.FLAGS
@@ -211,8 +211,8 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     require(len(given) == 1, rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
         names = ["checkpoint", *(flag.name for flag in SEARCH_FLAGS), *fixed_in_export]
-        refuse_fixed({name: values[name].value for name in names if values[name].present})
-        read_card(values.saved_model)
+        require_unset({name: values[name].value for name in names if values[name].present})
+        read_card(values.saved_model, "saved_model")
         return
     for path in values.model_dir.split(","):
         if not path.endswith(".keras"):

@@ -48,7 +48,7 @@ def main():
             read_description(described_in(path))
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
-    from keras_transformer.export.model_card import check_export_dir
+    from keras_transformer.export.directory import check_export_dir
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.loading import decoding_config, restore
 
@@ -56,16 +56,28 @@ def main():
     if FLAGS.format == "ctranslate2":
         load_ctranslate2()  # says that it is not installed before weights are read
     trained = restore(model_dirs, FLAGS.checkpoint)
-    card = {**trained.facts, "date": date, **trained.about}
-    where = {"export_dir": FLAGS.export_dir, "overwrite": FLAGS.overwrite}
-    where["shortlist"] = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None
+    options = decoding_config(trained, **search_options())
+    card = trained.card(options, date=date, weights=FLAGS.weights)
+    shortlist = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None
     if FLAGS.format == "ctranslate2":
-        result = export_ctranslate2(trained.model, trained.vocabularies, card=card, **where)
+        result = export_ctranslate2(
+            trained.model,
+            trained.vocabularies,
+            FLAGS.export_dir,
+            card,
+            overwrite=FLAGS.overwrite,
+            shortlist=shortlist,
+        )
     else:
-        config = decoding_config(trained, **search_options())
-        parts = (trained.model, trained.vocabularies, config)
-        where["constraints"] = FLAGS.constraints
-        result = export_saved_model(*parts, card=card, weights=FLAGS.weights, **where)
+        result = export_saved_model(
+            trained.models,
+            trained.vocabularies,
+            FLAGS.export_dir,
+            card,
+            overwrite=FLAGS.overwrite,
+            shortlist=shortlist,
+            constraints=FLAGS.constraints,
+        )
     return {**result, **trained.facts}
 
 

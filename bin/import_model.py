@@ -38,9 +38,9 @@ def main():
         return import_marian(path, model_dir)
 
     if FLAGS.format == "saved_model":
-        from keras_transformer.export.model_card import read_card
+        from keras_transformer.model_card import read_card
 
-        read_card(path, "--path")  # fails before TensorFlow is imported
+        read_card(path, "path")  # fails before TensorFlow is imported
     else:
         require(path.suffix == ".keras", "--path must be a .keras file for --format=keras", path)
     from keras_transformer.importing.directory import write_model_directory

@@ -93,8 +93,9 @@ def main():
 
 def described(init_from):
     """The preset and the TransformerConfig of what --init_from names."""
-    from keras_transformer.config import TransformerConfig
     from keras_transformer.export.model_card import CARD, read_card
+
+    from keras_transformer.config import TransformerConfig
     from keras_transformer.files import to_path
     from keras_transformer.training.model_directory import described_in, read_description
 

@@ -57,6 +57,14 @@ class TrainedModel(NamedTuple):
         (model,) = self.models
         return model
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Which weights it has, as JSON: {"checkpoint", "step", ...}, and those of an ensemble."""
+        facts = self.checkpoint.to_json()
+        if self.ensemble:
+            facts["ensemble"] = [info.to_json() for info in self.ensemble]
+        return facts
+
     def card(self, options: DecodingConfig, **facts: Any) -> ModelCard:
         """What is known of the model, if it translates with `options`; `facts` are other fields."""
         first = self.models[0]

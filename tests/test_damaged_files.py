@@ -8,12 +8,12 @@ import shutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from keras_transformer.export.model_card import CARD, read_card
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results, read_training
-from keras_transformer.export.model_card import CARD, read_card
 from keras_transformer.paper.tables import read_layers, table_1, table_2, table_3, table_4
 from keras_transformer.paper.trained_rows import measured_table, read_measured, trained_row
 from keras_transformer.training.checkpoints import CheckpointStore

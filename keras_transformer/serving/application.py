@@ -127,7 +127,7 @@ class Service:
     def _describe_model(self) -> dict[str, Any]:
         limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
         signatures = sorted(self.translator.graphs)
-        return {**self.translator.card, "signatures": signatures, "limits": limits}
+        return {**self.translator.card.to_json(), "signatures": signatures, "limits": limits}
 
     @web.middleware
     async def _report(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -158,7 +158,7 @@ class Service:
 
     async def _translate(self, request: web.Request) -> web.Response:
         body = await self._read_body(request)
-        call = parse_translate(body, self.limits, self.translator.card["beam_size"])
+        call = parse_translate(body, self.limits, self.translator.config.beam_size)
         if call.options:
             try:
                 (answers,) = await self._submit(self._single_calls, [call])

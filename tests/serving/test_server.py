@@ -25,7 +25,8 @@ from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import listening_socket, serve
 
 class Slow:
-    card, graphs = {"beam_size": 1}, {}
+    card, graphs = types.SimpleNamespace(to_json=dict), {}
+    config = types.SimpleNamespace(beam_size=1)
     def translate(self, sentences):
         if sentences == ["slow"]:
             print("called", file=sys.stderr, flush=True)
