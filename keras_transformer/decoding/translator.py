@@ -327,8 +327,8 @@ class Translator:
         return results
 
     def _graph(self, name: str) -> Callable[..., dict[str, tf.Tensor]]:
-        rule = f"{name} needs a single model, not an ensemble; or an export of this version"
-        require(name in self.graphs, rule, "another")
+        rule = f"{name} needs a single model, not an ensemble"
+        require(name in self.graphs, rule, "an ensemble")
         return self.graphs[name]
 
 

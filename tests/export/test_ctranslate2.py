@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from keras_transformer.decoding.inference import search_ids, target_log_probs
+from keras_transformer.decoding.inference_model import inference_model
 
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.inference import search_ids, target_log_probs
-from keras_transformer.decoding.inference_model import inference_model
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import InputError
 from keras_transformer.export.ctranslate2 import export_ctranslate2, vocabulary_map
