@@ -100,10 +100,10 @@ def test_fields_of_other_cards_may_be_left_out():
     ("changes", "message"),
     [
         ({"forbidden_phrases": ["a", 3]}, r"card: forbidden_phrases\[1\] must be of type str"),
-        ({"beam_size": 0}, "card: .*beam_size must be at least 1. Received: 0"),
+        ({"beam_size": 0}, "card: beam_size must be at least 1. Received: 0"),
         ({"weights": "int4"}, "card: weights must be one of float32, bfloat16, int8"),
         ({"parameters": "many"}, "card: parameters must be of type int"),
-        ({"config": {"vocab_size": 0}}, "card: .*vocab_size must be at least 4"),
+        ({"config": {"vocab_size": 0}}, "card: config.vocab_size must exceed the 4 special ids"),
         ({"vocabulary_fingerprint": None}, "card: vocabulary_fingerprint must be of type str"),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
+from keras_transformer.decoding import translator as translator_module
 from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
 from keras_transformer.decoding.graphs import Graphs
@@ -173,7 +174,7 @@ def test_required_phrases_are_checked(translator_of, model, phrases, message):
     with pytest.raises(InputError, match=message):
         translator_of(model).translate(["ab", "cd"], required_phrases=phrases)
     draws = translator_of(model, sampling=SamplingConfig())
-    with pytest.raises(InputError, match="required in a search, not of draws"):
+    with pytest.raises(InputError, match="required_phrases must be asked of a search"):
         draws.translate(["ab", "cd"], required_phrases=phrases)
 
 
@@ -220,7 +221,10 @@ class CountingGraphs(dict):
         return run
 
 
-def test_a_text_is_cut_into_subwords_once_and_put_into_a_batch_once(translator_of, model):
+def test_a_text_is_cut_into_subwords_once_and_put_into_a_batch_once(
+    translator_of, model, monkeypatch
+):
+    monkeypatch.setattr(translator_module, "streams", lambda: 1)
     translator = translator_of(model)
     lines = ["a", "bb", "c" * 30, "", "d" * 20] * 8
     translator.graphs = CountingGraphs(translator.graphs)
