@@ -193,7 +193,7 @@ def test_minimum_risk_of_whatever_holds_a_model(places):
     answers.append([by_utility(found, "chrf", sampled=False) for found in export.translate(texts)])
     found = [same(rows) for rows in zip(*answers, strict=True)]
     assert found[0][0].score > 0 and found[1][0][:3] == ("", 0.0, 0.0)
-    with pytest.raises(InputError, match="^mbr must be asked of a translation model"):
+    with pytest.raises(InputError, match=r"^mbr must be asked of a translation model"):
         kt.load(places["parsing"]["saved_model"], mbr="chrf")
 
 
