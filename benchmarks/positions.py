@@ -104,7 +104,7 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
     from keras_transformer.training.checkpoints import restore_model
     from keras_transformer.vocabulary.pair import VocabularyPair
 
-    model, facts = restore_model(model_dir, arguments.checkpoint)
+    model, info = restore_model(model_dir, arguments.checkpoint)
     # Not cut at the longest of training, as bin/evaluate.py would.
     config = DecodingConfig(arguments.beam_size, arguments.alpha, max_source_length=max(lengths))
     graphs = text_graphs(model, VocabularyPair.load(model_dir), config)
@@ -120,7 +120,7 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
     return {
         "positions": model.config.positions,
         "model_dir": model_dir,
-        **facts,
+        **info.to_json(),
         "up_to_trained": scores(1, trained),
         "beyond_trained": scores(trained + 1, max(lengths)),
         "sources_cut": translator.truncated,

@@ -47,9 +47,14 @@ def main():
     from keras_transformer.loading import decoding_config, restore
 
     trained = restore(path)
-    about = {name: trained.about[name] for name in ("task", "task_options")}
-    about["max_length"] = decoding_config(trained).max_source_length
-    return write_model_directory(model_dir, trained.model, trained.vocabularies, about)
+    return write_model_directory(
+        model_dir,
+        trained.model,
+        trained.vocabularies,
+        max_length=decoding_config(trained).max_source_length,
+        task=trained.origin.task,
+        task_options=trained.origin.task_options,
+    )
 
 
 if __name__ == "__main__":

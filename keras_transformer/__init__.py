@@ -6,8 +6,8 @@ Axis letters, used in every shape of this library:
     S  source positions       D  model width (d_model)  K  beams
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
-Reading order, each folder standing only on those before it: config, presets, model, training,
-vocabulary, importing, decoding, parsing, evaluation, export, attention, paper, serving.
+Reading order, each folder standing only on those before it: config, presets, model, vocabulary,
+training, importing, decoding, parsing, evaluation, export, attention, paper, serving.
 Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`value_dim`),
 `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
     from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy
     from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
-    from keras_transformer.training.optimizer import FusedAdam
     from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
 
 __version__ = "0.1.0"
@@ -49,7 +48,6 @@ _LAZY = {
     "Encoder": "model.encoder",
     "EncoderLayer": "model.encoder",
     "FeedForward": "model.feed_forward",
-    "FusedAdam": "training.optimizer",
     "LabelSmoothedCrossEntropy": "training.losses",
     "MaskedAccuracy": "training.metrics",
     "MaskedPerplexity": "training.metrics",

@@ -150,5 +150,6 @@ def damaged_byte(shard: str | os.PathLike) -> int | None:
 
 
 def digest_of_beginning(shard: Path) -> str:
+    """A short digest of the first 64 KiB of a shard, by which it is recognised."""
     with shard.open("rb") as file:
         return hashlib.sha256(file.read(_BEGINNING_BYTES)).hexdigest()[:16]

@@ -59,10 +59,8 @@ def prepare(
         InputError: for bad input, and for a folder that holds another data set or other files.
 
     Example:
-        >>> source = FileSource({"train": (["train.en"], ["train.de"])})  # doctest: +SKIP
-        >>> config = PreparationConfig(vocab_size=8000)  # doctest: +SKIP
-        >>> prepare(source, "data/en-de", config)["pairs"]  # doctest: +SKIP
-        {'train': 29000}
+        source = FileSource({"train": (["train.en"], ["train.de"])})
+        prepare(source, "data/en-de", PreparationConfig(vocab_size=8000))
     """
     begin = time.monotonic()
     data_dir = to_path(data_dir)

@@ -67,7 +67,7 @@ class FileSource(Source):
         InputError: for a missing or empty list or file, or lists of different lengths.
 
     Example:
-        >>> source = FileSource({"train": (["train.en"], ["train.de"])})  # doctest: +SKIP
+        FileSource({"train": (["train.en"], ["train.de"]), "test": (["test.en"], ["test.de"])})
     """
 
     def __init__(self, files: dict[str, tuple[list[str], list[str]]]):
@@ -133,7 +133,7 @@ class GrammarSource(Source):
         InputError: if there is to be no training pair.
 
     Example:
-        >>> next(GrammarSource(20_000, seed=1).pairs("train"))  # doctest: +SKIP
+        GrammarSource(20_000, seed=1)
     """
 
     languages = ("en", "de")

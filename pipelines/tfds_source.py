@@ -30,7 +30,7 @@ class TfdsSource(Source):
             are not on disk and cannot be downloaded.
 
     Example:
-        >>> source = TfdsSource("wmt14_translate/de-en", "en", "de")  # doctest: +SKIP
+        TfdsSource("wmt14_translate/de-en", "en", "de")
     """
 
     def __init__(

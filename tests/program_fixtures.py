@@ -204,7 +204,7 @@ def make_model_dir(data_dir, model_dir, checkpoints):
     for step, (seed, loss) in checkpoints.items():
         keras.utils.set_random_seed(seed)
         variables = [variable.value for variable in Transformer(config).variables]
-        store.save({"model": variables}, step=step, validation_loss=loss)
+        store.save({"model": variables}, step, validation={"loss": loss})
     return model_dir
 
 

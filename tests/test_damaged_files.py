@@ -19,7 +19,8 @@ from keras_transformer.paper.trained_rows import measured_table, read_measured, 
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.curves import _cut
 from keras_transformer.training.model_directory import read_description
-from keras_transformer.training.run_state import SUMS, RunState
+from keras_transformer.training.run_state import RunState
+from keras_transformer.training.step_sums import StepSums
 from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 
@@ -84,7 +85,12 @@ INDEX = "model/checkpoints/index.json"
 ENTRY = {
     **{"name": "step-00000007", "step": 7, "seconds": 9.5, "validation_loss": 2.5},
     "validation_bleu": 30.0,
-    "progress": {"sums": [1.0] * len(SUMS), "summed": 3, "sum_seconds": 1.5, "since_best": 0},
+    "progress": {
+        "sums": dict.fromkeys(StepSums._fields, 1.0),
+        "summed_steps": 3,
+        "summed_seconds": 1.5,
+        "validations_since_best": 0,
+    },
 }
 FOUND = {"bleu": 39.1, "perplexity": 4.5, "checkpoint": "step-00000007", "step": 7}
 FOUND |= {"data_dir": "d", "dataset": "files", "languages": ["en", "de"], "beam_size": 4}

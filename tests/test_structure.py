@@ -23,9 +23,11 @@ FOR_PIPELINES = (
     "keras_transformer.vocabulary.pair",
     "keras_transformer.vocabulary.subwords",
 )
+# The two modules of pipelines that put data and model together: all that a program does.
+COMPOSED = ("training.py", "evaluation.py")
 # The library's own order: each folder imports only from itself and those before it.
 LAYERS = [
-    *("parsing", "model", "training", "vocabulary", "importing", "decoding"),
+    *("parsing", "model", "vocabulary", "training", "importing", "decoding"),
     *("evaluation", "export", "attention", "paper", "serving"),
 ]
 
@@ -47,7 +49,7 @@ def test_imports_run_one_way(path):
         top = module.split(".")[0]
         if top in FOLDERS:
             assert FOLDERS.index(top) <= FOLDERS.index(folder), f"{path} imports {module}"
-        if folder == "pipelines" and top == "keras_transformer":
+        if folder == "pipelines" and top == "keras_transformer" and path.name not in COMPOSED:
             assert module in FOR_PIPELINES, f"{path} imports {module}"
         inner = module.split(".")[1] if module.startswith("keras_transformer.") else None
         if folder == "keras_transformer" and parts[1] in LAYERS and inner in LAYERS:

@@ -60,7 +60,7 @@ class MultiHeadAttention(keras.layers.Layer):
         value: [B, P, D], the sequence that is attended to; None for self-attention.
         key: [B, P, D], a sequence to compute the keys from, if it is not `value`.
         query_mask: bool [B, Q], False at padding of the query. It matters in self-attention, where
-            the query is also the value.
+            no query attends to it.
         value_mask: bool [B, P], False at padding of the value, which no query attends to.
         key_mask: bool [B, P], False at padding of the key, which no query attends to.
         attention_mask: bool [Q, P], [B, Q, P], or broadcast against [B, H, Q, P]: True where a
@@ -68,6 +68,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores: whether to return the attention weights, too.
         training: whether to apply dropout.
         use_causal_mask: whether a query may attend to its own and earlier positions only.
+        mask: the same as `query_mask`. Keras fills it in where the query is the only input and
+            carries a Keras mask.
 
     Returns:
         [B, Q, D]; with `return_attention_scores`, also the attention weights [B, H, Q, P].
@@ -75,11 +77,11 @@ class MultiHeadAttention(keras.layers.Layer):
     Example:
         >>> layer = MultiHeadAttention(num_heads=8, key_dim=64)
         >>> query = keras.random.normal((2, 10, 512))
-        >>> layer(query).shape
+        >>> keras.ops.shape(layer(query))
         (2, 10, 512)
         >>> memory = keras.random.normal((2, 7, 512))
         >>> outputs, scores = layer(query, memory, return_attention_scores=True)
-        >>> scores.shape
+        >>> keras.ops.shape(scores)
         (2, 8, 10, 7)
     """
 
@@ -131,31 +133,34 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores=False,
         training=None,
         use_causal_mask=False,
+        mask=None,
     ):
+        padding_masks = [value_mask, key_mask]
         if value is None:  # self-attention
-            value, value_mask = query, query_mask
+            value = query
+            padding_masks += [query_mask, mask]
         if key is None:
             key = value
 
         queries = self._split_heads(self.query_dense(query), self.key_dim)  # [B, H, Q, d_k]
         keys = self._split_heads(self.key_dense(key), self.key_dim)  # [B, H, P, d_k]
         values = self._split_heads(self.value_dense(value), self.value_dim)  # [B, H, P, d_v]
-        mask = self._attention_mask(
-            queries, keys, value_mask, key_mask, attention_mask, use_causal_mask
+        allowed = self._attention_mask(
+            queries, keys, padding_masks, attention_mask, use_causal_mask
         )
         heads, weights = scaled_dot_product_attention(
-            queries, keys, values, mask, lambda weights: self.dropout(weights, training=training)
+            queries, keys, values, allowed, lambda weights: self.dropout(weights, training=training)
         )
         outputs = self.output_dense(self._concatenate_heads(heads))
         if return_attention_scores:
             return outputs, weights
         return outputs
 
-    def _attention_mask(self, queries, keys, value_mask, key_mask, attention_mask, use_causal_mask):
+    def _attention_mask(self, queries, keys, padding_masks, attention_mask, use_causal_mask):
         """Combines all masks: bool, broadcast against [B, H, Q, P]; None if there is none."""
         query_length, key_length = ops.shape(queries)[2], ops.shape(keys)[2]
         masks = []
-        for padding in (value_mask, key_mask):
+        for padding in padding_masks:
             if padding is not None:
                 masks.append(padding[:, None, None, :])  # [B, 1, 1, P]
         if attention_mask is not None:
@@ -163,7 +168,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 attention_mask = attention_mask[:, None]  # [B, 1, Q, P], the same for all heads
             masks.append(attention_mask)
         if use_causal_mask:
-            masks.append(causal_mask(query_length))
+            masks.append(causal_mask(query_length, key_length))
         if self.window is not None:
             masks.append(window_mask(query_length, key_length, self.window))
         return combine_masks(masks)

@@ -10,7 +10,7 @@ import keras
 
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.encoder import check_norm
+from keras_transformer.model.encoder import check_norm, serialize_layers
 from keras_transformer.model.feed_forward import FeedForward
 from keras_transformer.model.rematerialization import rematerialized
 
@@ -57,7 +57,7 @@ class DecoderLayer(keras.layers.Layer):
     Example:
         >>> layer = DecoderLayer(num_heads=8, key_dim=64, d_ff=2048)
         >>> memory = keras.random.normal((2, 7, 512))
-        >>> layer(keras.random.normal((2, 10, 512)), memory).shape
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512)), memory))
         (2, 10, 512)
     """
 
@@ -204,7 +204,7 @@ class Decoder(keras.layers.Layer):
         >>> layers = [DecoderLayer(num_heads=8, key_dim=64, d_ff=2048) for _ in range(6)]
         >>> decoder = Decoder(layers)
         >>> memory = keras.random.normal((2, 7, 512))
-        >>> decoder(keras.random.normal((2, 10, 512)), memory).shape
+        >>> keras.ops.shape(decoder(keras.random.normal((2, 10, 512)), memory))
         (2, 10, 512)
     """
 
@@ -229,7 +229,8 @@ class Decoder(keras.layers.Layer):
 
     def build(self, inputs_shape, memory_shape=None):
         for layer in self.layers:
-            layer.build(inputs_shape, memory_shape)
+            if not layer.built:
+                layer.build(inputs_shape, memory_shape)
         if self.last_norm is not None:
             self.last_norm.build(inputs_shape)
 
@@ -245,7 +246,7 @@ class Decoder(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "layers": [keras.saving.serialize_keras_object(layer) for layer in self.layers],
+            "layers": serialize_layers(self.layers),
             "last_norm": self.last_norm is not None,
             "norm_epsilon": self.norm_epsilon,
             "rematerialize": self.rematerialize,

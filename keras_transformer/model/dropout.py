@@ -27,7 +27,7 @@ class Dropout(keras.layers.Dropout):
 
     Example:
         >>> layer = Dropout(0.1)
-        >>> layer(keras.random.normal((2, 10, 512)), training=True).shape
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512)), training=True))
         (2, 10, 512)
     """
 

@@ -34,9 +34,9 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
     Example:
         >>> layer = TokenEmbedding(vocab_size=8000, d_model=512)
         >>> vectors = layer(np.array([[5, 6, 2]]))
-        >>> vectors.shape
+        >>> keras.ops.shape(vectors)
         (1, 3, 512)
-        >>> layer(vectors, reverse=True).shape
+        >>> keras.ops.shape(layer(vectors, reverse=True))
         (1, 3, 8000)
     """
 
@@ -64,11 +64,13 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         self.scale = scale
         self.use_bias = use_bias
         self.bias = None
+        if self.reverse_dtype is None:  # Keras' layer would compute logits in float32
+            self.reverse_dtype = self.compute_dtype
 
     def build(self, inputs_shape=None):
-        super().build(inputs_shape)
-        if self.use_bias:
+        if self.use_bias and self.bias is None:
             self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros")
+        super().build(inputs_shape)  # nothing can be added after it, if LoRA is enabled
 
     def call(self, inputs, reverse=False):
         outputs = super().call(inputs, reverse=reverse)
@@ -89,9 +91,17 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         return vectors * ops.cast(self.d_model**0.5, vectors.dtype)
 
     def _add_bias(self, logits):
-        if self.bias is not None:
-            logits = ops.add(logits, ops.cast(self.bias, logits.dtype))
-        return ops.cast(logits, "float32")
+        logits = ops.cast(logits, "float32")
+        return logits if self.bias is None else logits + self.bias
+
+    @property
+    def variable_serialization_spec(self):
+        """The names of the saved variables, by the mode of quantization: Keras', and the bias."""
+        names_by_mode = super().variable_serialization_spec
+        if self.use_bias:
+            for names in names_by_mode.values():
+                names.append("bias")
+        return names_by_mode
 
     def compute_mask(self, inputs, previous_mask=None):
         holds_ids = "int" in keras.backend.standardize_dtype(inputs.dtype)

@@ -46,7 +46,7 @@ class EncoderLayer(keras.layers.Layer):
 
     Example:
         >>> layer = EncoderLayer(num_heads=8, key_dim=64, d_ff=2048)
-        >>> layer(keras.random.normal((2, 10, 512))).shape
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
         (2, 10, 512)
     """
 
@@ -162,7 +162,7 @@ class Encoder(keras.layers.Layer):
     Example:
         >>> layers = [EncoderLayer(num_heads=8, key_dim=64, d_ff=2048) for _ in range(6)]
         >>> encoder = Encoder(layers)
-        >>> encoder(keras.random.normal((2, 10, 512))).shape
+        >>> keras.ops.shape(encoder(keras.random.normal((2, 10, 512))))
         (2, 10, 512)
     """
 
@@ -187,7 +187,8 @@ class Encoder(keras.layers.Layer):
 
     def build(self, inputs_shape):
         for layer in self.layers:
-            layer.build(inputs_shape)
+            if not layer.built:
+                layer.build(inputs_shape)
         if self.last_norm is not None:
             self.last_norm.build(inputs_shape)
 
@@ -203,7 +204,7 @@ class Encoder(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "layers": [keras.saving.serialize_keras_object(layer) for layer in self.layers],
+            "layers": serialize_layers(self.layers),
             "last_norm": self.last_norm is not None,
             "norm_epsilon": self.norm_epsilon,
             "rematerialize": self.rematerialize,
@@ -219,3 +220,18 @@ def check_norm(norm: str) -> None:
     """Raises a ValueError if `norm` is neither "post" nor "pre"."""
     if norm not in ("post", "pre"):
         raise ValueError(f"norm must be post or pre. Received: {norm!r}")
+
+
+def serialize_layers(layers: Sequence[keras.layers.Layer]) -> list[dict]:
+    """Serializes the layers of a stack, for its `get_config`.
+
+    The shapes that a layer was built for are left out. With these, Keras would build the new layer
+    as soon as it makes it, outside its stack, and the paths of its variables would lack the name of
+    the stack.
+    """
+    serialized = []
+    for layer in layers:
+        description = keras.saving.serialize_keras_object(layer)
+        description.pop("build_config", None)
+        serialized.append(description)
+    return serialized

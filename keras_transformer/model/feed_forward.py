@@ -26,7 +26,7 @@ class FeedForward(keras.layers.Layer):
 
     Example:
         >>> layer = FeedForward(d_ff=2048)
-        >>> layer(keras.random.normal((2, 10, 512))).shape
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
         (2, 10, 512)
     """
 

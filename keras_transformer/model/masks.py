@@ -10,10 +10,19 @@ def padding_mask(ids):
     return ops.not_equal(ids, PAD_ID)
 
 
-def causal_mask(length):
-    """Lets position i attend to positions up to i: bool [T, T] of T, an int or scalar tensor."""
-    positions = ops.arange(length)
-    return positions[:, None] >= positions[None, :]
+def causal_mask(query_length, key_length=None):
+    """Lets each position attend to itself and to earlier positions.
+
+    Args:
+        query_length: T, an int or scalar tensor.
+        key_length: P, an int or scalar tensor; None for T, as in self-attention.
+
+    Returns:
+        bool [T, P], True at [i, j] where j is at most i.
+    """
+    if key_length is None:
+        key_length = query_length
+    return ops.arange(query_length)[:, None] >= ops.arange(key_length)[None, :]
 
 
 def window_mask(query_length, key_length, window: int):

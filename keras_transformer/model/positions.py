@@ -71,7 +71,7 @@ class PositionalEncoding(keras.layers.Layer):
 
     Example:
         >>> layer = PositionalEncoding(dropout=0.1)
-        >>> layer(keras.random.normal((2, 10, 512))).shape
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
         (2, 10, 512)
     """
 

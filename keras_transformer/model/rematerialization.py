@@ -27,14 +27,18 @@ def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
         seed_generator = getattr(part, "seed_generator", None)
         if seed_generator is not None:
             seeds_by_state[id(seed_generator.state)] = seed_generator.next()
-    seeds = [seeds_by_state[id(state)] for state in layer.non_trainable_variables]
+    # The states of the seed generators, and weights that are frozen.
+    fixed = []
+    for variable in layer.non_trainable_variables:
+        seed = seeds_by_state.get(id(variable))
+        fixed.append(ops.convert_to_tensor(variable) if seed is None else seed)
     weights = [ops.convert_to_tensor(variable) for variable in layer.trainable_variables]
 
     @keras.remat
     def compute(*tensors):
         layer_inputs, layer_weights = tensors[: len(inputs)], tensors[len(inputs) :]
         outputs, _ = layer.stateless_call(
-            layer_weights, seeds, *layer_inputs, **masks, training=True
+            layer_weights, fixed, *layer_inputs, **masks, training=True
         )
         return outputs
 

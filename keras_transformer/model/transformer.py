@@ -46,7 +46,7 @@ class Transformer(keras.Model):
     Example:
         >>> model = Transformer.from_preset("tiny", vocab_size=8000)
         >>> source, target = np.array([[5, 6, 2]]), np.array([[1, 7, 8, 9]])
-        >>> model({"source": source, "target": target}).shape
+        >>> keras.ops.shape(model({"source": source, "target": target}))
         (1, 4, 8000)
     """
 

@@ -63,7 +63,7 @@ def dependencies_of(layer, length, d_model=8):
     ("layer", "name", "number"),
     [
         (lambda: MultiHeadAttention(2, 4), "self-attention", 0),
-        (lambda: RestrictedSelfAttention(2, 4, window=5), "restricted self-attention", 0),
+        (lambda: MultiHeadAttention(2, 4, window=5), "restricted self-attention", 0),
         (lambda: keras.layers.Conv1D(8, 4, padding="same"), "convolutional", 0),
         (
             lambda: keras.layers.Conv1D(8, 4, padding="causal", dilation_rate=16),

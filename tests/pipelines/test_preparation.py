@@ -475,3 +475,12 @@ def test_metadata_are_plain_json(files, data_dir):
     assert fields["settings"]["--vocab_size"] == 290
     for name, size in fields["splits"]["train"]["shards"].items():
         assert os.path.getsize(data_dir / name) == size
+
+
+def test_metadata_name_settings_as_the_command_line_does():
+    settings = {"dataset": "tfds:x", "split_sizes": {"train": 9}, "grammar_sentences": "0a"}
+    assert preparation._recorded(settings) == {
+        "--dataset": "tfds:x",
+        "the split sizes of --dataset": {"train": 9},
+        "the grammar's sentences": "0a",
+    }

@@ -5,8 +5,8 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.importing.initial_weights import carry_over
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.training.warm_start import carry_over
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -53,7 +53,7 @@ def test_rows_go_by_subword(vocabulary):
     counts = {"embedding": (7, 6), "target_embedding": (6, 6), "logits": (6, 6)}
     expected = {f"{name}/matrix": count for name, count in counts.items()}
     assert carry_over(trained, old, model, new) == expected
-    matrix, found = np.array(trained.embedding.matrix), arrays(model)
+    matrix, found = np.array(trained.embedding.embeddings), arrays(model)
     expected = np.concatenate([matrix[:4], matrix[7:8], drawn[5:6], matrix[4:5]])
     np.testing.assert_array_equal(found["embedding/matrix"], expected)
     expected = matrix[[0, 1, 2, 3, 5, 7]]
@@ -77,16 +77,16 @@ def test_from_separate_vocabularies_to_one(vocabulary):
     sides = (vocabulary("source", "a", "d"), vocabulary("target", "b", "d"))
     trained = Transformer(dataclasses.replace(CONFIG, vocab_size=6, source_vocab_size=6))
     model = Transformer(CONFIG)
-    drawn = np.array(model.embedding.matrix)
+    drawn = np.array(model.embedding.embeddings)
     pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
     assert carry_over(trained, VocabularyPair(*sides), model, pair) == {"embedding/matrix": (8, 6)}
-    rows = np.array(trained.target_embedding.matrix)
+    rows = np.array(trained.target_embedding.embeddings)
     expected = np.concatenate([rows[:4], drawn[4:5], rows[4:5], drawn[6:7], rows[5:6]])
-    np.testing.assert_array_equal(np.array(model.embedding.matrix), expected)
+    np.testing.assert_array_equal(np.array(model.embedding.embeddings), expected)
 
 
 def test_other_layers_are_refused(vocabulary):
     pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
     model = Transformer(dataclasses.replace(CONFIG, num_layers=2, norm="pre"))
-    with pytest.raises(InputError, match=r"--init_from must have .* num_layers: 1, not 2; norm: p"):
+    with pytest.raises(InputError, match=r"^init_from must have .* num_layers: 1, not 2; norm: p"):
         carry_over(Transformer(CONFIG), pair, model, pair)
