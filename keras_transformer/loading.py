@@ -138,7 +138,7 @@ def check_options(options: dict[str, Any]) -> None:
     """Raises an InputError for the name of an option that DecodingConfig has no field for."""
     names = [field.name for field in dataclasses.fields(DecodingConfig)]
     for name in options:
-        rule = f"options must be {', '.join(names)}"
+        rule = f"options must be {', '.join(names[:-1])} and {names[-1]}"
         require(name in names, rule, repr(name))
 
 

@@ -92,10 +92,12 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
     names = [field.name for field in dataclasses.fields(ModelCard)]
     values = {name: content[name] for name in names if name in content and name not in nested}
     for name, kind in nested.items():
-        inner = [field.name for field in dataclasses.fields(kind)]
-        values[name] = {key: content[key] for key in inner if key in content}
-    if not values["checkpoint"]:
-        del values["checkpoint"]
+        inner_names = [field.name for field in dataclasses.fields(kind)]
+        inner = {key: content[key] for key in inner_names if key in content}
+        if name == "checkpoint" and not inner:
+            continue
+        from_json(kind, inner, place)  # so that an error names a field as it is called in the file
+        values[name] = inner
     return from_json(ModelCard, values, place)
 
 

@@ -38,25 +38,6 @@ SUBWORD_OUTPUTS = ("source_pieces", "target_pieces", "alignment")
 ALIGN_OUTPUTS = (*SUBWORD_OUTPUTS, "source_words", "target_words", "log_probs")
 ATTENTION_OUTPUTS = (*SUBWORD_OUTPUTS, *AttentionMaps._fields)
 
-# The names of the graphs; an ensemble has no `attention`, as its models may have different heads.
-SIGNATURES = (
-    "serving_default",
-    "best",
-    "beams",
-    "n_best",
-    "complete",
-    "score",
-    "align",
-    "tokenize",
-    "encode_source",
-    "encode_target",
-    "search_ids",
-    "score_ids",
-    "align_ids",
-)
-CONSTRAINT_SIGNATURES = ("constrain", "constrain_ids")
-SINGLE_MODEL_SIGNATURES = ("attention",)
-
 TEXTS = tf.TensorSpec([None], tf.string)
 IDS = tf.TensorSpec([None, None], tf.int32)
 PHRASES = tf.TensorSpec([None, None, None], tf.int32)
@@ -104,27 +85,39 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         self._source_limit = min(limit.source for limit in limits)
         self._target_limit = min(limit.target for limit in limits)
 
-        names = list(SIGNATURES)
+        self._graphs = {
+            "serving_default": self.serving_default,
+            "best": self.best,
+            "beams": self.beams,
+            "n_best": self.n_best,
+            "complete": self.complete,
+            "score": self.score,
+            "align": self.align,
+            "tokenize": self.tokenize,
+            "encode_source": self.encode_source,
+            "encode_target": self.encode_target,
+            "search_ids": self.search_ids,
+            "score_ids": self.score_ids,
+            "align_ids": self.align_ids,
+        }
         if constraints:
-            names += CONSTRAINT_SIGNATURES
-        if len(self._models) == 1:
-            names += SINGLE_MODEL_SIGNATURES
-        self._names = tuple(names)
+            self._graphs["constrain"] = self.constrain
+            self._graphs["constrain_ids"] = self.constrain_ids
+        if len(self._models) == 1:  # the models of an ensemble may have different heads
+            self._graphs["attention"] = self.attention
 
     # TensorFlow keeps the graphs of an object by its hash, which mappings do not have.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     def __getitem__(self, name: str) -> Callable[..., Tensors]:
-        if name not in self._names:
-            raise KeyError(name)
-        return getattr(self, name)
+        return self._graphs[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._graphs)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._graphs)
 
     # Graphs of ids.
 

@@ -222,9 +222,10 @@ class Translator:
         self, sources: list[np.ndarray], required_phrases: Sequence[Sequence[str]]
     ) -> list[list[np.ndarray]]:
         """Cuts what translations contain into ids, without EOS."""
-        rule = "phrases can be required in a search, not of draws; of an export with constraints"
-        is_search = "constrain_ids" in self.graphs and self.config.sampling is None
-        require(is_search, rule, "another")
+        rule = "required_phrases must be asked of a search"
+        require(self.config.sampling is None, rule, "random draws")
+        rule = "required_phrases must be asked of an export that was made with constraints"
+        require("constrain_ids" in self.graphs, rule, "one without them")
         what = "a list of required phrases"
         self._require_one_each(sources, required_phrases, what)
         every_phrase = list(itertools.chain(*required_phrases))
@@ -327,8 +328,8 @@ class Translator:
         return results
 
     def _graph(self, name: str) -> Callable[..., dict[str, tf.Tensor]]:
-        rule = f"{name} needs a single model, not an ensemble; or an export of this version"
-        require(name in self.graphs, rule, "another")
+        rule = f"{name} needs a single model, not an ensemble"
+        require(name in self.graphs, rule, "an ensemble")
         return self.graphs[name]
 
 

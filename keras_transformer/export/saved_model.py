@@ -101,5 +101,5 @@ def load_signatures(path: str | os.PathLike) -> dict[str, Callable[..., dict[str
     try:  # the operations of tensorflow_text have been registered by vocabulary/subwords.py
         return dict(tf.saved_model.load(str(path)).signatures)
     except Exception as error:  # damaged bytes can end in any
-        rule = "export_dir must be a directory that an export has made"
+        rule = "path must be a directory that an export has made"
         raise InputError(f"{rule}. Received: {str(path)!r}: {reason(error)}") from None
