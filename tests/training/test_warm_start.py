@@ -79,7 +79,9 @@ def test_from_separate_vocabularies_to_one(vocabulary):
     model = Transformer(CONFIG)
     drawn = np.array(model.embedding.embeddings)
     pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
-    assert carry_over(trained, VocabularyPair(*sides), model, pair) == {"embedding/embeddings": (8, 6)}
+    assert carry_over(trained, VocabularyPair(*sides), model, pair) == {
+        "embedding/embeddings": (8, 6)
+    }
     rows = np.array(trained.target_embedding.embeddings)
     expected = np.concatenate([rows[:4], drawn[4:5], rows[4:5], drawn[6:7], rows[5:6]])
     np.testing.assert_array_equal(np.array(model.embedding.embeddings), expected)
