@@ -365,7 +365,7 @@ def retire(
         results,
         found,
     )
-    rows = state._replace(position=())
+    rows = state._replace(position=())  # all of it has an axis of sentences now
     rows = tf.cond(
         tf.size(stopped) > 0,
         lambda: tf.nest.map_structure(lambda part: tf.gather(part, running), rows),
