@@ -176,7 +176,7 @@ class Jax:
 
         whole = Transformer(config, dtype=training.dtype_policy)
         model = keras.Model(whole.input, whole.decoder.output)  # to the states, without logits
-        place = [v.path for v in model.trainable_variables].index("embedding/matrix")
+        place = [v.path for v in model.trainable_variables].index("embedding/embeddings")
         optimizer = keras.optimizers.Adam(
             WarmupInverseSquareRoot(
                 config.d_model, training.warmup_steps, training.learning_rate_scale

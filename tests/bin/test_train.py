@@ -84,7 +84,7 @@ def test_a_run_with_a_vocabulary_for_each_side(call_program, prepared, tmp_path,
         *(f"--init_from={export_dir}", "--freeze=encoder", "--config=learning_rate=0.001"),
     )
     assert done.code == 0, done.errors
-    assert "warm start: embedding/matrix has" in done.errors
+    assert "warm start: embedding/embeddings has" in done.errors
     for one, same in zip(
         trained.model.encoder.weights, restore(tuned).model.encoder.weights, strict=True
     ):

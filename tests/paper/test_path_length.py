@@ -7,7 +7,6 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from keras_transformer.model.restricted_attention import RestrictedSelfAttention
 
 from keras_transformer.errors import InputError
 from keras_transformer.model.attention import MultiHeadAttention

@@ -161,7 +161,7 @@ def test_checkpoint_of_another_model(model_dir):
     config = json.loads((model_dir / "config.json").read_text())
     config["model"]["d_ff"] = 5
     (model_dir / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match=r"inner_kernel must have shape \(4, 5\)"):
+    with pytest.raises(InputError, match=r"inner/kernel must have shape \(4, 5\)"):
         checkpoints.restore_model(model_dir)
 
 

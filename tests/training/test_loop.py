@@ -315,7 +315,7 @@ def test_profile_and_histograms_on_request(tmp_path):
     (profile,) = tmp_path.glob("tensorboard/plugins/profile/*/*.xplane.pb")
     assert profile.stat().st_size > 0
     tags = {value.tag for _, value in summaries(tmp_path / "tensorboard")}
-    assert {"embedding/matrix", "_hparams_/session_start_info"} <= tags
+    assert {"embedding/embeddings", "_hparams_/session_start_info"} <= tags
 
 
 def test_sample_translations_are_written(tmp_path):

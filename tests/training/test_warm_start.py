@@ -34,7 +34,7 @@ def test_the_same_vocabulary(vocabulary):
     pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
     trained = Transformer(CONFIG)
     model = Transformer(dataclasses.replace(CONFIG, dropout=0.0))
-    assert carry_over(trained, pair, model, pair) == {"embedding/matrix": (8, 8)}
+    assert carry_over(trained, pair, model, pair) == {"embedding/embeddings": (8, 8)}
     expected = arrays(trained)
     assert arrays(model).keys() == expected.keys()
     for path, values in arrays(model).items():
@@ -49,17 +49,17 @@ def test_rows_go_by_subword(vocabulary):
         CONFIG, vocab_size=6, source_vocab_size=7, tie_embeddings=False, dropout=0.3
     )
     model = Transformer(config)
-    drawn = arrays(model)["embedding/matrix"]
-    counts = {"embedding": (7, 6), "target_embedding": (6, 6), "logits": (6, 6)}
-    expected = {f"{name}/matrix": count for name, count in counts.items()}
+    drawn = arrays(model)["embedding/embeddings"]
+    counts = {"embedding": (7, 6), "target_embedding": (6, 6), "logits_embedding": (6, 6)}
+    expected = {f"{name}/embeddings": count for name, count in counts.items()}
     assert carry_over(trained, old, model, new) == expected
     matrix, found = np.array(trained.embedding.embeddings), arrays(model)
     expected = np.concatenate([matrix[:4], matrix[7:8], drawn[5:6], matrix[4:5]])
-    np.testing.assert_array_equal(found["embedding/matrix"], expected)
+    np.testing.assert_array_equal(found["embedding/embeddings"], expected)
     expected = matrix[[0, 1, 2, 3, 5, 7]]
-    for name in ("target_embedding", "logits"):
-        np.testing.assert_array_equal(found[f"{name}/matrix"], expected)
-    gain = "decoder/layer_0/feed_forward/inner_kernel"
+    for name in ("target_embedding", "logits_embedding"):
+        np.testing.assert_array_equal(found[f"{name}/embeddings"], expected)
+    gain = "decoder/layer_0/feed_forward/inner/kernel"
     np.testing.assert_array_equal(found[gain], arrays(trained)[gain])
 
 
@@ -79,7 +79,9 @@ def test_from_separate_vocabularies_to_one(vocabulary):
     model = Transformer(CONFIG)
     drawn = np.array(model.embedding.embeddings)
     pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
-    assert carry_over(trained, VocabularyPair(*sides), model, pair) == {"embedding/matrix": (8, 6)}
+    assert carry_over(trained, VocabularyPair(*sides), model, pair) == {
+        "embedding/embeddings": (8, 6)
+    }
     rows = np.array(trained.target_embedding.embeddings)
     expected = np.concatenate([rows[:4], drawn[4:5], rows[4:5], drawn[6:7], rows[5:6]])
     np.testing.assert_array_equal(np.array(model.embedding.embeddings), expected)

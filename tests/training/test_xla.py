@@ -64,7 +64,9 @@ for replicas in strategies:
         "first": len(first) - len(before), "second": len(compiled()) - len(first),
     }
 config = dataclasses.replace(config, dropout=0.1)
-found["dropout"] = [train(1, config, either, batches[:1])[0] for either in (False, True)]
+# XLA draws other masks: only the mean over many of them is the same.
+many = [random_batch(3, 8, 8)] * 40
+found["dropout"] = [train(1, config, either, many)[0] for either in (False, True)]
 print(json.dumps(found))
 """
 
