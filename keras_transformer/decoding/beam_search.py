@@ -250,6 +250,7 @@ def search_step(
 
 
 def has_phrases(state: SearchState) -> bool:
+    """Whether there are phrases that hypotheses must contain: known when the graph is traced."""
     return state.phrases.shape[1] != 0
 
 
