@@ -25,12 +25,8 @@ OTHER_FLAGS = {
     *("skip_bad_records", "flagfile", "directory"),
 }
 
-# Of decoding/inference_model, whose first lines describe them all; names that say everything.
-WITHOUT_DOCSTRING = {
-    *("JoinedSelfAttention", "JoinedRestrictedSelfAttention", "JoinedCrossAttention"),
-    *("JoinedEncoderLayer", "JoinedDecoderLayer", "JoinedEncoder", "JoinedDecoder"),
-    *("set_norm", "array", "one_of", "sha256"),
-}
+# Names that say everything.
+WITHOUT_DOCSTRING = {"array", "one_of", "sha256"}
 
 
 def text_of(name):

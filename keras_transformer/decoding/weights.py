@@ -67,6 +67,8 @@ class FeedForward(NamedTuple):
 
 
 class EncoderLayer(NamedTuple):
+    """A layer of the encoder, and the normalisation of each sublayer (section 3.1)."""
+
     self_attention: SelfAttention
     self_attention_norm: Normalization
     feed_forward: FeedForward
@@ -74,6 +76,8 @@ class EncoderLayer(NamedTuple):
 
 
 class DecoderLayer(NamedTuple):
+    """A layer of the decoder, and the normalisation of each sublayer (section 3.1)."""
+
     self_attention: SelfAttention
     self_attention_norm: Normalization
     cross_attention: CrossAttention
