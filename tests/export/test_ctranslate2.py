@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from keras_transformer.export.model_card import read_card
+from keras_transformer.model_card import read_card
 
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.decoding.compiled_model import CompiledModel
