@@ -316,7 +316,8 @@ def with_flags(message: str) -> str:
     The library names the argument that its caller gave: "beam_size must be at least 1". The user of
     a program gave --beam_size. The first word of a message becomes a flag if the program has that
     flag, and so does every later word of the rule that has an underscore. What is said about a file
-    ("FILE: max_length must be ...") and what was received stay as they are.
+    ("FILE: max_length must be ...") and what was received stay as they are, and so do the names of
+    settings ("config tokens_per_batch must be ...", which are values of --config).
     """
     rule, separator, received = message.partition(". Received: ")
     place, colon, _ = rule.partition(": ")
@@ -326,7 +327,7 @@ def with_flags(message: str) -> str:
 
     def as_flag(match: re.Match) -> str:
         word = match[0]
-        is_name = match.start() == 0 or "_" in word
+        is_name = match.start() == 0 or ("_" in word and first != "config")
         return f"--{word}" if is_name and word in flags.FLAGS else word
 
     return re.sub(r"(?<![\w./=-])[a-z]\w*", as_flag, rule) + separator + received

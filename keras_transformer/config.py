@@ -118,9 +118,9 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
     del fields["vocab_size"], fields["source_vocab_size"]  # the data's
     values = {}
     for setting in settings:
-        require("=" in setting, "--config must be KEY=VALUE", repr(setting))
+        require("=" in setting, "config must be KEY=VALUE", repr(setting))
         key, _, text = setting.partition("=")
-        require(key in fields, f"--config key must be one of {', '.join(fields)}", repr(key))
+        require(key in fields, f"config key must be one of {', '.join(fields)}", repr(key))
         values[key] = _parse(key, text, fields[key])
     return values
 
@@ -161,7 +161,7 @@ def _parse(key: str, text: str, kind: type) -> Any:
     """Reads `text` as a value of the annotation `kind`."""
     if kind is bool:
         is_bool = text.lower() in ("true", "false")
-        require(is_bool, f"--config {key} must be true or false", repr(text))
+        require(is_bool, f"config {key} must be true or false", repr(text))
         return text.lower() == "true"
     if kind is str:
         return text
@@ -169,4 +169,4 @@ def _parse(key: str, text: str, kind: type) -> Any:
         return float(text) if kind is float else int(text)
     except ValueError:
         wanted = "a number" if kind is float else "a whole number"
-        raise InputError(f"--config {key} must be {wanted}. Received: {text!r}") from None
+        raise InputError(f"config {key} must be {wanted}. Received: {text!r}") from None

@@ -1,6 +1,7 @@
 """Rules of the house that no other test would notice being broken."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,26 @@ def test_flags_live_in_bin(path):
     if path.relative_to(ROOT).parts[0] != "bin":
         assert "absl.flags" not in path.read_text(encoding="utf-8")
         assert "flags.DEFINE" not in path.read_text(encoding="utf-8")
+
+
+# What these modules write is a command or the name of a recorded setting, and no error.
+WITH_COMMANDS = (
+    "keras_transformer/paper/tables.py",
+    "keras_transformer/paper/trained_rows.py",
+    "pipelines/beam.py",
+    "pipelines/evaluation.py",
+    "pipelines/preparation.py",
+)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_library_names_arguments_and_no_flags(path):
+    name = path.relative_to(ROOT).as_posix()
+    if name.startswith("bin/") or name in WITH_COMMANDS:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert not re.search(r"(?<![-\w])--[a-z]|\bbin/\w+\.py", node.value), node.value
 
 
 @pytest.mark.parametrize("module", ["keras_transformer", "keras_transformer.presets"])
