@@ -250,6 +250,7 @@ def search_step(
 
 
 def has_phrases(state: SearchState) -> bool:
+    """Whether hypotheses must contain phrases, which is known when the graph is made."""
     return state.phrases.shape[1] != 0
 
 

@@ -67,6 +67,8 @@ class FeedForward(NamedTuple):
 
 
 class EncoderLayer(NamedTuple):
+    """The weights of a layer of the encoder."""
+
     self_attention: SelfAttention
     self_attention_norm: Normalization
     feed_forward: FeedForward
@@ -74,6 +76,8 @@ class EncoderLayer(NamedTuple):
 
 
 class DecoderLayer(NamedTuple):
+    """The weights of a layer of the decoder."""
+
     self_attention: SelfAttention
     self_attention_norm: Normalization
     cross_attention: CrossAttention
