@@ -135,7 +135,7 @@ def load(
 
 
 def check_options(options: dict[str, Any]) -> None:
-    """Raises an InputError for the name of an option that DecodingConfig has no field for."""
+    """Raises an InputError for the name of an option that is no field of DecodingConfig."""
     names = [field.name for field in dataclasses.fields(DecodingConfig)]
     for name in options:
         rule = f"options must be {', '.join(names[:-1])} and {names[-1]}"
@@ -145,19 +145,36 @@ def check_options(options: dict[str, Any]) -> None:
 def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
     """How a model decodes: as its task does, with sources cut as in training, and with `options`.
 
-    Options that are None do not count.
+    Args:
+        trained: the model.
+        options: fields of DecodingConfig. Those that are None do not count.
+
+    Raises:
+        InputError: for an option of a value that it cannot have.
     """
     task_config = TASKS[trained.origin.task]
     trained_length = trained.origin.max_length or DecodingConfig.max_source_length
     longest = max(trained_length, task_config.max_source_length)
     given = {name: value for name, value in options.items() if value is not None}
     if "forbidden_phrases" in given:
-        given["forbidden_phrases"] = tuple(given["forbidden_phrases"])
+        phrases = given["forbidden_phrases"]
+        rule = "forbidden_phrases must be several phrases, not one text"
+        require(not isinstance(phrases, str), rule, repr(phrases))
+        given["forbidden_phrases"] = tuple(phrases)
     return dataclasses.replace(task_config, **{"max_source_length": longest, **given})
 
 
 def restore(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) -> TrainedModel:
-    """Reads the model of what `load` reads, with arguments as there; it has float32 weights."""
+    """Reads a trained model in the layout of training, as Keras models with float32 weights.
+
+    Args:
+        path: what `load` takes; of an export, the weights are read back into that layout.
+        checkpoint: as of `load`.
+
+    Raises:
+        InputError: where there is no such model; or of an export that has int8 weights, or is an
+            ensemble itself.
+    """
     if not isinstance(path, str | os.PathLike):
         if len(path) > 1:
             return _restore_ensemble(path, checkpoint)

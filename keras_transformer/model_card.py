@@ -108,6 +108,9 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
         export_dir: the folder of the export.
         argument: what the caller calls it, for errors.
 
+    Returns:
+        What the export says of its model. All of its files are there, with their sizes.
+
     Raises:
         InputError: if it is no export, or of another version, or not whole.
     """

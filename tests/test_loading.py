@@ -457,8 +457,21 @@ def test_an_option_that_there_is_not(places, holder):
     rule = "^options must be beam_size, alpha, extra_length, .* and mbr. Received: 'beams'$"
     with pytest.raises(InputError, match=rule):
         kt.load(places["translation"][holder], beams=3)
-    with pytest.raises(InputError, match=r"^beam_size must be at least 1. Received: 0$"):
-        kt.load(places["translation"]["model_dir"], beam_size=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1. Received: 0"),
+        ({"beam_size": "4"}, 'beam_size must be of type int. Received: "4"'),
+        ({"sampling": {"top_k": 3}}, "sampling must be a SamplingConfig, or None. .*"),
+        ({"forbidden_phrases": "a b"}, "forbidden_phrases must be several phrases, .*: 'a b'"),
+        ({"forbidden_phrases": ["a", 3]}, r"forbidden_phrases\[1\] must be of type str.*: 3"),
+    ],
+)
+def test_options_of_other_values(places, options, message):
+    with pytest.raises(InputError, match=f"^{message}$"):
+        kt.load(places["translation"]["model_dir"], **options)
 
 
 def test_what_was_read_is_kept_once(places, monkeypatch):
@@ -473,6 +486,6 @@ def test_what_was_read_is_kept_once(places, monkeypatch):
     monkeypatch.setattr(loading, "restore", restore_and_remember)
     translator = kt.load([places["translation"]["model_dir"]] * 2, beam_size=2)
     gc.collect()
-    assert [model() for model in read] == [None, None]
+    assert read and all(model() is None for model in read)
     ((best, *_),) = translator.translate(["the cat"])
     assert best.tokens > 0

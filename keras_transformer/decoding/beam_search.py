@@ -250,7 +250,7 @@ def search_step(
 
 
 def has_phrases(state: SearchState) -> bool:
-    """Whether hypotheses must contain phrases, which is known when the graph is made."""
+    """Whether there are phrases that hypotheses must contain: known when the graph is traced."""
     return state.phrases.shape[1] != 0
 
 
@@ -366,7 +366,7 @@ def retire(
         results,
         found,
     )
-    rows = state._replace(position=())
+    rows = state._replace(position=())  # all of it has an axis of sentences now
     rows = tf.cond(
         tf.size(stopped) > 0,
         lambda: tf.nest.map_structure(lambda part: tf.gather(part, running), rows),

@@ -76,7 +76,9 @@ class _HeadLayout:
     """
 
     def __init__(self, num_heads: int, batch: tf.Tensor, length: tf.Tensor | int):
-        self._num_heads, self._batch, self._length = num_heads, batch, length
+        self._num_heads = num_heads
+        self._batch = batch
+        self._length = length
         self._order_to_split: dict[int, tf.Tensor] = {}  # by the number of projections
         self._order_to_concatenate: tf.Tensor | None = None
 

@@ -5,7 +5,17 @@ from typing import Annotated, NamedTuple
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.errors import require
-from keras_transformer.fields import Amount, Count, Positive, Rule, Seed, Size, check_fields, one_of
+from keras_transformer.fields import (
+    Amount,
+    Count,
+    Positive,
+    Rule,
+    Seed,
+    Size,
+    check_fields,
+    one_of,
+    shown,
+)
 
 Utility = Annotated[str, one_of("chrf", "bleu")]  # of a translation, given another
 
@@ -67,6 +77,8 @@ class DecodingConfig:
     mbr: Utility | None = None
 
     def __post_init__(self):
+        is_sampling = self.sampling is None or isinstance(self.sampling, SamplingConfig)
+        require(is_sampling, "sampling must be a SamplingConfig, or None", shown(self.sampling))
         check_fields(self)
         rule = f"n_best must be from 1 to the beam size, {self.beam_size}"
         require(self.n_best is None or 1 <= self.n_best <= self.beam_size, rule, self.n_best)

@@ -33,14 +33,17 @@ def phrase_progress(
         phrases: int32 [B, P, M], padded.
         pad_id: of the padding.
     """
-    starts, is_padding = tf.range(tf.shape(ids)[2]), phrases == pad_id
+    is_padding = phrases == pad_id  # [B, P, M]
+    starts = tf.range(tf.shape(ids)[2])  # [L], where a phrase may begin
     places = starts[:, None] + tf.range(tf.shape(phrases)[2])  # [L, M]
     windows = tf.gather(ids, tf.minimum(places, starts[-1]), axis=2)  # [B, K, L, M]
     same = windows[:, :, None] == phrases[:, None, :, None]  # [B, K, P, L, M]
     same |= is_padding[:, None, :, None] | (places >= position)
+    begins_here = tf.reduce_all(same, axis=4)  # [B, K, P, L]
     lengths = tf.math.count_nonzero(~is_padding, axis=2, dtype=tf.int32)[:, None]  # [B, 1, P]
-    found = tf.minimum(lengths[..., None], tf.maximum(position - starts, 0))  # [B, 1, P, L]
-    counts = tf.reduce_max(tf.where(tf.reduce_all(same, axis=4), found, 0), axis=3)  # [B, K, P]
+    written = tf.maximum(position - starts, 0)  # [L], the tokens from each place on
+    found = tf.minimum(lengths[..., None], written)  # [B, 1, P, L]
+    counts = tf.reduce_max(tf.where(begins_here, found, 0), axis=3)  # [B, K, P]
     return PhraseProgress(counts, counts == lengths)
 
 
@@ -66,7 +69,8 @@ def add_required(
     best = tf.transpose(tf.math.top_k(allowed, 2).indices, [0, 2, 1])  # [B, 2, K]
     best = tf.where(tf.reduce_any(required >= 0, axis=[1, 2], keepdims=True), best, -1)
     tokens = tf.reshape(tf.concat([required, best], axis=1), [batch, -1])  # [B, (P + 2) K]
-    exists, tokens = tokens >= 0, tf.maximum(tokens, 0)
+    exists = tokens >= 0
+    tokens = tf.maximum(tokens, 0)
     parents = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[1]) % beams
     places = parents * vocab_size + tokens
     log_probs = tf.gather(tf.reshape(allowed, [batch, -1]), places, batch_dims=1)
@@ -95,9 +99,9 @@ def allocate_beam(
     Returns:
         The log-probabilities of the chosen hypotheses, float32 [B, K], and their places, int32.
     """
-    counts, occurs = progress
-    banks = tf.reduce_sum(tf.where(occurs, counts, 0), axis=2)
-    banks += tf.reduce_max(tf.where(occurs, 0, counts), axis=2)  # [B, C]
+    of_complete = tf.where(progress.occurs, progress.counts, 0)
+    of_begun = tf.where(progress.occurs, 0, progress.counts)
+    banks = tf.reduce_sum(of_complete, axis=2) + tf.reduce_max(of_begun, axis=2)  # [B, C]
     log_probs, order = tf.math.top_k(log_probs, tf.shape(log_probs)[1])
     banks = tf.gather(banks, order, batch_dims=1)
     fullest = tf.reduce_max(banks, axis=1, keepdims=True)

@@ -1,8 +1,8 @@
 """Kinds of matrices that decoding multiplies rows with: each is a class with `multiply`.
 
-A matrix is W of rows W, [D, E]. The matrix that makes logits is also the embedding matrix, one
-column for each token, where the embeddings are tied: `look_up` gives columns as vectors, and
-`columns` makes a narrower matrix for a shortlist.
+Rows, [R, D], are multiplied with a matrix W, [D, E]. Where the embeddings are tied, the matrix that
+makes logits is also the embedding matrix, with a column for each token: `look_up` gives columns as
+vectors, and `columns` makes a narrower matrix for a shortlist.
 """
 
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from tensorflow.python.framework import op_def_library
 
 from keras_transformer.errors import InputError
 
-# HalvedMatrix is for softmax matrices of at least LARGE numbers, and at most FEW_ROWS rows.
-LARGE, FEW_ROWS = 2**22, 16
-# Weights are rounded to integers from -64 to 64, inputs to integers from -127 to 127.
-WEIGHT_LEVELS, INPUT_LEVELS = 64.0, 127.0
-SMALLEST_SCALE = np.float32(1e-30)  # of zeros, which have no other scale
+LARGE = 2**22  # a softmax matrix of this number of elements, or more, is a HalvedMatrix
+FEW_ROWS = 16  # as many rows, or fewer, are multiplied with a HalvedMatrix in two halves
+WEIGHT_LEVELS = 64.0  # weights are rounded to integers from -64 to 64
+INPUT_LEVELS = 127.0  # inputs are rounded to integers from -127 to 127
+SMALLEST_SCALE = np.float32(1e-30)  # the scale of a row or column of zeros
 
 
 class FloatMatrix(NamedTuple):

@@ -66,9 +66,10 @@ class Parser(Translator):
         """
         rule = "words are aligned, and phrases required, for translations only"
         require(not any(others.values()), rule, "a parsing model")
-        words = list(map(_words, texts))
-        answers = super().translate(list(map(" ".join, words)), progress, target_prefixes)
-        parses = list(map(self._parses, words, answers))
+        words = [_words(text) for text in texts]
+        sources = [" ".join(row) for row in words]
+        answers = super().translate(sources, progress, target_prefixes)
+        parses = [self._parses(*pair) for pair in zip(words, answers, strict=True)]
         for best, *_ in parses:
             self.repaired += best.repairs.total > 0
             self.repairs.update(asdict(best.repairs))
@@ -82,7 +83,8 @@ class Parser(Translator):
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
     ) -> list[TargetScore]:
         sources = [" ".join(_words(text)) for text in sources]
-        return super().score(sources, list(map(self._target, targets)), progress)
+        targets = [self._target(text) for text in targets]
+        return super().score(sources, targets, progress)
 
     def attention(self, source: str, target: str) -> PairAttention:
         return super().attention(" ".join(_words(source)), self._target(target))

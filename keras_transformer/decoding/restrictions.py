@@ -43,7 +43,9 @@ def banned_logits(
         numbers = tf.range(tf.size(token_of_logit)) + 1
         logit_of_token = tf.scatter_nd(token_of_logit[:, None], numbers, count[None]) - 1
         tokens = tf.gather(logit_of_token, tokens)  # -1 where a token has no logit
-        places, tokens = places[tokens >= 0], tokens[tokens >= 0]
+        has_logit = tokens >= 0
+        places = places[has_logit]
+        tokens = tokens[has_logit]
     return tf.concat([tf.cast(places[:, :2], tf.int32), tokens[:, None]], axis=1)
 
 

@@ -75,6 +75,9 @@ def search_ids(
             (decoding/constraints.py). They need a `target_prefix`, be it padding.
         n_best: int32 scalar, how many of the hypotheses must be the best ones; those of the options
             if not given.
+
+    Returns:
+        K hypotheses of each sentence, best first; see beam_search.Hypotheses.
     """
     options = settings.options
     batch = tf.shape(source)[0]

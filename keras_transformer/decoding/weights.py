@@ -67,7 +67,7 @@ class FeedForward(NamedTuple):
 
 
 class EncoderLayer(NamedTuple):
-    """The weights of a layer of the encoder."""
+    """A layer of the encoder, and the normalisation of each sublayer (section 3.1)."""
 
     self_attention: SelfAttention
     self_attention_norm: Normalization
@@ -76,7 +76,7 @@ class EncoderLayer(NamedTuple):
 
 
 class DecoderLayer(NamedTuple):
-    """The weights of a layer of the decoder."""
+    """A layer of the decoder, and the normalisation of each sublayer (section 3.1)."""
 
     self_attention: SelfAttention
     self_attention_norm: Normalization

@@ -95,8 +95,14 @@ def export_saved_model(
 def load_signatures(path: str | os.PathLike) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
     """Loads the graphs of an export.
 
+    Args:
+        path: the directory, which `model_card.read_card` has checked.
+
+    Returns:
+        The signatures by name. Each keeps the weights that it needs.
+
     Raises:
-        InputError: if that fails (`model_card.read_card` says why).
+        InputError: if the files are damaged.
     """
     try:  # the operations of tensorflow_text have been registered by vocabulary/subwords.py
         return dict(tf.saved_model.load(str(path)).signatures)

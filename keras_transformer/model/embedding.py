@@ -92,7 +92,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
 
     def _add_bias(self, logits):
         logits = ops.cast(logits, "float32")
-        return logits if self.bias is None else logits + self.bias
+        return logits if self.bias is None else logits + ops.cast(self.bias, "float32")
 
     @property
     def variable_serialization_spec(self):

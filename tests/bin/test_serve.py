@@ -27,7 +27,7 @@ def exported(untrained, tmp_path_factory):
     trained = restore(untrained)
     config = decoding_config(trained, beam_size=2)
     export_dir = tmp_path_factory.mktemp("serve") / "model"
-    export_saved_model(trained.model, trained.vocabularies, config, export_dir, trained.facts)
+    export_saved_model(trained.models, trained.vocabularies, export_dir, trained.card(config))
     return export_dir, load(untrained, beam_size=2)
 
 
@@ -87,7 +87,7 @@ def test_requests_and_end(served, exported):
     ("arguments", "message"),
     [
         ([], "--saved_model"),
-        (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
+        (["--saved_model=absent"], "--saved_model must be a directory that an export has made"),
         (["--saved_model={model}", "--port=70000"], "port"),
         (["--saved_model={model}", "--port=http"], "port"),
         (["--saved_model={model}", "--host=a..b"], "--host must be a name or an address"),

@@ -72,7 +72,7 @@ def test_invalid_line_of_a_stream(call_program, untrained):
         (["--saved_model=b", "--min_length=3"], "--min_length is fixed in an export"),
         (["--saved_model=b", "--sample"], "--sample is fixed in an export"),
         (["--model_dir=absent"], "--model_dir must be a directory that training has made"),
-        (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
+        (["--saved_model=absent"], "--saved_model must be a directory that an export has made"),
         (["--model_dir=a", "--input=absent"], "--input must be a file that can be read"),
         (["--model_dir=a", "--output=absent/out"], "--output must be a file in a directory"),
     ],

@@ -29,6 +29,7 @@ from keras_transformer.errors import InputError
         ({"batch_tokens": 0}, "batch_tokens must be at least 1. Received: 0"),
         ({"n_best": 0}, "n_best must be from 1 to the beam size, 4. Received: 0"),
         ({"n_best": 5}, "n_best must be from 1 to the beam size, 4. Received: 5"),
+        ({"sampling": "x"}, 'sampling must be a SamplingConfig, or None. Received: "x"'),
         ({"mbr": "ter"}, 'mbr must be one of chrf, bleu. Received: "ter"'),
     ],
 )

@@ -1,5 +1,6 @@
 """CTranslate2 shares no code with this library: where both agree, both are right."""
 
+import dataclasses
 import json
 import sys
 
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from keras_transformer.export.model_card import read_card
 
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.decoding.compiled_model import CompiledModel
@@ -20,12 +20,14 @@ from keras_transformer.decoding.weights import as_tensors, read_weights
 from keras_transformer.errors import InputError
 from keras_transformer.export.ctranslate2 import export_ctranslate2, vocabulary_map
 from keras_transformer.model.transformer import Transformer, shift_right
-from keras_transformer.training.step import TrainingStep
+from keras_transformer.model_card import ModelCard, read_card
+from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.step import TrainingStep, zero_sums
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
 
-FACTS = {"checkpoint": "step-00000007", "step": 7}
+FACTS = CheckpointInfo("step-00000007", step=7)
 # Sources are made of 10 words; each has two translations, one four times as likely.
 WORDS = 10
 SOURCE, TARGET, SYNONYM = 4, 4 + WORDS, 4 + 2 * WORDS
@@ -81,11 +83,11 @@ def trained(request, vocabulary, tmp_path_factory):
     step = TrainingStep(config, training, tf.distribute.get_strategy())
     pairs = tf.data.Dataset.from_tensor_slices(make_pairs(20000, seed=2))
     batches = iter(pairs.repeat().batch(64))
-    step.run(batches, tf.constant(300))  # enough for most
+    step.run(batches, tf.constant(300), zero_sums())  # enough for most
     for _ in range(12):
         if greedy_share(step.model) > 0.9:
             break
-        step.run(batches, tf.constant(100))
+        step.run(batches, tf.constant(100), zero_sums())
     return step.model, exported(step.model, vocabulary, tmp_path_factory)
 
 
@@ -110,8 +112,19 @@ def share_of_likely(found, target):
 
 def exported(model, vocabulary, tmp_path_factory, shortlist=None, **settings):
     folder = tmp_path_factory.mktemp("export") / "model"
-    export_ctranslate2(model, vocabulary, folder, FACTS, shortlist=shortlist)
+    export_ctranslate2(model, vocabulary, folder, card_of(model), shortlist=shortlist)
     return ctranslate2.Translator(str(folder), intra_threads=1, **settings)
+
+
+def card_of(model):
+    """The card of a model of which little is known."""
+    return ModelCard(
+        config=model.config,
+        decoding=DecodingConfig(),
+        vocabulary_fingerprint="0123",
+        parameters=model.count_params(),
+        checkpoint=FACTS,
+    )
 
 
 def words_of(ids):
@@ -188,7 +201,7 @@ def test_each_side_has_its_vocabulary(tie_embeddings, vocabulary, tmp_path):
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, **sizes))
     perturb(model)
     folder = tmp_path / "model"
-    export_ctranslate2(model, VocabularyPair.load(tmp_path), folder, FACTS)
+    export_ctranslate2(model, VocabularyPair.load(tmp_path), folder, card_of(model))
     names = ("source_vocabulary", "target_vocabulary")
     found = [json.loads((folder / f"{name}.json").read_text()) for name in names]
     assert found == [source_tokens, TOKENS] and not (folder / "shared_vocabulary.json").exists()
@@ -203,7 +216,7 @@ def test_each_side_has_its_vocabulary(tie_embeddings, vocabulary, tmp_path):
 def test_directory(vocabulary, tmp_path):
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
     folder = tmp_path / "model"
-    result = export_ctranslate2(model, vocabulary, folder, FACTS)
+    result = export_ctranslate2(model, vocabulary, folder, card_of(model))
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     size = sum(path.stat().st_size for path in files.values())
     assert result == {"ctranslate2": str(folder), "bytes": size}
@@ -217,8 +230,9 @@ def test_directory(vocabulary, tmp_path):
     with pytest.raises(InputError, match=r"which holds no SavedModel"):
         read_card(folder)
     with pytest.raises(InputError, match="export_dir must not exist yet, or be empty, without"):
-        export_ctranslate2(model, vocabulary, folder, FACTS)
-    export_ctranslate2(model, vocabulary, folder, {"checkpoint": "other"}, overwrite=True)
+        export_ctranslate2(model, vocabulary, folder, card_of(model))
+    other = dataclasses.replace(card_of(model), checkpoint=CheckpointInfo("other"))
+    export_ctranslate2(model, vocabulary, folder, other, overwrite=True)
     assert "other" in files["assets.extra/model_card.json"].read_text()
 
 
@@ -267,7 +281,9 @@ def test_sentencepiece_tokens(tmp_path):
     text = ["the cat sat on the mat", "a dog ran to the house", "big red cats 😀"] * 5
     tokenizer = learn_subwords(text, "bpe", 310, tmp_path, seed=1)
     model = Transformer(TransformerConfig(310, 1, 16, 24, 2))
-    export_ctranslate2(model, VocabularyPair(tokenizer, tokenizer), tmp_path / "model", FACTS)
+    export_ctranslate2(
+        model, VocabularyPair(tokenizer, tokenizer), tmp_path / "model", card_of(model)
+    )
     processor = sentencepiece.SentencePieceProcessor(
         model_file=str(tmp_path / "model" / "vocabulary.model")
     )
@@ -287,10 +303,10 @@ def test_restricted_attention_is_refused(vocabulary, tmp_path):
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, attention_window=3))
     message = r"^model must be one without attention_window, .* Received: attention_window=3"
     with pytest.raises(InputError, match=message):
-        export_ctranslate2(model, vocabulary, tmp_path / "model", FACTS)
+        export_ctranslate2(model, vocabulary, tmp_path / "model", card_of(model))
 
 
 def test_package_is_an_extra(vocabulary, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(InputError, match=r"pip install ctranslate2\)"):
-        export_ctranslate2(None, vocabulary, tmp_path / "model", FACTS)
+        export_ctranslate2(None, vocabulary, tmp_path / "model", None)

@@ -1,5 +1,6 @@
 """Two small models, with other vocabularies and types of weights; a foreign process runs both."""
 
+import gc
 import json
 import os
 import pickle
@@ -142,8 +143,10 @@ def foreign(parts, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exports(parts):
-    """kind -> the export, loaded."""
-    return {kind: load(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
+    """kind -> the export, loaded, and kept by its graphs alone."""
+    loaded = {kind: load(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
+    gc.collect()
+    return loaded
 
 
 @pytest.fixture(scope="module")
