@@ -25,9 +25,6 @@ OTHER_FLAGS = {
     *("skip_bad_records", "flagfile", "directory"),
 }
 
-# Names that say everything.
-WITHOUT_DOCSTRING = {"array", "one_of", "sha256"}
-
 
 def text_of(name):
     return (ROOT / name).read_text(encoding="utf-8")
@@ -141,7 +138,7 @@ def test_public_modules_classes_and_functions_have_docstrings(folder):
         public = [n for n in module.body if isinstance(n, kinds) and not n.name.startswith("_")]
         for node in [module, *public]:
             name = getattr(node, "name", "the module")
-            assert ast.get_docstring(node) or name in WITHOUT_DOCSTRING, f"{path}: {name}"
+            assert ast.get_docstring(node), f"{path}: {name}"
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
