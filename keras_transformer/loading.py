@@ -17,14 +17,15 @@ from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import read_weights, variables_of, write_weights
 from keras_transformer.errors import InputError, reason, require
+from keras_transformer.evaluation.results import read_results
 from keras_transformer.export.saved_model import load_signatures
 from keras_transformer.files import to_path
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import (
     CARD,
+    DATA_FIELDS,
     ModelCard,
     ModelOrigin,
-    origin_of,
     read_card,
     require_unset,
 )
@@ -34,7 +35,11 @@ from keras_transformer.training.checkpoints import (
     require_plausible_sizes,
     restore_model,
 )
-from keras_transformer.training.model_directory import described_in, read_description
+from keras_transformer.training.model_directory import (
+    ModelDescription,
+    described_in,
+    read_description,
+)
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 AnyPath = str | os.PathLike
@@ -201,6 +206,32 @@ def _restore_model_directory(model_dir: Path, checkpoint: str) -> TrainedModel:
     model, info = restore_model(model_dir, checkpoint, description)
     origin = origin_of(model_dir, description, info)
     return TrainedModel((model,), vocabularies, origin, info)
+
+
+def origin_of(
+    model_dir: str | os.PathLike, description: ModelDescription, checkpoint: CheckpointInfo
+) -> ModelOrigin:
+    """Collects what a model directory knows of its model.
+
+    Args:
+        model_dir: the directory.
+        description: what its config.json says.
+        checkpoint: which weights are used. The results of an evaluation are kept only if it was
+            of these weights.
+    """
+    evaluation = read_results(model_dir, "test")
+    if evaluation is not None:
+        evaluated = (evaluation.get("checkpoint"), evaluation.get("step"))
+        if evaluated != (checkpoint.checkpoint, checkpoint.step):
+            evaluation = None
+    return ModelOrigin(
+        task=description.task,
+        task_options=description.task_options,
+        preset=description.preset,
+        training=dataclasses.asdict(description.training),
+        data={name: getattr(description, name) for name in DATA_FIELDS},
+        evaluation=evaluation,
+    )
 
 
 def _restore_export(path: Path) -> TrainedModel:

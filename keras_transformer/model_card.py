@@ -12,11 +12,9 @@ from typing import Annotated, Any
 from keras_transformer.config import Task, TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError, require
-from keras_transformer.evaluation.results import read_results
 from keras_transformer.fields import Count, Size, from_json, one_of
 from keras_transformer.files import read_json, to_path
 from keras_transformer.training.checkpoint_info import CheckpointInfo
-from keras_transformer.training.model_directory import ModelDescription
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 3
@@ -144,32 +142,6 @@ def file_sizes(folder: Path) -> dict[str, int]:
         for path in sorted(files)
         if path.is_file()
     }
-
-
-def origin_of(
-    model_dir: str | os.PathLike, description: ModelDescription, checkpoint: CheckpointInfo
-) -> ModelOrigin:
-    """Collects what a model directory knows of its model.
-
-    Args:
-        model_dir: the directory.
-        description: what its config.json says.
-        checkpoint: which weights are used. The results of an evaluation are kept only if it was
-            of these weights.
-    """
-    evaluation = read_results(model_dir, "test")
-    if evaluation is not None:
-        evaluated = (evaluation.get("checkpoint"), evaluation.get("step"))
-        if evaluated != (checkpoint.checkpoint, checkpoint.step):
-            evaluation = None
-    return ModelOrigin(
-        task=description.task,
-        task_options=description.task_options,
-        preset=description.preset,
-        training=dataclasses.asdict(description.training),
-        data={name: getattr(description, name) for name in DATA_FIELDS},
-        evaluation=evaluation,
-    )
 
 
 def require_unset(options: dict[str, Any], names: Sequence[str] = ()) -> None:

@@ -73,7 +73,6 @@ def train_on(
     description = _describe(metadata, preset, settings or {}, init_from)
 
     from keras_transformer.training.addresses import own_addresses
-    from keras_transformer.training.cluster import Cluster
     from keras_transformer.training.loop import train
     from keras_transformer.training.strategy import make_repeatable, make_strategy
     from pipelines.datasets import damage_named
@@ -83,6 +82,8 @@ def train_on(
     with contextlib.ExitStack() as contexts:
         cluster = None
         if addresses is not None:
+            from keras_transformer.training.cluster import Cluster
+
             cluster = contexts.enter_context(Cluster(addresses))
             same = _same_on_every_worker(metadata, description, loop, devices, init_from)
             cluster.require_same({**same, "replicas": strategy.num_replicas_in_sync})

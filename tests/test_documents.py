@@ -173,3 +173,28 @@ def test_examples_of_docstrings_are_true(module):
     for example in doctest.DocTestFinder().find(module, extraglobs={"keras": keras, "np": np}):
         runner.run(example)
     assert runner.tries and not runner.failures
+
+
+def functions_of_traces():
+    """The functions that the map of the code follows, each with its file."""
+    text = (ROOT / "docs" / "guides" / "code.md").read_text(encoding="utf-8")
+    text = text[text.index("## One training step") :]
+    file = None
+    for item in re.findall(r"^\d+\. (.*?)(?=^\d+\. |^[A-Z]|\Z)", text, re.M | re.S):
+        names = re.findall(r"`([\w./]+)`", item)
+        if names[0].endswith(".py"):
+            file = names.pop(0)
+        yield file, names[0]
+
+
+@pytest.mark.parametrize(("file", "function"), list(functions_of_traces()))
+def test_the_traces_name_functions_that_exist(file, function):
+    path = next(path for path in (ROOT / file, ROOT / "keras_transformer" / file) if path.is_file())
+    names = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef)]
+            names.update(f"{node.name}.{method}" for method in methods)
+    assert function in names

@@ -9,11 +9,11 @@ from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import write_results
+from keras_transformer.loading import origin_of
 from keras_transformer.model_card import (
     ModelCard,
     ModelOrigin,
     card_from_json,
-    origin_of,
     require_unset,
 )
 from keras_transformer.training.checkpoint_info import CheckpointInfo

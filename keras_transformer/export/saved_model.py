@@ -85,7 +85,7 @@ def export_saved_model(
 
     def write(folder):
         tf.saved_model.save(module, str(folder), signatures=dict(graphs))
-        for file in {vocabulary.file for vocabulary in vocabularies}:  # for load_exported_model
+        for file in {vocabulary.file for vocabulary in vocabularies}:  # for loading.restore
             (folder / CARD.parent / file.name).write_bytes(file.read_bytes())
 
     size = write_export(write, export_dir, card, overwrite)

@@ -11,7 +11,8 @@ def freeze(model: keras.Model, names: str) -> None:
     """Excludes parts of a model from training.
 
     Args:
-        model: its variables are found by their paths, such as "encoder/layer_0/norm/gamma".
+        model: its variables are found by their paths, such as
+            "encoder/layer_0/feed_forward_norm/gamma".
         names: the parts, separated by commas, such as "embedding,encoder/layer_[01]". Each is one
             component of a path or several in a row, and may be a pattern of fnmatch. Empty: none.
 
@@ -31,7 +32,7 @@ def freeze(model: keras.Model, names: str) -> None:
 
 
 def _parts(paths) -> list[str]:
-    """The components of paths "/encoder/norm/gamma/" but the last, each once, in their order."""
+    """The components of paths "/encoder/last_norm/gamma/" but the last, each once, in order."""
     parts = []
     for path in paths:
         for part in path.split("/")[1:-2]:
