@@ -28,10 +28,18 @@ STYLE = {
     "axes.titlelocation": "left",
     "legend.fontsize": "small",
     "legend.frameon": False,
-    **{f"axes.spines.{side}": False for side in ("left", "right", "top", "bottom")},
-    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 0),
-    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
-    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), PAPER),
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.spines.bottom": False,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
     "grid.color": GRID,
 }
 
@@ -66,7 +74,7 @@ def draw(path: Path, panels: list[Panel]) -> None:
         for axes, panel in zip(places, panels, strict=False):
             _draw_panel(axes, panel)
         file = io.StringIO()
-        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Date", "Creator")))
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     rules = "".join(
         f'[style*="{name}: {light}"] {{ {name}: {dark} !important }}\n'
         for light, dark in DARK.items()
@@ -86,9 +94,12 @@ def _draw_panel(axes, panel: Panel) -> None:
         axes.set_xticks(sorted({x for line in measured for x, _ in line.points}))
     if panel.log_y:
         y = [y for line in measured for _, y in line.points]
-        near = max(y) < 50 * min(y)
-        axes.set_yscale("log", base=2 if near else 10)
-        axes.yaxis.set_major_locator(LogLocator(2, (1, 1.5)) if near else LogLocator(10))
+        if max(y) < 50 * min(y):
+            axes.set_yscale("log", base=2)
+            axes.yaxis.set_major_locator(LogLocator(2, (1, 1.5)))
+        else:
+            axes.set_yscale("log", base=10)
+            axes.yaxis.set_major_locator(LogLocator(10))
     for line in measured:
         _plot(axes, line, marker="o", ms=4)
     # The measured lines alone decide the range of the axes.

@@ -198,14 +198,14 @@ def prepare_random(folder, arguments):
     model = Transformer(config)
     # With a bias of 1 in the last normalisation, every state sums to d_model: these rows' logits
     # are -100.
-    last_norm = model.decoder.layers[-1].feed_forward_residual.norm
-    last_norm.bias.assign(np.ones(config.d_model))
-    matrix = np.array(model.embedding.matrix)
+    last_norm = model.decoder.layers[-1].feed_forward_norm
+    last_norm.beta.assign(np.ones(config.d_model))
+    matrix = np.array(model.embedding.embeddings)
     matrix[:special] = -100 / config.d_model
-    model.embedding.matrix.assign(matrix)
+    model.embedding.embeddings.assign(matrix)
     draws = np.random.default_rng(1).choice(words, (sentences, tokens - 1))
     job = {"texts": [" ".join(row) for row in draws], "max_length": tokens}
-    decoding = DecodingConfig(BEAMS, ALPHA, extra_length=0)
+    decoding = DecodingConfig(beam_size=BEAMS, alpha=ALPHA, extra_length=0)
     ranks = (vocab_size - special) ** np.random.default_rng(2).random((vocab_size, 64))
     likely = special - 1 + ranks.astype(int)
     shortlist = Shortlist(likely, range(2, special + 200), vocab_size)
@@ -228,7 +228,7 @@ def prepare_trained(folder, arguments):
         sys.exit(f"--model_dir must have one BPE vocabulary, vocabulary.model. Received: {file}")
     model, _ = restore_model(arguments.model_dir, arguments.checkpoint)
     longest = read_description(arguments.model_dir).max_length
-    decoding = DecodingConfig(BEAMS, ALPHA, max_source_length=longest)
+    decoding = DecodingConfig(beam_size=BEAMS, alpha=ALPHA, max_source_length=longest)
     texts, references = split_text(arguments.data_dir, "test")
     job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
     job["max_length"] = longest + decoding.extra_length  # one limit for all sentences
@@ -242,16 +242,22 @@ def write_job(folder, model, vocabularies, decoding, job, shortlist, arguments):
     """Writes the model in the format of each engine, and the sentences."""
     import numpy as np
 
-    from keras_transformer.decoding.inference_model import inference_model
-    from keras_transformer.export.ctranslate2 import array, export_ctranslate2, vocabulary_tokens
+    from keras_transformer.export.ctranslate2 import export_ctranslate2, vocabulary_tokens
     from keras_transformer.export.saved_model import export_saved_model
+    from keras_transformer.loading import TrainedModel
+    from keras_transformer.model_card import ModelOrigin
+    from keras_transformer.training.checkpoint_info import CheckpointInfo
 
-    for engine in [engine for engine in OURS if engine in arguments.engines]:
-        settings = {**OURS[engine], "shortlist": shortlist if "shortlist" in OURS[engine] else None}
-        parts = (inference_model(model), vocabularies, decoding)
-        export_saved_model(*parts, folder / engine, {}, **settings)
-    export_ctranslate2(model, vocabularies, folder / "ctranslate2", {}, shortlist=shortlist)
-    weights = {variable.path: array(variable) for variable in model.trainable_variables}
+    trained = TrainedModel((model,), vocabularies, ModelOrigin(), CheckpointInfo("benchmark"))
+    for engine in arguments.engines:
+        if engine in OURS:
+            how = OURS[engine]
+            card = trained.card(decoding, weights=how.get("weights", "float32"))
+            tokens = shortlist if "shortlist" in how else None
+            export_saved_model([model], vocabularies, folder / engine, card, shortlist=tokens)
+    card = trained.card(decoding)
+    export_ctranslate2(model, vocabularies, folder / "ctranslate2", card, shortlist=shortlist)
+    weights = {variable.path: np.array(variable) for variable in model.trainable_variables}
     np.savez(folder / "weights.npz", **weights)
     tokens = vocabulary_tokens(vocabularies.target)
     job["sources"] = [[tokens[i] for i in ids] for ids in vocabularies.source.encode(job["texts"])]

@@ -176,7 +176,7 @@ class Jax:
 
         whole = Transformer(config, dtype=training.dtype_policy)
         model = keras.Model(whole.input, whole.decoder.output)  # to the states, without logits
-        place = [v.path for v in model.trainable_variables].index("embedding/matrix")
+        place = [v.path for v in model.trainable_variables].index("embedding/embeddings")
         optimizer = keras.optimizers.Adam(
             WarmupInverseSquareRoot(
                 config.d_model, training.warmup_steps, training.learning_rate_scale
@@ -256,13 +256,14 @@ class TensorFlow:
     def step(config, training, source, target):
         import tensorflow as tf
 
-        from keras_transformer.training.step import TrainingStep
+        from keras_transformer.training.step import zero_sums
+        from keras_transformer.training.xla_step import XlaTrainingStep
 
         training = dataclasses.replace(training, tokens_per_batch=source.size)
         strategy, lengths = tf.distribute.get_strategy(), [source.shape[1]]
-        step = TrainingStep(config, training, strategy, lengths)
+        step = XlaTrainingStep(config, training, strategy, lengths)
         batches = iter(tf.data.Dataset.from_tensors((source, target)).repeat())
-        return lambda count: step.run(batches, count).numpy()
+        return lambda count: step.run(batches, tf.constant(count), zero_sums()).loss.numpy()
 
 
 if __name__ == "__main__":

@@ -117,21 +117,23 @@ def growth_panels(found: dict[str, dict], quick: bool) -> list[Panel]:
     """Two panels for each quantity: the time of a step and its matrix products, and memory."""
     panels = []
     for name, sweep in sweeps(QUICK if quick else BASE, quick).items():
-        of, title = found[name], name.capitalize()
+        measured = found[name]
+        title = name.capitalize()
         shared = name == "replicas"  # the same work at all sizes: compared with one replica
 
         def line(label, values, colour=0, dashed=False, sizes=sweep.sizes):
             return Line(label, list(zip(sizes, values, strict=True)), colour, dashed)
 
         place = 0 if shared else -1  # the size whose point the theory goes through
-        scale = 1000 * of["seconds"][place] / of["gigaflops"][place]
+        scale = 1000 * measured["seconds"][place] / measured["gigaflops"][place]
+        in_theory = [scale * gigaflops for gigaflops in measured["gigaflops"]]
         times = [
-            line("measured", [1000 * seconds for seconds in of["seconds"]]),
-            line("matrix products", [scale * each for each in of["gigaflops"]], dashed=True),
+            line("measured", [1000 * seconds for seconds in measured["seconds"]]),
+            line("matrix products", in_theory, dashed=True),
         ]
         memory = [
-            line("peak", of["megabytes"]),
-            line("beyond the imported libraries", of["own_megabytes"], 1),
+            line("peak", measured["megabytes"]),
+            line("beyond the imported libraries", measured["own_megabytes"], 1),
         ]
         time = Panel(f"{title}: time of a step", sweep.label, "milliseconds", times)
         panels.append(time._replace(log_y=not shared))

@@ -4,7 +4,8 @@
 
 Times one sequence through attention (equation 1 with one head of width d, which is what the table
 counts), the same restricted to a neighbourhood of r, the model's multi-head layers with their
-projections, Keras LSTM and GRU, Conv1D and SeparableConv1D. Fits the exponents of n and d over the
+projections, Keras LSTM and GRU, Conv1D and SeparableConv1D. What is restricted is computed in
+blocks (benchmarks/restricted_attention.py). Fits the exponents of n and d over the
 larger sizes, beside those of the O() terms. Counts maximum path lengths by reachability. Then the
 multi-head layers forward and backward on long sequences; full attention at the longest in a process
 of its own with a bound on its memory. Prints tables on stderr, one JSON line on stdout, and draws
@@ -143,37 +144,56 @@ def sweep(sizes, arguments, limits):
 
 def forward(kind, n, d, arguments):
     """Makes a call that takes one random sequence through a layer."""
-    import keras
     import tensorflow as tf
 
-    from keras_transformer.model.attention import scaled_dot_product_attention
-    from keras_transformer.model.restricted_attention import restricted_attention
-
-    keep = {"padding": "same"}
-    layers = {
-        "self-attention": lambda: lambda x: scaled_dot_product_attention(*[x[:, None]] * 3)[0],
-        "restricted": lambda: lambda x: restricted_attention(*[x[:, None]] * 3, arguments.window),
-        "LSTM": lambda: keras.layers.LSTM(d, return_sequences=True),
-        "GRU": lambda: keras.layers.GRU(d, return_sequences=True),
-        "convolution": lambda: keras.layers.Conv1D(d, arguments.kernel, **keep),
-        "separable": lambda: keras.layers.SeparableConv1D(d, arguments.kernel, **keep),
-        "multi-head": lambda: multi_head(d, None),
-        "restricted multi-head": lambda: multi_head(d, arguments.window),
-    }
-    layer = tf.function(layers[kind]())
+    layer = tf.function(make_layer(kind, d, arguments))
     inputs = tf.random.stateless_normal([1, n, d], seed=[n, d])
     return lambda: layer(inputs).numpy()
 
 
+def make_layer(kind, d, arguments):
+    """Makes a layer or a function that takes [1, n, d] to as many numbers."""
+    import keras
+    from restricted_attention import restricted_attention
+
+    from keras_transformer.model.attention import scaled_dot_product_attention
+
+    def attention(inputs):
+        head = inputs[:, None]  # [1, 1, n, d]
+        outputs, _ = scaled_dot_product_attention(head, head, head)
+        return outputs
+
+    def restricted(inputs):
+        head = inputs[:, None]  # [1, 1, n, d]
+        return restricted_attention(head, head, head, arguments.window)
+
+    if kind == "self-attention":
+        return attention
+    if kind == "restricted":
+        return restricted
+    if kind == "LSTM":
+        return keras.layers.LSTM(d, return_sequences=True)
+    if kind == "GRU":
+        return keras.layers.GRU(d, return_sequences=True)
+    if kind == "convolution":
+        return keras.layers.Conv1D(d, arguments.kernel, padding="same")
+    if kind == "separable":
+        return keras.layers.SeparableConv1D(d, arguments.kernel, padding="same")
+    if kind == "multi-head":
+        return multi_head(d, None)
+    return multi_head(d, arguments.window)
+
+
 def multi_head(d, window):
     """The model's self-attention layer of HEADS heads; unrestricted if `window` is None."""
+    from restricted_attention import RestrictedSelfAttention
+
     from keras_transformer.model.attention import MultiHeadAttention
-    from keras_transformer.model.restricted_attention import RestrictedSelfAttention
 
     if window is None:
         layer = MultiHeadAttention(HEADS, d // HEADS)
     else:
-        layer = RestrictedSelfAttention(HEADS, d // HEADS, window)
+        layer = RestrictedSelfAttention(HEADS, d // HEADS, window=window)
     layer.build((1, None, d))
     return layer
 

@@ -73,36 +73,50 @@ def build(job, weights):
 
 def assign(model, weights, config):
     """Copies the weights, named as in our model."""
-
-    def norm(layer, name):
-        layer.gamma.assign(weights[f"{name}/gain"])
-        layer.beta.assign(weights[f"{name}/bias"])
-
-    def residual(wrapper, name):
-        norm(wrapper.input_layer_norm or wrapper.output_layer_norm, f"{name}_residual/norm")
-        if name.endswith("feed_forward"):
-            for part in ("inner", "outer"):
-                dense = getattr(wrapper.layer, part)
-                dense.kernel.assign(weights[f"{name}/{part}_kernel"])
-                dense.bias.assign(weights[f"{name}/{part}_bias"])
-            return
-        parts = {"queries": "query", "keys": "key", "values": "value", "output": "output"}
-        for theirs, ours in parts.items():
-            dense = getattr(wrapper.layer, f"linear_{theirs}")
-            dense.kernel.assign(weights[f"{name}/{ours}_kernel"])
-
-    model.features_inputter.embedding.assign(weights["embedding/matrix"])
+    source_matrix = weights["embedding/embeddings"]
+    model.features_inputter.embedding.assign(source_matrix)
     if not config["tie_embeddings"]:
-        model.labels_inputter.embedding.assign(weights["target_embedding/matrix"])
-        model.decoder.output_layer.kernel.assign(weights["logits/matrix"].T)
-    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
-        if config["norm"] == "pre":
-            norm(stack.layer_norm, f"{side}/norm")
-        for number, layer in enumerate(stack.layers):
-            residual(layer.self_attention, f"{side}/layer_{number}/self_attention")
-            residual(layer.ffn, f"{side}/layer_{number}/feed_forward")
-            if side == "decoder":
-                residual(layer.attention[0], f"{side}/layer_{number}/cross_attention")
+        model.labels_inputter.embedding.assign(weights["target_embedding/embeddings"])
+        softmax_matrix = weights["logits_embedding/embeddings"]
+        model.decoder.output_layer.kernel.assign(softmax_matrix.T)
+
+    for number, layer in enumerate(model.encoder.layers):
+        prefix = f"encoder/layer_{number}"
+        assign_attention(layer.self_attention, weights, f"{prefix}/self_attention")
+        assign_feed_forward(layer.ffn, weights, f"{prefix}/feed_forward")
+    for number, layer in enumerate(model.decoder.layers):
+        prefix = f"decoder/layer_{number}"
+        assign_attention(layer.self_attention, weights, f"{prefix}/self_attention")
+        assign_attention(layer.attention[0], weights, f"{prefix}/cross_attention")
+        assign_feed_forward(layer.ffn, weights, f"{prefix}/feed_forward")
+    if config["norm"] == "pre":
+        assign_norm(model.encoder.layer_norm, weights, "encoder/last_norm")
+        assign_norm(model.decoder.layer_norm, weights, "decoder/last_norm")
+
+
+def assign_attention(wrapper, weights, path):
+    """Fills attention and its normalisation from our MultiHeadAttention at `path`."""
+    attention = wrapper.layer
+    attention.linear_queries.kernel.assign(weights[f"{path}/query/kernel"])
+    attention.linear_keys.kernel.assign(weights[f"{path}/key/kernel"])
+    attention.linear_values.kernel.assign(weights[f"{path}/value/kernel"])
+    attention.linear_output.kernel.assign(weights[f"{path}/output/kernel"])
+    assign_norm(wrapper.input_layer_norm or wrapper.output_layer_norm, weights, f"{path}_norm")
+
+
+def assign_feed_forward(wrapper, weights, path):
+    """Fills a feed-forward network and its normalisation from our FeedForward at `path`."""
+    inner, outer = wrapper.layer.inner, wrapper.layer.outer
+    inner.kernel.assign(weights[f"{path}/inner/kernel"])
+    inner.bias.assign(weights[f"{path}/inner/bias"])
+    outer.kernel.assign(weights[f"{path}/outer/kernel"])
+    outer.bias.assign(weights[f"{path}/outer/bias"])
+    assign_norm(wrapper.input_layer_norm or wrapper.output_layer_norm, weights, f"{path}_norm")
+
+
+def assign_norm(layer, weights, path):
+    layer.gamma.assign(weights[f"{path}/gamma"])
+    layer.beta.assign(weights[f"{path}/beta"])
 
 
 def main(case, folder):

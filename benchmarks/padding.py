@@ -33,11 +33,15 @@ def our_padding(data_dir: str, tokens_per_batch: int, seed: int = 1):
     from pipelines.records import read_metadata
 
     pairs = min(PAIRS, read_metadata(data_dir).splits["train"].pairs)
-    lengths, positions, batches, seen = [], np.zeros(2), 0, 0
-    for sides in training_batches(data_dir, tokens_per_batch, seed).as_numpy_iterator():
-        lengths.append(np.stack([(side != 0).sum(axis=1) for side in sides], axis=1))
-        positions += [side.size for side in sides]
-        batches, seen = batches + 1, seen + len(sides[0])
+    lengths = []
+    positions = np.zeros(2)
+    batches = 0
+    seen = 0
+    for source, target in training_batches(data_dir, tokens_per_batch, seed).as_numpy_iterator():
+        lengths.append(np.stack([(source != 0).sum(axis=1), (target != 0).sum(axis=1)], axis=1))
+        positions += [source.size, target.size]
+        batches += 1
+        seen += len(source)
         if seen >= pairs:
             break
     lengths = np.concatenate(lengths)

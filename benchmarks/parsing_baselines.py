@@ -71,26 +71,38 @@ def main():
     result = {"right_branching": scores("right_branching", gold, simple)}
 
     parsed = parse_all(Pcfg(train, arguments.tags == "gold"), gold, arguments)
-    rest = {"too_long": sum(len(tree.words()) > arguments.max_length for tree in gold)}
-    rest["without_tree"] = parsed.count(None) - rest["too_long"]
-    pairs = [(tree, other) for tree, other in zip(parsed, gold, strict=True) if tree]
-    tags = [
-        a == b for tree, other in pairs for a, b in zip(tree.leaves(), other.leaves(), strict=True)
-    ]
-    rest["tagging_accuracy"] = round(100 * sum(tags) / max(1, len(tags)), 2)
-    parsed = [tree or other for tree, other in zip(parsed, simple, strict=True)]
-    result["pcfg"] = {**scores("pcfg", gold, parsed), **rest, "tags": arguments.tags}
-    print(json.dumps({**result, "seconds": round(time.time() - begun, 1)}))
+    too_long = sum(len(tree.words()) > arguments.max_length for tree in gold)
+    found = [tree or other for tree, other in zip(parsed, simple, strict=True)]
+    result["pcfg"] = {
+        **scores("pcfg", gold, found),
+        "too_long": too_long,
+        "without_tree": parsed.count(None) - too_long,
+        "tagging_accuracy": tagging_accuracy(parsed, gold),
+        "tags": arguments.tags,
+    }
+    result["seconds"] = round(time.time() - begun, 1)
+    print(json.dumps(result))
+
+
+def tagging_accuracy(parsed: list[Tree | None], gold: list[Tree]) -> float:
+    """The percentage of right tags, of the sentences that have a tree."""
+    words = correct = 0
+    for tree, gold_tree in zip(parsed, gold, strict=True):
+        if tree is not None:
+            for leaf, gold_leaf in zip(tree.leaves(), gold_tree.leaves(), strict=True):
+                words += 1
+                correct += leaf == gold_leaf
+    return round(100 * correct / max(1, words), 2)
 
 
 def scores(name, gold, predicted):
     """Labelled bracket scores, of all sentences and of those up to 40 words."""
-    tagged = [with_gold_tags(*pair) for pair in zip(predicted, gold, strict=True)]
+    tagged = [with_gold_tags(tree, other) for tree, other in zip(predicted, gold, strict=True)]
     numbers = score_trees(gold, tagged)
     keys = ("f1", "precision", "recall", "complete_match", "sentences")
     summary = {
-        part: {key: values[key] for key in keys}
-        for part, values in (("all", numbers), ("up_to_40_words", numbers["up_to_40_words"]))
+        "all": {key: numbers[key] for key in keys},
+        "up_to_40_words": {key: numbers["up_to_40_words"][key] for key in keys},
     }
     for rows in (summary, numbers["by_length"], numbers["by_label"]):
         header = (name, *next(iter(rows.values()), ()))
@@ -108,7 +120,8 @@ class RightBranching:
             found = brackets_of(tree)
             last = [part for part in found.brackets.values() if part.end == len(found.words)]
             labels.update(part.label for part in last if 0 < part.start < part.end - 1)
-        self.root, self.label = ((part or roots).most_common(1)[0][0] for part in (roots, labels))
+        self.root = most_common(roots)
+        self.label = most_common(labels or roots)
 
     def parse(self, leaves: list[tuple[str, str]]) -> Tree:
         words = [Tree(tag, (), word) for tag, word in leaves]
@@ -118,6 +131,11 @@ class RightBranching:
         for word in reversed(others[:-1]):
             below = [Tree(self.label, (word, *below))]
         return Tree(self.root, (first, *below, *stop))
+
+
+def most_common(labels: Counter[str]) -> str:
+    [(label, _)] = labels.most_common(1)
+    return label
 
 
 class Lexicon:
@@ -138,8 +156,10 @@ class Lexicon:
 
     def log_scores(self, word: str) -> dict[str, float]:
         """The tags that a word may have."""
-        seen, guesses = self.words.get(word, Counter()), self.forms.get(form(word), self.forms[""])
-        total, weight = self.tags.total(), KNOWN / guesses.total()
+        seen = self.words.get(word, Counter())
+        guesses = self.forms.get(form(word), self.forms[""])
+        total = self.tags.total()
+        weight = KNOWN / guesses.total()
         return {
             tag: np.log((seen[tag] + weight * guesses[tag]) / (seen.total() + KNOWN))
             - np.log(self.tags[tag] / total)
@@ -149,10 +169,20 @@ class Lexicon:
 
 def form(word: str) -> str:
     """The form of an unknown word: capitals, digits, other characters, and the ending."""
-    kinds = {"A": str.isupper, "a": str.islower, "1": str.isdigit}
-    has = [name for name, is_kind in kinds.items() if any(map(is_kind, word))]
-    other = "-" * any(not character.isalnum() for character in word)
-    return "".join(has) + other + word[:1].isupper() * "^" + word[-3:].lower() * word[-1].isalpha()
+    found = ""
+    if any(character.isupper() for character in word):
+        found += "A"
+    if any(character.islower() for character in word):
+        found += "a"
+    if any(character.isdigit() for character in word):
+        found += "1"
+    if any(not character.isalnum() for character in word):
+        found += "-"
+    if word[0].isupper():
+        found += "^"
+    if word[-1].isalpha():
+        found += word[-3:].lower()
+    return found
 
 
 def binary_rules(tree: Tree) -> Iterator[tuple[tuple[str, ...], ...]]:

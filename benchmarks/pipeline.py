@@ -51,7 +51,8 @@ def main():
     folder = arguments.work_dir / f"{arguments.pairs}-pairs"
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder, arguments.pairs)
-    data_dir, runner = folder / f"data-{arguments.vocab_size}", []
+    data_dir = folder / f"data-{arguments.vocab_size}"
+    runner = []
     if arguments.pipeline_options is not None:
         data_dir = data_dir.with_name(f"{data_dir.name}-beam")
         runner = ["--runner=beam", f"--pipeline_options={arguments.pipeline_options}"]
@@ -123,7 +124,8 @@ def prepare(folder, data_dir, vocab_size, runner):
     command += [f"--train_{side}={folder / 'text'}.{side}" for side in ("source", "target")]
     command += [f"--vocab_size={vocab_size}", *runner]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    peak, begun = 0, time.monotonic()
+    peak = 0
+    begun = time.monotonic()
     try:
         while process.poll() is None:
             peak = max(peak, resident_bytes(process.pid))
@@ -168,30 +170,38 @@ def read(folder, data_dir, tokens_per_batch, epochs):
 
     @tf.function
     def count(iterator, batches):
-        """Tokens of source and target, and positions of both, of some batches."""
-        total = tf.zeros([4], tf.int64)
+        """The tokens and the positions of some batches, each of source and target."""
+        tokens = tf.zeros([2], tf.int64)
+        positions = tf.zeros([2], tf.int64)
         for _ in tf.range(batches):
-            sides = next(iterator)
-            total += [*map(tf.math.count_nonzero, sides), *(tf.size(s, tf.int64) for s in sides)]
-        return total
+            source, target = next(iterator)
+            tokens += [tf.math.count_nonzero(source), tf.math.count_nonzero(target)]
+            positions += [tf.size(source, tf.int64), tf.size(target, tf.int64)]
+        return tokens, positions
 
     def epoch(iterator):
         """Reads as many target tokens as an epoch has."""
-        begun, batches, total = time.perf_counter(), 0, np.zeros(4, int)
-        while total[1] < info.target_tokens:
-            total += count(iterator, tf.constant(COUNTED_AT_ONCE)).numpy()
+        begun = time.perf_counter()
+        batches = 0
+        tokens = np.zeros(2, int)
+        positions = np.zeros(2, int)
+        while tokens[1] < info.target_tokens:
+            more_tokens, more_positions = count(iterator, tf.constant(COUNTED_AT_ONCE))
+            tokens += more_tokens.numpy()
+            positions += more_positions.numpy()
             batches += COUNTED_AT_ONCE
         seconds = time.perf_counter() - begun
         return {
             "batches": batches,
-            "target_tokens_per_second": round(int(total[1]) / seconds),
-            "padding": round(1 - total[:2].sum() / total[2:].sum(), 4),
+            "target_tokens_per_second": round(int(tokens[1]) / seconds),
+            "padding": round(1 - tokens.sum() / positions.sum(), 4),
             "resident_mb": round(resident_bytes(os.getpid()) / 1e6),
         }
 
     def saved_and_restored(batches):
-        iterator, path = iter(dataset), str(folder / "iterator")
-        count(iterator, tf.constant(batches)).numpy()
+        iterator = iter(dataset)
+        path = str(folder / "iterator")
+        count(iterator, tf.constant(batches))
         begun = time.perf_counter()
         tf.train.Checkpoint(iterator=iterator).write(path)
         save = time.perf_counter() - begun
@@ -210,7 +220,7 @@ def read(folder, data_dir, tokens_per_batch, epochs):
 
     iterator = iter(dataset)
     begun = time.perf_counter()
-    count(iterator, tf.constant(1)).numpy()  # traces
+    count(iterator, tf.constant(1))  # traces
     first = time.perf_counter() - begun
     found = [epoch(iterator) for _ in tqdm(range(epochs), "reading", unit=" epochs")]
     middle = min(MIDDLE, found[0]["batches"] // 2)
@@ -222,7 +232,8 @@ def read(folder, data_dir, tokens_per_batch, epochs):
 
 
 def print_table(result):
-    preparation, reading = result["preparation"], result["reading"]
+    preparation = result["preparation"]
+    reading = result["reading"]
     if "seconds" in preparation:
         rate = result["pairs"] / preparation["seconds"]
         log(
@@ -232,8 +243,8 @@ def print_table(result):
         )
     log("epoch  target tokens/s  padding  resident MB")
     for number, row in enumerate(reading["epochs"], start=1):
-        rate, padding = row["target_tokens_per_second"], row["padding"]
-        log(f"{number:5}  {rate:15,}  {padding:7.1%}  {row['resident_mb']:11,}")
+        rate = row["target_tokens_per_second"]
+        log(f"{number:5}  {rate:15,}  {row['padding']:7.1%}  {row['resident_mb']:11,}")
     log("iterator after   saved in   restored in   size")
     for row in reading["iterators"]:
         seconds = f"{row['save_seconds']:7.2f} s  {row['restore_seconds']:10.2f} s"

@@ -97,18 +97,16 @@ def length_buckets(lengths, trained, width, least):
 
 def evaluate(model_dir, trained, text, lengths, buckets, arguments):
     """Translates everything with one model; scores each bucket, and each side of the bound."""
-    from keras_transformer.decoding.answers import text_graphs
-    from keras_transformer.decoding.config import DecodingConfig
-    from keras_transformer.decoding.translator import Translator
     from keras_transformer.evaluation.translation import translation_scores
-    from keras_transformer.training.checkpoints import restore_model
-    from keras_transformer.vocabulary.pair import VocabularyPair
+    from keras_transformer.loading import load
 
-    model, facts = restore_model(model_dir, arguments.checkpoint)
-    # Not cut at the longest of training, as bin/evaluate.py would.
-    config = DecodingConfig(arguments.beam_size, arguments.alpha, max_source_length=max(lengths))
-    graphs = text_graphs(model, VocabularyPair.load(model_dir), config)
-    translator = Translator(graphs, config, model.config)
+    translator = load(
+        model_dir,
+        arguments.checkpoint,
+        beam_size=arguments.beam_size,
+        alpha=arguments.alpha,
+        max_source_length=max(lengths),  # not cut at the longest of training
+    )
     found = [best[0].text for best in translator.translate(text[0], progress=True)]
 
     def scores(first, last):
@@ -118,9 +116,9 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
         return {"bleu": round(result["bleu"], 2), "length_ratio": result["length_ratio"]}
 
     return {
-        "positions": model.config.positions,
+        "positions": translator.card.config.positions,
         "model_dir": model_dir,
-        **facts,
+        **translator.checkpoint,
         "up_to_trained": scores(1, trained),
         "beyond_trained": scores(trained + 1, max(lengths)),
         "sources_cut": translator.truncated,

@@ -24,8 +24,8 @@ flags.DEFINE_integer("layer", None, "The layer of --picture, from 1; by default 
 flags.DEFINE_string("heads", None, "The heads of --picture, from 1, such as 5,6; by default all.")
 flags.DEFINE_string("word", None, "In --picture, show only what this word attends to.")
 
-OF_PICTURE = ("kind", "layer", "heads", "word")
-SUFFIXES = (".svg", ".png", ".pdf")
+PICTURE_FLAGS = ("kind", "layer", "heads", "word")
+PICTURE_ENDINGS = (".svg", ".png", ".pdf")
 
 
 def main():
@@ -40,9 +40,7 @@ def main():
     check_model_flags()
 
     from keras_transformer.attention.page import attention_page
-    from keras_transformer.attention.pictures import head_picture
     from keras_transformer.attention.views import (
-        KINDS,
         attention_views,
         head_summary,
         summary_table,
@@ -50,19 +48,17 @@ def main():
     )
 
     translator = load_model(n_best=1)
-    layer, heads = layer_and_heads(translator.card["config"])
-    target, translation = FLAGS.target, None
+    layer = chosen_layer(translator.card.config.num_layers)
+    heads = chosen_heads(translator.card.config.num_heads)
+    target = FLAGS.target
+    translation = None
     if target is None:
         target = translation = translator.translate([FLAGS.source])[0][0].text
     views = attention_views(translator.attention(FLAGS.source, target))
     if FLAGS.picture is not None:  # before anything is written: the word may not be there
-        view, suffix = views[KINDS.index(FLAGS.kind)], Path(FLAGS.picture).suffix[1:]
-        words = word_labels(view.queries)
-        rule = f"--word must be one of {' '.join(words)}"
-        require(FLAGS.word is None or FLAGS.word in words, rule, repr(FLAGS.word))
-        write(FLAGS.picture, head_picture(view, layer, heads, FLAGS.word, suffix))
+        write("picture", draw_picture(views, layer, heads))
     page = attention_page(views, FLAGS.source, target).encode("utf-8")
-    write(FLAGS.output, page)
+    write("output", page)
     print(summary_table(head_summary(views)), file=sys.stderr)
     return {
         "output": FLAGS.output,
@@ -81,27 +77,30 @@ def check_picture():
     from keras_transformer.errors import require
 
     if FLAGS.picture is None:
-        for name in OF_PICTURE:
+        for name in PICTURE_FLAGS:
             rule = f"--{name} must be given with --picture only"
             require(not FLAGS[name].present, rule, FLAGS[name].value)
         return
-    rule = f"--picture must end in {', '.join(SUFFIXES)}"
-    require(FLAGS.picture.endswith(SUFFIXES), rule, FLAGS.picture)
+    rule = f"--picture must end in {', '.join(PICTURE_ENDINGS)}"
+    require(FLAGS.picture.endswith(PICTURE_ENDINGS), rule, FLAGS.picture)
     rule = "--picture and --output must be two files"
     require(FLAGS.picture != FLAGS.output, rule, FLAGS.picture)
     rule = f"--picture must have matplotlib ({INSTALL})"
     require(has_matplotlib(), rule, FLAGS.picture)
 
 
-def layer_and_heads(model):
-    """The layer and the heads of the picture, from 1."""
-    num_layers, num_heads = model["num_layers"], model["num_heads"]
-    layer = FLAGS.layer if FLAGS.layer is not None else max(1, num_layers - 1)
-    heads = range(1, num_heads + 1) if FLAGS.heads is None else FLAGS.heads.split(",")
-    return (
-        check_number("layer", layer, num_layers),
-        [check_number("heads", head, num_heads) for head in heads],
-    )
+def chosen_layer(num_layers):
+    """The layer of the picture, from 1."""
+    if FLAGS.layer is None:
+        return max(1, num_layers - 1)
+    return check_number("layer", FLAGS.layer, num_layers)
+
+
+def chosen_heads(num_heads):
+    """The heads of the picture, from 1."""
+    if FLAGS.heads is None:
+        return list(range(1, num_heads + 1))
+    return [check_number("heads", head, num_heads) for head in FLAGS.heads.split(",")]
 
 
 def check_number(flag, value, count):
@@ -113,23 +112,33 @@ def check_number(flag, value, count):
     return int(value)
 
 
+def draw_picture(views, layer, heads):
+    """The content of the file --picture."""
+    from keras_transformer.attention.pictures import head_picture
+    from keras_transformer.attention.views import KINDS, word_labels
+    from keras_transformer.errors import require
+
+    view = views[KINDS.index(FLAGS.kind)]
+    words = word_labels(view.queries)
+    rule = f"--word must be one of {' '.join(words)}"
+    require(FLAGS.word is None or FLAGS.word in words, rule, repr(FLAGS.word))
+    ending = Path(FLAGS.picture).suffix.removeprefix(".")
+    return head_picture(view, layer, heads, FLAGS.word, ending)
+
+
 def check_file(flag):
     """Tells early that the file of a flag cannot be written."""
-    from keras_transformer.decoding.lines import check_output
-    from keras_transformer.errors import InputError
+    from keras_transformer.output_files import check_output
 
     if FLAGS[flag].value is not None:
-        try:
-            check_output(FLAGS[flag].value)
-        except InputError as error:
-            raise InputError(str(error).replace("--output", f"--{flag}", 1)) from None
+        check_output(FLAGS[flag].value, flag)
 
 
-def write(path, content):
-    """Writes a file whole or not at all."""
-    from keras_transformer.decoding.lines import opened_output
+def write(flag, content):
+    """Writes the file of a flag whole or not at all."""
+    from keras_transformer.output_files import opened_output
 
-    with opened_output(path) as file:
+    with opened_output(FLAGS[flag].value, flag) as file:
         file.write(content)
 
 

@@ -12,16 +12,15 @@ flags.DEFINE_integer(
 
 
 def main():
-    from keras_transformer.errors import InputError
+    from keras_transformer.errors import require
     from keras_transformer.training.model_directory import read_description
 
     read_description(FLAGS.model_dir)  # fails before TensorFlow is imported
-    if FLAGS.last < 1:
-        raise InputError(f"--last must be at least 1. Received: {FLAGS.last}")
+    require(FLAGS.last >= 1, "--last must be at least 1", FLAGS.last)
 
     from keras_transformer.training.checkpoints import average_checkpoints
 
-    return average_checkpoints(FLAGS.model_dir, FLAGS.last)
+    return average_checkpoints(FLAGS.model_dir, FLAGS.last).to_json()
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ import logging as standard_logging
 import os
 import re
 import shlex
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # The programs run from a checkout that is not installed, too.
 FOLDER = Path(__file__).resolve().parent
@@ -30,18 +29,53 @@ import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, reason, require  # noqa: E402
 from keras_transformer.files import to_path  # noqa: E402
 
-# Flags of `define_model_flags` that an export does not take.
-OF_MODEL_DIR = ("checkpoint", "beam_size", "alpha", "batch_tokens")
-OF_RESTRICTIONS = ("min_length", "no_repeat_ngram_size", "forbidden_phrases")
 OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
 VERBOSITY = "1: also show what TensorFlow and other libraries write; -1: no log but warnings."
-# Of Google Cloud Storage. TensorFlow would wait for 20 minutes where no server answers.
-PATIENCE = {"GCS_REQUEST_CONNECTION_TIMEOUT_SECS": "5", "GCS_RETRY_CONFIG_MAX_RETRIES": "5"}
-# Reads to the end of its stdin, which is the end of the process that writes there, however it ends.
-KEEP = """
-import collections, sys
-sys.stderr.buffer.writelines(collections.deque(sys.stdin.buffer, maxlen=1000))
-"""
+# Variables for TensorFlow, unless the caller has set others.
+ENVIRONMENT = {
+    # TensorFlow would wait for 20 minutes where no server of Google Cloud Storage answers.
+    "GCS_REQUEST_CONNECTION_TIMEOUT_SECS": "5",
+    "GCS_RETRY_CONFIG_MAX_RETRIES": "5",
+}
+# Errors and what is worse: the reason for an abort may be an error, written before it.
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+class SearchFlag(NamedTuple):
+    """A flag for an option of the search, which is a field of DecodingConfig of the same name."""
+
+    name: str
+    kind: str  # "integer", "number", or "lines": a file that has a value in each line
+    help: str
+    smallest: int = 0
+    affects_results: bool = True  # if not, an export has no such option, and no result reports it
+
+
+SEARCH_FLAGS = (
+    SearchFlag(
+        "beam_size",
+        "integer",
+        "Beams; 1 is greedy search. 4 if not given; parsing: 21.",
+        smallest=1,
+    ),
+    SearchFlag("alpha", "number", "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3."),
+    SearchFlag(
+        "batch_tokens",
+        "integer",
+        "Padded source tokens at once; 4096 if not given.",
+        smallest=1,
+        affects_results=False,
+    ),
+    SearchFlag("min_length", "integer", "Fewest subwords of a translation, its end counted."),
+    SearchFlag(
+        "no_repeat_ngram_size",
+        "integer",
+        "No translation has an n-gram of so many subwords twice.",
+    ),
+    SearchFlag(
+        "forbidden_phrases", "lines", "A file of phrases that no translation contains, one a line."
+    ),
+)
 
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
@@ -52,7 +86,7 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
     that has gone with 141, as other programs of Unix.
     """
     _open_standard_streams()
-    os.environ.update(PATIENCE | os.environ)
+    set_defaults(ENVIRONMENT)
     logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().addFilter(_is_shown)
     try:
@@ -86,58 +120,74 @@ def flag_values(config: type) -> dict[str, Any]:
     return {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
 
 
-def define_model_flags(program: str) -> None:
-    """Defines the flags of a program that uses a trained model, whatever holds it.
+def define_model_flags(program: str, takes_exports: bool = True) -> None:
+    """Defines the flags of a program that uses a trained model.
 
     Args:
-        program: `__name__` of the program, whose --help shows them.
+        program: `__name__` of the program, whose --help shows the flags.
+        takes_exports: whether the program also takes --saved_model in place of --model_dir.
     """
-    of_program = _shown_by(program)
-    trained = "A trained model (bin/train.py), or a .keras file with its vocabulary beside it. "
-    trained += "Several, separated by commas, are an ensemble."
-    exported = "An export (bin/export.py), in place of --model_dir."
-    checkpoints = "latest (the default), best, average:K, or a checkpoint's path. "
-    checkpoints += "Several, separated by commas, are averaged."
-    beams = "Beams; 1 is greedy search. 4 if not given; parsing: 21."
-    penalty = "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3."
-    tokens = "Padded source tokens at once; 4096 if not given."
-    flags.DEFINE_string("model_dir", None, trained, **of_program)
-    flags.DEFINE_string("saved_model", None, exported, **of_program)
-    flags.DEFINE_string("checkpoint", None, checkpoints, **of_program)
-    flags.DEFINE_integer("beam_size", None, beams, lower_bound=1, **of_program)
-    flags.DEFINE_float("alpha", None, penalty, lower_bound=0, **of_program)
-    flags.DEFINE_integer("batch_tokens", None, tokens, lower_bound=1, **of_program)
-    define_restrictions(program)
+    module = _module_name(program)
+    flags.DEFINE_string(
+        "model_dir",
+        None,
+        "A trained model (bin/train.py), or a .keras file with its vocabulary beside it. Several, "
+        "separated by commas, are an ensemble.",
+        required=not takes_exports,
+        module_name=module,
+    )
+    flags.DEFINE_string(
+        "checkpoint",
+        None,
+        "latest (the default), best, average:K, or a checkpoint's path. Several, separated by "
+        "commas, are averaged.",
+        module_name=module,
+    )
+    if takes_exports:
+        exported = "An export (bin/export.py), in place of --model_dir."
+        flags.DEFINE_string("saved_model", None, exported, module_name=module)
+    for flag in SEARCH_FLAGS:
+        if takes_exports or flag.affects_results:
+            _define_search_flag(flag, module)
 
 
-def define_restrictions(program: str) -> None:
-    """Defines the flags of what translations must not be; the argument as above."""
-    of_program = _shown_by(program)
-    shortest = "Fewest subwords of a translation, its end counted."
-    ngrams = "No translation has an n-gram of so many subwords twice."
-    phrases = "A file of phrases that no translation contains, one a line."
-    flags.DEFINE_integer("min_length", None, shortest, lower_bound=0, **of_program)
-    flags.DEFINE_integer("no_repeat_ngram_size", None, ngrams, lower_bound=0, **of_program)
-    flags.DEFINE_string("forbidden_phrases", None, phrases, **of_program)
+def _define_search_flag(flag: SearchFlag, module: str) -> None:
+    if flag.kind == "lines":
+        flags.DEFINE_string(flag.name, None, flag.help, module_name=module)
+        return
+    define = flags.DEFINE_integer if flag.kind == "integer" else flags.DEFINE_float
+    define(flag.name, None, flag.help, lower_bound=flag.smallest, module_name=module)
 
 
-def _shown_by(program: str) -> dict[str, str]:
-    """An argument of flags.DEFINE_*; absl calls the started module by its file's name."""
-    return {"module_name": sys.argv[0] if program == "__main__" else program}
+def _module_name(program: str) -> str:
+    """The name that absl gives a module; for the program that was started, its file's name."""
+    return sys.argv[0] if program == "__main__" else program
 
 
-def restrictions() -> dict[str, Any]:
-    """What those flags say, as arguments of keras_transformer.load."""
-    found = {name: flags.FLAGS[name].value for name in OF_RESTRICTIONS}
-    lines = lines_of("forbidden_phrases")
-    if lines is not None:
-        found["forbidden_phrases"] = [line for line in lines if line.strip()]
-    return found
+def given_search_flags() -> dict[str, Any]:
+    """Those of the flags of the search that were given, with the values that were typed."""
+    return {
+        flag.name: flags.FLAGS[flag.name].value
+        for flag in SEARCH_FLAGS
+        if flag.affects_results and flags.FLAGS[flag.name].present
+    }
+
+
+def search_options() -> dict[str, Any]:
+    """The options of the search that were given, as keras_transformer.load takes them."""
+    options = {}
+    for flag in SEARCH_FLAGS:
+        is_given = flag.name in flags.FLAGS and flags.FLAGS[flag.name].value is not None
+        if is_given and flag.kind == "lines":
+            options[flag.name] = tuple(line for line in lines_of(flag.name) if line.strip())
+        elif is_given:
+            options[flag.name] = flags.FLAGS[flag.name].value
+    return options
 
 
 def lines_of(flag: str) -> Iterator[str] | None:
     """The lines of the file that a flag names; None without it."""
-    from pipelines.sources import read_lines
+    from pipelines.text_files import read_lines
 
     path = flags.FLAGS[flag].value
     if path is None:
@@ -152,7 +202,7 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     Args:
         fixed_in_export: further flags of the program that an export does not take.
     """
-    from keras_transformer.export.model_card import read_card, refuse_fixed
+    from keras_transformer.model_card import read_card, require_unset
     from keras_transformer.training.model_directory import described_in, read_description
 
     values = flags.FLAGS
@@ -160,66 +210,55 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     rule = "exactly one of --model_dir and --saved_model must be given"
     require(len(given) == 1, rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
-        given = [
-            name
-            for name in (*OF_MODEL_DIR, *OF_RESTRICTIONS, *fixed_in_export)
-            if values[name].present
-        ]
-        refuse_fixed({name: values[name].value for name in given})
-        read_card(values.saved_model)
-    else:
-        for path in values.model_dir.split(","):
-            if not path.endswith(".keras"):
-                read_description(described_in(path))
+        names = ["checkpoint", *(flag.name for flag in SEARCH_FLAGS), *fixed_in_export]
+        require_unset({name: values[name].value for name in names if values[name].present})
+        read_card(values.saved_model, "saved_model")
+        return
+    for path in values.model_dir.split(","):
+        if not path.endswith(".keras"):
+            read_description(described_in(path))
 
 
-def load_model(n_best: int | None = None, sampling=None, mbr: str | None = None):
-    """Loads the model that the flags name; see keras_transformer.load."""
-    values = flags.FLAGS
-    path = values.saved_model if values.model_dir is None else values.model_dir.split(",")
-    settings = {name: values[name].value for name in OF_MODEL_DIR} | restrictions()
+def load_model(**options: Any):
+    """Loads the model that the flags name.
+
+    Args:
+        options: options of the search that are no flags of `define_model_flags`.
+
+    Returns:
+        A Translator; see keras_transformer.load.
+    """
     from keras_transformer.decoding.streams import share_cores
     from keras_transformer.loading import load
 
+    values = flags.FLAGS
+    path = values.saved_model if values.model_dir is None else values.model_dir.split(",")
     share_cores()
-    return load(path, **settings, n_best=n_best, sampling=sampling, mbr=mbr)
+    return load(path, values.checkpoint, **search_options(), **options)
 
 
 @contextlib.contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Keeps what libraries write to stderr, and shows it only if the program breaks off.
+    """Leaves out what libraries write to stderr at every start, unless --verbosity=1 asks for it.
 
-    They greet at every start, whatever the level of their logs. A process of its own keeps what
-    they write to file descriptor 2, so that nothing is lost when TensorFlow aborts, and shows it
-    when the descriptor is closed. The program itself writes to another descriptor.
+    That is done by TensorFlow's own setting, which it reads when it is imported, by a filter of
+    warnings, and by the filter of the log. TensorFlow still writes a few lines while it is
+    imported, whatever its setting; nothing is held back when it aborts.
     """
     if logging.get_verbosity() >= logging.DEBUG:
         yield
         return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # Process 1, a container's, takes all others with it when it ends, also the one with the text.
-    if sys.stderr is None or sys.stderr is not sys.__stderr__ or os.getpid() == 1:
-        yield
-        return
-    sys.stderr.flush()
-    command = [sys.executable, "-ISc", KEEP]
-    keeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
-    logging.get_absl_handler().python_handler.setStream(sys.stderr)
-    os.dup2(keeper.stdin.fileno(), 2)
-    keeper.stdin.close()
+    set_defaults(QUIET)
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
-        try:
-            yield
-            keeper.kill()
-        except (InputError, OSError, KeyboardInterrupt, SystemExit):
-            keeper.kill()
-            raise
-        finally:
-            os.dup2(sys.stderr.fileno(), 2)
-            keeper.wait()
+        yield
+
+
+def set_defaults(environment: dict[str, str]) -> None:
+    """Sets variables of the environment that are not set yet."""
+    for name, value in environment.items():
+        os.environ.setdefault(name, value)
 
 
 @contextlib.contextmanager
@@ -274,19 +313,21 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
 def with_flags(message: str) -> str:
     """Writes the names of arguments in an error of the library as flags of this program.
 
-    The library names the argument that its caller gave: "beam_size must be at least 1". Who runs a
-    program gave --beam_size. The first word of a message is replaced if it is a flag, and so is
-    every later word of the rule that is a flag and has an underscore. What is said of a file
-    ("FILE: max_length must be ...") and what was received stay as they are.
+    The library names the argument that its caller gave: "beam_size must be at least 1". The user of
+    a program gave --beam_size. The first word of a message becomes a flag if the program has that
+    flag, and so does every later word of the rule that has an underscore. What is said about a file
+    ("FILE: max_length must be ...") and what was received stay as they are, and so do the names of
+    settings ("config tokens_per_batch must be ...", which are values of --config).
     """
     rule, separator, received = message.partition(". Received: ")
-    place = re.match(r"(\S+?)(=\S+)?: ", rule)
-    if place is not None and place[1] not in flags.FLAGS:
-        return message
+    place, colon, _ = rule.partition(": ")
+    first = re.match(r"[^\s=]*", place)[0]
+    if colon and " must " not in place and first not in flags.FLAGS:
+        return message  # about a file, which may be called as a flag
 
     def as_flag(match: re.Match) -> str:
         word = match[0]
-        is_name = match.start() == 0 or "_" in word
+        is_name = match.start() == 0 or ("_" in word and first != "config")
         return f"--{word}" if is_name and word in flags.FLAGS else word
 
     return re.sub(r"(?<![\w./=-])[a-z]\w*", as_flag, rule) + separator + received

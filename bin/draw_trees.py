@@ -23,54 +23,77 @@ flags.DEFINE_integer("count", 20, "How many trees to draw.", lower_bound=1)
 
 
 def main():
-    from keras_transformer.errors import InputError, reason, require
-    from keras_transformer.parsing.parseval import score_trees
+    from keras_transformer.errors import require
     from keras_transformer.parsing.trees import clean, read_trees
 
     known = FLAGS.output == "-" or Path(FLAGS.output).suffix in (".html", ".svg")
     require(known, "--output must be FILE.html, FILE.svg or -", FLAGS.output)
-    trees, gold, scores = list(read_trees(FLAGS.trees)), [], None
+    trees = list(read_trees(FLAGS.trees))
+    gold = list(read_trees(FLAGS.gold)) if FLAGS.gold else []
     rule = f"--first must not exceed the number of trees in {FLAGS.trees}, {len(trees)}"
     require(FLAGS.first <= len(trees), rule, FLAGS.first)
-    if FLAGS.gold:
-        gold = list(read_trees(FLAGS.gold))
-        try:
-            scores = score_trees(gold, trees)
-        except InputError as error:
-            raise InputError(f"--trees={FLAGS.trees} --gold={FLAGS.gold}: {error}") from None
+    scores = compare(trees, gold) if FLAGS.gold else None
     drawn = slice(FLAGS.first - 1, FLAGS.first - 1 + FLAGS.count)
-    prepare = clean if FLAGS.clean else lambda tree: tree
-    trees, gold = [[prepare(tree) for tree in part[drawn]] for part in (trees, gold)]
+    trees = trees[drawn]
+    gold = gold[drawn]
+    if FLAGS.clean:
+        trees = [clean(tree) for tree in trees]
+        gold = [clean(tree) for tree in gold]
     result = {"output": FLAGS.output, **(scores or {})}
-    picture = draw(trees, gold, scores)
     if FLAGS.output == "-":
-        print(picture)
+        print(draw_text(trees, gold))
         print(json.dumps(result), file=sys.stderr)
         return None
-    try:
-        Path(FLAGS.output).write_text(picture, encoding="utf-8")
-    except OSError as error:
-        rule = "--output must be a file that can be written"
-        raise InputError(f"{rule}. Received: {FLAGS.output} ({reason(error)})") from None
+    write(draw_page(trees, gold, scores))
     return result
 
 
-def draw(trees, gold, scores):
-    from keras_transformer.parsing.drawing import svg_tree, text_tree, tree_page
+def compare(trees, gold):
+    """The scores of all trees."""
+    from keras_transformer.errors import InputError
+    from keras_transformer.parsing.parseval import score_trees
+
+    try:
+        return score_trees(gold, trees)
+    except InputError as error:
+        raise InputError(f"--trees={FLAGS.trees} --gold={FLAGS.gold}: {error}") from None
+
+
+def draw_page(trees, gold, scores):
+    """The content of an HTML page, or of an SVG picture of the first tree."""
+    from keras_transformer.parsing.drawing import svg_tree, tree_page
     from keras_transformer.parsing.parseval import score_sentence
 
     if FLAGS.output.endswith(".html"):
         return tree_page(trees, gold, FLAGS.first, scores)
-    found = [score_sentence(*pair) for pair in zip(gold, trees, strict=False)]
-    if FLAGS.output.endswith(".svg"):
-        return svg_tree(trees[0], found[0].wrong if gold else ())
+    wrong = score_sentence(gold[0], trees[0]).wrong if gold else ()
+    return svg_tree(trees[0], wrong)
+
+
+def draw_text(trees, gold):
+    """The trees as lines of text, each above its gold tree."""
+    from keras_transformer.parsing.drawing import text_tree
+    from keras_transformer.parsing.parseval import score_sentence
+
     pictures = []
     for index, tree in enumerate(trees):
-        wrong = found[index].wrong if gold else ()
-        pictures += [f"tree {FLAGS.first + index}", text_tree(tree, wrong)]
+        pictures.append(f"tree {FLAGS.first + index}")
         if gold:
-            pictures += ["gold", text_tree(gold[index], found[index].missed)]
+            score = score_sentence(gold[index], tree)
+            pictures += [text_tree(tree, score.wrong), "gold", text_tree(gold[index], score.missed)]
+        else:
+            pictures.append(text_tree(tree))
     return "\n".join(pictures)
+
+
+def write(content):
+    from keras_transformer.errors import InputError, reason
+
+    try:
+        Path(FLAGS.output).write_text(content, encoding="utf-8")
+    except OSError as error:
+        rule = "--output must be a file that can be written"
+        raise InputError(f"{rule}. Received: {FLAGS.output} ({reason(error)})") from None
 
 
 if __name__ == "__main__":

@@ -3,7 +3,14 @@
 A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
 """
 
-from command import OF_RESTRICTIONS, check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import (  # isort: skip  (first: it makes the checkout importable)
+    check_model_flags,
+    define_model_flags,
+    flag_values,
+    given_search_flags,
+    load_model,
+    run,
+)
 
 import time
 
@@ -19,62 +26,33 @@ flags.DEFINE_integer(
     "limit", None, "The most sentences to translate; perplexity is of all.", lower_bound=1
 )
 flags.DEFINE_string("output", None, "Also write the translations, or trees, here, one a line.")
-flags.DEFINE_enum("tokenize", "13a", ["13a", "none", "intl", "char", "zh"], "sacreBLEU's words.")
+TOKENIZATIONS = ["13a", "none", "intl", "char", "zh"]
+flags.DEFINE_enum("tokenize", None, TOKENIZATIONS, "sacreBLEU's words; 13a if not given.")
 flags.DEFINE_bool("lowercase", False, "Score without regard to case.")
-
-OF_BLEU = ("tokenize", "lowercase")
 
 
 def main():
-    from keras_transformer.decoding.lines import check_output, write_lines
-    from keras_transformer.errors import require
-    from pipelines.records import read_metadata
+    from pipelines.evaluation import EvaluationConfig, evaluate_on
 
-    start = time.monotonic()
-    metadata = read_metadata(FLAGS.data_dir)
+    started = time.monotonic()
+    config = EvaluationConfig(**flag_values(EvaluationConfig))
+    config.check(FLAGS.data_dir)
     check_model_flags()
-    if FLAGS.output is not None:
-        check_output(FLAGS.output)
-    parsing = metadata.task == "parsing"
-    for name in OF_BLEU:
-        rule = f"--{name} is for translations, and --data_dir has trees"
-        require(not (parsing and FLAGS[name].present), rule, FLAGS[name].value)
-
-    from keras_transformer.evaluation.evaluate import evaluate
-    from keras_transformer.evaluation.results import write_results
-    from pipelines.datasets import damage_named, evaluation_batches, gold_trees, split_text
-
-    texts = [side[: FLAGS.limit] for side in split_text(FLAGS.data_dir, FLAGS.split)]
-    trees = gold_trees(FLAGS.data_dir, FLAGS.split)[: FLAGS.limit] if parsing else None
     translator = load_model(n_best=1)
-    flag = "model_dir" if FLAGS.model_dir is not None else "saved_model"
-    rule = f"--data_dir must have the vocabulary of --{flag}={FLAGS[flag].value}"
-    names = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
-    of_model = [translator.card.get(name) for name in names]
-    same = [metadata.fingerprint, metadata.source_fingerprint] == of_model
-    require(same, rule, f"{FLAGS.data_dir}, which has another. Choose the data of training")
-    rule = f"--data_dir must be prepared for the task of the model, {translator.card['task']}"
-    same = metadata.task == translator.card["task"]
-    require(same, rule, f"{FLAGS.data_dir}, for {metadata.task}")
-    batches = evaluation_batches(FLAGS.data_dir, FLAGS.split, translator.config.batch_tokens)
-    data = (texts, batches, trees, metadata.languages[1] or "de")
-    with damage_named(FLAGS.data_dir):
-        scores, answers = evaluate(translator, *data, FLAGS.tokenize, FLAGS.lowercase)
-    if FLAGS.output is not None:
-        write_lines(FLAGS.output, answers)
-    results = {
-        **scores,
-        "split": FLAGS.split,
-        "data_dir": FLAGS.data_dir,
-        "dataset": metadata.settings.get("--dataset"),
-        "languages": metadata.languages,
-        **{name: FLAGS[name].value for name in OF_RESTRICTIONS if FLAGS[name].present},
-        "seconds": round(time.monotonic() - start, 3),
-    }
-    of_directory = FLAGS.model_dir is not None and to_path(FLAGS.model_dir).is_dir()
-    if FLAGS.limit is None and of_directory:
-        write_results(FLAGS.model_dir, FLAGS.split, results)
-    return results
+    return evaluate_on(
+        FLAGS.data_dir,
+        translator,
+        config,
+        model_dir=results_dir(),
+        notes=given_search_flags(),
+        started=started,
+    )
+
+
+def results_dir():
+    """The model directory that keeps the results; None for an export, a file or several models."""
+    is_directory = FLAGS.model_dir is not None and to_path(FLAGS.model_dir).is_dir()
+    return FLAGS.model_dir if is_directory else None
 
 
 if __name__ == "__main__":

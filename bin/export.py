@@ -4,7 +4,7 @@ A SavedModel takes text and gives text, vocabulary and search inside. For CTrans
 in and come out, the vocabulary lies beside them, and searching is set up by its caller.
 """
 
-from command import OF_RESTRICTIONS, define_restrictions, restrictions, run  # isort: skip  (first: it makes the checkout importable)
+from command import SEARCH_FLAGS, define_model_flags, run, search_options  # isort: skip  (first: it makes the checkout importable)
 
 import datetime
 
@@ -13,28 +13,9 @@ from absl import flags
 from keras_transformer.errors import require
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string(
-    "model_dir",
-    None,
-    "A trained model (bin/train.py), or a .keras file with its vocabulary beside it. Several, "
-    "separated by commas, are an ensemble.",
-    required=True,
-)
+define_model_flags(__name__, takes_exports=False)
 flags.DEFINE_string("export_dir", None, "A new directory for the export.", required=True)
 flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "What to write.")
-flags.DEFINE_string(
-    "checkpoint",
-    None,
-    "latest (the default), best, average:K, or a checkpoint's path. Several, separated by commas, "
-    "are averaged.",
-)
-flags.DEFINE_integer(
-    "beam_size", None, "Beams; 1 is greedy search. 4 if not given; parsing: 21.", lower_bound=1
-)
-flags.DEFINE_float(
-    "alpha", None, "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3.", lower_bound=0
-)
-define_restrictions(__name__)
 flags.DEFINE_enum("weights", "float32", ["float32", "bfloat16", "int8"], "How weights are stored.")
 flags.DEFINE_bool(
     "shortlist",
@@ -47,15 +28,10 @@ flags.DEFINE_string("data_dir", None, "What the model was trained on, for --shor
 flags.DEFINE_string("date", None, "For the model card, YYYY-MM-DD. Today if not given.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
-OF_SAVED_MODEL = ("beam_size", "alpha", "weights", "constraints", *OF_RESTRICTIONS)
-
 
 def main():
-    for name in OF_SAVED_MODEL:
-        rule = f"--{name} is for --format=saved_model; CTranslate2's caller chooses"
-        misplaced = FLAGS.format == "ctranslate2" and FLAGS[name].present
-        require(not misplaced, rule, FLAGS[name].value)
-
+    if FLAGS.format == "ctranslate2":
+        refuse_flags_of_saved_model()
     rule = "--shortlist and --data_dir must be given together"
     require(FLAGS.shortlist == bool(FLAGS.data_dir), rule, f"--data_dir={FLAGS.data_dir}")
     date = FLAGS.date or datetime.date.today().isoformat()
@@ -72,7 +48,7 @@ def main():
             read_description(described_in(path))
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
-    from keras_transformer.export.model_card import check_export_dir
+    from keras_transformer.export.directory import check_export_dir
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.loading import decoding_config, restore
 
@@ -80,18 +56,37 @@ def main():
     if FLAGS.format == "ctranslate2":
         load_ctranslate2()  # says that it is not installed before weights are read
     trained = restore(model_dirs, FLAGS.checkpoint)
-    card = {**trained.facts, "date": date, **trained.about}
-    where = {"export_dir": FLAGS.export_dir, "overwrite": FLAGS.overwrite}
-    where["shortlist"] = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None
+    options = decoding_config(trained, **search_options())
+    card = trained.card(options, date=date, weights=FLAGS.weights)
+    shortlist = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None
     if FLAGS.format == "ctranslate2":
-        result = export_ctranslate2(trained.model, trained.vocabularies, card=card, **where)
+        result = export_ctranslate2(
+            trained.model,
+            trained.vocabularies,
+            FLAGS.export_dir,
+            card,
+            overwrite=FLAGS.overwrite,
+            shortlist=shortlist,
+        )
     else:
-        settings = {"beam_size": FLAGS.beam_size, "alpha": FLAGS.alpha, **restrictions()}
-        config = decoding_config(trained, **settings)
-        parts = (trained.model, trained.vocabularies, config)
-        where["constraints"] = FLAGS.constraints
-        result = export_saved_model(*parts, card=card, weights=FLAGS.weights, **where)
+        result = export_saved_model(
+            trained.models,
+            trained.vocabularies,
+            FLAGS.export_dir,
+            card,
+            overwrite=FLAGS.overwrite,
+            shortlist=shortlist,
+            constraints=FLAGS.constraints,
+        )
     return {**result, **trained.facts}
+
+
+def refuse_flags_of_saved_model():
+    """Refuses what the caller of CTranslate2 decides, as its files do not."""
+    names = [flag.name for flag in SEARCH_FLAGS if flag.affects_results]
+    for name in [*names, "weights", "constraints"]:
+        rule = f"--{name} is for --format=saved_model; CTranslate2's caller chooses"
+        require(not FLAGS[name].present, rule, FLAGS[name].value)
 
 
 def learned_shortlist(vocabularies):

@@ -38,18 +38,23 @@ def main():
         return import_marian(path, model_dir)
 
     if FLAGS.format == "saved_model":
-        from keras_transformer.export.model_card import read_card
+        from keras_transformer.model_card import read_card
 
-        read_card(path, "--path")  # fails before TensorFlow is imported
+        read_card(path, "path")  # fails before TensorFlow is imported
     else:
         require(path.suffix == ".keras", "--path must be a .keras file for --format=keras", path)
     from keras_transformer.importing.directory import write_model_directory
     from keras_transformer.loading import decoding_config, restore
 
     trained = restore(path)
-    about = {name: trained.about[name] for name in ("task", "task_options")}
-    about["max_length"] = decoding_config(trained).max_source_length
-    return write_model_directory(model_dir, trained.model, trained.vocabularies, about)
+    return write_model_directory(
+        model_dir,
+        trained.model,
+        trained.vocabularies,
+        max_length=decoding_config(trained).max_source_length,
+        task=trained.origin.task,
+        task_options=trained.origin.task_options,
+    )
 
 
 if __name__ == "__main__":

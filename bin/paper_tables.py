@@ -12,64 +12,67 @@ result say "not run here". The commands behind each table are printed below it.
 from command import run  # isort: skip  (first: it makes the checkout importable)
 
 from pathlib import Path
-from typing import Any
 
 from absl import flags
 
 FLAGS = flags.FLAGS
+TABLES = ("1", "2", "3", "4")
 flags.DEFINE_list("table", "1,2,3,4", "The tables to print: 1, 2, 3, 4.")
 flags.DEFINE_list("model_dirs", [], "Directories of trained models, or folders of these.")
 flags.DEFINE_string("layers", None, "Output of benchmarks/layers.py; by default paper/layers.json.")
 flags.DEFINE_string("measured", None, "A file of bin/sweep.py (table.json) or of --write_measured.")
 flags.DEFINE_string("write_measured", None, "File for the results of --measured and --model_dirs.")
-
-
 flags.DEFINE_bool("json", False, "Print the tables as one line of JSON in place of text.")
 
 
 def main():
-    from keras_transformer.errors import require
-    from keras_transformer.paper import tables as paper_tables
-    from keras_transformer.paper.trained_rows import (
-        find_model_dirs,
-        read_measured,
-        trained_row,
-    )
+    from keras_transformer.errors import InputError, require
+    from keras_transformer.files import write_json
 
-    kept = Path(paper_tables.__file__).parent  # what was measured is installed with the library
     for name in FLAGS.table or [""]:
-        require(name in ("1", "2", "3", "4"), "--table must be of 1, 2, 3, 4", repr(name))
-    measured = FLAGS.measured or kept / "measured.json"
-    trained = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
-    found = {row["model_dir"] for row in trained}
-    trained += [row for row in read_measured(measured) if row["model_dir"] not in found]
-    layers = paper_tables.read_layers(FLAGS.layers or kept / "layers.json")
+        require(name in TABLES, "--table must be of 1, 2, 3, 4", repr(name))
+    trained = trained_rows()
     if FLAGS.write_measured:
-        write_measured(trained)
-    makers = {
-        "1": lambda: paper_tables.table_1(layers),
-        "2": lambda: paper_tables.table_2(trained),
-        "3": lambda: paper_tables.table_3(trained),
-        "4": lambda: paper_tables.table_4(trained),
-    }
-    tables = {name: makers[name]() for name in FLAGS.table}
+        try:
+            write_json(FLAGS.write_measured, trained)
+        except OSError as error:
+            received = f"{FLAGS.write_measured} ({error.strerror})"
+            rule = "--write_measured must be a file that can be written"
+            raise InputError(f"{rule}. Received: {received}") from None
+    tables = {name: make_table(name, trained) for name in FLAGS.table}
     if FLAGS.json:
-        return {f"table{name}": data for name, (data, _) in tables.items()}
-    for name, (_, text) in tables.items():
-        print(f"Table {name}\n\n{text}\n")
+        return {f"table{name}": table.data for name, table in tables.items()}
+    for name, table in tables.items():
+        print(f"Table {name}\n\n{table.text}\n")
     return None
 
 
-def write_measured(trained: list[dict[str, Any]]) -> None:
-    """Writes rows to the file that --write_measured names."""
-    from keras_transformer.errors import InputError
-    from keras_transformer.files import write_json
+def trained_rows():
+    """The rows of --model_dirs, then those of --measured that are of other models."""
+    from keras_transformer.paper.trained_rows import find_model_dirs, read_measured, trained_row
 
-    try:
-        write_json(FLAGS.write_measured, trained)
-    except OSError as error:
-        rule = "--write_measured must be a file that can be written"
-        raise InputError(f"{rule}. Received: {FLAGS.write_measured} ({error.strerror})") from None
+    rows = [trained_row(path) for path in find_model_dirs(FLAGS.model_dirs)]
+    found = {row["model_dir"] for row in rows}
+    for row in read_measured(FLAGS.measured or installed("measured.json")):
+        if row["model_dir"] not in found:
+            rows.append(row)
+    return rows
+
+
+def make_table(name, trained):
+    from keras_transformer.paper.tables import read_layers, table_1, table_2, table_3, table_4
+
+    if name == "1":
+        return table_1(read_layers(FLAGS.layers or installed("layers.json")))
+    makers = {"2": table_2, "3": table_3, "4": table_4}
+    return makers[name](trained)
+
+
+def installed(name):
+    """A file of results that is installed with the library."""
+    from keras_transformer import paper
+
+    return Path(paper.__file__).with_name(name)
 
 
 if __name__ == "__main__":

@@ -26,55 +26,89 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
-from pipelines.preparation import PreparationConfig, TrainingWriter, prepare
+from pipelines.preparation import prepare
+from pipelines.preparation_config import PreparationConfig
 from pipelines.selection import SelectionConfig
-from pipelines.sources import FileSource, GrammarSource, Source, TfdsSource, matching_files
+from pipelines.sources import FileSource, GrammarSource, Source
+from pipelines.text_files import matching_files
+from pipelines.tfds_source import TfdsSource
 from pipelines.treebank import TreebankSource
 
 SPLITS = ("train", "validation", "test")
 FILE_FLAGS = [f"{split}_{side}" for split in SPLITS for side in ("source", "target")]
-TFDS_FLAGS = ["source_language", "target_language", "tfds_data_dir"]
 GRAMMAR_FLAGS = ["grammar_pairs"]
-TREE_FILE_FLAGS = [f"{split}_trees" for split in SPLITS]
-TREE_FLAGS = [*TREE_FILE_FLAGS, "tree_words", "tree_unaries"]
+TFDS_FLAGS = ["source_language", "target_language", "tfds_data_dir"]
+TREEBANK_FLAGS = [*(f"{split}_trees" for split in SPLITS), "tree_words", "tree_unaries"]
 SELECTION_FLAGS = [field.name for field in dataclasses.fields(SelectionConfig)]
 
+FLAGS = flags.FLAGS
 flags.DEFINE_string("dataset", None, "files, grammar, treebank or tfds:NAME.", required=True)
 flags.DEFINE_string("data_dir", None, "Folder that the data set is written to.", required=True)
-for _flag in FILE_FLAGS:
-    flags.DEFINE_list(_flag, None, "dataset=files: plain, .gz or .zst, by commas, or patterns.")
+for flag in FILE_FLAGS:
+    flags.DEFINE_list(flag, None, "dataset=files: plain, .gz or .zst, by commas, or patterns.")
 flags.DEFINE_string("source_language", None, "dataset=tfds:NAME: the source language, e.g. en.")
 flags.DEFINE_string("target_language", None, "dataset=tfds:NAME: the target language, e.g. de.")
 flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: the folder of TFDS.")
 flags.DEFINE_integer("grammar_pairs", 100_000, "dataset=grammar: number of training pairs.")
-for _flag in TREE_FILE_FLAGS:
-    flags.DEFINE_list(_flag, None, "dataset=treebank: Penn Treebank brackets, comma-separated.")
+for split in SPLITS:
+    trees_help = "dataset=treebank: Penn Treebank brackets, comma-separated."
+    flags.DEFINE_list(f"{split}_trees", None, trees_help)
 flags.DEFINE_enum("tree_words", "xx", WORDS, "dataset=treebank: words in targets.")
 flags.DEFINE_enum(
     "tree_unaries", "keep", UNARIES, "dataset=treebank: (S (VP stays or becomes (S+VP."
 )
-# Of training pairs alone: which are used, and how often.
+# Which training pairs are used, and how often.
 flags.DEFINE_bool("dedupe", False, "Leaves out pairs that have occurred before.")
-LIMITS = "FEWEST,MOST words of a side: leaves out pairs with a shorter or a longer one."
-flags.DEFINE_list("length_limits", None, LIMITS)
-RATIO = "Leaves out pairs with a side of more than this many times the words of the other."
-flags.DEFINE_float("length_ratio", None, RATIO)
-UNIT = "What these lengths count; characters are for languages without spaces."
-flags.DEFINE_enum("length_unit", "words", ["words", "characters"], UNIT)
+flags.DEFINE_list(
+    "length_limits",
+    None,
+    "FEWEST,MOST words of a side: leaves out pairs with a shorter or a longer one.",
+)
+flags.DEFINE_float(
+    "length_ratio",
+    None,
+    "Leaves out pairs with a side of more than this many times the words of the other.",
+)
+flags.DEFINE_enum(
+    "length_unit",
+    "words",
+    ["words", "characters"],
+    "What these lengths count; characters are for languages without spaces.",
+)
 flags.DEFINE_bool("drop_identical", False, "Leaves out pairs of equal sides, in any case.")
-SCRIPTS = "SOURCE,TARGET, e.g. Latin,Han+Hiragana+Katakana: leaves out pairs with a side in others."
-flags.DEFINE_list("scripts", None, SCRIPTS)
+flags.DEFINE_list(
+    "scripts",
+    None,
+    "SOURCE,TARGET, e.g. Latin,Han+Hiragana+Katakana: leaves out pairs with a side in others.",
+)
 flags.DEFINE_float("script_share", 0.5, "Smallest share of a side's letters in its --scripts.")
-NUMBERS = "Leaves out pairs if a smaller share of their numbers is on both sides; 1: all must be."
-flags.DEFINE_float("number_overlap", None, NUMBERS)
-WEIGHTS = "How often an epoch has each pair of the first file of --train_source, the second, ..."
-flags.DEFINE_list("weights", None, WEIGHTS)
-KINDS = "Kind of vocabulary; pieces is that of imported models, and goes with --vocabulary."
-flags.DEFINE_enum("tokenizer", "bpe", list(SUFFIXES), KINDS)
-SIZE = "Ids of a vocabulary, special ones included. 37000 if not given, or those of --vocabulary."
-flags.DEFINE_integer("vocab_size", None, SIZE)
-EXISTING = "A SentencePiece model to use, or SOURCE,TARGET of two; none: learn from the text."
-flags.DEFINE_list("vocabulary", [], EXISTING)
+flags.DEFINE_float(
+    "number_overlap",
+    None,
+    "Leaves out pairs if a smaller share of their numbers is on both sides; 1: all must be.",
+)
+flags.DEFINE_list(
+    "weights",
+    None,
+    "How often an epoch has each pair of the first file of --train_source, the second, ...",
+)
+# The vocabulary, and the records.
+flags.DEFINE_enum(
+    "tokenizer",
+    "bpe",
+    list(SUFFIXES),
+    "Kind of vocabulary; pieces is that of imported models, and goes with --vocabulary.",
+)
+flags.DEFINE_integer(
+    "vocab_size",
+    None,
+    "Ids of a vocabulary, special ones included. 37000 if not given, or those of --vocabulary.",
+)
+flags.DEFINE_list(
+    "vocabulary",
+    [],
+    "A SentencePiece model to use, or SOURCE,TARGET of two; none: learn from the text.",
+)
 flags.DEFINE_bool("shared_vocabulary", True, "One vocabulary for both sides, or one for each.")
 flags.DEFINE_integer("max_length", 256, "Largest number of ids per side of a pair, EOS included.")
 flags.DEFINE_integer(
@@ -84,94 +118,100 @@ flags.DEFINE_integer(
     lower_bound=0,
     upper_bound=LARGEST_SEED,
 )
-OPTIONS = "runner=beam: flags of Apache Beam, separated by spaces, e.g. --runner=FlinkRunner."
-RUNNER = "Encodes the training pairs with this machine's cores, or as an Apache Beam pipeline."
-flags.DEFINE_enum("runner", "local", ["local", "beam"], RUNNER)
-flags.DEFINE_string("pipeline_options", "", OPTIONS)
-FLAGS = flags.FLAGS
+flags.DEFINE_enum(
+    "runner",
+    "local",
+    ["local", "beam"],
+    "Encodes the training pairs with this machine's cores, or as an Apache Beam pipeline.",
+)
+flags.DEFINE_string(
+    "pipeline_options",
+    "",
+    "runner=beam: flags of Apache Beam, separated by spaces, e.g. --runner=FlinkRunner.",
+)
 
 
 def main() -> dict[str, Any]:
-    values = flag_values(PreparationConfig) | {
-        "length_limits": _numbers("length_limits", int),
-        "weights": _numbers("weights", float),
-    }
+    values = flag_values(PreparationConfig)
+    values["length_limits"] = numbers("length_limits", int)
+    values["weights"] = numbers("weights", float)
     config = PreparationConfig(**values)
-    return prepare(_source(), FLAGS.data_dir, config, _training_writer())
-
-
-def _training_writer() -> TrainingWriter | None:
+    source = make_source()
     if FLAGS.runner == "local":
         rule = "--pipeline_options must not be given without --runner=beam"
         require(not FLAGS["pipeline_options"].present, rule, FLAGS.pipeline_options)
-        return None
+        return prepare(source, FLAGS.data_dir, config)
     from pipelines.beam import training_writer
 
-    return training_writer(FLAGS.pipeline_options.split())
+    writer = training_writer(FLAGS.pipeline_options.split())
+    return prepare(source, FLAGS.data_dir, config, writer)
 
 
-def _source() -> Source:
+def make_source() -> Source:
+    """The source that --dataset names; refuses the flags of other sources."""
     if FLAGS.dataset == "files":
-        _reject(TFDS_FLAGS + GRAMMAR_FLAGS + TREE_FLAGS)
-        return FileSource(_files())
+        refuse(TFDS_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
+        return file_source()
     if FLAGS.dataset == "grammar":
-        _reject(FILE_FLAGS + TFDS_FLAGS + TREE_FLAGS)
+        refuse(FILE_FLAGS + TFDS_FLAGS + TREEBANK_FLAGS)
         return GrammarSource(FLAGS.grammar_pairs, FLAGS.seed)
     if FLAGS.dataset == "treebank":
-        _reject(FILE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS + SELECTION_FLAGS)
-        return _treebank()
+        refuse(FILE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS + SELECTION_FLAGS)
+        return treebank_source()
     if FLAGS.dataset.startswith("tfds:"):
-        _reject(FILE_FLAGS + GRAMMAR_FLAGS + TREE_FLAGS)
-        _require(TFDS_FLAGS[:2])
+        refuse(FILE_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
+        demand(["source_language", "target_language"])
         name = FLAGS.dataset.removeprefix("tfds:")
         return TfdsSource(name, FLAGS.source_language, FLAGS.target_language, FLAGS.tfds_data_dir)
     rule = "--dataset must be files, grammar, treebank or tfds:NAME"
     raise InputError(f"{rule}. Received: {FLAGS.dataset}")
 
 
-def _files() -> dict[str, tuple[list[str], list[str]]]:
-    """Split -> (source files, target files), of the splits whose flags are given."""
-    given = [
-        split
-        for split in SPLITS
-        if FLAGS[f"{split}_source"].present or FLAGS[f"{split}_target"].present
-    ]
-    for split in dict.fromkeys(["train", *given]):
-        _require([f"{split}_source", f"{split}_target"])
-    return {split: (_matching(f"{split}_source"), _matching(f"{split}_target")) for split in given}
+def file_source() -> FileSource:
+    files = {}
+    for split in SPLITS:
+        source, target = f"{split}_source", f"{split}_target"
+        if split == "train" or FLAGS[source].present or FLAGS[target].present:
+            demand([source, target])
+            files[split] = (files_of(source), files_of(target))
+    return FileSource(files)
 
 
-def _matching(name: str) -> list[str]:
+def treebank_source() -> TreebankSource:
+    demand(["train_trees"])
+    rule = "--tokenizer must be bpe with --dataset=treebank, which keeps brackets whole"
+    require(FLAGS.tokenizer == "bpe", rule, FLAGS.tokenizer)
+    files = {}
+    for split in SPLITS:
+        if FLAGS[f"{split}_trees"].value is not None:
+            files[split] = files_of(f"{split}_trees")
+    return TreebankSource(files, Linearisation(FLAGS.tree_words, FLAGS.tree_unaries))
+
+
+def files_of(name: str) -> list[str]:
+    """The files that a flag names, also by patterns."""
     return matching_files(f"--{name}", FLAGS[name].value)
 
 
-def _treebank() -> TreebankSource:
-    _require(["train_trees"])
-    rule = "--tokenizer must be bpe with --dataset=treebank, which keeps brackets whole"
-    require(FLAGS.tokenizer == "bpe", rule, FLAGS.tokenizer)
-    names = {split: f"{split}_trees" for split in SPLITS}
-    files = {split: FLAGS[name].value and _matching(name) for split, name in names.items()}
-    linearisation = Linearisation(FLAGS.tree_words, FLAGS.tree_unaries)
-    return TreebankSource(
-        {split: paths for split, paths in files.items() if paths is not None}, linearisation
-    )
-
-
-def _numbers(name: str, kind: type) -> list[float] | None:
+def numbers(name: str, kind: type) -> list[float] | None:
+    """The numbers of a flag, which are separated by commas; None without it."""
+    texts = FLAGS[name].value
+    if not texts:
+        return texts
     try:
-        return FLAGS[name].value and list(map(kind, FLAGS[name].value))
+        return [kind(text) for text in texts]
     except ValueError:
         rule = f"--{name} must be {'whole ' if kind is int else ''}numbers, separated by commas"
-        raise InputError(f"{rule}. Received: {','.join(FLAGS[name].value)}") from None
+        raise InputError(f"{rule}. Received: {','.join(texts)}") from None
 
 
-def _require(names: list[str]) -> None:
+def demand(names: list[str]) -> None:
     for name in names:
         rule = f"--{name} must be given with --dataset={FLAGS.dataset}"
         require(FLAGS[name].value, rule, "none")
 
 
-def _reject(names: list[str]) -> None:
+def refuse(names: list[str]) -> None:
     for name in names:
         rule = f"--{name} must not be given with --dataset={FLAGS.dataset}"
         require(not FLAGS[name].present, rule, FLAGS[name].value)

@@ -34,8 +34,9 @@ SENTENCES = [
 def main():
     start = time.monotonic()
     work = to_path(FLAGS.work_dir)
-    data, model, export = (f"{work / name}" for name in ("data", "model", "export"))
-    of_model = [f"--model_dir={model}"]
+    data = str(work / "data")
+    model = str(work / "model")
+    export = str(work / "export")
 
     program(
         "prepare_data",
@@ -46,29 +47,33 @@ def main():
     )
     trained = program(
         "train",
-        *(f"--data_dir={data}", *of_model, "--preset=tiny", "--tokens_per_batch=2048"),
-        *("--config=num_layers=2", "--config=warmup_steps=500", "--config=learning_rate_scale=1.5"),
+        f"--data_dir={data}",
+        f"--model_dir={model}",
+        "--preset=tiny",
+        "--tokens_per_batch=2048",
+        "--config=num_layers=2",
+        "--config=warmup_steps=500",
+        "--config=learning_rate_scale=1.5",
         f"--train_minutes={FLAGS.train_minutes}",
         f"--train_steps={FLAGS.train_steps}",
         f"--checkpoint_minutes={FLAGS.train_minutes / 12}",
     )
-    averaged = program("average_checkpoints", *of_model, "--last=5")
-    of_average = [*of_model, f"--checkpoint={averaged['checkpoint']}"]
-    scores = {
-        split: program("evaluate", *of_average, f"--data_dir={data}", f"--split={split}")
-        for split in ("test", "test_compositional")
-    }
-    program("export", *of_average, f"--export_dir={export}", "--overwrite")
+    averaged = program("average_checkpoints", f"--model_dir={model}", "--last=5")
+    averaged_model = [f"--model_dir={model}", f"--checkpoint={averaged['checkpoint']}"]
+    evaluated = [*averaged_model, f"--data_dir={data}"]
+    test = program("evaluate", *evaluated, "--split=test")
+    test_compositional = program("evaluate", *evaluated, "--split=test_compositional")
+    program("export", *averaged_model, f"--export_dir={export}", "--overwrite")
     translations = translate(work, export)
 
     for sentence, translation in zip(SENTENCES, translations, strict=True):
         print(f"  {sentence}\n    -> {translation}", file=sys.stderr)
     show_curves(model)
     return {
-        "bleu": scores["test"]["bleu"],
-        "bleu_compositional": scores["test_compositional"]["bleu"],
-        "signature": scores["test"]["signature"],
-        "perplexity": scores["test"]["perplexity"],
+        "bleu": test["bleu"],
+        "bleu_compositional": test_compositional["bleu"],
+        "signature": test["signature"],
+        "perplexity": test["perplexity"],
         "steps": trained["step"],
         "train_seconds": round(60 * trained["minutes"], 1),
         "seconds": round(time.monotonic() - start, 1),
@@ -81,7 +86,8 @@ def main():
 
 def translate(work: Path, export: str) -> list[str]:
     """Translates SENTENCES with the exported SavedModel."""
-    source, target = work / "sentences.txt", work / "translations.txt"
+    source = work / "sentences.txt"
+    target = work / "translations.txt"
     write_file(source, "".join(f"{line}\n" for line in SENTENCES))
     program("translate", f"--saved_model={export}", f"--input={source}", f"--output={target}")
     return target.read_bytes().decode("utf-8").split("\n")[: len(SENTENCES)]
@@ -91,8 +97,9 @@ def program(name: str, *arguments: str) -> dict[str, Any]:
     """Runs bin/NAME.py and returns its result; ends this program with its exit code if it fails."""
     command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments]
     print(f"\n$ {as_typed(name, *arguments)}", file=sys.stderr, flush=True)
-    streams = {"stdout": subprocess.PIPE, "stderr": sys.stderr}
-    done = subprocess.run(command, **streams, text=True, check=False)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=sys.stderr, text=True, check=False
+    )
     if done.returncode != 0:
         sys.exit(done.returncode)
     line = done.stdout.splitlines()[-1]

@@ -4,7 +4,7 @@ What the endpoints take and give stands in keras_transformer/serving/application
 SIGTERM ends it, after what it has begun.
 """
 
-from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import check_model_flags, define_model_flags, flag_values, load_model, run  # isort: skip  (first: it makes the checkout importable)
 
 from absl import flags
 
@@ -24,7 +24,7 @@ def main():
     from keras_transformer.serving.requests import Limits
     from keras_transformer.serving.server import listening_socket, serve
 
-    limits = Limits(FLAGS.timeout, FLAGS.max_sentences, FLAGS.max_characters, FLAGS.max_waiting)
+    limits = Limits(**flag_values(Limits))
     check_model_flags()  # this and the next line fail at once; loading the model takes a while
     listening = listening_socket(FLAGS.host, FLAGS.port)
     return serve(load_model(), listening, FLAGS.host, limits)

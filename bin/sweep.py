@@ -40,67 +40,81 @@ flags.DEFINE_integer("seed", 1, "Seed of every row.", lower_bound=0, upper_bound
 
 def main():
     from keras_transformer.errors import InputError, require
-    from keras_transformer.paper.trained_rows import (
-        measured_table,
-        reduced_settings,
-        select_rows,
-        trained_row,
-    )
+    from keras_transformer.paper.trained_rows import reduced_settings, select_rows, trained_row
     from pipelines.records import read_metadata
 
     rule = "--model_dir must be a local folder, for the logs of the rows"
     require("://" not in FLAGS.model_dir, rule, FLAGS.model_dir)
-    rows = select_rows(FLAGS.rows)
-    settings = {
-        row: reduced_settings(row, FLAGS.divide_layers, FLAGS.divide_widths) for row in rows
-    }
+    settings = {}
+    for row in select_rows(FLAGS.rows):
+        settings[row] = reduced_settings(row, FLAGS.divide_layers, FLAGS.divide_widths)
     has_validation = "validation" in read_metadata(FLAGS.data_dir).splits
     rule = "--data_dir must have a validation split"
     require(has_validation, rule, f"{FLAGS.data_dir}, without one")
+
     root = Path(FLAGS.model_dir)
     root.mkdir(parents=True, exist_ok=True)
-    trained, failed = [], {}
-    for number, row in enumerate(rows, start=1):
-        print(f"row {row} ({number} of {len(rows)}), log: {root / row}.log", file=sys.stderr)
+    trained = []
+    failed = {}
+    for number, row in enumerate(settings, start=1):
+        model_dir = root / row
+        print(f"row {row} ({number} of {len(settings)}), log: {model_dir}.log", file=sys.stderr)
         try:
-            train_and_score(root / row, commands(root / row, row, settings[row]))
-            trained.append(trained_row(root / row))
+            train_and_score(model_dir, row, settings[row])
+            trained.append(trained_row(model_dir))
         except InputError as error:
             failed[row] = str(error)
             print(f"row {row} failed: {error}", file=sys.stderr)
-        (root / "table.md").write_text(measured_table(trained) + "\n", encoding="utf-8")
-        (root / "table.json").write_text(json.dumps(trained, indent=2) + "\n", encoding="utf-8")
-    require(bool(trained), "at least one row must succeed", failed)
-    print(measured_table(trained), file=sys.stderr)
+        table = write_tables(root, trained)
+    require(len(trained) > 0, "at least one row must succeed", failed)
+    print(table, file=sys.stderr)
     return {"table": str(root / "table.md"), "rows": trained, "failed": failed}
 
 
-def commands(model_dir: Path, row: str, settings: dict[str, int]) -> list[list[str]]:
-    """The two programs that train and score a row, with their arguments."""
-    of_row = [f"--data_dir={FLAGS.data_dir}", f"--model_dir={model_dir}"]
-    config = [f"{name}={value}" for name, value in settings.items()]
-    train = [
-        *("train", *of_row, f"--preset={row}"),
-        *(f"--config={setting}" for setting in [*config, *FLAGS.config]),
-        f"--train_steps={FLAGS.train_steps}",
-        *([f"--train_minutes={FLAGS.train_minutes}"] if FLAGS.train_minutes else []),
-        f"--tokens_per_batch={FLAGS.tokens_per_batch}",
-        f"--checkpoint_minutes={FLAGS.checkpoint_minutes}",
-        *("--keep_checkpoints=1", "--sample_sentences=0", f"--seed={FLAGS.seed}"),
-    ]
-    evaluate = ["evaluate", *of_row, "--split=validation", f"--beam_size={FLAGS.beam_size}"]
-    return [train, evaluate]
+def write_tables(root: Path, trained: list[dict[str, Any]]) -> str:
+    """Writes table.md and table.json of the rows so far; returns the first."""
+    from keras_transformer.paper.trained_rows import measured_table
+
+    table = measured_table(trained)
+    (root / "table.md").write_text(table + "\n", encoding="utf-8")
+    (root / "table.json").write_text(json.dumps(trained, indent=2) + "\n", encoding="utf-8")
+    return table
 
 
-def train_and_score(model_dir: Path, programs: list[list[str]]) -> None:
-    """Runs the programs of a row, unless the same ones have already finished."""
-    done, content = model_dir / "sweep.json", json.dumps(programs)
+def train_and_score(model_dir: Path, row: str, settings: dict[str, int]) -> None:
+    """Runs the two programs of a row, unless the same commands have already finished."""
+    programs = [train_command(model_dir, row, settings), evaluate_command(model_dir)]
+    done = model_dir / "sweep.json"
+    content = json.dumps(programs)
     if done.exists() and done.read_bytes() == content.encode("utf-8"):
         return
     for arguments in programs:
         program(model_dir.with_suffix(".log"), *arguments)
     show_score(model_dir)
     done.write_text(content, encoding="utf-8")
+
+
+def train_command(model_dir: Path, row: str, settings: dict[str, int]) -> list[str]:
+    """The program that trains a row, with its arguments."""
+    command = ["train", f"--data_dir={FLAGS.data_dir}", f"--model_dir={model_dir}"]
+    command.append(f"--preset={row}")
+    for name, value in settings.items():
+        command.append(f"--config={name}={value}")
+    for setting in FLAGS.config:
+        command.append(f"--config={setting}")
+    command.append(f"--train_steps={FLAGS.train_steps}")
+    if FLAGS.train_minutes:
+        command.append(f"--train_minutes={FLAGS.train_minutes}")
+    command.append(f"--tokens_per_batch={FLAGS.tokens_per_batch}")
+    command.append(f"--checkpoint_minutes={FLAGS.checkpoint_minutes}")
+    command += ["--keep_checkpoints=1", "--sample_sentences=0", f"--seed={FLAGS.seed}"]
+    return command
+
+
+def evaluate_command(model_dir: Path) -> list[str]:
+    """The program that scores a row, with its arguments."""
+    paths = [f"--data_dir={FLAGS.data_dir}", f"--model_dir={model_dir}"]
+    return ["evaluate", *paths, "--split=validation", f"--beam_size={FLAGS.beam_size}"]
 
 
 def show_score(model_dir: Path) -> None:
@@ -127,7 +141,7 @@ def program(log: Path, name: str, *arguments: str) -> dict[str, Any]:
         try:
             code = process.wait()
         except KeyboardInterrupt:
-            process.wait()  # Ctrl-C reached it too: it is writing its checkpoint
+            process.wait()  # Ctrl-C reached it too, and it is writing its checkpoint
             raise
     if code != 0:
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]

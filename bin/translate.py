@@ -62,7 +62,7 @@ def main():
 
     config = LinesConfig(**flag_values(LinesConfig) | {"terminology": terminology()})
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
-    translator = load_model(FLAGS.n_best, sampling_config(), FLAGS.mbr)
+    translator = load_model(n_best=FLAGS.n_best, sampling=sampling_config(), mbr=FLAGS.mbr)
     result = translate_lines(translator, config)
     if FLAGS.saved_model is not None:
         result["saved_model"] = FLAGS.saved_model

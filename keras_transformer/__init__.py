@@ -6,8 +6,8 @@ Axis letters, used in every shape of this library:
     S  source positions       D  model width (d_model)  K  beams
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
-Reading order, each folder standing only on those before it: config, presets, model, training,
-vocabulary, importing, decoding, parsing, evaluation, export, attention, paper, serving.
+Reading order, each folder standing only on those before it: config, presets, model, vocabulary,
+training, importing, decoding, parsing, evaluation, export, attention, paper, serving.
 Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`value_dim`),
 `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
 
@@ -32,12 +32,9 @@ if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
     from keras_transformer.model.feed_forward import FeedForward
     from keras_transformer.model.masks import causal_mask, padding_mask
     from keras_transformer.model.positions import PositionalEncoding, sinusoids
-    from keras_transformer.model.restricted_attention import RestrictedSelfAttention
-    from keras_transformer.model.sublayer import LayerNorm, Residual
     from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy
     from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
-    from keras_transformer.training.optimizer import FusedAdam
     from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
 
 __version__ = "0.1.0"
@@ -51,15 +48,11 @@ _LAZY = {
     "Encoder": "model.encoder",
     "EncoderLayer": "model.encoder",
     "FeedForward": "model.feed_forward",
-    "FusedAdam": "training.optimizer",
     "LabelSmoothedCrossEntropy": "training.losses",
-    "LayerNorm": "model.sublayer",
     "MaskedAccuracy": "training.metrics",
     "MaskedPerplexity": "training.metrics",
     "MultiHeadAttention": "model.attention",
     "PositionalEncoding": "model.positions",
-    "Residual": "model.sublayer",
-    "RestrictedSelfAttention": "model.restricted_attention",
     "TokenEmbedding": "model.embedding",
     "Transformer": "model.transformer",
     "WarmupInverseSquareRoot": "training.schedule",

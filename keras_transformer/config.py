@@ -6,6 +6,7 @@ names the paper's symbol and section.
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -107,20 +108,45 @@ class TrainingConfig:
 def with_settings(
     model: TransformerConfig, training: TrainingConfig, settings: list[str]
 ) -> tuple[TransformerConfig, TrainingConfig]:
-    """Returns both configurations with each "KEY=VALUE" put in, read as its field's type.
+    """Returns both configurations with each "KEY=VALUE" put in; see the next two functions."""
+    return replace_settings(model, training, parse_settings(settings))
+
+
+def parse_settings(settings: list[str]) -> dict[str, Any]:
+    """Reads each "KEY=VALUE" as a value of the type of its field, in either configuration."""
+    fields = {**get_type_hints(TransformerConfig), **get_type_hints(TrainingConfig)}
+    del fields["vocab_size"], fields["source_vocab_size"]  # the data's
+    values = {}
+    for setting in settings:
+        require("=" in setting, "config must be KEY=VALUE", repr(setting))
+        key, _, text = setting.partition("=")
+        require(key in fields, f"config key must be one of {', '.join(fields)}", repr(key))
+        values[key] = _parse(key, text, fields[key])
+    return values
+
+
+def replace_settings(
+    model: TransformerConfig, training: TrainingConfig, settings: Mapping[str, Any]
+) -> tuple[TransformerConfig, TrainingConfig]:
+    """Returns both configurations with other values for the fields that `settings` name.
 
     Heads keep the width d_model / num_heads where a setting changes one of these and names no
     d_k or d_v.
+
+    Raises:
+        InputError: where there is no such field, or the value cannot be.
     """
-    changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
-    fields = {name: (kind, hint) for kind in changes for name, hint in get_type_hints(kind).items()}
+    fields = {
+        field.name: kind
+        for kind in (TransformerConfig, TrainingConfig)
+        for field in dataclasses.fields(kind)
+    }
     del fields["vocab_size"], fields["source_vocab_size"]  # the data's
-    for setting in settings:
-        require("=" in setting, "--config must be KEY=VALUE", repr(setting))
-        key, _, text = setting.partition("=")
-        require(key in fields, f"--config key must be one of {', '.join(fields)}", repr(key))
-        owner, field_type = fields[key]
-        changes[owner][key] = _parse(key, text, field_type)
+    changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
+    for name, value in settings.items():
+        rule = f"settings must be fields of the configurations: {', '.join(fields)}"
+        require(name in fields, rule, repr(name))
+        changes[fields[name]][name] = value
     of_model = changes[TransformerConfig]
     even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
     if even_heads and of_model.keys() & {"d_model", "num_heads"}:
@@ -135,7 +161,7 @@ def _parse(key: str, text: str, kind: type) -> Any:
     """Reads `text` as a value of the annotation `kind`."""
     if kind is bool:
         is_bool = text.lower() in ("true", "false")
-        require(is_bool, f"--config {key} must be true or false", repr(text))
+        require(is_bool, f"config {key} must be true or false", repr(text))
         return text.lower() == "true"
     if kind is str:
         return text
@@ -143,4 +169,4 @@ def _parse(key: str, text: str, kind: type) -> Any:
         return float(text) if kind is float else int(text)
     except ValueError:
         wanted = "a number" if kind is float else "a whole number"
-        raise InputError(f"--config {key} must be {wanted}. Received: {text!r}") from None
+        raise InputError(f"config {key} must be {wanted}. Received: {text!r}") from None

@@ -1,4 +1,4 @@
-"""The one exception for what a user got wrong: a flag, a file, a configuration."""
+"""The one exception for what a user got wrong: an argument, a file, a configuration."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from typing import Any
 class InputError(ValueError):
     """Input that cannot be used.
 
-    The message is one line that names the flag or the file and line, the rule, and the value
-    received. The programs in bin/ print it and exit with code 1; library callers may catch it.
+    The message is one line: the argument, or the file and its line, then the rule, then the value
+    received. A program prints it and exits with code 1; callers of the library may catch it.
     """
 
     def __init__(self, message: str):
@@ -15,14 +15,22 @@ class InputError(ValueError):
 
 
 def require(condition: bool, rule: str, received: Any) -> None:
-    """Raises InputError, "RULE. Received: RECEIVED", where input does not meet the condition.
+    """Raises an InputError where input does not meet a condition.
 
-    The rule names the flag or the file: "--beam_size must be positive".
+    Args:
+        condition: whether the input meets it.
+        rule: what the input must be, beginning with the argument or the file that it is about:
+            "beam_size must be at least 1".
+        received: what the input is.
+
+    Raises:
+        InputError: "RULE. Received: RECEIVED".
     """
     if not condition:
         raise InputError(f"{rule}. Received: {received}")
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an error's message, or the error's type if it has no message."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """Returns the first line of an error's message, or the error's type if it has no message."""
+    message = str(error).strip() or type(error).__name__
+    return message.splitlines()[0]

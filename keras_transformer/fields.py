@@ -14,13 +14,14 @@ from keras_transformer.errors import InputError, require
 
 
 class Rule(NamedTuple):
-    """What a field must do beside being of its type: Annotated[TYPE, Rule(...)]."""
+    """What a value must fulfil beside being of its type: Annotated[TYPE, Rule(...)]."""
 
     text: str  # "FIELD must TEXT"
     holds: Callable[[Any], bool]
 
 
 def one_of(*choices: str) -> Rule:
+    """The rule that a value is one of `choices`."""
     return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices)
 
 
@@ -34,86 +35,160 @@ Share = Annotated[float, Rule("be in [0, 1)", lambda x: 0 <= x < 1)]
 _is_file_name = re.compile(r"\w[\w.-]*", re.ASCII).fullmatch
 FileName = Annotated[str, Rule("be the name of a file, without a folder", _is_file_name)]
 
+_LARGEST_INT = 2**40  # larger numbers make sizes that no machine can hold
+_SHOWN_CHARACTERS = 60
 
-def check_fields(config: Any, prefix: str = "") -> None:
-    """Raises an InputError for a field of a dataclass that is not as annotated, or has no value."""
+
+class _Place(NamedTuple):
+    """Where a value stands: an error names it as "FILE: parts.a[2]"."""
+
+    file: str  # empty for a dataclass that was made in Python
+    path: str = ""  # empty for the whole content of the file
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.name}" if self.file else self.name
+
+    @property
+    def name(self) -> str:
+        return self.path or "its content"
+
+    def field(self, name: str) -> "_Place":
+        return _Place(self.file, f"{self.path}.{name}" if self.path else name)
+
+    def item(self, index: int) -> "_Place":
+        return _Place(self.file, f"{self.path}[{index}]")
+
+    def key(self) -> "_Place":
+        return _Place(self.file, f"a key of {self.name}")
+
+
+def check_fields(config: Any) -> None:
+    """Checks the fields of a dataclass against their annotations.
+
+    Args:
+        config: the dataclass, which calls this in its `__post_init__`.
+
+    Raises:
+        InputError: "FIELD must RULE. Received: VALUE", for the first field that is of another type
+            or breaks its rule.
+    """
     for name, kind in typing.get_type_hints(type(config), include_extras=True).items():
-        _checked(getattr(config, name), kind, prefix + name)
+        _read(getattr(config, name), kind, _Place(file="", path=name))
 
 
 def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
-    """Returns what the JSON file `path` holds, checked against the annotation `kind`.
+    """Returns what a JSON file holds, checked against an annotation.
 
-    That is a str, int, float or bool, a list, tuple or dict of a type, any of these with a Rule or
-    with None, or Any. An object becomes a dataclass that has exactly its fields; or `kind` is a
-    dict of fields that must be there, or may if the name ends in "?", among others that are not
-    looked at.
+    Args:
+        kind: str, int, float or bool; a list, tuple or dict of a type; any of these with a Rule or
+            with None; Any; a dataclass, for an object that has exactly its fields; or a dict
+            {name: kind} of fields that an object must have, or may have if the name ends in "?".
+            Further fields of such an object are not looked at.
+        content: what json.load has returned.
+        path: the file, for errors.
+
+    Returns:
+        The content; an object as the dataclass, and a list as a tuple, where `kind` says so.
 
     Raises:
         InputError: naming the file and the field, if one is missing, unknown, of another type or
             breaks a rule.
     """
-    return _checked(content, kind, f"{path}: its content", f"{path}: ")
+    return _read(content, kind, _Place(str(path)))
 
 
-def _checked(value: Any, kind: Any, place: str, of_fields: str | None = None) -> Any:
-    """Returns `value` as of the annotation `kind`. Errors begin with `place`, or for the fields of
-    an object with `of_fields`."""
-    arguments = typing.get_args(kind)
-    is_object = isinstance(kind, dict) or dataclasses.is_dataclass(kind)
-    container = typing.get_origin(kind) or kind
-    if kind is Any or (value is None and types.NoneType in arguments):
+def _read(value: Any, kind: Any, place: _Place) -> Any:
+    """Returns a value of any kind, or raises an InputError that names its place."""
+    if kind is Any:
         return value
-    if container in (types.UnionType, typing.Union):
-        return _checked(value, arguments[0], place)
-    if container is Annotated:
-        value = _checked(value, arguments[0], place)
-        require(arguments[1].holds(value), f"{place} must {arguments[1].text}", shown(value))
-        return value
-    wanted = dict if is_object and type(value) is not kind else container
-    if wanted is tuple and isinstance(value, list):  # JSON has no other sequences
-        value = tuple(value)
-    whole = wanted is float and isinstance(value, int)  # JSON may write 1.0 as 1
-    fits = (isinstance(value, wanted) or whole) and (wanted is bool or not isinstance(value, bool))
-    require(fits, f"{place} must be of type {wanted.__name__}", shown(value))
-    if isinstance(value, int):
-        require(abs(value) < 1 << 40, f"{place} must be below 2^40 in size", shown(value))
-    if wanted in (list, tuple) and arguments:
-        return wanted(_checked(v, arguments[0], f"{place}[{i}]") for i, v in enumerate(value))
-    if wanted is not dict or not (is_object or arguments):
-        return value
-    of_fields = of_fields or f"{place}."
-    if not is_object:
-        for key in value:
-            _checked(key, arguments[0], f"a key of {place}")
-        return {k: _checked(v, arguments[1], of_fields + k) for k, v in value.items()}
-    return _of_fields(value, kind, of_fields)
-
-
-def _of_fields(values: dict[str, Any], kind: type, place: str) -> Any:
-    """Returns an object of the dataclass `kind`; for a dict of fields, the values themselves."""
     if isinstance(kind, dict):
-        for name, of_field in kind.items():
-            known = name.removesuffix("?")
-            if known == name or values.get(known) is not None:
-                require(known in values, f"{place}{known} must be given", "none")
-                _checked(values[known], of_field, place + known)
-        return values
-    hints = typing.get_type_hints(kind, include_extras=True)
-    for name, value in values.items():
-        rule = f"{place}{name} must be a field that this version knows"
-        require(name in hints, rule, shown(value))
-    for f in dataclasses.fields(kind):
-        optional = f.default is not f.default_factory  # both are MISSING where there is no default
-        require(optional or f.name in values, f"{place}{f.name} must be given", "none")
-    checked = {name: _checked(value, hints[name], place + name) for name, value in values.items()}
+        return _read_some_fields(value, kind, place)
+    if dataclasses.is_dataclass(kind):
+        return _read_dataclass(value, kind, place)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _read_with_rule(value, *arguments, place)
+    if origin in (types.UnionType, typing.Union):
+        return None if value is None else _read(value, arguments[0], place)
+    if origin in (list, tuple):
+        return _read_sequence(value, origin, arguments[0], place)
+    if origin is dict:
+        return _read_mapping(value, *arguments, place)
+    return _read_plain(value, origin or kind, place)
+
+
+def _read_with_rule(value: Any, kind: Any, rule: Rule, place: _Place) -> Any:
+    value = _read(value, kind, place)
+    require(rule.holds(value), f"{place} must {rule.text}", shown(value))
+    return value
+
+
+def _read_plain(value: Any, kind: type, place: _Place) -> Any:
+    """Checks a string, a number, or an object whose parts are not looked at.
+
+    Python counts True as an int; here it is not. JSON may write 1.0 as 1.
+    """
+    allowed = (int, float) if kind is float else kind
+    is_bool = isinstance(value, bool)
+    fits = isinstance(value, allowed) and is_bool == (kind is bool)
+    require(fits, f"{place} must be of type {kind.__name__}", shown(value))
+    if isinstance(value, int):
+        require(abs(value) < _LARGEST_INT, f"{place} must be below 2^40 in size", shown(value))
+    return value
+
+
+def _read_sequence(value: Any, kind: type, item_kind: Any, place: _Place) -> Any:
+    """Reads a list, or a tuple, for which JSON has a list."""
+    if kind is tuple and isinstance(value, list):
+        value = tuple(value)
+    _read_plain(value, kind, place)
+    return kind(_read(item, item_kind, place.item(i)) for i, item in enumerate(value))
+
+
+def _read_mapping(value: Any, key_kind: Any, value_kind: Any, place: _Place) -> dict[str, Any]:
+    _read_plain(value, dict, place)
+    read = {}
+    for key, item in value.items():
+        _read(key, key_kind, place.key())
+        read[key] = _read(item, value_kind, place.field(key))
+    return read
+
+
+def _read_some_fields(value: Any, kinds: dict[str, Any], place: _Place) -> dict[str, Any]:
+    """Checks the fields that `kinds` names, among others."""
+    _read_plain(value, dict, place)
+    for name, kind in kinds.items():
+        known = name.removesuffix("?")
+        is_optional = known != name
+        if is_optional and value.get(known) is None:
+            continue
+        require(known in value, f"{place.field(known)} must be given", "none")
+        _read(value[known], kind, place.field(known))
+    return value
+
+
+def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
+    """Makes a dataclass of an object that has its fields and no others."""
+    if isinstance(value, kind):
+        return value
+    _read_plain(value, dict, place)
+    kinds = typing.get_type_hints(kind, include_extras=True)
+    for name, item in value.items():
+        rule = f"{place.field(name)} must be a field that this version knows"
+        require(name in kinds, rule, shown(item))
+    for field in dataclasses.fields(kind):
+        missing = dataclasses.MISSING
+        has_default = field.default is not missing or field.default_factory is not missing
+        rule = f"{place.field(field.name)} must be given"
+        require(has_default or field.name in value, rule, "none")
+    read = {name: _read(item, kinds[name], place.field(name)) for name, item in value.items()}
     try:
-        return kind(**checked)
-    except InputError as error:  # of several fields together: it names no file
-        raise InputError(f"{place}{error}") from None
+        return kind(**read)
+    except InputError as error:  # of several fields together: its first word is one of them
+        raise InputError(str(place.field(str(error)))) from None
 
 
 def shown(value: Any) -> str:
-    """A value in one line of an error, cut where it is long."""
+    """Returns a value as one line of an error has it, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= 60 else text[:60] + "..."
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

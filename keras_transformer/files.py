@@ -7,7 +7,6 @@ part of the project needs alike.
 
 import codecs
 import contextlib
-import datetime
 import errno
 import gzip
 import importlib
@@ -17,7 +16,6 @@ import secrets
 import shutil
 import socket
 import tempfile
-import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -30,11 +28,13 @@ from keras_transformer.errors import InputError, reason
 from keras_transformer.fields import from_json
 
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
-_LEASE_SECONDS = 120  # how long a remote lock holds that is not renewed
 
 
 def to_path(path: str | os.PathLike) -> "Path | RemotePath":
-    """A path of pathlib, or of a file system that TensorFlow or tensorflow-io has."""
+    """Returns a path of pathlib, or a RemotePath for "SCHEME://...", except for "file://".
+
+    Remote file systems are those that TensorFlow knows, and tensorflow-io where it is installed.
+    """
     text = os.fspath(path).removeprefix("file://")
     scheme, separator, _ = text.partition("://")
     if not separator or not scheme.isalnum():
@@ -48,7 +48,10 @@ def to_path(path: str | os.PathLike) -> "Path | RemotePath":
 
 
 class RemotePath(PurePosixPath):
-    """A file or folder of a file system that is not local."""
+    """A file or folder of a file system that is not local, with the methods of pathlib.Path.
+
+    Every method raises an OSError where the file system refuses, as those of pathlib do.
+    """
 
     def __str__(self) -> str:
         return super().__str__().replace(":/", "://", 1)  # pathlib keeps one slash
@@ -57,22 +60,28 @@ class RemotePath(PurePosixPath):
         return self
 
     def exists(self) -> bool:
-        return self.call("exists")
+        with self.file_system() as gfile:
+            return gfile.exists(str(self))
 
     def is_dir(self) -> bool:
-        return self.call("isdir")
+        with self.file_system() as gfile:
+            return gfile.isdir(str(self))
 
     def is_file(self) -> bool:
         return self.exists() and not self.is_dir()
 
     def stat(self) -> SimpleNamespace:
-        return SimpleNamespace(st_size=self.call("stat").length)
+        with self.file_system() as gfile:
+            return SimpleNamespace(st_size=gfile.stat(str(self)).length)
 
     def glob(self, pattern: str) -> Iterator["RemotePath"]:
-        return map(RemotePath, (self / pattern).call("glob"))
+        with self.file_system() as gfile:
+            return map(RemotePath, gfile.glob(str(self / pattern)))
 
     def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
-        self.call("makedirs")
+        """Makes a folder with its parents, if there is none; the arguments change nothing."""
+        with self.file_system() as gfile:
+            gfile.makedirs(str(self))
 
     def touch(self) -> None:
         with self.open("ab") as file:
@@ -80,29 +89,28 @@ class RemotePath(PurePosixPath):
 
     def unlink(self, missing_ok: bool = False) -> None:
         if not missing_ok or self.exists():
-            self.call("remove")
+            with self.file_system() as gfile:
+                gfile.remove(str(self))
 
     def replace(self, target: "RemotePath") -> None:
         """Gives a file another name; not all file systems can do this with a folder."""
         if target != self:  # a copy, and then the file would be removed
-            self.call("rename", str(target), True)
+            with self.file_system() as gfile:
+                gfile.rename(str(self), str(target), overwrite=True)
 
     @contextlib.contextmanager
     def open(self, mode: str, encoding: str | None = None) -> Iterator[BinaryIO]:
         """Opens a file to read ("rb"), write ("xb") or append to ("a", "ab")."""
-        with self._os_errors() as gfile, gfile.GFile(str(self), mode.replace("x", "w")) as file:
+        with self.file_system() as gfile, gfile.GFile(str(self), mode.replace("x", "w")) as file:
             yield file
 
     def read_bytes(self) -> bytes:
         with self.open("rb") as file:
             return file.read()
 
-    def call(self, name: str, *arguments: Any) -> Any:
-        with self._os_errors() as gfile:
-            return getattr(gfile, name)(str(self), *arguments)
-
     @contextlib.contextmanager
-    def _os_errors(self) -> Iterator[Any]:
+    def file_system(self) -> Iterator[Any]:
+        """Gives tf.io.gfile; in the block, errors of TensorFlow become OSErrors with this path."""
         import tensorflow as tf
 
         try:
@@ -120,6 +128,9 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     If the block raises an error, `path` stays as it was. If the process is killed or the power
     fails, `path` is either the old or the new file. A symbolic link is kept, and its target is
     replaced. A pipe or a device is written to.
+
+    Raises:
+        OSError: where the file cannot be written.
     """
     path = to_path(path).resolve()
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -142,17 +153,22 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
 def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterator[Path]:
     """Gives a new folder that takes the place of `path` when the block ends without an error.
 
-    A remote one is removed and gets its files one by one, `last` as the last of them.
+    A remote folder cannot be renamed: the old one is removed, and the files of the new one are
+    copied one by one, `last` as the last of them. Whoever finds that file finds a whole folder.
+
+    Args:
+        path: the folder to replace or to make.
+        last: a file of the new folder, relative to it.
+
+    Raises:
+        OSError: where the folder cannot be written.
     """
     path = to_path(path).resolve()
     if isinstance(path, RemotePath):
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
             remove_folder(path)
-            names = [file.relative_to(folder) for file in Path(folder).rglob("*") if file.is_file()]
-            for name in sorted(names, key=lambda name: name == Path(last)):
-                (path / name).parent.mkdir(parents=True, exist_ok=True)
-                RemotePath(folder, name).call("copy", str(path / name), True)
+            _copy_to_remote(Path(folder), path, Path(last))
         return
     new, old = _temporary(path), _temporary(path)
     try:
@@ -168,16 +184,28 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
         shutil.rmtree(old, ignore_errors=True)
 
 
+def _copy_to_remote(folder: Path, target: RemotePath, last: Path) -> None:
+    """Copies the files of a local folder one by one, `last` after all others."""
+    names = [file.relative_to(folder) for file in folder.rglob("*") if file.is_file()]
+    names.sort(key=lambda name: name == last)
+    for name in names:
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with copy.file_system() as gfile:
+            gfile.copy(str(folder / name), str(copy), overwrite=True)
+
+
 def remove_folder(path: "Path | RemotePath") -> None:
     """Removes a folder and all in it, as far as it exists and can be removed."""
     if isinstance(path, Path):
-        return shutil.rmtree(path, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        path.call("rmtree")
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError), path.file_system() as gfile:
+        gfile.rmtree(str(path))
 
 
 def _temporary(path: "Path | RemotePath") -> "Path | RemotePath":
-    """A name beside `path` that no other process or thread uses."""
+    """Returns a path beside `path` that no other process or thread uses."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
@@ -193,14 +221,22 @@ def write_json(path: str | os.PathLike, content: Any) -> None:
 
 
 def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
-    """Reads a JSON file, checked against the annotation `kind` as of fields.from_json.
+    """Reads a JSON file and checks it against an annotation.
 
-    Raises InputError if it cannot be read, or holds anything else.
+    Args:
+        path: the file, local or remote.
+        kind: what the file must hold, as `fields.from_json` takes it; an object if not given.
+
+    Returns:
+        The content of the file, as `fields.from_json` returns it.
+
+    Raises:
+        InputError: if the file cannot be read, or holds anything else.
     """
     try:
         content = json.loads(to_path(path).read_bytes().decode("utf-8"))
-        written = json.dumps(content, ensure_ascii=False, indent=1)
-        written.encode("utf-8")  # half a surrogate pair is no text
+        written = json.dumps(content, ensure_ascii=False, indent=1)  # a space for each level
+        written.encode("utf-8")  # fails for half a surrogate pair, which is no text
         if "\n" + " " * _MAX_DEPTH in written:
             raise ValueError(f"more than {_MAX_DEPTH} levels")
     except (OSError, ValueError, RecursionError) as error:
@@ -212,7 +248,9 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
 def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Opens a file to read its bytes, decompressed if its name ends in .gz or .zst.
 
-    Raises InputError for .zst where the package is missing; a zlib.error means damaged bytes.
+    Raises:
+        InputError: for a .zst file where the package that reads it is missing.
+        zlib.error: where the compressed bytes are damaged.
     """
     with to_path(path).open("rb") as file:
         if str(path).endswith(".zst"):
@@ -221,12 +259,14 @@ def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
                 yield zstd.ZstdFile(file)
             except zstd.ZstdError as error:
                 raise zlib.error(str(error)) from None
+        elif str(path).endswith(".gz"):
+            yield gzip.GzipFile(fileobj=file)
         else:
-            yield gzip.GzipFile(fileobj=file) if str(path).endswith(".gz") else file
+            yield file
 
 
 def _zstandard(path: str | os.PathLike) -> Any:
-    """Python's module, of Python 3.14 on, or the package that has it for earlier versions."""
+    """Returns the module of Python 3.14, or the package that has it for earlier versions."""
     for name in ("compression.zstd", "backports.zstd"):
         with contextlib.suppress(ImportError):
             return importlib.import_module(name)
@@ -239,7 +279,14 @@ def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
     r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
 
     Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
-    line. An InputError names the file, as `name`, and the line that is not UTF-8.
+    line.
+
+    Args:
+        file: its lines as bytes, with their ends.
+        name: of the file, for errors.
+
+    Raises:
+        InputError: naming the line that is not UTF-8.
     """
     for number, line in enumerate(file, start=1):
         if number == 1:
@@ -252,16 +299,19 @@ def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
+def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
     """Holds the lock file `path` while the block runs, and makes its folder where there is none.
 
-    The operating system drops the lock when the process ends, however it ends; the file may stay
-    behind and then means nothing. A remote folder has no such locks: there, a killed process counts
-    as using it for two minutes more.
+    The operating system releases the lock when the process ends, however it ends. The file may stay
+    behind and then means nothing. Remote file systems have no locks, nor have some network file
+    systems: there, the block runs without one, after a warning.
+
+    Args:
+        path: the lock file, which lies in the folder that it protects.
+        argument: the caller's name of that folder, for errors, such as "model_dir".
 
     Raises:
-        InputError: naming the folder by its `flag`, such as "--model_dir", if another process holds
-            the lock or the folder cannot be written to.
+        InputError: if another process holds the lock, or the folder cannot be written to.
     """
     import filelock  # takes 30 ms, and only some programs lock a folder
 
@@ -270,55 +320,31 @@ def locked(path: str | os.PathLike, flag: str) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as error:
-        rule = f"{flag} must be a directory that can be written to"
+        rule = f"{argument} must be a directory that can be written to"
         raise InputError(f"{rule}. Received: {path.parent} ({reason(error)})") from None
-    process = f"process {os.getpid()} on {socket.gethostname()}"
-    remote = isinstance(path, RemotePath)
-    lock = _leased(path, process) if remote else filelock.FileLock(path, blocking=False)
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(lock)
-        except filelock.Timeout:
-            holder = path.read_bytes().decode().strip() or "another process"
-            rule = f"{flag} must not be in use by another process"
-            received = f"{path.parent}, locked by {holder} ({path})"
-            raise InputError(f"{rule}. Received: {received}") from None
-        except OSError as error:  # some network file systems have no locks
-            logging.warning("%s cannot be locked (%s): use it once at a time", path, reason(error))
-        if not remote:
-            with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
-                path.write_text(f"{process}\n")
+    if isinstance(path, RemotePath):
+        _warn_of_no_lock(path, "it is remote")
         yield
-
-
-@contextlib.contextmanager
-def _leased(path: RemotePath, process: str) -> Iterator[None]:
-    """A lock where there are none: a text that names its holder and when it was last renewed."""
-    import filelock
-
-    text, ended = path.read_bytes().decode(errors="replace"), threading.Event()
-    with contextlib.suppress(ValueError, TypeError):  # an empty text: it was released
-        renewed = datetime.datetime.fromisoformat(text.rpartition(" at ")[2])
-        if (_now() - renewed).total_seconds() < _LEASE_SECONDS:
-            raise filelock.Timeout(str(path))
-        logging.warning("%s is taken over from %s", path, text)
-
-    def renew():
-        while not ended.wait(_LEASE_SECONDS / 4):
-            with contextlib.suppress(OSError):  # the next time may go well
-                write_file(path, f"{process}, active at {_now()}")
-
-    write_file(path, f"{process}, active at {_now()}")
-    renewing = threading.Thread(target=renew, daemon=True)
-    renewing.start()
+        return
+    lock = filelock.FileLock(path, blocking=False)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        holder = path.read_bytes().decode().strip() or "another process"
+        rule = f"{argument} must not be in use by another process"
+        received = f"{path.parent}, locked by {holder} ({path})"
+        raise InputError(f"{rule}. Received: {received}") from None
+    except OSError as error:
+        _warn_of_no_lock(path, reason(error))
+    with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
+        path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
     try:
         yield
     finally:
-        ended.set()
-        renewing.join()
-        if path.exists():  # what was locked may have removed it
-            write_file(path, "")
+        lock.release()
 
 
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+def _warn_of_no_lock(path: "Path | RemotePath", why: str) -> None:
+    """Says that nothing keeps a second process from using a folder at the same time."""
+    rule = "use it by one process at a time"
+    logging.warning("%s cannot be locked (%s): %s", path.parent, why, rule)

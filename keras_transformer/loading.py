@@ -9,66 +9,100 @@ from typing import Any, NamedTuple
 import keras
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.config import TASKS, DecodingConfig, SamplingConfig
-from keras_transformer.decoding.ensemble import AnyModel, Ensemble
-from keras_transformer.decoding.inference_model import InferenceTransformer, inference_model
-from keras_transformer.decoding.int8 import require_int8
+from keras_transformer.decoding.compiled_model import compile_model
+from keras_transformer.decoding.config import TASKS, DecodingConfig
+from keras_transformer.decoding.graphs import Graphs
+from keras_transformer.decoding.matrices import require_int8
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
+from keras_transformer.decoding.weights import read_weights, variables_of, write_weights
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.export.model_card import CARD, DECODING, describe, read_card, refuse_fixed
-from keras_transformer.export.saved_model import load_graphs, numbers
-from keras_transformer.fields import from_json
+from keras_transformer.evaluation.results import read_results
+from keras_transformer.export.saved_model import load_signatures
 from keras_transformer.files import to_path
-from keras_transformer.training.checkpoints import build_model, read_variables, restore_model
-from keras_transformer.training.model_directory import described_in, read_description
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.model_card import (
+    CARD,
+    DATA_FIELDS,
+    ModelCard,
+    ModelOrigin,
+    read_card,
+    require_unset,
+)
+from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoints import (
+    read_variables,
+    require_plausible_sizes,
+    restore_model,
+)
+from keras_transformer.training.model_directory import (
+    ModelDescription,
+    described_in,
+    read_description,
+)
 from keras_transformer.vocabulary.pair import VocabularyPair
+
+AnyPath = str | os.PathLike
+# Options of a search that an export leaves to those who load it.
+FREE_IN_EXPORT = ("n_best", "mbr")
 
 
 class TrainedModel(NamedTuple):
-    """A model in this process, with all that is needed to use it."""
+    """A model in the layout of training, with all that is needed to use it."""
 
-    model: AnyModel  # of the layout of training
+    models: tuple[Transformer, ...]  # one, or those of an ensemble
     vocabularies: VocabularyPair
-    facts: dict[str, Any]  # what its weights are: {"checkpoint", "step", ...}
-    about: dict[str, Any]  # as of model_card.describe, or only the task and its options
+    origin: ModelOrigin
+    checkpoint: CheckpointInfo
+    ensemble: tuple[CheckpointInfo, ...] = ()  # of each model, where there are several
+
+    @property
+    def model(self) -> Transformer:
+        """The model, where there is one."""
+        (model,) = self.models
+        return model
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Which weights it has, as JSON: {"checkpoint", "step", ...}, and those of an ensemble."""
+        facts = self.checkpoint.to_json()
+        if self.ensemble:
+            facts["ensemble"] = [info.to_json() for info in self.ensemble]
+        return facts
+
+    def card(self, options: DecodingConfig, **facts: Any) -> ModelCard:
+        """What is known of the model, if it translates with `options`; `facts` are other fields."""
+        first = self.models[0]
+        limit = min(options.limits(model.config).source for model in self.models)
+        return ModelCard(
+            config=first.config,
+            decoding=dataclasses.replace(options, max_source_length=limit),
+            parameters=sum(model.count_params() for model in self.models),
+            origin=self.origin,
+            checkpoint=self.checkpoint,
+            ensemble=self.ensemble,
+            **self.vocabularies.fingerprints,
+            **facts,
+        )
 
 
 def load(
-    path: str | os.PathLike | Sequence[str | os.PathLike],
-    checkpoint: str | None = None,
-    beam_size: int | None = None,
-    alpha: float | None = None,
-    batch_tokens: int | None = None,
-    n_best: int | None = None,
-    sampling: SamplingConfig | None = None,
-    min_length: int | None = None,
-    no_repeat_ngram_size: int | None = None,
-    forbidden_phrases: Sequence[str] | None = None,
-    mbr: str | None = None,
+    path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None, **options: Any
 ) -> Translator:
     """Loads a trained model, to translate and score texts, and to see its attention.
 
     Args:
-        path: a model directory (bin/train.py), a checkpoint in one, an export (bin/export.py
-            --format=saved_model), or a .keras file with its vocabulary beside it. A config.json of
-            a model directory beside a .keras file says what it was trained for. Several are an
-            ensemble, for which exports are their models, without their settings.
+        path: a model directory that training made, a checkpoint in one, an export, or a .keras file
+            with its vocabulary beside it. A config.json of a model directory beside a .keras file
+            says what it was trained for. Several are an ensemble, for which exports are their
+            models, without their settings.
         checkpoint: of a model directory, or of each: "latest", "best" (in validation), "average:K"
             (the mean of the last K), or a checkpoint's path; or several, separated by commas, of
             which it is the mean. The latest if not given.
-        beam_size, alpha: of the search (section 6.1). If not given, those of the model's task.
-        batch_tokens: padded source tokens that are translated at once.
-        n_best: how many of the `beam_size` translations must be the best; with fewer of them, the
-            search ends sooner. All if not given.
-        sampling: draws translations at random in place of the best.
-        min_length: fewest subwords of a translation, EOS counted.
-        no_repeat_ngram_size: no translation has an n-gram of so many subwords twice.
-        forbidden_phrases: what no translation contains, in the subwords that the vocabulary cuts
-            each phrase into where it begins a text or follows a space.
-        mbr: "chrf" or "bleu" ranks the `beam_size` translations, or draws, of a text by this
-            utility (minimum Bayes risk); all of them are searched, whatever `n_best` is.
+        options: the fields of decoding.config.DecodingConfig: beam_size, alpha, extra_length,
+            max_source_length, batch_tokens, n_best, sampling, min_length, no_repeat_ngram_size,
+            forbidden_phrases and mbr. Those that are not given, or None, are those of the model's
+            task. An export has fixed them when it was made, except for n_best and mbr.
 
     Returns:
         A Translator; of a parsing model, a Parser, which answers with trees.
@@ -76,99 +110,178 @@ def load(
     Raises:
         InputError: where there is no such model, or it cannot be used so.
     """
-    single = isinstance(path, str | os.PathLike)
-    settings = {
-        "beam_size": beam_size,
-        "alpha": alpha,
-        "batch_tokens": batch_tokens,
-        "sampling": sampling,
-        "min_length": min_length,
-        "no_repeat_ngram_size": no_repeat_ngram_size,
-        "forbidden_phrases": None if forbidden_phrases is None else tuple(forbidden_phrases),
-    }
+    check_options(options)
+    is_single = isinstance(path, str | os.PathLike)
     # A damaged export may have lost one of them.
-    of_export = ("saved_model.pb", "assets.extra")
-    if single and any((to_path(path) / name).exists() for name in of_export):
-        path = to_path(path)
-        refuse_fixed({"checkpoint": checkpoint, **settings})
-        card = read_card(path)
-        if card.get("weights") == "int8":
-            require_int8("--saved_model of int8 weights")
-        kept = {name: card[name] for name in DECODING}
-        config = from_json(DecodingConfig, {**kept, "n_best": n_best, "mbr": mbr}, path / CARD)
-        graphs, model_config = load_graphs(path), TransformerConfig(**card["config"])
+    is_export = is_single and any(
+        (to_path(path) / name).exists() for name in ("saved_model.pb", "assets.extra")
+    )
+    if is_export:
+        require_unset({"checkpoint": checkpoint, **options}, FREE_IN_EXPORT)
+        card = read_card(path, "path")
+        if card.weights == "int8":
+            require_int8("path, an export with int8 weights,")
+        free = {name: options.get(name) for name in FREE_IN_EXPORT}
+        card = dataclasses.replace(card, decoding=dataclasses.replace(card.decoding, **free))
+        graphs = load_signatures(path)
     else:
         trained = restore(path, checkpoint)
-        config = decoding_config(trained, n_best=n_best, mbr=mbr, **settings)
-        if trained.about["task"] == "parsing" and n_best != 1:
+        decoding = decoding_config(trained, **options)
+        if trained.origin.task == "parsing" and decoding.n_best != 1:
             # As an export has it: the answers that repair chooses among are certain, or the first.
-            config = dataclasses.replace(config, n_best=None)
-        facts = numbers(trained.model, trained.vocabularies, config)
-        card = {**trained.facts, **trained.about, **facts}
-        model = inference_model(trained.model)
-        graphs, model_config = text_graphs(model, trained.vocabularies, config), model.config
-    rule = "--mbr must be asked of a translation model"
-    require(mbr is None or card["task"] == "translation", rule, f"{mbr}, of a parsing model")
-    of_task = Parser if card["task"] == "parsing" else Translator
-    return of_task(graphs, config, model_config, card)
+            decoding = dataclasses.replace(decoding, n_best=None)
+        card = trained.card(decoding)
+        compiled = [compile_model(model) for model in trained.models]
+        graphs = Graphs(compiled, trained.vocabularies, decoding)
+    is_parser = card.origin.task == "parsing"
+    rule = "mbr must be asked of a translation model"
+    require(not (is_parser and card.decoding.mbr), rule, "a parsing model")
+    return Parser(graphs, card) if is_parser else Translator(graphs, card)
 
 
-def decoding_config(trained: TrainedModel, **settings) -> DecodingConfig:
-    """How a model's task is decoded, sources cut as in training; settings of None do not count."""
-    task = trained.about["task"]
-    trained_with = trained.about.get("data", {}).get("max_length", DecodingConfig.max_source_length)
-    longest = max(trained_with, TASKS[task].max_source_length)
-    given = {name: value for name, value in settings.items() if value is not None}
-    return dataclasses.replace(TASKS[task], max_source_length=longest, **given)
+def check_options(options: dict[str, Any]) -> None:
+    """Raises an InputError for the name of an option that is no field of DecodingConfig."""
+    names = [field.name for field in dataclasses.fields(DecodingConfig)]
+    for name in options:
+        rule = f"options must be {', '.join(names[:-1])} and {names[-1]}"
+        require(name in names, rule, repr(name))
 
 
-def restore(
-    path: str | os.PathLike | Sequence[str | os.PathLike], checkpoint: str | None = None
-) -> TrainedModel:
-    """Reads the model of what `load` reads, with arguments as there; it has float32 weights."""
+def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
+    """How a model decodes: as its task does, with sources cut as in training, and with `options`.
+
+    Args:
+        trained: the model.
+        options: fields of DecodingConfig. Those that are None do not count.
+
+    Raises:
+        InputError: for an option of a value that it cannot have.
+    """
+    task_config = TASKS[trained.origin.task]
+    trained_length = trained.origin.max_length or DecodingConfig.max_source_length
+    longest = max(trained_length, task_config.max_source_length)
+    given = {name: value for name, value in options.items() if value is not None}
+    if "forbidden_phrases" in given:
+        phrases = given["forbidden_phrases"]
+        rule = "forbidden_phrases must be several phrases, not one text"
+        require(not isinstance(phrases, str), rule, repr(phrases))
+        given["forbidden_phrases"] = tuple(phrases)
+    return dataclasses.replace(task_config, **{"max_source_length": longest, **given})
+
+
+def restore(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) -> TrainedModel:
+    """Reads a trained model in the layout of training, as Keras models with float32 weights.
+
+    Args:
+        path: what `load` takes; of an export, the weights are read back into that layout.
+        checkpoint: as of `load`.
+
+    Raises:
+        InputError: where there is no such model; or of an export that has int8 weights, or is an
+            ensemble itself.
+    """
     if not isinstance(path, str | os.PathLike):
-        return restore(*path, checkpoint) if len(path) == 1 else _restore_ensemble(path, checkpoint)
-    path, folder = to_path(path), described_in(path)
-    rule = "--checkpoint goes with a model directory only"
-    require(folder == path or checkpoint is None, rule, f"{checkpoint} of {path}")
+        if len(path) > 1:
+            return _restore_ensemble(path, checkpoint)
+        (path,) = path
+    path = to_path(path)
+    model_dir = described_in(path)
+    rule = "checkpoint goes with a model directory only"
+    require(model_dir == path or checkpoint is None, rule, f"{checkpoint} of {path}")
     if (path / CARD).exists():
         return _restore_export(path)
     if path.suffix == ".keras":
         return _restore_keras_file(path)
-    if folder != path:
-        path, checkpoint = folder, path.name
-    description = read_description(path)
-    vocabularies = VocabularyPair.load(path)
+    if model_dir != path:
+        checkpoint = path.name
+    return _restore_model_directory(model_dir, "latest" if checkpoint is None else checkpoint)
+
+
+def _restore_model_directory(model_dir: Path, checkpoint: str) -> TrainedModel:
+    description = read_description(model_dir)
+    vocabularies = VocabularyPair.load(model_dir)
     for name, fingerprint in vocabularies.fingerprints.items():
-        rule = f"{path}: {name} must be that of the model's training"
+        rule = f"{model_dir}: {name} must be that of the model's training"
         require(fingerprint == getattr(description, name), rule, fingerprint)
-    model, facts = restore_model(path, "latest" if checkpoint is None else checkpoint)
-    return TrainedModel(model, vocabularies, facts, describe(path, facts))
+    model, info = restore_model(model_dir, checkpoint, description)
+    origin = origin_of(model_dir, description, info)
+    return TrainedModel((model,), vocabularies, origin, info)
+
+
+def origin_of(
+    model_dir: str | os.PathLike, description: ModelDescription, checkpoint: CheckpointInfo
+) -> ModelOrigin:
+    """Collects what a model directory knows of its model.
+
+    Args:
+        model_dir: the directory.
+        description: what its config.json says.
+        checkpoint: which weights are used. The results of an evaluation are kept only if it was
+            of these weights.
+    """
+    evaluation = read_results(model_dir, "test")
+    if evaluation is not None:
+        evaluated = (evaluation.get("checkpoint"), evaluation.get("step"))
+        if evaluated != (checkpoint.checkpoint, checkpoint.step):
+            evaluation = None
+    return ModelOrigin(
+        task=description.task,
+        task_options=description.task_options,
+        preset=description.preset,
+        training=dataclasses.asdict(description.training),
+        data={name: getattr(description, name) for name in DATA_FIELDS},
+        evaluation=evaluation,
+    )
 
 
 def _restore_export(path: Path) -> TrainedModel:
-    card = read_card(path)
-    kind = "an ensemble" if "ensemble" in card else card.get("weights")
-    require(kind in ("float32", "bfloat16"), f"{path} must hold float weights of one model", kind)
+    card = read_card(path, "path")
+    kind = "an ensemble" if card.ensemble else card.weights
+    is_float = kind in ("float32", "bfloat16")
+    require(is_float, f"{path} must hold float weights of one model", kind)
     vocabularies = VocabularyPair.load((path / CARD).parent)
+    fingerprints = {
+        "vocabulary_fingerprint": card.vocabulary_fingerprint,
+        "source_vocabulary_fingerprint": card.source_vocabulary_fingerprint,
+    }
     rule = f"{path / CARD} must be of the vocabulary beside it"
-    require(vocabularies.fingerprints.items() <= card.items(), rule, "another")
-    weights = read_variables(f"{path}/variables/variables", "weights")
-    config = TransformerConfig(**card["config"])
-    model = build_model(config, weights, str(path / CARD), str(path), InferenceTransformer)
-    return TrainedModel(model.training_model(), vocabularies, {"checkpoint": path.name}, card)
+    require(vocabularies.fingerprints == fingerprints, rule, "another")
+    model = _read_exported_weights(path, card.config)
+    return TrainedModel((model,), vocabularies, card.origin, CheckpointInfo(path.name))
 
 
-def _restore_ensemble(paths: Sequence[str | os.PathLike], checkpoint: str | None) -> TrainedModel:
-    trained = [restore(path, checkpoint) for path in paths]
-    for path, one in zip(paths, trained, strict=True):
+def _read_exported_weights(path: Path, config: TransformerConfig) -> Transformer:
+    """Builds the model of an export, whose variables are in the layout for decoding."""
+    values = read_variables(f"{path}/variables/variables", "weights")
+    require_plausible_sizes(config, values, str(path / CARD))
+    model = Transformer(config, dtype="float32")
+    weights = read_weights(model)
+    variables = variables_of(weights)
+    rule = f"{path} must be of the model in {path / CARD}, with {len(variables)} variables"
+    require(len(values) == len(variables), rule, len(values))
+    for number, (variable, value) in enumerate(zip(variables, values, strict=True)):
+        rule = f"{path}: weight {number} must have shape {tuple(variable.shape)}"
+        require(tuple(variable.shape) == value.shape, rule, value.shape)
+        variable.assign(value)
+    write_weights(weights, model)
+    return model
+
+
+def _restore_ensemble(paths: Sequence[AnyPath], checkpoint: str | None) -> TrainedModel:
+    members = [restore(path, checkpoint) for path in paths]
+    first = members[0]
+    for path, member in zip(paths, members, strict=True):
         rule = f"a model of an ensemble must have the vocabularies and the task of {paths[0]}"
-        kinds = [(m.vocabularies.fingerprints, m.about["task_options"]) for m in (one, trained[0])]
-        require(kinds[0] == kinds[1], rule, f"{path}, which has others")
-    names = " + ".join(one.facts["checkpoint"] for one in trained)
-    facts = {"checkpoint": names, "ensemble": [one.facts for one in trained]}
-    model, about = Ensemble([one.model for one in trained]), trained[0].about
-    return trained[0]._replace(model=model, facts=facts, about=about | {"evaluation": None})
+        same = member.vocabularies.fingerprints == first.vocabularies.fingerprints
+        same = same and member.origin.task_options == first.origin.task_options
+        require(same, rule, f"{path}, which has others")
+    return TrainedModel(
+        models=tuple(member.model for member in members),
+        vocabularies=first.vocabularies,
+        origin=dataclasses.replace(first.origin, evaluation=None),
+        checkpoint=CheckpointInfo(" + ".join(member.checkpoint.checkpoint for member in members)),
+        ensemble=tuple(member.checkpoint for member in members),
+    )
 
 
 def _restore_keras_file(path: Path) -> TrainedModel:
@@ -177,14 +290,14 @@ def _restore_keras_file(path: Path) -> TrainedModel:
     except Exception as error:  # damaged bytes can end in any
         rule = "a .keras file must be a Transformer that was saved with model.save"
         raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
-    folder, facts = path.parent, {"checkpoint": path.name}
+    folder, info = path.parent, CheckpointInfo(path.name)
     vocabularies = VocabularyPair.load(folder)
-    about = {"task": "translation", "task_options": {}}
+    origin = ModelOrigin()
     if (folder / "config.json").exists():
-        about = describe(folder, facts)
+        origin = origin_of(folder, read_description(folder), info)
     config = model.config
     sizes = (config.source_vocab_size or config.vocab_size, config.vocab_size)
     for vocabulary, size in zip(vocabularies, sizes, strict=True):
         rule = f"{vocabulary.file} must have the {size} subwords of the model"
         require(vocabulary.vocab_size == size, rule, vocabulary.vocab_size)
-    return TrainedModel(model, vocabularies, facts, about)
+    return TrainedModel((model,), vocabularies, origin, info)

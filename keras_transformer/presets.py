@@ -62,7 +62,7 @@ def preset(name: str, vocab_size: int) -> tuple[TransformerConfig, TrainingConfi
     Raises:
         InputError: where no preset has that name.
     """
-    require(name in PRESETS, f"--preset must be one of {', '.join(PRESETS)}", repr(name))
+    require(name in PRESETS, f"preset must be one of {', '.join(PRESETS)}", repr(name))
     model_fields = TransformerConfig.__dataclass_fields__
     settings = PRESETS[name]
     model = {key: value for key, value in settings.items() if key in model_fields}

@@ -8,27 +8,36 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Lays out rows under a header; columns of numbers are aligned to the right, None is empty."""
     columns = []
     for name, *cells in zip(header, *rows, strict=True):
-        texts = ["" if cell is None else str(cell) for cell in cells]
-        to_right = all(map(_is_number, filter(None, texts)))
-        width = max(3, *map(len, (name, *texts)))
-        rule = "-" * (width - 1) + (":" if to_right else "-")
-        columns.append(
-            [f"{text:{'>' if to_right else '<'}{width}}" for text in (name, rule, *texts)]
-        )
-    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*columns, strict=True))
+        columns.append(_column(name, ["" if cell is None else str(cell) for cell in cells]))
+    lines = zip(*columns, strict=True)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _column(name: str, texts: list[str]) -> list[str]:
+    """A column with its header and rule, each line of which is equally wide."""
+    width = max(3, *[len(text) for text in (name, *texts)])
+    if all(_is_number(text) for text in texts if text):
+        rule = "-" * (width - 1) + ":"
+        return [text.rjust(width) for text in (name, rule, *texts)]
+    rule = "-" * width
+    return [text.ljust(width) for text in (name, rule, *texts)]
 
 
 def table_of(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
     """Lays out rows that have names for their values.
 
-    `columns` are header -> the name of the value in a row, or "NAME:FORMAT", as "bleu:.2f".
+    Args:
+        columns: header -> the name of the value in a row, or "NAME:FORMAT", as "bleu:.2f".
+        rows: name -> value.
     """
-    fields = [column.partition(":")[::2] for column in columns.values()]
-    cells = [
-        [None if row[name] is None else format(row[name], spec) for name, spec in fields]
-        for row in rows
-    ]
-    return text_table(list(columns), cells)
+    lines = []
+    for row in rows:
+        cells = []
+        for column in columns.values():
+            name, _, spec = column.partition(":")
+            cells.append(None if row[name] is None else format(row[name], spec))
+        lines.append(cells)
+    return text_table(list(columns), lines)
 
 
 def _is_number(text: str) -> bool:

@@ -81,8 +81,8 @@ def _epoch(
 
     @tf.autograph.experimental.do_not_convert
     def batches(chunk: tf.Tensor) -> tf.data.Dataset:
-        some = shuffled[bounds[chunk] : bounds[chunk + 1]]
-        serialized = tf.data.TFRecordDataset(some).batch(pairs).get_single_element()
+        shards = shuffled[bounds[chunk] : bounds[chunk + 1]]
+        serialized = tf.data.TFRecordDataset(shards).batch(pairs).get_single_element()
         return batch_chunk(serialized, longest, tokens_per_batch, _fold(key, chunk))
 
     return tf.data.Dataset.range(chunks).flat_map(batches)
@@ -139,10 +139,9 @@ def cut(
         starts: int32 [batches + 1], the first position of each batch in that order, then N.
     """
     size = len(lattice)
-    source, target = (
-        tf.searchsorted(tf.constant(lattice, tf.int64), lengths)  # positions in the lattice, [N]
-        for lengths in (source_lengths, target_lengths)
-    )
+    padded_lengths = tf.constant(lattice, tf.int64)
+    source = tf.searchsorted(padded_lengths, source_lengths)  # positions in the lattice, [N]
+    target = tf.searchsorted(padded_lengths, target_lengths)  # [N]
     longer = tf.maximum(source, target)
     difference = (target - source) * (1 - 2 * (longer % 2))
     rank = (size - 1 - longer) * (2 * size) + difference + size

@@ -23,7 +23,7 @@ from absl import logging
 
 from keras_transformer.errors import InputError
 from pipelines import sharding
-from pipelines.preparation import TrainingWriter, write_block
+from pipelines.data_set import TrainingWriter, write_block
 from pipelines.sharding import Sharding, Span
 from pipelines.sources import Pair, Source
 
@@ -33,30 +33,35 @@ try:
     from apache_beam.pvalue import AsDict
 except ImportError:
     raise InputError(
-        '--runner=beam must find Apache Beam (pip install "keras-transformer[beam]"). '
+        'runner=beam must find Apache Beam (pip install "keras-transformer[beam]"). '
         "Received: none installed"
     ) from None
 
 
-def training_writer(options: Sequence[str]) -> TrainingWriter:
-    """What writes the training shards for `preparation.prepare`.
+def training_writer(pipeline_options: Sequence[str]) -> TrainingWriter:
+    """Makes the argument `write_training` of `preparation.prepare`.
 
     Args:
-        options: flags of Beam, e.g. --runner=FlinkRunner; none for one worker on this machine.
+        pipeline_options: Beam's own options, as it takes them on its command line, such as those
+            that name a runner of Flink; none for one worker on this machine.
+
+    Returns:
+        A function that writes the training shards. It raises an InputError if the pipeline fails.
 
     Raises:
-        InputError: for flags that Beam refuses; when it is used, if the pipeline fails.
+        InputError: for options that Beam refuses.
     """
     # The runner of this machine. Beam's default would first try to download another.
-    argv = ["--runner=FnApiRunner", *options]
+    argv = ["--runner=FnApiRunner", *pipeline_options]
     messages = io.StringIO()
     try:
         with contextlib.redirect_stderr(messages):
             PipelineOptions(argv).get_all_options()
             beam.Pipeline(argv=argv)
     except (SystemExit, Exception) as error:  # argparse prints what is wrong, and exits
-        received = _last_line(messages.getvalue() if isinstance(error, SystemExit) else error)
-        raise InputError(f"--pipeline_options must suit Beam. Received: {received}") from None
+        is_refused = isinstance(error, SystemExit)
+        received = _last_line(messages.getvalue() if is_refused else str(error) or repr(error))
+        raise InputError(f"pipeline_options must suit Beam. Received: {received}") from None
     return functools.partial(_write_training_shards, argv)
 
 
@@ -84,8 +89,9 @@ def _write_training_shards(
                 | "write" >> beam.Map(_write_shard, shards)
             )
     except Exception as error:  # those of runners have no type in common
-        rule = "--runner=beam must run its pipeline to the end: the same command resumes it"
-        raise InputError(f"{rule}. Received: {_last_line(error)}") from error
+        rule = "runner=beam must run its pipeline to the end: prepare the data again to resume"
+        received = _last_line(str(error) or repr(error))
+        raise InputError(f"{rule}. Received: {received}") from error
     shards.finish()
 
 
@@ -102,8 +108,8 @@ def _without_tracebacks() -> Iterator[None]:
         threading.excepthook = hook
 
 
-def _last_line(message: object) -> str:
-    return (str(message).strip() or repr(message)).splitlines()[-1]
+def _last_line(message: str) -> str:
+    return (message.strip() or repr(message)).splitlines()[-1]
 
 
 def _read(
@@ -111,9 +117,14 @@ def _read(
 ) -> Iterator[tuple[int, list[tuple[int, Pair]]]]:
     """Yields what a part of the text holds of each block: places in the split, and pairs."""
     number, source = part  # Any above, because Beam cannot check that it is a Source
-    begin = sum(sizes[before] for before in range(number))
-    numbered = enumerate(source.pairs("train"), begin)
-    for block, pairs in itertools.groupby(numbered, lambda pair: pair[0] // block_pairs):
+    begin = sum(sizes[earlier] for earlier in range(number))
+    numbered_pairs = enumerate(source.pairs("train"), begin)
+
+    def block_number(numbered_pair: tuple[int, Pair]) -> int:
+        place, _ = numbered_pair
+        return place // block_pairs
+
+    for block, pairs in itertools.groupby(numbered_pairs, block_number):
         yield block, list(pairs)
 
 
@@ -121,7 +132,9 @@ class _Encode(beam.DoFn):
     """Writes a block, and yields the place of its group of each shard."""
 
     def __init__(self, shards: Sharding, data_dir: Path, max_length: int):
-        self._shards, self._data_dir, self._max_length = shards, data_dir, max_length
+        self._shards = shards
+        self._data_dir = data_dir
+        self._max_length = max_length
 
     def setup(self):
         from keras_transformer.vocabulary.pair import VocabularyPair  # imports TensorFlow

@@ -10,14 +10,9 @@ from keras_transformer.errors import require
 from keras_transformer.files import to_path
 from keras_transformer.parsing.trees import Tree, read_trees
 from pipelines.batching import epochs, one_pass, prefetch
-from pipelines.records import (
-    Metadata,
-    SplitInfo,
-    damaged_files,
-    read_metadata,
-    read_text,
-    text_file,
-)
+from pipelines.damage import damaged_files, read_text
+from pipelines.data_files import text_file
+from pipelines.records import Metadata, SplitInfo, read_metadata
 
 
 def training_batches(
@@ -26,7 +21,7 @@ def training_batches(
     """Infinite batches of the training split; an iterator over them can be saved and restored.
 
     Args:
-        data_dir: a folder completed by prepare_data.py.
+        data_dir: a prepared data directory.
         tokens_per_batch: largest rows x padded length of a batch, on either side.
         seed: determines all orders; equal seeds give equal batches.
 
@@ -40,8 +35,8 @@ def training_batches(
     info = _split(data_dir, read_metadata(data_dir), "train")
     require(
         tokens_per_batch >= info.longest,
-        f"--tokens_per_batch must be at least {info.longest}, the longest training sentence in "
-        f"--data_dir={data_dir}",
+        f"tokens_per_batch must be at least {info.longest}, the longest training sentence in "
+        f"{data_dir}",
         tokens_per_batch,
     )
     files = _files(data_dir, info)
@@ -57,12 +52,22 @@ def evaluation_batches(
     A sentence longer than `tokens_per_batch` gets a batch of its own size, for which a pass without
     gradients has enough memory.
 
+    Args:
+        data_dir: a prepared data directory.
+        split: one of its splits, e.g. "validation".
+        tokens_per_batch: largest rows x padded length of a batch, on either side.
+
+    Returns:
+        Dataset of (source int32 [rows, S], target int32 [rows, T]), padded with 0; every row ends
+        in EOS before its padding.
+
     Raises:
         InputError: if the folder is not a data set or has no such split.
     """
     info = _split(data_dir, read_metadata(data_dir), split)
-    budget = max(tokens_per_batch, info.longest)
-    dataset = one_pass(_files(data_dir, info), info.pairs, max(1, info.longest), budget)
+    largest_batch = max(tokens_per_batch, info.longest)
+    longest = max(1, info.longest)
+    dataset = one_pass(_files(data_dir, info), info.pairs, longest, largest_batch)
     return dataset.apply(prefetch())
 
 
@@ -77,8 +82,8 @@ def damage_named(data_dir: str | os.PathLike) -> Iterator[None]:
         yield
     except (tf.errors.DataLossError, tf.errors.NotFoundError):
         metadata = read_metadata(data_dir)  # names a missing file without reading the others
-        for _, error in damaged_files(data_dir, metadata, read_records=True):
-            raise error from None
+        for damage in damaged_files(data_dir, metadata, read_records=True):
+            raise damage.error from None
         raise
 
 
@@ -89,11 +94,12 @@ def split_text(data_dir: str | os.PathLike, split: str) -> tuple[list[str], list
         InputError: if the folder is not a data set, has no such split, or has no text of it, as for
             the training split.
     """
-    info, sides = _split(data_dir, read_metadata(data_dir), split), []
-    for path in (text_file(data_dir, split, side) for side in ("source", "target")):
-        require(path.is_file(), "--split must be one whose text is kept", split)
-        sides.append(read_text(path, info))
-    return sides[0], sides[1]
+    info = _split(data_dir, read_metadata(data_dir), split)
+    source_file = text_file(data_dir, split, "source")
+    target_file = text_file(data_dir, split, "target")
+    is_kept = source_file.is_file() and target_file.is_file()
+    require(is_kept, "split must be one whose text is kept", split)
+    return read_text(source_file, info), read_text(target_file, info)
 
 
 def gold_trees(data_dir: str | os.PathLike, split: str) -> list[Tree]:
@@ -103,15 +109,15 @@ def gold_trees(data_dir: str | os.PathLike, split: str) -> list[Tree]:
         InputError: if the folder is not a parsing data set, or has no trees of that split.
     """
     task = read_metadata(data_dir).task
-    rule = "--data_dir must be prepared with --dataset=treebank"
+    rule = "data_dir must be prepared from a treebank"
     require(task == "parsing", rule, f"{data_dir}, for {task}")
     path = text_file(data_dir, split, "trees")
-    require(path.is_file(), "--split must be one whose trees are kept", split)
+    require(path.is_file(), "split must be one whose trees are kept", split)
     return list(read_trees(str(path)))
 
 
 def _split(data_dir: str | os.PathLike, metadata: Metadata, split: str) -> SplitInfo:
-    rule = f"--split must be one of {', '.join(metadata.splits)} in {data_dir}"
+    rule = f"split must be one of {', '.join(metadata.splits)} in {data_dir}"
     require(split in metadata.splits, rule, split)
     return metadata.splits[split]
 

@@ -1,6 +1,6 @@
 """Selects the training pairs of a text: filters for messy text, duplicates, weights of files.
 
-It is made before all else, so that the vocabulary and all shards are of the same pairs.
+Pairs are selected before all else, so that the vocabulary and all shards are of the same pairs.
 """
 
 import dataclasses
@@ -10,7 +10,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from absl import logging
@@ -20,8 +21,6 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, Positive, Rule, one_of
 from pipelines.sources import Pair, Source
 
-# A pair that breaks several rules is counted under the first of them.
-_RULES = ("drop_identical", "length_limits", "length_ratio", "scripts", "number_overlap", "dedupe")
 # Of each rule, metadata.json shows this many pairs, with this many characters of either side.
 _EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100
 _TWO = Rule("be two values, separated by a comma", lambda values: len(values) == 2)
@@ -31,135 +30,245 @@ _Weight = Annotated[float, Rule("be from 0 to 1000", lambda weight: 0 <= weight 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SelectionConfig:
-    """Which training pairs are used, and how often; other splits stay as they are."""
+    """Which training pairs are used, and how often; other splits stay as they are.
 
-    drop_identical: bool = False  # leave out pairs whose sides are equal, also in another case
-    length_limits: Annotated[list[Count], _TWO] | None = None  # of either side
-    length_ratio: Positive | None = None  # largest, of the longer side to the shorter one
-    length_unit: Annotated[str, one_of("words", "characters")] = "words"  # of these
-    scripts: Annotated[list[str], _TWO] | None = None  # of each side: Unicode's names, "+" for or
-    script_share: _Share = 0.5  # smallest, of the letters of a side in its script
-    # Smallest 2 |A and B| / (|A| + |B|) of the numbers A and B of both sides: runs of digits.
+    Args:
+        drop_identical: leave out pairs whose sides are equal, also in another case.
+        length_limits: the fewest and the most words of a side; None for any.
+        length_ratio: the largest ratio of the longer side to the shorter one; None for any.
+        length_unit: what these lengths count: "words" or "characters".
+        scripts: the scripts of source and target, by Unicode's names, with "+" between those of one
+            side, e.g. ["Latin", "Han+Hiragana+Katakana"]; None for any.
+        script_share: the smallest share of a side's letters that are in its scripts.
+        number_overlap: the smallest 2 |A and B| / (|A| + |B|) of the numbers A and B of both sides,
+            which are runs of digits; None for any.
+        dedupe: leave out pairs that have occurred before.
+        weights: of each training file, how often an epoch has its pairs; None for once.
+    """
+
+    drop_identical: bool = False
+    length_limits: Annotated[list[Count], _TWO] | None = None
+    length_ratio: Positive | None = None
+    length_unit: Annotated[str, one_of("words", "characters")] = "words"
+    scripts: Annotated[list[str], _TWO] | None = None
+    script_share: _Share = 0.5
     number_overlap: _Share | None = None
-    dedupe: bool = False  # leave out pairs that have occurred before
-    weights: list[_Weight] | None = None  # of each training file: how often an epoch has its pairs
+    dedupe: bool = False
+    weights: list[_Weight] | None = None
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules in use. A pair that breaks several rules is counted under the first of them."""
+        in_use = {
+            "drop_identical": self.drop_identical,
+            "length_limits": self.length_limits is not None,
+            "length_ratio": self.length_ratio is not None,
+            "scripts": self.scripts is not None,
+            "number_overlap": self.number_overlap is not None and self.number_overlap > 0,
+            "dedupe": self.dedupe,
+        }
+        return [rule for rule, is_used in in_use.items() if is_used]
 
 
 class SelectedSource(Source):
-    """The pairs of `source`, those of "train" as often as `times` says, uint16 [pairs of train]."""
+    """A source with some of its training pairs, each as often as it was selected.
+
+    Args:
+        source: the source.
+        counts: its split -> number of pairs.
+        times: how often each training pair is used, uint16 [pairs of train].
+    """
 
     def __init__(self, source: Source, counts: dict[str, int], times: np.ndarray):
-        self._source, self._counts, self._times = source, counts, times
-        self.languages, self.task, self.keep = source.languages, source.task, source.keep
-        self.symbols, self.task_options = source.symbols, source.task_options
+        self._source = source
+        self._counts = counts
+        self._times = times
+        self.languages = source.languages
+        self.task = source.task
 
     def counts(self) -> dict[str, int]:
         return self._counts | {"train": int(self._times.sum())}
 
     def pairs(self, split: str) -> Iterator[Pair]:
         pairs = self._source.pairs(split)
-        if split != "train":
-            return pairs
-        return itertools.chain.from_iterable(map(itertools.repeat, pairs, memoryview(self._times)))
+        return self._selected(pairs) if split == "train" else pairs
+
+    def _selected(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
+        for pair, times in zip(pairs, memoryview(self._times), strict=False):
+            for _ in range(times):
+                yield pair
 
     def training_parts(self) -> list[Source]:
         parts = self._source.training_parts()
-        times = np.split(self._times, np.cumsum([part.counts()["train"] for part in parts])[:-1])
-        return [SelectedSource(part, {}, some) for part, some in zip(parts, times, strict=True)]
+        sizes = [part.counts()["train"] for part in parts]
+        times = np.split(self._times, np.cumsum(sizes)[:-1])
+        return [SelectedSource(part, {}, own) for part, own in zip(parts, times, strict=True)]
+
+    def symbols(self) -> list[str]:
+        return self._source.symbols()
+
+    def task_options(self) -> dict[str, Any]:
+        return self._source.task_options()
+
+    def keep(self, data_dir: Path, split: str) -> None:
+        self._source.keep(data_dir, split)
 
 
-def select(
-    source: Source, config: SelectionConfig
-) -> tuple[Source, dict[str, int], dict[str, list[Pair]]]:
+class Selection(NamedTuple):
+    """What was selected of a source, and what was not."""
+
+    source: Source  # its training pairs are the selected ones
+    dropped: dict[str, int]  # rule -> training pairs that it leaves out
+    examples: dict[str, list[list[str]]]  # rule -> the first of these pairs, shortened
+
+
+def select(source: Source, config: SelectionConfig) -> Selection:
     """Applies `config` to the training pairs.
 
     Duplicates are found by hashes of 64 bits, in 14 bytes of memory per pair. The probability that
     any of 36 million different pairs is taken for another one is 1 in 28,000.
 
-    Returns:
-        The selected pairs, how many pairs each rule leaves out, and the first of these, shortened.
-
     Raises:
         InputError: if nothing is left, or a value does not suit the text.
     """
-    rules = [rule for rule in _RULES if getattr(config, rule) not in (None, False)]
+    rules = config.rules
     if not rules and config.weights is None:
-        return source, {}, {}
+        return Selection(source, {}, {})
     counts = source.counts()
-    foreign = [_foreign_letters(scripts) for scripts in config.scripts or ()]
-    reasons, hashes = bytearray(), bytearray()  # of each pair: its rule, counted from 1, or 0
-    for pair in tqdm(source.pairs("train"), "selecting train", counts["train"], unit=" pairs"):
-        rule = broken_rule(pair, config, foreign)
-        reasons.append(rules.index(rule) + 1 if rule else 0)
+    broken = _broken_rules(source, counts["train"], config)
+    times = broken == 0
+    if config.weights is not None:
+        times = _weighted(times, source, config.weights)
+    dropped = {}
+    for number, rule in enumerate(rules, start=1):
+        dropped[rule] = int(np.count_nonzero(broken == number))
+        logging.info("%s leaves out %d of %d training pairs", rule, dropped[rule], len(broken))
+    names = ", ".join([*rules, "weights"])
+    require(times.any(), f"{names} must leave at least one training pair", f"{dropped} left out")
+    selected = SelectedSource(source, counts, times.astype(np.uint16))
+    return Selection(selected, dropped, _examples(source, broken, rules))
+
+
+def _broken_rules(source: Source, count: int, config: SelectionConfig) -> np.ndarray:
+    """The first rule that each of `count` training pairs breaks, uint8 [count].
+
+    Rules are counted from 1; 0 is for a pair that breaks none.
+    """
+    numbers = {rule: number for number, rule in enumerate(config.rules, start=1)}
+    foreign_letters = [_foreign_letters(scripts) for scripts in config.scripts or ()]
+    broken = bytearray()
+    hashes = bytearray()
+    for pair in tqdm(source.pairs("train"), "selecting train", count, unit=" pairs"):
+        rule = broken_rule(pair, config, foreign_letters)
+        broken.append(0 if rule is None else numbers[rule])
         if config.dedupe:
             hashes += hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest()
-    reasons = np.frombuffer(reasons, np.uint8)
-    if config.dedupe:  # equal pairs break equal rules
-        reasons[(reasons == 0) & ~first_occurrences(np.frombuffer(hashes, np.uint64))] = len(rules)
-    times = reasons == 0
-    if config.weights is not None:
-        sizes = [part.counts()["train"] for part in source.training_parts()]
-        rule = f"--weights must be {len(sizes)} numbers, one for each training file"
-        require(len(config.weights) == len(sizes), rule, config.weights)
-        # Of a weight of 2.25, every fourth pair is used a third time.
-        times = np.diff(np.floor(np.cumsum(np.repeat(config.weights, sizes) * times)), prepend=0)
-    dropped = {rule: int(np.count_nonzero(reasons == n)) for n, rule in enumerate(rules, 1)}
-    for rule, count in dropped.items():
-        logging.info("--%s leaves out %d of %d training pairs", rule, count, len(reasons))
-    names = ", ".join(f"--{name}" for name in [*rules, "weights"])
-    require(times.any(), f"{names} must leave at least one training pair", f"{dropped} left out")
+    broken = np.frombuffer(broken, np.uint8)
+    if config.dedupe:
+        # Equal pairs break equal rules, so the first of them is not left out by another rule.
+        is_repeated = ~first_occurrences(np.frombuffer(hashes, np.uint64))
+        broken[(broken == 0) & is_repeated] = numbers["dedupe"]
+    return broken
+
+
+def _weighted(is_used: np.ndarray, source: Source, weights: list[float]) -> np.ndarray:
+    """How often each training pair is used, float64 [N], by the weight of its file.
+
+    With a weight of 2.25, every fourth pair is used a third time.
+    """
+    sizes = [part.counts()["train"] for part in source.training_parts()]
+    rule = f"weights must be {len(sizes)} numbers, one for each training file"
+    require(len(weights) == len(sizes), rule, weights)
+    totals = np.cumsum(np.repeat(weights, sizes) * is_used)
+    return np.diff(np.floor(totals), prepend=0)
+
+
+def _examples(source: Source, broken: np.ndarray, rules: list[str]) -> dict[str, list[list[str]]]:
+    """The first pairs that each rule leaves out, shortened."""
     examples = {rule: [] for rule in rules}
-    numbered = zip(reasons, source.pairs("train"), strict=True)
-    for reason, pair in itertools.compress(numbered, reasons):
-        if len(some := examples[rules[reason - 1]]) < _EXAMPLES:
-            some.append([side[:_EXAMPLE_CHARACTERS] for side in pair])
-    return SelectedSource(source, counts, times.astype(np.uint16)), dropped, examples
+    for number, pair in zip(broken, source.pairs("train"), strict=True):
+        if number == 0:
+            continue
+        shown = examples[rules[number - 1]]
+        if len(shown) < _EXAMPLES:
+            shown.append([side[:_EXAMPLE_CHARACTERS] for side in pair])
+    return examples
 
 
-def broken_rule(pair: Pair, config: SelectionConfig, foreign: list[frozenset]) -> str | None:
-    """The first rule that a pair breaks; `foreign` are the letters of other scripts, if checked."""
-    pair = (pair[0].strip(), pair[1].strip())
-    if config.drop_identical and pair[0].casefold() == pair[1].casefold():
+def broken_rule(
+    pair: Pair, config: SelectionConfig, foreign_letters: list[frozenset[str]]
+) -> str | None:
+    """The first rule that a pair breaks by itself; None if it breaks none.
+
+    Args:
+        pair: source and target.
+        config: the rules.
+        foreign_letters: of source and target, the letters of other scripts; none if scripts are not
+            restricted.
+    """
+    source, target = pair[0].strip(), pair[1].strip()
+    if config.drop_identical and source.casefold() == target.casefold():
         return "drop_identical"
     if config.length_limits or config.length_ratio:
-        in_words = config.length_unit == "words"
-        short, long = sorted(len(side.split() if in_words else side) for side in pair)
-        least, most = config.length_limits or (0, long)
-        if short < least or long > most:
-            return "length_limits"
-        if config.length_ratio and long > config.length_ratio * short:
+        shorter, longer = sorted([_length(source, config), _length(target, config)])
+        if config.length_limits:
+            fewest, most = config.length_limits
+            if shorter < fewest or longer > most:
+                return "length_limits"
+        if config.length_ratio and longer > config.length_ratio * shorter:
             return "length_ratio"
-    for side, of_others in zip(pair, foreign, strict=False):
-        if not of_others.isdisjoint(side):
-            letters = [letter in of_others for letter in side if letter.isalpha()]
-            if letters.count(False) < config.script_share * len(letters):
-                return "scripts"
-    if config.number_overlap:
-        numbers = [Counter(map(int, re.findall(r"\d{1,18}", side))) for side in pair]
-        common, total = (numbers[0] & numbers[1]).total(), (numbers[0] + numbers[1]).total()
-        if 2 * common < config.number_overlap * total:
-            return "number_overlap"
+    if foreign_letters:
+        foreign_to_source, foreign_to_target = foreign_letters
+        source_fits = _is_in_script(source, foreign_to_source, config.script_share)
+        if not source_fits or not _is_in_script(target, foreign_to_target, config.script_share):
+            return "scripts"
+    if config.number_overlap and not _numbers_agree(source, target, config.number_overlap):
+        return "number_overlap"
     return None
+
+
+def _length(side: str, config: SelectionConfig) -> int:
+    return len(side.split() if config.length_unit == "words" else side)
+
+
+def _is_in_script(side: str, foreign_letters: frozenset[str], script_share: float) -> bool:
+    """Whether at least `script_share` of the letters of a side are in its scripts."""
+    if foreign_letters.isdisjoint(side):
+        return True
+    is_foreign = [letter in foreign_letters for letter in side if letter.isalpha()]
+    return is_foreign.count(False) >= script_share * len(is_foreign)
+
+
+def _numbers_agree(source: str, target: str, number_overlap: float) -> bool:
+    """Whether 2 |A and B| / (|A| + |B|) of the numbers A and B of both sides is large enough."""
+    source_numbers = Counter(map(int, re.findall(r"\d{1,18}", source)))
+    target_numbers = Counter(map(int, re.findall(r"\d{1,18}", target)))
+    common = (source_numbers & target_numbers).total()
+    total = source_numbers.total() + target_numbers.total()
+    return 2 * common >= number_overlap * total
 
 
 def _foreign_letters(scripts: str) -> frozenset[str]:
     """All letters but those of these scripts, e.g. "Han+Hiragana", and those that many share."""
     import tensorflow as tf
 
-    pattern = "|".join(rf"\p{{{name}}}" for name in [*scripts.split("+"), "Common", "Inherited"])
+    names = [*scripts.split("+"), "Common", "Inherited"]
+    pattern = "|".join(rf"\p{{{name}}}" for name in names)
     letters = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isalpha()]
     try:
         native = tf.strings.regex_full_match(letters, pattern).numpy()
     except tf.errors.InvalidArgumentError:
-        rule = "--scripts must be names of Unicode scripts, as in Latin,Han+Hiragana+Katakana"
+        rule = "scripts must be names of Unicode scripts, as in Latin,Han+Hiragana+Katakana"
         raise InputError(f"{rule}. Received: {scripts}") from None
     return frozenset(itertools.compress(letters, ~native))
 
 
 def first_occurrences(hashes: np.ndarray) -> np.ndarray:
     """Whether each of `hashes`, uint64 [N], is the first of its value: bool [N]."""
-    first, lowest_bytes = np.zeros(len(hashes), bool), hashes.view(np.uint8)[::8]
+    is_first = np.zeros(len(hashes), bool)
+    lowest_bytes = hashes.view(np.uint8)[::8]
     for part in range(64):  # sorting all of them at once would take four times the memory
         places = np.flatnonzero(lowest_bytes % 64 == part)
-        first[places[np.unique(hashes[places], return_index=True)[1]]] = True
-    return first
+        _, first_of_equal = np.unique(hashes[places], return_index=True)
+        is_first[places[first_of_equal]] = True
+    return is_first

@@ -1,4 +1,4 @@
-"""Writes pairs into shards in random order, in two passes that can be interrupted at any time.
+"""Writes pairs into shards in random order, in two passes that can be resumed at any time.
 
 The first pass writes pairs into blocks in the order of the corpus. Within a block they are grouped
 by shard, and the shard of each pair is drawn at random. In the second pass each shard gathers its
@@ -17,7 +17,7 @@ import random
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -25,17 +25,26 @@ from tqdm import tqdm
 from keras_transformer.errors import InputError, reason
 from keras_transformer.fields import Count
 from keras_transformer.files import read_json, replacing, write_file, write_json
-from pipelines.records import FRAME_BYTES, WORK_FOLDER, SplitInfo
+from pipelines.damage import FRAME_BYTES
+from pipelines.data_files import WORK_FOLDER
+from pipelines.records import SplitInfo
 
 BLOCK_PAIRS = 32_768
 # Shards are permuted in memory, one at a time.
 _PAIRS_PER_SHARD = 100_000
 
-# What is kept of a block beside its records: bounds are first bytes of groups, and the end.
-_BLOCK = {"info": SplitInfo, "bounds": list[Count]}
+# What is kept of a block beside its records. The bounds are the first bytes of the groups, and the
+# end of the file.
+_BLOCK_INDEX = {"info": SplitInfo, "bounds": list[Count]}
 
 EncodedPair = tuple[list[int], list[int]]  # source and target ids, each ending in EOS
-Span = tuple[int, int]  # first byte, and the byte after the last
+
+
+class Span(NamedTuple):
+    """A part of a file."""
+
+    begin: int  # its first byte
+    end: int  # the byte after its last one
 
 
 class Sharding:
@@ -49,7 +58,8 @@ class Sharding:
     """
 
     def __init__(self, data_dir: Path, split: str, expected: int, seed: int):
-        self._split, self._seed = split, f"{seed} {split}"
+        self._split = split
+        self._seed = f"{seed} {split}"
         count = max(1, round(expected / _PAIRS_PER_SHARD))
         names = [f"{split}-{number:05d}-of-{count:05d}.tfrecord" for number in range(count)]
         self._shards = [data_dir / name for name in names]
@@ -59,25 +69,41 @@ class Sharding:
 
     def has_block(self, number: int) -> bool:
         """Whether a block was written, and has not been damaged since."""
-        block, data = read_or_none(_BLOCK, self._index(number)), self._data(number)
-        whole = block is not None and len(block["bounds"]) == len(self._shards) + 1
-        return whole and data.exists() and data.stat().st_size == block["bounds"][-1]
+        index = read_or_none(_BLOCK_INDEX, self._index_file(number))
+        if index is None or len(index["bounds"]) != len(self._shards) + 1:
+            return False
+        data = self._data_file(number)
+        return data.exists() and data.stat().st_size == index["bounds"][-1]
 
     def write_block(
         self, number: int, pairs: Iterable[EncodedPair], dropped: dict[str, int]
     ) -> None:
-        """Writes a block in groups; `dropped` counts the pairs that were left out of it."""
-        lengths, records = [], []
+        """Writes a block, grouped by shard.
+
+        Args:
+            number: which block of the split it is, from 0.
+            pairs: encoded pairs, in the order of the text.
+            dropped: reason -> pairs of the text that were left out of `pairs`; it is read after
+                all `pairs` were taken.
+        """
+        lengths = []
+        records = []
         for source, target in pairs:
             lengths.append((len(source), len(target)))
-            records.append(example(source, target))
-        shards = self._generator("block", number).integers(len(self._shards), size=len(records))
-        self._write_data(number, (records[index] for index in np.argsort(shards, kind="stable")))
-        sizes = [len(record) + FRAME_BYTES for record in records]
-        groups = np.bincount(shards, sizes, len(self._shards)).astype(int)
-        info = dataclasses.asdict(SplitInfo.of(lengths, dropped))
-        index = {"info": info, "bounds": [0, *np.cumsum(groups).tolist()]}
-        write_json(self._index(number), index)
+            records.append(serialized_example(source, target))
+        shard_count = len(self._shards)
+        shards = self._generator("block", number).integers(shard_count, size=len(records))
+        order = np.argsort(shards, kind="stable")
+        self._write_data(number, [records[index] for index in order])
+        record_bytes = [len(record) + FRAME_BYTES for record in records]
+        group_bytes = np.bincount(shards, record_bytes, shard_count).astype(int)
+        info = SplitInfo.from_lengths(lengths, dropped)
+        index = {
+            "info": dataclasses.asdict(info),
+            "bounds": [0, *np.cumsum(group_bytes).tolist()],
+        }
+        # Last, because an index says that the block is complete.
+        write_json(self._index_file(number), index)
 
     def _write_data(self, number: int, records: Iterable[bytes]) -> None:
         import tensorflow as tf
@@ -85,7 +111,7 @@ class Sharding:
         try:
             # Several workers may write one block at the same time.
             with (
-                replacing(self._data(number)) as file,
+                replacing(self._data_file(number)) as file,
                 tf.io.TFRecordWriter(file.name) as writer,
             ):
                 for record in records:
@@ -95,17 +121,18 @@ class Sharding:
 
     def groups(self, block: int) -> list[Span]:
         """Where the group of each shard is in a block."""
-        return list(itertools.pairwise(read_json(self._index(block), _BLOCK)["bounds"]))
+        bounds = self._read_index(block)["bounds"]
+        return [Span(begin, end) for begin, end in itertools.pairwise(bounds)]
 
     def finish(self) -> SplitInfo:
         """Writes the shards that do not exist from the blocks, then deletes the blocks."""
-        blocks = sum(1 for _ in self._work.glob(f"{self._split}-block-*.json"))
-        written = [read_json(self._index(number), _BLOCK) for number in range(blocks)]
-        bounds = [block["bounds"] for block in written]
+        block_count = sum(1 for _ in self._work.glob(f"{self._split}-block-*.json"))
+        groups_of_blocks = [self.groups(block) for block in range(block_count)]
         numbers = range(len(self._shards))
         for number in tqdm(numbers, "writing", unit=" shards", disable=len(numbers) < 2):
-            self.write_shard(number, [ends[number : number + 2] for ends in bounds])
-        info = SplitInfo.total([SplitInfo(**block["info"]) for block in written], self._shards)
+            self.write_shard(number, [groups[number] for groups in groups_of_blocks])
+        parts = [SplitInfo(**self._read_index(block)["info"]) for block in range(block_count)]
+        info = SplitInfo.total(parts, self._shards)
         write_json(self._finished, dataclasses.asdict(info))
         self._remove_blocks()
         return info
@@ -119,28 +146,36 @@ class Sharding:
         return info
 
     def write_shard(self, number: int, groups: Sequence[Span]) -> None:
-        """Permutes the records of a shard's group in each block; a shard that exists is kept."""
+        """Writes the records of a shard in random order; a shard that exists is kept.
+
+        Args:
+            number: which shard it is, from 0.
+            groups: where its records are in each block.
+        """
         if self._shards[number].exists():
             return
         parts = []
-        for block, (begin, end) in enumerate(groups):
-            with self._data(block).open("rb") as file:
-                file.seek(begin)
-                parts.append(file.read(end - begin))
+        for block, group in enumerate(groups):
+            with self._data_file(block).open("rb") as file:
+                file.seek(group.begin)
+                parts.append(file.read(group.end - group.begin))
         content = b"".join(parts)
-        records = frames(content)
+        records = [content[span.begin : span.end] for span in frames(content)]
         order = self._generator("shard", number).permutation(len(records))
-        shuffled = b"".join([content[slice(*records[index])] for index in order])
-        write_file(self._shards[number], shuffled)
+        write_file(self._shards[number], b"".join([records[index] for index in order]))
 
     def _generator(self, *place) -> np.random.Generator:
+        """The random numbers of a block or shard: those of no other, in any order of the work."""
         return np.random.default_rng(random.Random(f"{self._seed} {place}").getrandbits(64))
 
-    def _data(self, block: int) -> Path:
+    def _data_file(self, block: int) -> Path:
         return self._work / f"{self._split}-block-{block:05d}.tfrecord"
 
-    def _index(self, block: int) -> Path:
+    def _index_file(self, block: int) -> Path:
         return self._work / f"{self._split}-block-{block:05d}.json"
+
+    def _read_index(self, block: int) -> dict[str, Any]:
+        return read_json(self._index_file(block), _BLOCK_INDEX)
 
     def _remove_blocks(self) -> None:
         for path in self._work.glob(f"{self._split}-block-*"):
@@ -148,52 +183,40 @@ class Sharding:
 
 
 def read_or_none(kind: Any, path: Path) -> Any:
-    """What a file of this work holds, or None where it is missing or damaged: it is made again."""
+    """What a JSON file of unfinished work holds; None where it is missing or damaged.
+
+    Such a file is made again.
+    """
     try:
         return read_json(path, kind)
     except InputError:
         return None
 
 
-def example(source: Sequence[int], target: Sequence[int]) -> bytes:
-    """Serializes a tf.train.Example with int64 lists "source" and "target", neither empty.
+def serialized_example(source: Sequence[int], target: Sequence[int]) -> bytes:
+    """Serializes a tf.train.Example with the int64 lists "source" and "target".
 
-    The bytes are the same as protobuf's, which takes several times as long.
+    Deterministic: protobuf may write the entries of a map in any order, unless it is asked to sort
+    them, and equal pairs must give equal bytes.
     """
-    return _field(b"\x0a", _entry(b"source", source) + _entry(b"target", target))
+    import tensorflow as tf
 
-
-def _entry(name: bytes, ids: Sequence[int]) -> bytes:
-    """An entry of the map Features.feature: a key, and a Feature with an Int64List."""
-    values = _field(b"\x0a", b"".join([_varint(value) for value in ids]))
-    return _field(b"\x0a", _field(b"\x0a", name) + _field(b"\x12", _field(b"\x1a", values)))
-
-
-def _field(tag: bytes, content: bytes) -> bytes:
-    return tag + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    """Encodes a number in groups of 7 bits, lowest first; the top bit marks all but the last."""
-    return _VARINTS[value] if value < len(_VARINTS) else _make_varint(value)
-
-
-def _make_varint(value: int) -> bytes:
-    groups = []
-    while value > 127:
-        groups.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*groups, value])
-
-
-_VARINTS = [_make_varint(value) for value in range(1 << 16)]
+    message = tf.train.Example()
+    message.features.feature["source"].int64_list.value.extend(source)
+    message.features.feature["target"].int64_list.value.extend(target)
+    return message.SerializeToString(deterministic=True)
 
 
 def frames(content: bytes) -> list[Span]:
-    """Where the records of an undamaged TFRecord file begin and end."""
-    spans, begin = [], 0
+    """Where the records of an undamaged TFRecord file begin and end.
+
+    A record is its length in 8 bytes, a checksum of the length, the content, and its checksum.
+    """
+    spans = []
+    begin = 0
     while begin < len(content):
-        end = begin + FRAME_BYTES + struct.unpack_from("<Q", content, begin)[0]
-        spans.append((begin, end))
+        (length,) = struct.unpack_from("<Q", content, begin)
+        end = begin + length + FRAME_BYTES
+        spans.append(Span(begin, end))
         begin = end
     return spans

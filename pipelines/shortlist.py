@@ -7,6 +7,7 @@ takes the part of the empty word. A sentence's source subwords count once each.
 
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,21 +34,28 @@ def learn_shortlist(data_dir: str | os.PathLike) -> tuple[list[np.ndarray], list
         InputError: if the folder is not a data set, or a shard is damaged.
     """
     metadata = read_metadata(data_dir)
-    sizes = (metadata.source_vocab_size, metadata.vocab_size)
-    sides, tokens = [], 0
+    sources: list[np.ndarray] = []
+    targets: list[np.ndarray] = []
+    tokens = 0
     with damage_named(data_dir):
-        for source, target in evaluation_batches(data_dir, "train", 25_000):
-            sides.append((source.numpy(), target.numpy()))
-            tokens += np.count_nonzero(sides[-1][1])
+        for source, target in evaluation_batches(data_dir, "train", 25_000).as_numpy_iterator():
+            sources += [row[row != PAD_ID] for row in source]
+            targets += [row[row != PAD_ID] for row in target]
+            tokens += np.count_nonzero(target != PAD_ID)
             if tokens > _SAMPLE_TOKENS:
                 break
-    sources = [row[row != PAD_ID] for source, _ in sides for row in source]
-    targets = [row[row != PAD_ID] for _, target in sides for row in target]
-    likely = likely_targets(sources, targets, *sizes)
+    likely = likely_targets(sources, targets, metadata.source_vocab_size, metadata.vocab_size)
     counts = np.bincount(np.concatenate(targets), minlength=metadata.vocab_size)
     frequent = np.argsort(-counts, kind="stable")[:ALWAYS]
     always = np.union1d([EOS_ID, UNK_ID], frequent[counts[frequent] > 0]).tolist()
     return likely, always, metadata.vocab_size
+
+
+class _Row(NamedTuple):
+    """The target subwords that come of one source subword, the most probable first."""
+
+    target_ids: np.ndarray
+    probabilities: np.ndarray
 
 
 def likely_targets(
@@ -58,44 +66,62 @@ def likely_targets(
 ) -> list[np.ndarray]:
     """For each source id, the at most LIKELY target ids that most probably come of it.
 
-    In a shared vocabulary (`source_vocab_size` None) itself comes before them, because names,
-    numbers and bytes are copied.
+    In a shared vocabulary the source id itself comes before them, because names, numbers and bytes
+    are copied.
+
+    Args:
+        sources: the ids of each source sentence.
+        targets: the ids of each target sentence.
+        source_vocab_size: ids of the source's own vocabulary; None for a shared one.
+        vocab_size: ids of the target's vocabulary.
     """
-    occurrences = _Occurrences(sources, targets, source_vocab_size or vocab_size)
-    rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # source id -> target ids, probabilities
+    is_shared = source_vocab_size is None
+    num_sources = vocab_size if is_shared else source_vocab_size
+    occurrences = _Occurrences(sources, targets, num_sources)
+    table: dict[int, _Row] = {}  # by source id
     for _ in range(_ITERATIONS):
-        totals = np.zeros(len(occurrences.target_ids))
-        for source_id, places in occurrences:
-            totals[places] += _of_places(
-                rows, source_id, occurrences.target_ids[places], vocab_size
-            )
-        for source_id, places in occurrences:
-            ids = occurrences.target_ids[places]
-            shares = _of_places(rows, source_id, ids, vocab_size) / np.maximum(
-                totals[places], 1e-30
-            )
-            counts = np.bincount(ids, shares, vocab_size)
-            best = np.argsort(-counts, kind="stable")[: _KEPT * LIKELY]
-            best = best[counts[best] > 0]
-            rows[source_id] = best, counts[best] / counts.sum()
-    nothing = np.zeros(0, int), np.zeros(0)
-    found = []
-    for source_id in range(source_vocab_size or vocab_size):
-        ids, probabilities = rows.get(source_id, nothing)
-        ids = ids[probabilities > LEAST_PROBABILITY][:LIKELY]
-        if source_vocab_size is None:
+        table = _iterate(occurrences, table, vocab_size)
+    likely = []
+    for source_id in range(num_sources):
+        ids = np.zeros(0, int)
+        if source_id in table:
+            row = table[source_id]
+            ids = row.target_ids[row.probabilities > LEAST_PROBABILITY][:LIKELY]
+        if is_shared:
             ids = np.append(source_id, ids[ids != source_id])
-        found.append(ids)
+        likely.append(ids)
+    return likely
+
+
+def _iterate(
+    occurrences: "_Occurrences", table: dict[int, _Row], vocab_size: int
+) -> dict[int, _Row]:
+    """One iteration of EM: the table that is expected with the probabilities of `table`."""
+    totals = np.zeros(len(occurrences.target_ids))
+    for source_id, places in occurrences:
+        ids = occurrences.target_ids[places]
+        totals[places] += _probabilities(table, source_id, ids, vocab_size)
+    found = {}
+    for source_id, places in occurrences:
+        ids = occurrences.target_ids[places]
+        shares = _probabilities(table, source_id, ids, vocab_size)
+        shares = shares / np.maximum(totals[places], 1e-30)
+        counts = np.bincount(ids, shares, vocab_size)
+        best = np.argsort(-counts, kind="stable")[: _KEPT * LIKELY]
+        best = best[counts[best] > 0]
+        found[source_id] = _Row(best, counts[best] / counts.sum())
     return found
 
 
-def _of_places(rows: dict, source_id: int, ids: np.ndarray, vocab_size: int) -> np.ndarray:
+def _probabilities(
+    table: dict[int, _Row], source_id: int, ids: np.ndarray, vocab_size: int
+) -> np.ndarray:
     """The probabilities that target ids come of a source id; 1 before the first iteration."""
-    if source_id not in rows:
+    if source_id not in table:
         return np.ones(len(ids))
-    table = np.zeros(vocab_size)
-    table[rows[source_id][0]] = rows[source_id][1]
-    return table[ids]
+    probabilities = np.zeros(vocab_size)
+    probabilities[table[source_id].target_ids] = table[source_id].probabilities
+    return probabilities[ids]
 
 
 class _Occurrences:

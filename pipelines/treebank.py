@@ -8,8 +8,9 @@ from typing import Any
 from keras_transformer.files import replacing
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.parsing.trees import Tree, clean, read_trees
-from pipelines.records import text_file
-from pipelines.sources import Pair, Source, check_files, sha256
+from pipelines.data_files import text_file
+from pipelines.sources import Pair, Source
+from pipelines.text_files import check_files, content_digests
 
 
 class TreebankSource(Source):
@@ -17,7 +18,8 @@ class TreebankSource(Source):
 
     The source of a pair has the words separated by spaces, with brackets written as -LRB- and
     -RRB-; its target has the tokens of the tree, each of which gets its own id in the vocabulary.
-    Trees are streamed from the files each time, so a treebank may be larger than memory.
+    Trees are streamed from the files each time, so a treebank may be larger than memory. Errors
+    name the files of a split as "train_trees" or "test_trees".
 
     Args:
         files: split -> files. "train" is required.
@@ -31,18 +33,19 @@ class TreebankSource(Source):
     task = "parsing"
 
     def __init__(self, files: dict[str, list[str]], linearisation: Linearisation):
-        self._files, self._linearisation = files, linearisation
+        self._files = files
+        self._linearisation = linearisation
         self._symbols: list[str] = []
         for split, paths in files.items():
-            check_files(f"--{split}_trees", paths)
+            check_files(f"{split}_trees", paths)
 
     def settings(self) -> dict[str, Any]:
-        options = {f"--tree_{name}": value for name, value in self.task_options().items()}
-        contents = {
-            f"--{split}_trees": ["sha256:" + sha256(path)[:16] for path in paths]
-            for split, paths in self._files.items()
-        }
-        return {"--dataset": "treebank", **options, **contents}
+        settings: dict[str, Any] = {"dataset": "treebank"}
+        for name, value in self.task_options().items():
+            settings[f"tree_{name}"] = value
+        for split, paths in self._files.items():
+            settings[f"{split}_trees"] = content_digests(paths)
+        return settings
 
     def counts(self) -> dict[str, int]:
         """Reads every file once, which also finds everything that is wrong with them.

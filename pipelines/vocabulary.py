@@ -1,6 +1,6 @@
 """Learns a subword vocabulary from text, or takes an existing one, and encodes a corpus with it.
 
-keras_transformer/vocabulary/subwords.py describes the two kinds of vocabulary.
+`keras_transformer.vocabulary.subwords` describes the kinds of vocabulary.
 """
 
 import functools
@@ -61,15 +61,19 @@ def learn_subwords(
             sample of its sentences is used.
         kind: "bpe" or "wordpiece".
         vocab_size: number of ids, including the four special ones.
-        directory, name: the folder, which exists, and the name of the file without its suffix.
+        directory: the folder of the file; it exists.
         seed: determines the sample; learning itself is deterministic.
         symbols: words that get one id each and are never cut ("bpe" only). A longer word that
             begins with a symbol begins with its id.
+        name: the name of the file, without its suffix.
+
+    Returns:
+        The vocabulary, read from its file.
 
     Raises:
         InputError: if the text gives no vocabulary of that size.
     """
-    require(not symbols or kind == "bpe", "--tokenizer must be bpe for this data set", kind)
+    require(not symbols or kind == "bpe", "tokenizer must be bpe for this data set", kind)
     sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
     require(sample, "the training text must hold at least one sentence", "none")
     file = to_path(directory) / (name + SUFFIXES[kind])
@@ -83,15 +87,25 @@ def learn_subwords(
 def adopt_subwords(
     given: str | os.PathLike, file: Path, vocab_size: int | None, symbols: Sequence[str] = ()
 ) -> None:
-    """Copies a vocabulary to `file`; InputError unless it has the size and the symbols wanted."""
+    """Copies an existing vocabulary into a data directory.
+
+    Args:
+        given: the file of the vocabulary.
+        file: where it is written.
+        vocab_size: the number of ids that it must have; None for any.
+        symbols: words that must have one id each.
+
+    Raises:
+        InputError: if it has another size, or lacks a symbol.
+    """
     vocabulary = Subwords(to_path(given))
     cut = [symbol for symbol in symbols if len(vocabulary.encode([symbol])[0]) != 1]
-    rule = f"--vocabulary={given} must have an id for each bracket and tag of the training trees"
+    rule = f"vocabulary={given} must have an id for each bracket and tag of the training trees"
     require(not cut, f"{rule}, as one learned from them has", f"none for {', '.join(cut[:5])}")
     content = vocabulary.file.read_bytes()
     write_file(file, _special_ids_first(content) if vocabulary.kind == "bpe" else content)
     size = Subwords(file).vocab_size
-    rule = f"--vocab_size must be {size}, or not be given, with --vocabulary={given}"
+    rule = f"vocab_size must be {size}, or not be given, with vocabulary={given}"
     require(vocab_size in (None, size), rule, vocab_size)
 
 
@@ -100,14 +114,19 @@ def _special_ids_first(model: bytes) -> bytes:
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
     # How a SentencePiece model cuts text does not depend on the ids.
-    given, moved = ModelProto.FromString(model), ModelProto.FromString(model)
-    spec, piece = moved.trainer_spec, ModelProto.SentencePiece
-    spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
-    names = (spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece)
-    special = [piece(piece=name, score=0, type=piece.CONTROL) for name in names]
-    special[UNK_ID].type = piece.UNKNOWN
+    given = ModelProto.FromString(model)
+    moved = ModelProto.FromString(model)
+    spec = moved.trainer_spec
+    spec.pad_id = PAD_ID
+    spec.bos_id = BOS_ID
+    spec.eos_id = EOS_ID
+    spec.unk_id = UNK_ID
+    special_names = (spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece)
     del moved.pieces[:]
-    moved.pieces.extend(special + [each for each in given.pieces if each.piece not in names])
+    for name in special_names:
+        moved.pieces.add(piece=name, score=0, type=ModelProto.SentencePiece.CONTROL)
+    moved.pieces[UNK_ID].type = ModelProto.SentencePiece.UNKNOWN
+    moved.pieces.extend([piece for piece in given.pieces if piece.piece not in special_names])
     return model if moved == given else moved.SerializeToString(deterministic=True)
 
 
@@ -116,7 +135,8 @@ class PairEncoder:
 
     def __init__(self, vocabularies: VocabularyPair, max_length: int):
         self.max_length = max_length
-        self._encoders = [_encoder(vocabulary) for vocabulary in vocabularies]
+        self._encode_source = _encoder(vocabularies.source)
+        self._encode_target = _encoder(vocabularies.target)
 
     def encode(self, pairs: list[Pair], dropped: Counter) -> Iterator[EncodedPair]:
         """Yields the ids of pairs, with EOS; omits and counts those with a blank or long side."""
@@ -124,9 +144,9 @@ class PairEncoder:
             batch = pairs[start : start + _ENCODED_AT_ONCE]
             usable = [pair for pair in batch if pair[0].strip() and pair[1].strip()]
             dropped["blank"] += len(batch) - len(usable)
-            columns = [[pair[side] for pair in usable] for side in (0, 1)]
-            sides = [encode(text) for encode, text in zip(self._encoders, columns, strict=True)]
-            for source, target in zip(*sides, strict=True):
+            sources = self._encode_source([source for source, _ in usable])
+            targets = self._encode_target([target for _, target in usable])
+            for source, target in zip(sources, targets, strict=True):
                 if max(len(source), len(target)) < self.max_length:
                     yield [*source, EOS_ID], [*target, EOS_ID]
                 else:
@@ -147,15 +167,17 @@ def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
     """Returns all sentences, or a random sample of at most `limit` characters."""
     generator = random.Random(seed)
     sample: list[str] = []
-    size, share = 0, 1.0
+    size = 0
+    share = 1.0  # the probability that a sentence is taken
     for sentence in sentences:
         if share < 1 and generator.random() >= share:
             continue
         sample.append(sentence)
         size += len(sentence)
-        while size > limit:  # drop a fifth, and the same share of all that follow
+        while size > limit:  # leave out a fifth, and the same share of all that follow
             sample = [kept for kept in sample if generator.random() < 0.8]
-            size, share = sum(map(len, sample)), share * 0.8
+            size = sum(map(len, sample))
+            share *= 0.8
     return sample
 
 
@@ -196,7 +218,7 @@ def _size_error(message: str, vocab_size: int) -> InputError:
         rule = f"must be at least {smallest[1]}, to hold every character, byte and special id"
     else:
         rule = f"must suit the training text ({message})"
-    return InputError(f"--vocab_size {rule}. Received: {vocab_size}")
+    return InputError(f"vocab_size {rule}. Received: {vocab_size}")
 
 
 def _learn_wordpiece(sentences: list[str], vocab_size: int) -> bytes:
@@ -210,17 +232,18 @@ def _learn_wordpiece(sentences: list[str], vocab_size: int) -> bytes:
     # Only pieces of several characters can be dropped: single characters spell every word.
     droppable = [piece for piece in pieces if len(piece.removeprefix(JOINER)) > 1]
     droppable = droppable[len(SPECIAL_WORDPIECES) :]
-    excess = len(pieces) - vocab_size
     least = len(pieces) - len(droppable)
-    rule = f"--vocab_size must be at least {least}, to hold every character and special id"
+    rule = f"vocab_size must be at least {least}, to hold every character and special id"
     require(vocab_size >= least, rule, vocab_size)
+    excess = len(pieces) - vocab_size
     dropped = set(droppable[len(droppable) - excess :])
     return "".join(f"{piece}\n" for piece in pieces if piece not in dropped).encode("utf-8")
 
 
 def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> list[str]:
     """Finds the frequency threshold that gives as many pieces as wanted, or a few more."""
-    low, high = words[-1][1], words[0][1]
+    low = words[-1][1]
+    high = words[0][1]
     best = pieces = None
     while low <= high:
         # The geometric mean: sizes fall with a power of the threshold.
@@ -229,11 +252,12 @@ def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> li
         if len(pieces) < vocab_size:
             high = middle - 1
             continue
-        best, low = pieces, middle + 1
+        best = pieces
+        low = middle + 1
         if len(pieces) <= vocab_size * (1 + _TRIMMED_SHARE):
             break
     largest = len(pieces)  # where nothing was found, the last threshold was the lowest
-    rule = f"--vocab_size must be at most {largest}, which is all the training text supports"
+    rule = f"vocab_size must be at most {largest}, which is all the training text supports"
     require(best is not None, rule, vocab_size)
     return best
 

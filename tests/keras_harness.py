@@ -1,4 +1,8 @@
-"""What Keras promises of every layer and model, checked for any of them."""
+"""What Keras promises of every layer and model, checked for any of them.
+
+Throughout, `make` returns a new layer and takes `dtype`; `inputs` is a list of arrays, the call's
+positional arguments; and `options` are further arguments of the call.
+"""
 
 import json
 
@@ -19,6 +23,12 @@ def same_outputs(one, other):
         np.testing.assert_array_equal(same, part)
 
 
+def close_outputs(found, expected, share):
+    """Holds the largest error of each output to a share of the output's standard deviation."""
+    for part, exact in zip(numpy_of(found), numpy_of(expected), strict=True):
+        assert np.abs(part - exact).max() <= share * exact.std()
+
+
 def round_trip(thing):
     """Serializes and deserializes an object by its registered name, through JSON."""
     config = json.loads(json.dumps(keras.saving.serialize_keras_object(thing)))
@@ -29,20 +39,40 @@ def round_trip(thing):
     return same
 
 
+def functional(layer, inputs, **options):
+    """A functional model of one layer."""
+    symbols = [symbolic(value) for value in inputs]
+    return keras.Model(symbols, layer(*symbols, **options))
+
+
+def randomize(layer, seed=0):
+    """Gives every trainable weight random values: biases are 0 and gains 1 when they are made."""
+    rng = np.random.default_rng(seed)
+    for variable in layer.trainable_variables:
+        variable.assign(rng.normal(size=variable.shape, scale=0.5))
+
+
+def count(weights):
+    """How many numbers the weights hold."""
+    return sum(np.prod(weight.shape, dtype=int) for weight in weights)
+
+
 def check_layer(make, inputs, weights, folder, **options):
     """Holds a layer to what Keras promises.
 
     Args:
-        make: returns a new layer; takes `dtype`.
-        inputs: a list of arrays, the call's positional arguments.
+        make, inputs, options: see above.
         weights: how many numbers the layer's trainable weights hold.
         folder: for files.
-        options: further arguments of the call.
     """
     layer = make()
     round_trip(layer)
+    layer(*inputs, **options)
+    randomize(layer)
     outputs = layer(*inputs, **options)
-    assert sum(np.prod(weight.shape, dtype=int) for weight in layer.trainable_weights) == weights
+    round_trip(layer)  # now that it is built
+    assert count(layer.trainable_weights) == weights
+    assert all(weight.path.startswith(f"{layer.name}/") for weight in layer.trainable_weights)
     assert not layer.losses
 
     # In a functional model; symbolic shapes and dtypes are those of the values.
@@ -53,8 +83,16 @@ def check_layer(make, inputs, weights, folder, **options):
         assert len(found.shape) == len(value.shape) and found.shape[-1] in (None, value.shape[-1])
     model = keras.Model(symbols, results)
     same_outputs(outputs, model(inputs))
+    lines = []
+    model.summary(line_length=200, print_fn=lines.append)
+    summary = "\n".join(lines)
+    assert layer.name in summary and f"Total params: {model.count_params():,}" in summary
+
     model.save(folder / "layer.keras")
-    same_outputs(outputs, keras.models.load_model(folder / "layer.keras")(inputs))
+    loaded = keras.models.load_model(folder / "layer.keras")
+    same_outputs(outputs, loaded(inputs))
+    paths = [weight.path for weight in layer.trainable_weights]
+    assert [weight.path for weight in loaded.trainable_weights] == paths
     model.save_weights(folder / "layer.weights.h5")
     clone = keras.models.clone_model(model)
     clone.load_weights(folder / "layer.weights.h5")
@@ -62,7 +100,7 @@ def check_layer(make, inputs, weights, folder, **options):
 
 
 def check_layer_in_bfloat16(make, inputs, **options):
-    """Holds a layer to activations of bfloat16 and variables of float32; arguments as above."""
+    """Holds a layer to activations of bfloat16 and variables of float32."""
     outputs, narrow = make()(*inputs, **options), make(dtype="mixed_bfloat16")
     for part, wide in zip(
         keras.tree.flatten(narrow(*inputs, **options)), keras.tree.flatten(outputs), strict=True
@@ -70,3 +108,59 @@ def check_layer_in_bfloat16(make, inputs, **options):
         wanted = "bfloat16" if keras.ops.dtype(wide) == "float32" else keras.ops.dtype(wide)
         assert keras.ops.dtype(part) in (wanted, "float32")
     assert all(weight.dtype == "float32" for weight in narrow.trainable_weights)
+
+
+def sublayers_with_matrices(layer):
+    """The Dense and embedding layers within a layer or model, itself included."""
+    kinds = (keras.layers.Dense, keras.layers.Embedding)
+    return [part for part in layer._flatten_layers() if isinstance(part, kinds)]
+
+
+def enable_lora(layer, rank):
+    """Enables LoRA wherever Keras can; returns how many weights it adds."""
+    added = 0
+    for part in sublayers_with_matrices(layer):
+        matrix = part.embeddings if isinstance(part, keras.layers.Embedding) else part.kernel
+        added += rank * sum(matrix.shape)
+        part.enable_lora(rank)
+    return added
+
+
+def check_lora(make, inputs, matrices, folder, **options):
+    """Holds a layer to `enable_lora` on its Dense and embedding sublayers.
+
+    Args:
+        make, inputs, options: see above.
+        matrices: how many numbers their matrices hold.
+        folder: for files.
+    """
+    layer = make()
+    model = functional(layer, inputs, **options)
+    randomize(layer)
+    outputs = model(inputs)
+    weights = count(layer.trainable_weights)
+    added = enable_lora(layer, 1)
+    same_outputs(outputs, model(inputs))
+    assert count(layer.trainable_weights) == weights - matrices + added
+
+    randomize(layer, seed=1)
+    outputs = model(inputs)
+    model.save(folder / "lora.keras")
+    loaded = keras.models.load_model(folder / "lora.keras")  # what was added is in its matrices
+    close_outputs(loaded(inputs), outputs, 1e-5)
+
+
+def check_int8(make, inputs, matrices, folder, **options):
+    """Holds a layer to `quantize("int8")` on a model of it; arguments as of `check_lora`."""
+    model = functional(make(), inputs, **options)
+    randomize(model)
+    outputs = model(inputs)
+    model.quantize("int8")
+    assert count(w for w in model.weights if w.dtype == "int8") == matrices
+    close_outputs(model(inputs), outputs, 0.1)
+    model.save_weights(folder / "int8.weights.h5")
+
+    clone = functional(make(), inputs, **options)
+    clone.quantize("int8")
+    clone.load_weights(folder / "int8.weights.h5")
+    same_outputs(model(inputs), clone(inputs))

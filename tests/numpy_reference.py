@@ -3,6 +3,8 @@
 Loops over heads, positions and sentences where the library uses tensors; float64 throughout.
 """
 
+import math
+
 import numpy as np
 
 
@@ -22,89 +24,154 @@ def attention(queries, keys, values, allowed):
     return softmax(np.where(allowed, scores, -np.inf)) @ values
 
 
-def multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads, allowed):
-    """Section 3.2.2 for one sentence: x [Q, D], memory [P, D]."""
+def multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads, allowed, biases=(0, 0, 0, 0)):
+    """Section 3.2.2 for one sentence: x [Q, D], memory [P, D]; biases of the four projections."""
     x, memory, w_q, w_k, w_v, w_o = float64(x, memory, w_q, w_k, w_v, w_o)
+    b_q, b_k, b_v, b_o = float64(*biases)
+    queries, keys, values = x @ w_q + b_q, memory @ w_k + b_k, memory @ w_v + b_v
     heads = []
     for h in range(num_heads):
         d_k, d_v = w_q.shape[1] // num_heads, w_v.shape[1] // num_heads
-        q = x @ w_q[:, h * d_k : (h + 1) * d_k]
-        k = memory @ w_k[:, h * d_k : (h + 1) * d_k]
-        v = memory @ w_v[:, h * d_v : (h + 1) * d_v]
+        q = queries[:, h * d_k : (h + 1) * d_k]
+        k = keys[:, h * d_k : (h + 1) * d_k]
+        v = values[:, h * d_v : (h + 1) * d_v]
         heads.append(attention(q, k, v, allowed))
-    return np.concatenate(heads, axis=-1) @ w_o
+    return np.concatenate(heads, axis=-1) @ w_o + b_o
 
 
-def feed_forward(x, w_1, b_1, w_2, b_2):
+def relu(x):
+    return np.maximum(0, x)
+
+
+def swish(x):
+    return x / (1 + np.exp(-x))
+
+
+def gelu(x):
+    """x times the probability that a normal variable is less than x."""
+    return x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2
+
+
+ACTIVATIONS = {"relu": relu, "swish": swish, "gelu": gelu}
+
+
+def feed_forward(x, w_1, b_1, w_2, b_2, activation=relu):
     """Equation 2."""
     x, w_1, b_1, w_2, b_2 = float64(x, w_1, b_1, w_2, b_2)
-    return np.maximum(0, x @ w_1 + b_1) @ w_2 + b_2
+    return activation(x @ w_1 + b_1) @ w_2 + b_2
 
 
-def layer_norm(x, gain, bias):
-    x, gain, bias = float64(x, gain, bias)
+def layer_norm(x, gamma, beta, epsilon=1e-6):
+    x, gamma, beta = float64(x, gamma, beta)
     variance = ((x - x.mean(-1, keepdims=True)) ** 2).mean(-1, keepdims=True)
-    return gain * (x - x.mean(-1, keepdims=True)) / np.sqrt(variance + 1e-6) + bias
+    return gamma * (x - x.mean(-1, keepdims=True)) / np.sqrt(variance + epsilon) + beta
 
 
-def positional_encoding(length, d_model):
-    """Section 3.5, number by number."""
+def positional_encoding(length, d_model, divisor=None):
+    """Section 3.5, number by number; `divisor` replaces d_model in the exponent."""
     encoding = np.zeros((length, d_model))
     for pos in range(length):
         for i in range(d_model // 2):
-            angle = pos / 10000 ** (2 * i / d_model)
+            angle = pos / 10000 ** (2 * i / (divisor or d_model))
             encoding[pos, 2 * i] = np.sin(angle)
             encoding[pos, 2 * i + 1] = np.cos(angle)
     return encoding
 
 
-def transformer(weights, source, target, num_layers, num_heads):
-    """Logits of one sentence pair, post-norm; embeddings are tied where a matrix is missing.
+def neighbourhood(queries, keys, window):
+    """Section 4, pair by pair: bool [Q, P], True where a key is at most r // 2 = window // 2 away.
+
+    Everywhere if `window` is None.
+    """
+    allowed = np.zeros((queries, keys), bool)
+    for i in range(queries):
+        for j in range(keys):
+            allowed[i, j] = window is None or abs(i - j) <= window // 2
+    return allowed
+
+
+def transformer(
+    weights,
+    source,
+    target,
+    num_layers,
+    num_heads,
+    decoder_layers=None,
+    norm="post",
+    positions="sinusoidal",
+    attention_window=None,
+    activation="relu",
+    scale_embeddings=True,
+    norm_epsilon=1e-6,
+):
+    """Logits of one sentence pair.
+
+    Embeddings are tied where a matrix is missing, and biases are 0 where they are missing.
 
     Args:
         weights: path of a variable in the Keras model -> its value.
         source: [S] ids without padding.
         target: [T] ids, the first BOS.
+        num_layers, num_heads, ...: the fields of the configuration that the weights do not show.
 
     Returns:
         [T, V].
     """
     weights = {path: np.asarray(value, np.float64) for path, value in weights.items()}
-    source_matrix = weights["embedding/matrix"]
-    target_matrix = weights.get("target_embedding/matrix", source_matrix)
-    softmax_matrix = weights.get("logits/matrix", target_matrix)
-    d_model = source_matrix.shape[1]
+    names = ["embedding"]  # of the source, of the target, and of the softmax
+    for name in ("target_embedding", "logits_embedding"):
+        names.append(name if f"{name}/embeddings" in weights else names[-1])
+    d_model = weights["embedding/embeddings"].shape[1]
 
-    def embed(ids, matrix):
-        return matrix[ids] * np.sqrt(d_model) + positional_encoding(len(ids), d_model)
+    def embed(ids, name, side):
+        scaled = weights[f"{name}/embeddings"][ids]
+        if scale_embeddings:
+            scaled = scaled * np.sqrt(d_model)
+        if positions == "learned":
+            return scaled + weights[f"{side}_positions/embeddings"][: len(ids)] * np.sqrt(d_model)
+        divisor = d_model - 2 if positions == "marian" else d_model
+        return scaled + positional_encoding(len(ids), d_model, divisor)
 
     def attend(prefix, x, memory, allowed):
-        names = ("query_kernel", "key_kernel", "value_kernel", "output_kernel")
-        kernels = [weights[f"{prefix}/{name}"] for name in names]
-        return multi_head(x, memory, *kernels, num_heads, allowed)
-
-    def norm(prefix, x):
-        return layer_norm(x, weights[f"{prefix}/norm/gain"], weights[f"{prefix}/norm/bias"])
+        paths = [f"{prefix}/{name}" for name in ("query", "key", "value", "output")]
+        kernels = [weights[f"{path}/kernel"] for path in paths]
+        biases = [weights.get(f"{path}/bias", 0) for path in paths]
+        return multi_head(x, memory, *kernels, num_heads, allowed, biases)
 
     def transform(prefix, x):
-        names = ("inner_kernel", "inner_bias", "outer_kernel", "outer_bias")
-        return feed_forward(x, *[weights[f"{prefix}/{name}"] for name in names])
+        names = ("inner/kernel", "inner/bias", "outer/kernel", "outer/bias")
+        matrices = [weights[f"{prefix}/{name}"] for name in names]
+        return feed_forward(x, *matrices, ACTIVATIONS[activation])
 
-    x = embed(source, source_matrix)
-    everywhere = np.ones((len(source), len(source)), bool)
+    def normalize(prefix, x):
+        return layer_norm(x, weights[f"{prefix}/gamma"], weights[f"{prefix}/beta"], norm_epsilon)
+
+    def residual(prefix, x, sublayer):
+        if norm == "pre":
+            return x + sublayer(normalize(f"{prefix}_norm", x))
+        return normalize(f"{prefix}_norm", x + sublayer(x))
+
+    x = embed(source, names[0], "source")
+    near = neighbourhood(len(source), len(source), attention_window)
     for n in range(num_layers):
         at = f"encoder/layer_{n}"
-        attended = attend(f"{at}/self_attention", x, x, everywhere)
-        x = norm(f"{at}/self_attention_residual", x + attended)
-        x = norm(f"{at}/feed_forward_residual", x + transform(f"{at}/feed_forward", x))
-    memory, y = x, embed(target, target_matrix)
-    earlier = np.tril(np.ones((len(target), len(target)), bool))
+        prefix = f"{at}/self_attention"
+        x = residual(prefix, x, lambda x, prefix=prefix: attend(prefix, x, x, near))
+        prefix = f"{at}/feed_forward"
+        x = residual(prefix, x, lambda x, prefix=prefix: transform(prefix, x))
+    memory = normalize("encoder/last_norm", x) if norm == "pre" else x
+
+    y = embed(target, names[1], "target")
+    earlier = np.tril(neighbourhood(len(target), len(target), attention_window))
     to_memory = np.ones((len(target), len(source)), bool)
-    for n in range(num_layers):
+    for n in range(decoder_layers or num_layers):
         at = f"decoder/layer_{n}"
-        attended = attend(f"{at}/self_attention", y, y, earlier)
-        y = norm(f"{at}/self_attention_residual", y + attended)
-        attended = attend(f"{at}/cross_attention", y, memory, to_memory)
-        y = norm(f"{at}/cross_attention_residual", y + attended)
-        y = norm(f"{at}/feed_forward_residual", y + transform(f"{at}/feed_forward", y))
-    return y @ softmax_matrix.T
+        prefix = f"{at}/self_attention"
+        y = residual(prefix, y, lambda y, prefix=prefix: attend(prefix, y, y, earlier))
+        prefix = f"{at}/cross_attention"
+        y = residual(prefix, y, lambda y, prefix=prefix: attend(prefix, y, memory, to_memory))
+        prefix = f"{at}/feed_forward"
+        y = residual(prefix, y, lambda y, prefix=prefix: transform(prefix, y))
+    states = normalize("decoder/last_norm", y) if norm == "pre" else y
+    bias = weights.get(f"{names[2]}/bias", 0)
+    return states @ weights[f"{names[2]}/embeddings"].T + bias

@@ -46,8 +46,23 @@ def ended(code, output, errors):
     return types.SimpleNamespace(code=code, output=output, errors=errors, result=result)
 
 
+# What TensorFlow writes while it is imported, and TensorFlow Text when it loads a vocabulary,
+# whatever their settings.
+GREETING = re.compile(
+    r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
+    r"|[IW]0000 \S+ +\d+ \w+\.cc:\d+\] .*\n"
+    r"|normalizer\.cc\(\d+\) LOG\(INFO\) .*\n"
+)
+
+
+def without_greeting(errors):
+    """What is on stderr, without the lines that no setting of TensorFlow prevents."""
+    return GREETING.sub("", errors)
+
+
 def foreign_lines(errors):
     """What libraries wrote: modules not of this project in the log, SentencePiece's, warnings."""
+    errors = without_greeting(errors)
     modules = set(re.findall(r"[IWEF]\d{4} \S+ +\d+ (\S+):\d+\]", errors)) - OWN_MODULES
     return [*modules, *re.findall(r"LOG\(|Warning: ", errors)]
 
@@ -189,7 +204,7 @@ def make_model_dir(data_dir, model_dir, checkpoints):
     for step, (seed, loss) in checkpoints.items():
         keras.utils.set_random_seed(seed)
         variables = [variable.value for variable in Transformer(config).variables]
-        store.save({"model": variables}, step=step, validation_loss=loss)
+        store.save({"model": variables}, step, validation={"loss": loss})
     return model_dir
 
 

@@ -23,7 +23,8 @@ class RamPath(RemotePath):
         return self.read_bytes().decode(encoding)
 
     def iterdir(self):
-        return (self / name for name in self.call("listdir"))
+        with self.file_system() as gfile:
+            return (self / name for name in gfile.listdir(str(self)))
 
 
 def make_folders_folders(monkeypatch):

@@ -73,13 +73,13 @@ def test_settings_keep_head_widths_that_were_chosen():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("dropout", "--config must be KEY=VALUE. Received: 'dropout'"),
-        ("droput=0.1", "--config key must be one of .*dropout.*. Received: 'droput'"),
+        ("dropout", "^config must be KEY=VALUE. Received: 'dropout'"),
+        ("droput=0.1", "^config key must be one of .*dropout.*. Received: 'droput'"),
         ("vocab_size=9", "Received: 'vocab_size'"),
         ("source_vocab_size=9", "Received: 'source_vocab_size'"),
-        ("d_model=large", "--config d_model must be a whole number. Received: 'large'"),
-        ("dropout=x", "--config dropout must be a number. Received: 'x'"),
-        ("tie_embeddings=1", "--config tie_embeddings must be true or false. Received: '1'"),
+        ("d_model=large", "^config d_model must be a whole number. Received: 'large'"),
+        ("dropout=x", "^config dropout must be a number. Received: 'x'"),
+        ("tie_embeddings=1", "^config tie_embeddings must be true or false. Received: '1'"),
     ],
 )
 def test_wrong_settings(setting, message):
@@ -88,7 +88,7 @@ def test_wrong_settings(setting, message):
 
 
 def test_unknown_preset_names_those_there_are():
-    with pytest.raises(InputError, match=r"--preset must be one of tiny, base, .*Received: 'huge'"):
+    with pytest.raises(InputError, match=r"^preset must be one of tiny, base, .*Received: 'huge'"):
         preset("huge", 100)
 
 

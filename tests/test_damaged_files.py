@@ -10,16 +10,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results, read_training
-from keras_transformer.export.model_card import CARD, read_card
+from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, ModelOrigin, read_card
 from keras_transformer.paper.tables import read_layers, table_1, table_2, table_3, table_4
 from keras_transformer.paper.trained_rows import measured_table, read_measured, trained_row
+from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.curves import _cut
 from keras_transformer.training.model_directory import read_description
-from keras_transformer.training.run_state import SUMS, RunState
+from keras_transformer.training.run_state import RunState
+from keras_transformer.training.step_sums import StepSums
 from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 
@@ -84,7 +86,12 @@ INDEX = "model/checkpoints/index.json"
 ENTRY = {
     **{"name": "step-00000007", "step": 7, "seconds": 9.5, "validation_loss": 2.5},
     "validation_bleu": 30.0,
-    "progress": {"sums": [1.0] * len(SUMS), "summed": 3, "sum_seconds": 1.5, "since_best": 0},
+    "progress": {
+        "sums": dict.fromkeys(StepSums._fields, 1.0),
+        "summed_steps": 3,
+        "summed_seconds": 1.5,
+        "validations_since_best": 0,
+    },
 }
 FOUND = {"bleu": 39.1, "perplexity": 4.5, "checkpoint": "step-00000007", "step": 7}
 FOUND |= {"data_dir": "d", "dataset": "files", "languages": ["en", "de"], "beam_size": 4}
@@ -204,12 +211,19 @@ def test_unfinished_preparation(tmp_path):
 
 def test_card(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"123")
-    card = {"task": "translation", "task_options": {}, "vocabulary_fingerprint": "0123", "step": 7}
-    card |= {"format_version": 2, "files": {"saved_model.pb": 3}}
-    card |= {"config": dataclasses.asdict(TransformerConfig(100))}
-    card |= dataclasses.asdict(DecodingConfig())
+    card = ModelCard(
+        TransformerConfig(100),
+        DecodingConfig(forbidden_phrases=("a",), sampling=SamplingConfig()),
+        vocabulary_fingerprint="0123",
+        parameters=7,
+        origin=ModelOrigin(task_options={"words": "tags"}),
+        checkpoint=CheckpointInfo("step-00000007", 7),
+        ensemble=(CheckpointInfo("a"), CheckpointInfo("b")),
+        shortlist={"likely": 1, "always": 2},
+    )
+    whole = {"format_version": FORMAT_VERSION, **card.to_json(), "files": {"saved_model.pb": 3}}
     (tmp_path / CARD).parent.mkdir()
-    (tmp_path / CARD).write_text(json.dumps(card))
+    (tmp_path / CARD).write_text(json.dumps(whole))
     check(read_card, tmp_path, CARD, (tmp_path / CARD).read_bytes())
 
 

@@ -25,13 +25,6 @@ OTHER_FLAGS = {
     *("skip_bad_records", "flagfile", "directory"),
 }
 
-# Of decoding/inference_model, whose first lines describe them all; names that say everything.
-WITHOUT_DOCSTRING = {
-    *("JoinedSelfAttention", "JoinedRestrictedSelfAttention", "JoinedCrossAttention"),
-    *("JoinedEncoderLayer", "JoinedDecoderLayer", "JoinedEncoder", "JoinedDecoder"),
-    *("set_norm", "array", "one_of", "sha256"),
-}
-
 
 def text_of(name):
     return (ROOT / name).read_text(encoding="utf-8")
@@ -145,7 +138,7 @@ def test_public_modules_classes_and_functions_have_docstrings(folder):
         public = [n for n in module.body if isinstance(n, kinds) and not n.name.startswith("_")]
         for node in [module, *public]:
             name = getattr(node, "name", "the module")
-            assert ast.get_docstring(node) or name in WITHOUT_DOCSTRING, f"{path}: {name}"
+            assert ast.get_docstring(node), f"{path}: {name}"
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -180,3 +173,28 @@ def test_examples_of_docstrings_are_true(module):
     for example in doctest.DocTestFinder().find(module, extraglobs={"keras": keras, "np": np}):
         runner.run(example)
     assert runner.tries and not runner.failures
+
+
+def functions_of_traces():
+    """The functions that the map of the code follows, each with its file."""
+    text = (ROOT / "docs" / "guides" / "code.md").read_text(encoding="utf-8")
+    text = text[text.index("## One training step") :]
+    file = None
+    for item in re.findall(r"^\d+\. (.*?)(?=^\d+\. |^[A-Z]|\Z)", text, re.M | re.S):
+        names = re.findall(r"`([\w./]+)`", item)
+        if names[0].endswith(".py"):
+            file = names.pop(0)
+        yield file, names[0]
+
+
+@pytest.mark.parametrize(("file", "function"), list(functions_of_traces()))
+def test_the_traces_name_functions_that_exist(file, function):
+    path = next(path for path in (ROOT / file, ROOT / "keras_transformer" / file) if path.is_file())
+    names = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef)]
+            names.update(f"{node.name}.{method}" for method in methods)
+    assert function in names

@@ -96,7 +96,7 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
         (["--precision=int8"], "--precision"),
         (["--train_steps=0"], "--train_steps must be at least 1. Received: 0"),
         (["--tokens_per_batch=2"], "--tokens_per_batch must be at least"),
-        (["--replicas=2"], "--replicas must go with --strategy=mirrored"),
+        (["--replicas=2"], "--replicas must go with the strategy mirrored"),
         (["--strategy=mirrored"], "--strategy=mirrored must find a GPU"),
         (["--no_such_flag=1"], "no_such_flag"),
         (["stray"], "every argument must be a flag"),

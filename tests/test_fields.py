@@ -91,7 +91,10 @@ class Ruled:
         ({"kind": "z"}, 'f: kind must be one of x, y. Received: "z"'),
         ({"sizes": {"a": -1}}, "f: sizes.a must be at least 0. Received: -1"),
         ({"sizes": {"a": 10**15}}, f"sizes.a must be below 2^40 in size. Received: {10**15}"),
-        ({"sizes": {"a/b": 1}}, 'a folder. Received: "a/b"'),
+        (
+            {"sizes": {"a/b": 1}},
+            'f: a key of sizes must be the name of a file, without a folder. Received: "a/b"',
+        ),
         ({"pair": ["a"]}, 'f: pair must be two names. Received: ["a"]'),
         ({"a\nb": 1}, "f: a b must be a field that this version knows. Received: 1"),
     ],

@@ -1,11 +1,9 @@
-import datetime
 import gzip
 import json
 import os
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -128,7 +126,7 @@ def test_lines_of_text():
 HOLDER = """
 import sys
 from keras_transformer.files import locked
-with locked(sys.argv[1], "--dir"):
+with locked(sys.argv[1], "dir"):
     print("locked", flush=True)
     sys.stdin.read()
 """
@@ -141,26 +139,29 @@ def test_second_process_is_refused_until_the_first_has_ended(tmp_path):
     try:
         assert holder.stdout.readline() == "locked\n"
         message = (
-            r"^--dir must not be in use by another process. Received: .*new, locked by "
+            r"^dir must not be in use by another process. Received: .*new, locked by "
             rf"process {holder.pid} on .*new/lock\)$"
         )
         for _ in range(2):  # the note about the holder stays
-            with pytest.raises(InputError, match=message), locked(path, "--dir"):
+            with pytest.raises(InputError, match=message), locked(path, "dir"):
                 pass
     finally:
         holder.kill()
         holder.communicate()
-    with locked(path, "--dir"):  # the file is still there, the lock is not
+    with locked(path, "dir"):  # the file is still there, the lock is not
         assert f"process {os.getpid()} on " in path.read_text()
-    with locked(path, "--dir"):
+    with locked(path, "dir"):
         pass
 
 
 def test_a_folder_that_cannot_be_locked(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    message = r"--dir must be a directory that can be written to. Received: .*file \(.*exists"
-    with pytest.raises(InputError, match=message), locked(tmp_path / "file" / "lock", "--dir"):
+    message = r"dir must be a directory that can be written to. Received: .*file \(.*exists"
+    with pytest.raises(InputError, match=message), locked(tmp_path / "file" / "lock", "dir"):
         pass
+
+
+NO_LOCK = "cannot be locked ({}): use it by one process at a time"
 
 
 def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatch, caplog):
@@ -170,60 +171,27 @@ def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatc
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    with locked(tmp_path / "lock", "--dir"):
-        assert "cannot be locked" in caplog.text and "use it once at a time" in caplog.text
+    for _ in range(2):  # nothing is left locked by the first
+        with locked(tmp_path / "lock", "dir"):
+            (record,) = caplog.records
+        no_lock = NO_LOCK.format("[Errno 37] No locks available")
+        assert record.getMessage() == f"{tmp_path} {no_lock}"
+        caplog.clear()
 
 
-def test_a_remote_lock_is_refused_while_it_is_fresh_and_taken_over_when_stale(
-    tmp_path, monkeypatch, caplog
-):
+def test_a_remote_folder_is_used_with_a_warning(tmp_path, caplog):
     folder = to_path(f"ram://{tmp_path.name}-lock")
-    lock, begin = folder / "lock", datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
-    times = iter([begin, begin, begin + datetime.timedelta(seconds=119)])
-    monkeypatch.setattr(files, "_now", lambda: next(times))
-    holder = files._leased(lock, f"process {os.getpid()} on me")
-    lock.touch()
-    holder.__enter__()
-    message = (
-        rf"^--dir must not be in use by another process. Received: ram://.*-lock, locked by process"
-        rf" {os.getpid()} on .*, active at 2026-01-02 03:04:05\+00:00 \(.*lock\)$"
-    )
-    with pytest.raises(InputError, match=message), locked(lock, "--dir"):
-        pass
-    late = begin + datetime.timedelta(seconds=121)
-    monkeypatch.setattr(files, "_now", lambda: late)
-    with caplog.at_level("WARNING", logger="absl"), locked(lock, "--dir"):
-        assert "lock is taken over from process" in caplog.text
-        assert lock.read_bytes().endswith(b"active at 2026-01-02 03:06:06+00:00")
-    caplog.clear()
-    assert lock.read_bytes() == b""  # released
-    with locked(lock, "--dir"):
-        assert caplog.text == ""
-        lock.unlink()
-    assert not lock.exists()  # nor written again at the end
-
-
-def test_a_remote_lock_is_renewed_by_its_holder(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_LEASE_SECONDS", 0.01)
-    lock, renewed = to_path(f"ram://{tmp_path.name}-renewed/lock"), threading.Event()
-    write = files.write_file
-
-    def note(path, content):
-        write(path, content)
-        if threading.current_thread() is not threading.main_thread():
-            renewed.set()
-
-    monkeypatch.setattr(files, "write_file", note)
-    with locked(lock, "--dir"):
-        assert renewed.wait(30)
+    with locked(folder / "lock", "dir"), locked(folder / "lock", "dir"):
+        messages = [record.getMessage() for record in caplog.records]
+    assert messages == 2 * [f"{folder} {NO_LOCK.format('it is remote')}"]
 
 
 @pytest.mark.parametrize("path", ["none://bucket/folder", "none://bucket/folder/"])
 def test_a_file_system_that_there_is_not_is_named(path):
     with pytest.raises(OSError, match="File system scheme 'none' not implemented"):
         to_path(path).exists()
-    message = r"^--dir must be a directory that .*none://bucket/folder \(.*'none' not implemented"
-    with pytest.raises(InputError, match=message), locked(f"{path}/lock", "--dir"):
+    message = r"^dir must be a directory that .*none://bucket/folder \(.*'none' not implemented"
+    with pytest.raises(InputError, match=message), locked(f"{path}/lock", "dir"):
         pass
     with pytest.raises(InputError, match=r"must be readable JSON. .*'none' not implemented"):
         read_json(path)

@@ -1,13 +1,17 @@
 """The public layers, model, loss, metrics, schedule and optimizer as Keras objects."""
 
 import dataclasses
-import functools
+import doctest
 import importlib.util
 import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -16,131 +20,246 @@ import tensorflow as tf
 
 import keras_transformer as kt
 from keras_transformer.training.checkpoints import read_weights
-from keras_transformer.training.loop import TrainingData, train
+from keras_transformer.training.data import TrainingData
+from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig
 from tests.keras_harness import (
+    check_int8,
     check_layer,
     check_layer_in_bfloat16,
+    check_lora,
+    close_outputs,
+    count,
+    enable_lora,
+    functional,
     numpy_of,
+    randomize,
     round_trip,
     same_outputs,
+    sublayers_with_matrices,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
 D_MODEL = 8
 X = np.random.default_rng(0).normal(size=(2, 5, D_MODEL)).astype("float32")
 MEMORY = np.random.default_rng(1).normal(size=(2, 3, D_MODEL)).astype("float32")
-IDS = np.array([[4, 9, 2, 0, 0], [3, 5, 6, 7, 2]], "int32")
+KEYS = np.random.default_rng(2).normal(size=(2, 3, D_MODEL + 2)).astype("float32")
+IDS = np.array(
+    [[4, 9, 2, 0, 0], [3, 5, 6, 7, 2]], "int32"
+)  # Keras says of every layer without matrices that it has none to quantize.
+WITHOUT_WARNINGS_OF_QUANTIZE = pytest.mark.filterwarnings(
+    "ignore:Layer .* does not have a `quantize` method:UserWarning"
+)
 LAYER = {"num_heads": 2, "key_dim": 3, "value_dim": 5, "d_ff": 12}
 ATTENTION = 2 * D_MODEL * 2 * 3 + 2 * D_MODEL * 2 * 5  # kernels of an attention sublayer
-FEED_FORWARD = 2 * D_MODEL * 12 + 12 + D_MODEL
+ATTENTION_BIASES = 2 * 2 * 3 + 2 * 5 + D_MODEL
+KERNELS = 2 * D_MODEL * 12  # of a feed-forward network
+FEED_FORWARD = KERNELS + 12 + D_MODEL
 NORM = 2 * D_MODEL
-LAYERS = {  # class, arguments, inputs, number of trainable weights
-    "Dropout": (kt.Dropout, {"rate": 0.5}, [X], 0),
-    "FeedForward": (kt.FeedForward, {"d_ff": 12, "dropout": 0.1}, [X], FEED_FORWARD),
-    "LayerNorm": (kt.LayerNorm, {}, [X], NORM),
-    "MultiHeadAttention": (
-        kt.MultiHeadAttention,
-        {"num_heads": 2, "key_dim": 3, "value_dim": 5, "dropout": 0.1},
+
+
+def encoder(num_layers, dtype=None, settings=LAYER, **arguments):
+    layers = [kt.EncoderLayer(**settings, dtype=dtype) for _ in range(num_layers)]
+    return kt.Encoder(layers, dtype=dtype, **arguments)
+
+
+def decoder(num_layers, dtype=None, settings=LAYER, **arguments):
+    layers = [kt.DecoderLayer(**settings, dtype=dtype) for _ in range(num_layers)]
+    return kt.Decoder(layers, dtype=dtype, **arguments)
+
+
+class Case(NamedTuple):
+    """A layer, how it is called, and the numbers that its weights hold."""
+
+    make: Callable[..., keras.layers.Layer]  # takes `dtype`
+    inputs: list[np.ndarray]
+    weights: int  # trainable ones
+    matrices: int  # those of Dense and embedding sublayers, without biases
+    options: Mapping[str, Any] = MappingProxyType({})  # further arguments of the call
+
+
+LAYERS = {
+    "Dropout": Case(partial(kt.Dropout, 0.5), [X], 0, 0),
+    "FeedForward": Case(partial(kt.FeedForward, 12, dropout=0.1), [X], FEED_FORWARD, KERNELS),
+    "MultiHeadAttention": Case(
+        partial(kt.MultiHeadAttention, 2, 3, 5, dropout=0.1), [X], ATTENTION, ATTENTION
+    ),
+    "MultiHeadAttention of a memory": Case(
+        partial(kt.MultiHeadAttention, 2, 3, 5), [X, MEMORY], ATTENTION, ATTENTION
+    ),
+    "MultiHeadAttention of values and other keys": Case(
+        partial(kt.MultiHeadAttention, 2, 3, 5, use_bias=True),
+        [X, MEMORY, KEYS],
+        ATTENTION + 2 * 2 * 3 + ATTENTION_BIASES,  # keys are two wider
+        ATTENTION + 2 * 2 * 3,
+    ),
+    "MultiHeadAttention in a window": Case(
+        partial(kt.MultiHeadAttention, 2, 3, 5, window=3), [X], ATTENTION, ATTENTION
+    ),
+    "PositionalEncoding": Case(partial(kt.PositionalEncoding, dropout=0.1), [X], 0, 0),
+    "PositionalEncoding, learned": Case(
+        partial(kt.PositionalEncoding, "learned", max_positions=9), [X], 9 * D_MODEL, 0
+    ),
+    "TokenEmbedding": Case(
+        partial(kt.TokenEmbedding, 11, D_MODEL, mask_zero=True), [IDS], 11 * D_MODEL, 11 * D_MODEL
+    ),
+    "TokenEmbedding, reverse": Case(
+        partial(kt.TokenEmbedding, 11, D_MODEL, use_bias=True),
         [X],
-        ATTENTION,
-    ),
-    "MultiHeadAttention of a memory": (
-        kt.MultiHeadAttention,
-        {"num_heads": 2, "key_dim": 3, "value_dim": 5},
-        [X, MEMORY],
-        ATTENTION,
-    ),
-    "RestrictedSelfAttention": (
-        kt.RestrictedSelfAttention,
-        {"num_heads": 2, "key_dim": 3, "value_dim": 5, "window": 3},
-        [X],
-        ATTENTION,
-    ),
-    "PositionalEncoding": (kt.PositionalEncoding, {"dropout": 0.1}, [X], 0),
-    "PositionalEncoding, learned": (
-        kt.PositionalEncoding,
-        {"positions": "learned", "max_positions": 9},
-        [X],
-        9 * D_MODEL,
-    ),
-    "Residual": (kt.Residual, {"norm": "pre", "dropout": 0.1}, [X, X], NORM),
-    "TokenEmbedding": (
-        kt.TokenEmbedding,
-        {"vocab_size": 11, "d_model": D_MODEL, "mask_zero": True},
-        [IDS],
+        11 * D_MODEL + 11,
         11 * D_MODEL,
+        {"reverse": True},
     ),
-    "EncoderLayer": (kt.EncoderLayer, LAYER, [X], ATTENTION + FEED_FORWARD + 2 * NORM),
-    "DecoderLayer": (
-        kt.DecoderLayer,
-        {**LAYER, "norm": "pre"},
+    "EncoderLayer": Case(
+        partial(kt.EncoderLayer, **LAYER),
+        [X],
+        ATTENTION + FEED_FORWARD + 2 * NORM,
+        ATTENTION + KERNELS,
+    ),
+    "DecoderLayer": Case(
+        partial(kt.DecoderLayer, **LAYER, norm="pre"),
         [X, MEMORY],
         2 * ATTENTION + FEED_FORWARD + 3 * NORM,
+        2 * ATTENTION + KERNELS,
     ),
-    "Encoder": (
-        kt.Encoder,
-        {"num_layers": 2, **LAYER, "norm": "pre"},
+    "Encoder": Case(
+        partial(encoder, 2, settings={**LAYER, "norm": "pre"}, last_norm=True),
         [X],
         2 * (ATTENTION + FEED_FORWARD + 2 * NORM) + NORM,
+        2 * (ATTENTION + KERNELS),
     ),
-    "Decoder": (
-        kt.Decoder,
-        {"num_layers": 1, **LAYER, "rematerialize": True},
+    "Decoder": Case(
+        partial(decoder, 1, rematerialize=True),
         [X, MEMORY],
         2 * ATTENTION + FEED_FORWARD + 3 * NORM,
+        2 * ATTENTION + KERNELS,
     ),
-    "Decoder as other toolkits have it": (
-        kt.Decoder,
-        {"num_layers": 1, **LAYER, "activation": "gelu", "attention_bias": True},
+    "Decoder as other toolkits have it": Case(
+        partial(decoder, 1, settings={**LAYER, "activation": "gelu", "attention_bias": True}),
         [X, MEMORY],
-        2 * (ATTENTION + 2 * 2 * 3 + 2 * 5 + D_MODEL) + FEED_FORWARD + 3 * NORM,
+        2 * (ATTENTION + ATTENTION_BIASES) + FEED_FORWARD + 3 * NORM,
+        2 * ATTENTION + KERNELS,
     ),
 }
+WITH_MATRICES = [name for name, case in LAYERS.items() if case.matrices]
+
+
+# All public names but `load`, which would need a trained model.
+PUBLIC = {name: getattr(kt, name) for name in kt.__all__ if name != "load"}
+PUBLIC_LAYERS = [
+    name
+    for name, value in PUBLIC.items()
+    if isinstance(value, type) and issubclass(value, keras.layers.Layer)
+]
+
+
+def test_every_public_layer_is_held_to_the_promises():
+    made = {type(case.make()) for case in LAYERS.values()}
+    assert made == {PUBLIC[name] for name in PUBLIC_LAYERS} - {kt.Transformer}
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name, tmp_path):
-    layer, arguments, inputs, weights = LAYERS[name]
-    check_layer(functools.partial(layer, **arguments), inputs, weights, tmp_path)
+    case = LAYERS[name]
+    check_layer(case.make, case.inputs, case.weights, tmp_path, **case.options)
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_in_bfloat16(name):
-    layer, arguments, inputs, _ = LAYERS[name]
-    check_layer_in_bfloat16(functools.partial(layer, **arguments), inputs)
+    case = LAYERS[name]
+    check_layer_in_bfloat16(case.make, case.inputs, **case.options)
 
 
-@pytest.mark.parametrize("stack", [kt.Encoder, kt.Decoder])
-def test_stacks_show_and_take_the_arguments_of_their_layers(stack):
+@pytest.mark.parametrize("name", WITH_MATRICES)
+def test_lora(name, tmp_path):
+    case = LAYERS[name]
+    check_lora(case.make, case.inputs, case.matrices, tmp_path, **case.options)
+
+
+@WITHOUT_WARNINGS_OF_QUANTIZE
+@pytest.mark.parametrize("name", WITH_MATRICES)
+def test_int8(name, tmp_path):
+    case = LAYERS[name]
+    check_int8(case.make, case.inputs, case.matrices, tmp_path, **case.options)
+
+
+def test_regularizers_initializers_and_constraints_of_the_sublayers():
+    layer = kt.EncoderLayer(2, 3, 12)
+    query, inner = layer.self_attention.query_dense, layer.feed_forward.inner_dense
+    query.kernel_regularizer = keras.regularizers.L2(0.5)
+    query.kernel_initializer = keras.initializers.Constant(2.0)
+    inner.bias_initializer = keras.initializers.Constant(3.0)
+    inner.kernel_constraint = keras.constraints.NonNeg()
+    layer(X)
+    assert len(layer.losses) == 1
+    assert float(layer.losses[0]) == pytest.approx(0.5 * 4.0 * D_MODEL * 2 * 3)
+    np.testing.assert_array_equal(inner.bias, np.full(12, 3.0))
+    model = functional(layer, [X])
+    model.compile("sgd", "mse")
+    model.train_on_batch([X], X)
+    assert (numpy_of(inner.kernel)[0] >= 0).all()
+
+    embedding = kt.TokenEmbedding(
+        11,
+        D_MODEL,
+        embeddings_initializer="ones",
+        embeddings_regularizer=keras.regularizers.L1(0.5),
+    )
+    np.testing.assert_allclose(embedding(IDS), np.full((2, 5, D_MODEL), D_MODEL**0.5), rtol=1e-6)
+    assert float(round_trip(embedding).embeddings_regularizer.l1) == 0.5
+    assert float(embedding.losses[0]) == pytest.approx(0.5 * 11 * D_MODEL)
+
+
+@pytest.mark.parametrize("layer", [kt.EncoderLayer, kt.DecoderLayer])
+def test_layers_show_and_take_their_arguments(layer):
     arguments = {
-        **{"num_layers": 1, "num_heads": 2, "key_dim": 3, "d_ff": 4, "value_dim": 5, "norm": "pre"},
-        **{"attention_window": 6, "dropout": 0.1, "attention_dropout": 0.2},
-        **{"activation_dropout": 0.3, "rematerialize": True},
-        **{"activation": "swish", "attention_bias": True, "norm_epsilon": 1e-5},
+        "num_heads": 2,
+        "key_dim": 3,
+        "d_ff": 4,
+        "value_dim": 5,
+        "norm": "pre",
+        "activation": "swish",
+        "dropout": 0.1,
+        "attention_dropout": 0.2,
+        "activation_dropout": 0.3,
+        "attention_window": 6,
+        "attention_bias": True,
+        "norm_epsilon": 1e-5,
     }
-    assert list(inspect.signature(stack).parameters) == [*arguments, "kwargs"]
-    made = stack(*arguments.values())
+    assert list(inspect.signature(layer).parameters) == [*arguments, "kwargs"]
+    made = layer(*arguments.values())
     assert arguments.items() <= made.get_config().items()
-    of_stack = {"num_layers", "rematerialize"}
-    of_layer = {name: value for name, value in arguments.items() if name not in of_stack}
-    assert of_layer.items() <= made.layers[0].get_config().items()
+    assert arguments.items() <= round_trip(made).get_config().items()
     with pytest.raises(ValueError, match=r"Unrecognized keyword arguments.*'num_head': 2"):
-        stack(1, 2, 3, 4, num_head=2)
+        layer(2, 3, 4, num_head=2)
+    with pytest.raises(ValueError, match=r"norm must be post or pre\. Received: 'before'"):
+        layer(2, 3, 4, norm="before")
+
+
+@pytest.mark.parametrize("make", [encoder, decoder])
+def test_layers_can_stand_in_a_new_stack(make):
+    """As trained layers do that become part of another model."""
+    stack = make(3)
+    inputs = [X] if make is encoder else [X, MEMORY]
+    stack(*inputs)
+    shorter = type(stack)(stack.layers[:2])
+    states = X
+    for layer in stack.layers[:2]:
+        states = layer(states, *inputs[1:])
+    same_outputs(states, shorter(*inputs))
 
 
 @pytest.mark.parametrize(
     ("name", "shapes"),
     [
         ("MultiHeadAttention of a memory", [(2, 2, 5, 3)]),
-        ("RestrictedSelfAttention", [(2, 2, 5, 5)]),
+        ("MultiHeadAttention in a window", [(2, 2, 5, 5)]),
         ("EncoderLayer", [(2, 2, 5, 5)]),
         ("DecoderLayer", [(2, 2, 5, 5), (2, 2, 5, 3)]),
     ],
 )
 def test_attention_scores_are_returned_on_request(name, shapes, tmp_path):
-    layer, arguments, inputs, weights = LAYERS[name]
-    make = functools.partial(layer, **arguments)
+    make, inputs, weights, _, _ = LAYERS[name]
     check_layer(make, inputs, weights, tmp_path, return_attention_scores=True)
     layer = make()
     outputs, *scores = numpy_of(layer(*inputs, return_attention_scores=True))
@@ -148,6 +267,31 @@ def test_attention_scores_are_returned_on_request(name, shapes, tmp_path):
     assert [part.shape for part in scores] == shapes
     for part in scores:
         np.testing.assert_allclose(part.sum(axis=-1), 1, rtol=1e-5)
+
+
+def test_layers_in_a_sequential_model(tmp_path):
+    model = keras.Sequential(
+        [
+            keras.Input((None,), dtype="int32"),  # without it, Keras makes the ids float32
+            kt.TokenEmbedding(11, D_MODEL, mask_zero=True),
+            kt.PositionalEncoding(),
+            kt.EncoderLayer(**LAYER),
+            encoder(2),
+            kt.MultiHeadAttention(2, 4),
+            kt.FeedForward(12),
+            keras.layers.GlobalAveragePooling1D(),
+            keras.layers.Dense(2),
+        ]
+    )
+    outputs = model(IDS)
+    assert outputs.shape == (2, 2)
+    # The mask goes through all layers, up to the mean over positions.
+    np.testing.assert_allclose(model(IDS[:1, :3]), outputs[:1], atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    same_outputs(outputs, keras.models.load_model(tmp_path / "model.keras")(IDS))
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    same_outputs(outputs, clone(IDS))
 
 
 def test_keras_masks_reach_attention():
@@ -202,6 +346,57 @@ def test_every_preset_makes_a_model(name):
     assert kt.Transformer.from_config(model.get_config()).count_params() == model.count_params()
 
 
+LORA_AND_INT8 = pytest.mark.parametrize(
+    "settings", [{}, {"tie_embeddings": False, "norm": "pre", "logits_bias": True}]
+)
+
+
+@LORA_AND_INT8
+def test_lora_in_the_model(settings, tmp_path):
+    model = kt.Transformer(dataclasses.replace(reduced("base"), dropout=0.0, **settings))
+    inputs = {"source": IDS, "target": IDS}
+    randomize(model)
+    outputs = model(inputs)
+    weights = model.count_params()
+    matrices = sum(np.prod(part.get_weights()[0].shape) for part in sublayers_with_matrices(model))
+    added = enable_lora(model, 2)
+    same_outputs(outputs, model(inputs))
+    assert count(model.trainable_weights) < weights - matrices + added + 1
+
+    frozen = [weight.numpy() for weight in model.non_trainable_weights]
+    loss = kt.LabelSmoothedCrossEntropy()
+    model.compile(keras.optimizers.Adam(1e-2), loss)
+    before, after = (model.train_on_batch(inputs, IDS) for _ in range(2))
+    assert after < before
+    for weight, same in zip(model.non_trainable_weights, frozen, strict=True):
+        np.testing.assert_array_equal(weight, same)
+
+    outputs = model(inputs)
+    assert np.abs(outputs - model(inputs, training=False)).max() == 0
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    close_outputs(loaded(inputs), outputs, 1e-5)
+    assert loaded.count_params() == weights
+
+
+@WITHOUT_WARNINGS_OF_QUANTIZE
+@LORA_AND_INT8
+def test_int8_in_the_model(settings, tmp_path):
+    # One layer: Keras' products of int8 run one by one, and take their time.
+    config = dataclasses.replace(reduced("base"), num_layers=1, **settings)
+    inputs = {"source": IDS, "target": IDS}
+    model, loaded = kt.Transformer(config), kt.Transformer(config)
+    outputs = model(inputs)
+    model.quantize("int8")
+    close_outputs(model(inputs), outputs, 0.2)
+    kinds = {weight.dtype for weight in model.weights if weight.path.endswith("kernel")}
+    assert kinds == {"int8"}
+    model.save_weights(tmp_path / "model.weights.h5")
+    loaded.quantize("int8")
+    loaded.load_weights(tmp_path / "model.weights.h5")
+    same_outputs(model(inputs), loaded(inputs))
+
+
 def test_summary_names_the_parts():
     lines = []
     kt.Transformer(reduced("base")).summary(print_fn=lines.append)
@@ -223,8 +418,28 @@ def test_mixed_precision_is_saved_with_the_model(tmp_path):
 def test_from_preset():
     model = kt.Transformer.from_preset("tiny", vocab_size=20, num_layers=1, d_model=16)
     assert (model.config.d_ff, model.config.num_layers, model.config.vocab_size) == (256, 1, 20)
-    with pytest.raises(kt.InputError, match="--preset must be one of"):
+    with pytest.raises(kt.InputError, match="preset must be one of"):
         kt.Transformer.from_preset("huge", vocab_size=20)
+
+
+def examples_of(name):
+    """The examples in the docstring of a public name, in which all public names are known."""
+    names = {**PUBLIC, "np": np, "keras": keras}
+    found = doctest.DocTestFinder(recurse=False).find(PUBLIC[name], name, globs=names)
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.parametrize("name", PUBLIC_LAYERS)
+def test_every_public_layer_has_an_example(name):
+    assert examples_of(name)
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if callable(PUBLIC[name])])
+def test_examples_give_what_they_say(name):
+    for test in examples_of(name):
+        said = []
+        failed, _ = doctest.DocTestRunner().run(test, out=said.append)
+        assert failed == 0, "".join(said)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +450,6 @@ def test_from_preset():
         kt.MaskedPerplexity(name="ppl"),
         kt.WarmupInverseSquareRoot(512, 100, 2.0),
         kt.WarmupToZero(512, 100, 1000, 2.0, "cosine"),
-        kt.FusedAdam(kt.WarmupInverseSquareRoot(512), clip_norm=1.0, scale_losses=True),
     ],
     ids=lambda thing: type(thing).__name__,
 )

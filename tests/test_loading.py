@@ -5,12 +5,15 @@ A translation model and a parsing model, both with random weights.
 
 import asyncio
 import dataclasses
+import gc
 import hashlib
 import json
 import shutil
+import weakref
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from sentencepiece import SentencePieceProcessor
 
 import keras_transformer as kt
@@ -105,9 +108,8 @@ def places(data_dirs, tmp_path_factory):
         folder = tmp_path_factory.mktemp(task)
         make_model_dir(data_dirs[task], folder / "model", {10: (3, 1.0)})
         trained = restore(folder / "model")
-        card = {**trained.facts, "date": "2017-06-12", **trained.about}
-        config = decoding_config(trained, beam_size=BEAMS)
-        export_saved_model(trained.model, trained.vocabularies, config, folder / "export", card)
+        card = trained.card(decoding_config(trained, beam_size=BEAMS), date="2017-06-12")
+        export_saved_model(trained.models, trained.vocabularies, folder / "export", card)
         trained.model.save(folder / "model" / "model.keras")
         found[task] = {
             "model_dir": folder / "model",
@@ -191,7 +193,7 @@ def test_minimum_risk_of_whatever_holds_a_model(places):
     answers.append([by_utility(found, "chrf", sampled=False) for found in export.translate(texts)])
     found = [same(rows) for rows in zip(*answers, strict=True)]
     assert found[0][0].score > 0 and found[1][0][:3] == ("", 0.0, 0.0)
-    with pytest.raises(InputError, match=r"--mbr must be asked of a translation model. .*: chrf"):
+    with pytest.raises(InputError, match=r"^mbr must be asked of a translation model"):
         kt.load(places["parsing"]["saved_model"], mbr="chrf")
 
 
@@ -224,9 +226,9 @@ def test_each_side_has_its_vocabulary(translators, separate):
         assert score.log_prob == pytest.approx(
             translator.score_ids(source_ids, target_ids)[0], rel=1e-4
         )
-        for name, each in zip(("lengths", "target_lengths"), processors, strict=True):
-            (length,) = translator.graphs[name](text=np.array([target]))["length"].numpy()
-            assert length == len(each.encode(target)) + 1
+        for name, each in zip(("encode_source", "encode_target"), processors, strict=True):
+            found = translator.graphs[name](text=tf.constant([target]))
+            assert found["ids"].numpy().tolist() == each.encode(target)
 
 
 def test_data_of_another_source_vocabulary(
@@ -242,7 +244,7 @@ def test_data_of_another_source_vocabulary(
     model_dir = places["translation"]["model_dir"]
     done = call_program("evaluate", f"--model_dir={model_dir}", f"--data_dir={other}")
     assert done.code == 1
-    assert "--data_dir must have the vocabulary of --model_dir" in done.errors
+    assert "--data_dir must have the vocabulary of the model" in done.errors
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -344,11 +346,11 @@ def test_serve(translators, task):
 
 
 def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
-    monkeypatch.setattr(saved_model, "text_graphs", lambda *_: {})  # none of them is run
+    monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
     wanted, export_dir = restore(places[task]["model_dir"]), places[task]["saved_model"]
     narrow = tmp_path / "narrow"
-    parts = (wanted.model, wanted.vocabularies, decoding_config(wanted), narrow, wanted.about)
-    export_saved_model(*parts, weights="bfloat16")
+    card = wanted.card(decoding_config(wanted), weights="bfloat16")
+    export_saved_model(wanted.models, wanted.vocabularies, narrow, card)
     for path, kind in ((export_dir, "float32"), (narrow, "bfloat16")):
         found = restore(path)
         models = (found.model, wanted.model)
@@ -359,9 +361,8 @@ def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
         assert found.model.config == wanted.model.config
         assert found.vocabularies.fingerprints == wanted.vocabularies.fingerprints
         assert [v.kind for v in found.vocabularies] == [v.kind for v in wanted.vocabularies]
-        for name in ("task", "task_options", "preset", "data"):
-            assert found.about[name] == wanted.about[name]
-    assert len(restore([export_dir, narrow]).model.models) == 2
+        assert dataclasses.replace(found.origin, evaluation=None) == wanted.origin
+    assert len(restore([export_dir, narrow]).models) == 2
 
 
 def test_exports_without_a_model_to_read(places, tmp_path):
@@ -382,12 +383,14 @@ def test_exports_without_a_model_to_read(places, tmp_path):
         return path
 
     path = refused("a", "must hold float weights of one model. Received: int8", weights="int8")
-    refused("a", "float weights of one model. Received: an ensemble", ensemble=[{}, {}])
+    two = [{"checkpoint": "a"}, {"checkpoint": "b"}]
+    refused("a", "float weights of one model. Received: an ensemble", ensemble=two)
     refused("a", "must be of the vocabulary beside it", vocabulary_fingerprint="0")
+    refused("a", "^path must be of format_version 3; export the model again", format_version=2)
     for message, setting in (
-        (r"kernel must have shape \(16, 17\). Received: \(16, 16\)", {"d_ff": 17}),
+        (r"weight \d+ must have shape \(16, 17\). Received: \(16, 16\)", {"d_ff": 17}),
         ("model_card.json, with 52 variables. Received: 27", {"num_layers": 2}),
-        ("model_card.json must be of the .* weights' model", {"vocab_size": 10**9}),
+        ("model_card.json must describe the model of the .* weights", {"vocab_size": 10**9}),
     ):
         refused("a", message, config={**known["config"], **setting})
     content = (path / variables).read_bytes()
@@ -395,8 +398,8 @@ def test_exports_without_a_model_to_read(places, tmp_path):
     (path / variables).write_bytes(content[:middle] + b"damaged" + content[middle + 7 :])
     refused("a", "must be .* a whole checkpoint. Received: .*variables")
     (path / variables).write_bytes(content[:-1])
-    refused("a", "--saved_model must be whole")
-    path = refused("b", "must be of --format=saved_model", files={})
+    refused("a", "^path must be whole")
+    path = refused("b", "^path must be of format saved_model", files={})
     (path / pieces).unlink()
     refused("b", "assets.extra must hold vocabulary.model or .txt, or one each", files=files)
 
@@ -429,7 +432,7 @@ def test_a_keras_file_without_its_directory(places, tmp_path):
         kt.load(tmp_path / "model.keras")
     shutil.copy(places["parsing"]["model_dir"] / "vocabulary.model", tmp_path)
     found = kt.load(tmp_path / "model.keras")
-    assert (found.card["task"], found.config.beam_size) == ("translation", 4)
+    assert (found.card.origin.task, found.config.beam_size) == ("translation", 4)
     (tmp_path / "model.keras").write_bytes(b"no model")
     with pytest.raises(InputError, match=r"a \.keras file must be a Transformer that was saved"):
         kt.load(tmp_path / "model.keras")
@@ -438,12 +441,51 @@ def test_a_keras_file_without_its_directory(places, tmp_path):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("absent", "--model_dir must be a directory that bin/train.py made. Received: absent"),
+        ("absent", "model_dir must be a directory that training has made. Received: absent"),
         ("absent.keras", r"a \.keras file must be a Transformer that was saved"),
-        ("absent/checkpoints/step-1", "--model_dir must be a directory that bin/train.py made"),
+        ("absent/checkpoints/step-1", "model_dir must be a directory that training has made"),
     ],
 )
 def test_what_is_no_model(place, message):
     with pytest.raises(InputError, match=message) as error:
         kt.load(place)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_an_option_that_there_is_not(places, holder):
+    rule = "^options must be beam_size, alpha, extra_length, .* and mbr. Received: 'beams'$"
+    with pytest.raises(InputError, match=rule):
+        kt.load(places["translation"][holder], beams=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1. Received: 0"),
+        ({"beam_size": "4"}, 'beam_size must be of type int. Received: "4"'),
+        ({"sampling": {"top_k": 3}}, "sampling must be a SamplingConfig, or None. .*"),
+        ({"forbidden_phrases": "a b"}, "forbidden_phrases must be several phrases, .*: 'a b'"),
+        ({"forbidden_phrases": ["a", 3]}, r"forbidden_phrases\[1\] must be of type str.*: 3"),
+    ],
+)
+def test_options_of_other_values(places, options, message):
+    with pytest.raises(InputError, match=f"^{message}$"):
+        kt.load(places["translation"]["model_dir"], **options)
+
+
+def test_what_was_read_is_kept_once(places, monkeypatch):
+    """Of the Keras model, nothing is left when the weights are in the layout of decoding."""
+    read = []
+
+    def restore_and_remember(*arguments):
+        trained = restore(*arguments)
+        read.extend(weakref.ref(model) for model in trained.models)
+        return trained
+
+    monkeypatch.setattr(loading, "restore", restore_and_remember)
+    translator = kt.load([places["translation"]["model_dir"]] * 2, beam_size=2)
+    gc.collect()
+    assert read and all(model() is None for model in read)
+    ((best, *_),) = translator.translate(["the cat"])
+    assert best.tokens > 0

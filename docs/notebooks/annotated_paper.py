@@ -428,7 +428,7 @@ def shown(ids):
 
 # %%
 from keras_transformer.decoding.beam_search import Cache, beam_search
-from keras_transformer.decoding.config import BeamSearchConfig
+from keras_transformer.decoding.config import DecodingConfig, SearchSettings
 
 
 def search(beam_size):
@@ -440,7 +440,8 @@ def search(beam_size):
         return tf.gather(table, ids), Cache(per_beam=written)
 
     empty = Cache(per_beam=tf.zeros([1, beam_size, 0], tf.int32))
-    found = beam_search(step_fn, empty, tf.constant([4]), BeamSearchConfig(beam_size, alpha=0.0))
+    settings = SearchSettings(DecodingConfig(beam_size=beam_size, alpha=0.0))
+    found = beam_search(step_fn, empty, tf.constant([4]), settings)
     show_table(
         ["step", "beginnings that are kept"], [[n, ", ".join(s)] for n, s in enumerate(seen) if n]
     )

@@ -25,6 +25,14 @@ PAGES = {
     "BUILD_NOTES.md": "design.md",
     "CONTRIBUTING.md": "contributing.md",
 }
+# The public names that keras_transformer imports at once, and their modules.
+EAGER_NAMES = {
+    "InputError": "errors",
+    "PRESETS": "presets",
+    "TrainingConfig": "config",
+    "TransformerConfig": "config",
+    "preset": "presets",
+}
 FENCE = re.compile(r"(^```.*?^```\n)", re.M | re.DOTALL)
 PROGRAMS = [
     *("prepare_data", "train", "evaluate", "translate", "export", "serve"),
@@ -174,11 +182,11 @@ def api_pages() -> dict[str, str]:
             if path.name != "__init__.py":
                 text += f"\n::: {package}.{path.stem}\n"
         pages[f"api/{package}.md"] = text
-    modules = keras_transformer._modules()
     text = "# The library's public names\n\n`import keras_transformer as kt`, and:\n\n"
     for name in sorted(keras_transformer.__all__, key=str.lower):
+        module = f"keras_transformer.{(EAGER_NAMES | keras_transformer._LAZY)[name]}"
         # A constant stands in the description of its module.
-        target = modules[name] if name.isupper() else f"{modules[name]}.{name}"
+        target = module if name.isupper() else f"{module}.{name}"
         text += f"- [`kt.{name}`][{target}]\n"
     text += "\nEvery module has a place on one of these pages:\n\n"
     text += "".join(f"- [{package}]({package}.md)\n" for package in packages)

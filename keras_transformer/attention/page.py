@@ -13,21 +13,19 @@ from string import Template
 
 import numpy as np
 
-from keras_transformer.attention.views import (
-    FIELDS,
-    MEASURES,
-    AttentionView,
-    head_summary,
-    word_labels,
-)
+from keras_transformer.attention.views import MEASURES, AttentionView, head_summary, word_labels
+
+# The name of each kind of attention in the data of the page's script.
+SCRIPT_FIELDS = {"encoder": "encoder", "decoder": "decoder", "cross": "memory"}
 
 
 def attention_page(views: Sequence[AttentionView], source: str, target: str) -> str:
-    """Makes the page. Weights are kept to 1/510.
+    """Makes the page. Its weights are multiples of 1/255, the nearest to the given ones.
 
     Args:
         views: the three of a sentence pair, from attention_views.
-        source, target: the two texts, for the heading.
+        source: the sentence, for the heading.
+        target: its translation, for the heading.
 
     Returns:
         HTML, less than 1 MB for 60 subwords a side and 6 layers of 8 heads.
@@ -39,10 +37,14 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
         "summary": {},
     }
     for view in views:
-        field, levels = FIELDS[view.kind], np.rint(255 * view.weights).astype(np.uint8)
-        levels = base64.b64encode(levels.tobytes()).decode("ascii")
-        data[field] = {"shape": view.weights.shape, "levels": levels}
-        data["summary"][field] = [[round(n, 4) for n in row[3:]] for row in head_summary([view])]
+        field = SCRIPT_FIELDS[view.kind]
+        levels = np.rint(255 * view.weights).astype(np.uint8)
+        encoded = base64.b64encode(levels.tobytes()).decode("ascii")
+        data[field] = {"shape": view.weights.shape, "levels": encoded}
+        summary = []
+        for row in head_summary([view]):
+            summary.append([round(number, 4) for number in row.measures])
+        data["summary"][field] = summary
     # Leaves what is no field as it is, such as $("figure").
     return Template(_asset("page.html")).safe_substitute(
         source=escape(source),

@@ -23,8 +23,10 @@ DARK_STYLE = f"""<style>@media (prefers-color-scheme: dark) {{
 #patch_1 path {{ fill: {DARK_PAPER} !important }} text {{ fill: {DARK_INK} !important }}
 }}</style>"""
 NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-PITCH, GAP, STRIP = 13, 100, 10  # points: between words, of the lines, of the boxes above them
-LARGEST_PICTURE, LARGEST_CELL, SMALLEST_WORD = 2400, 14, 6  # pixels of all heads, of a weight
+# Points: between words, height of the lines, height of the boxes above them.
+PITCH, GAP, STRIP = 13, 100, 10
+# Pixels: the largest picture of all heads, the largest weight, the smallest one beside words.
+LARGEST_PICTURE, LARGEST_CELL, SMALLEST_WORD = 2400, 14, 6
 STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "keras-transformer",  # the same attention gives the same file
@@ -45,7 +47,8 @@ def head_picture(
 
     Args:
         view: one kind of attention of a sentence.
-        layer, heads: which to draw, from 1.
+        layer: the layer to draw, from 1.
+        heads: the heads to draw, from 1.
         word: draws only the lines of its first occurrence among the labels of the queries, and the
             weights as boxes under the words attended to, as in Figure 3; None draws all words.
         suffix: the format: "svg", "png" or "pdf". An SVG picture follows the reader's choice of a
@@ -58,16 +61,22 @@ def head_picture(
     width = max(len(queries), len(keys))
     figure, axes = _figure(PITCH * width, GAP)
     axes.set(xlim=(0, width), ylim=(0, GAP))
-    # Lines of a single word end side by side, below boxes, so that no colour hides another.
-    top, spread = (GAP, 0) if word is None else (GAP - STRIP, min(0.12, 0.65 / len(heads)))
+    top = GAP
+    spread = 0.0
+    if word is not None:
+        # Lines of a single word end side by side, below boxes, so that no colour hides another.
+        top = GAP - STRIP
+        spread = min(0.12, 0.65 / len(heads))
     for row, head in enumerate(heads):
-        weights, aside = view.weights[layer - 1, head - 1], (row - (len(heads) - 1) / 2) * spread
+        weights = view.weights[layer - 1, head - 1]
+        aside = (row - (len(heads) - 1) / 2) * spread
         ends = [(q, k) for q in chosen for k in np.flatnonzero(weights[q] >= FAINT)]
         lines = [[(q + 0.5, 0), (k + 0.5 + aside, top)] for q, k in ends]
         colours = [(*head_colour(head), min(1, weights[q, k])) for q, k in ends]
         axes.add_collection(LineCollection(lines, colors=colours, linewidths=1.4), autolim=False)
         if word is not None:
-            box, left = 0.85 / len(heads), np.array([k for _, k in ends]) + 0.075
+            box = 0.85 / len(heads)
+            left = np.array([k for _, k in ends]) + 0.075
             axes.bar(left + row * box, STRIP, box, top, align="edge", color=colours)
     style = {"ha": "center", "rotation": 90, "size": 10}
     for k, label in enumerate(keys):
@@ -100,22 +109,32 @@ def all_heads(view: AttentionView) -> np.ndarray:
         for x, label in enumerate(["", *_labels(view.keys)] * heads):
             _write(axes, x, -1, label, ha="center", va="bottom", rotation=90, size=0.8 * cell)
         for layer, head in np.ndindex(layers, heads):
-            x, y, title = (head + 0.5) * (P + 1), layer * (Q + 1), f"{layer + 1}, head {head + 1}"
-            _write(axes, x, y, f"layer {title}", ha="center", va="center", size=0.8 * cell)
+            x = (head + 0.5) * (P + 1)
+            y = layer * (Q + 1)
+            title = f"layer {layer + 1}, head {head + 1}"
+            _write(axes, x, y, title, ha="center", va="center", size=0.8 * cell)
         kind = "cross-attention" if view.kind == "cross" else f"{view.kind}\nself-attention"
         _write(axes, -1, -1, f"{kind}:\nrows attend\nto columns", ha="right", size=0.8 * cell)
-    return np.asarray(Image.open(io.BytesIO(_saved(figure, "png", dpi=72))).convert("RGB"))
+    picture = Image.open(io.BytesIO(_saved(figure, "png", dpi=72)))
+    return np.asarray(picture.convert("RGB"))
 
 
 def attention_images(sample: "SampleAnswers") -> Callable[..., dict[str, np.ndarray]] | None:
-    """Makes `draw_sample` of training.TrainingData; None, with a warning, without matplotlib.
+    """Makes the function that draws attention while a model is trained.
 
-    It draws `all_heads` of each kind of attention for the pair of median length in the sample.
+    Args:
+        sample: the sentences that are translated during training; the pair of median length is
+            drawn.
+
+    Returns:
+        A function of a model, which gives kind of attention -> `all_heads`; None, with a warning,
+        where matplotlib is not installed.
     """
     if not has_matplotlib():
         logging.warning("no attention pictures: matplotlib is not installed (%s)", INSTALL)
         return None
-    pairs = sorted(zip(sample.sources, sample.references, strict=True), key=lambda p: len(p[0]))
+    pairs = list(zip(sample.sources, sample.references, strict=True))
+    pairs.sort(key=lambda pair: len(pair[0]))
     source, target = pairs[len(pairs) // 2]
 
     def draw(model):
@@ -152,9 +171,16 @@ def _saved(figure, suffix: str, dpi: int) -> bytes:
     """The file, cut to what is drawn."""
     import matplotlib
 
-    file, date = io.BytesIO(), {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
+    file = io.BytesIO()
+    without_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the reader may have the font
-        cut = {"bbox_inches": "tight", "pad_inches": 0.1}
-        figure.savefig(file, format=suffix, dpi=dpi, metadata=date, **cut)
+        figure.savefig(
+            file,
+            format=suffix,
+            dpi=dpi,
+            metadata=without_date.get(suffix),
+            bbox_inches="tight",
+            pad_inches=0.1,
+        )
     return file.getvalue()

@@ -6,7 +6,6 @@ rather than words have a large share on the diagonal or beside it; heads that re
 the sentence's boundary or on punctuation.
 """
 
-from collections import namedtuple
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,9 +17,7 @@ from keras_transformer.text_table import text_table
 if TYPE_CHECKING:  # it imports TensorFlow
     from keras_transformer.decoding.translator import PairAttention
 
-# Field of PairAttention of each kind.
-FIELDS = {"encoder": "encoder", "decoder": "decoder", "cross": "memory"}
-KINDS = tuple(FIELDS)
+KINDS = ("encoder", "decoder", "cross")
 BEGIN, END = "<s>", "</s>"
 
 
@@ -42,14 +39,19 @@ def attention_views(found: "PairAttention") -> list[AttentionView]:
     Raises:
         InputError: if a weight is not finite, as the weights of the model may not be.
     """
-    source, target = found.source_pieces, found.target_pieces
-    sides = [(source, source), (target, [BEGIN, *target[:-1]]), (target, source)]
-    views = []
-    for (kind, field), (queries, keys) in zip(FIELDS.items(), sides, strict=True):
-        weights = getattr(found, field)
-        for bad in weights[~np.isfinite(weights)]:
-            raise InputError(f"weights of the {kind} attention must be finite. Received: {bad}")
-        views.append(AttentionView(kind, queries, keys, weights))
+    source = found.source_pieces
+    target = found.target_pieces
+    written = [BEGIN, *target[:-1]]  # what the decoder has read when it predicts each of `target`
+    views = [
+        AttentionView("encoder", source, source, found.encoder),
+        AttentionView("decoder", target, written, found.decoder),
+        AttentionView("cross", target, source, found.memory),
+    ]
+    for view in views:
+        if not np.isfinite(view.weights).all():
+            bad = view.weights[~np.isfinite(view.weights)][0]
+            rule = f"weights of the {view.kind} attention must be finite"
+            raise InputError(f"{rule}. Received: {bad}")
     return views
 
 
@@ -59,13 +61,19 @@ def word_labels(pieces: Sequence[str]) -> list[str]:
     ["▁reg", "ister", ".", "</s>"] of SentencePiece and ["reg", "##ister", ".", "</s>"] of WordPiece
     are both ["reg", "·ister", ".", "</s>"].
     """
-    marked = any(piece.startswith("▁") for piece in pieces)
+    is_sentencepiece = any(piece.startswith("▁") for piece in pieces)
     labels = []
     for piece in pieces:
-        text = piece.removeprefix("▁" if marked else "##")
-        continues = (text == piece) == marked
-        spaced = text[:1].isalnum() and text < "\u2e80"  # most later scripts have no spaces
-        labels.append(("·" + text if continues and spaced else text) or piece)
+        if is_sentencepiece:  # marks the pieces that begin a word
+            text = piece.removeprefix("▁")
+            continues_a_word = not piece.startswith("▁")
+        else:  # WordPiece marks the others
+            text = piece.removeprefix("##")
+            continues_a_word = piece.startswith("##")
+        has_spaces = text[:1].isalnum() and text < "\u2e80"  # most later scripts have no spaces
+        if continues_a_word and has_spaces:
+            text = "·" + text
+        labels.append(text or piece)
     return labels
 
 
@@ -81,21 +89,41 @@ MEASURES = {
     "boundary": "share of </s>; in decoder self-attention, of <s>",
     "punctuation": "share of keys without letter or digit, </s> and <s> left out",
 }
-HeadSummary = namedtuple("HeadSummary", ("kind", "layer", "head", *MEASURES))  # both from 1
+
+
+class HeadSummary(NamedTuple):
+    """The MEASURES of one head."""
+
+    kind: str  # one of KINDS
+    layer: int  # from 1
+    head: int  # from 1
+    entropy: float
+    distance: float
+    diagonal: float
+    previous: float
+    following: float
+    boundary: float
+    punctuation: float
+
+    @property
+    def measures(self) -> list[float]:
+        """The numbers, in the order of MEASURES."""
+        return list(self[3:])
 
 
 def head_summary(views: Sequence[AttentionView]) -> list[HeadSummary]:
     """Measures every head of every view, in their order."""
-    return [
-        HeadSummary(view.kind, n + 1, h + 1, *_numbers(view, view.weights[n, h]))
-        for view in views
-        for n, h in np.ndindex(view.weights.shape[:2])
-    ]
+    summaries = []
+    for view in views:
+        layers, heads = view.weights.shape[:2]
+        for layer, head in np.ndindex(layers, heads):
+            summaries.append(_summary_of_head(view, layer, head))
+    return summaries
 
 
-def _numbers(view: AttentionView, weights: np.ndarray) -> list[float]:
-    """The MEASURES of one head, [Q, P]."""
-    weights = weights.astype(np.float64)
+def _summary_of_head(view: AttentionView, layer: int, head: int) -> HeadSummary:
+    """The measures of one head; layer and head are counted from 0."""
+    weights = view.weights[layer, head].astype(np.float64)  # [Q, P]
     queries, keys = weights.shape
     places = np.arange(queries) * (keys - 1) / max(queries - 1, 1)  # i
     nearest = np.floor(places + 0.5).astype(int)
@@ -103,14 +131,23 @@ def _numbers(view: AttentionView, weights: np.ndarray) -> list[float]:
     distances = np.abs(places[:, None] - np.arange(keys))
     boundary = np.array([key in (BEGIN, END) for key in view.keys])
     marks = np.array([not any(map(str.isalnum, key)) for key in view.keys]) & ~boundary
-    numbers = [
-        -(weights * logs).sum(axis=1).mean(),
-        (weights * distances).sum(axis=1).mean(),
-        *(_share(weights, nearest + offset) for offset in (0, -1, 1)),
-        weights[:, boundary].sum(axis=1).mean(),
-        weights[:, marks].sum(axis=1).mean(),
-    ]
-    return [float(number) + 0.0 for number in numbers]  # -0.0 is 0
+    return HeadSummary(
+        kind=view.kind,
+        layer=layer + 1,
+        head=head + 1,
+        entropy=_number(-(weights * logs).sum(axis=1).mean()),
+        distance=_number((weights * distances).sum(axis=1).mean()),
+        diagonal=_number(_share(weights, nearest)),
+        previous=_number(_share(weights, nearest - 1)),
+        following=_number(_share(weights, nearest + 1)),
+        boundary=_number(weights[:, boundary].sum(axis=1).mean()),
+        punctuation=_number(weights[:, marks].sum(axis=1).mean()),
+    )
+
+
+def _number(value: float) -> float:
+    """A number of Python; 0.0 for -0.0."""
+    return float(value) + 0.0
 
 
 def _share(weights: np.ndarray, places: np.ndarray) -> float:
@@ -121,5 +158,8 @@ def _share(weights: np.ndarray, places: np.ndarray) -> float:
 
 def summary_table(rows: Sequence[HeadSummary]) -> str:
     """Formats rows as a table of text."""
-    cells = [(*row[:3], *(round(number, 3) for number in row[3:])) for row in rows]
-    return text_table(HeadSummary._fields, cells)
+    cells = []
+    for row in rows:
+        numbers = [round(number, 3) for number in row.measures]
+        cells.append([row.kind, row.layer, row.head, *numbers])
+    return text_table(["kind", "layer", "head", *MEASURES], cells)

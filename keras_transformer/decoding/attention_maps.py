@@ -1,6 +1,6 @@
 """What every head of every layer attends to, for given sentence pairs (Figures 3 to 5).
 
-Pure graph functions: they call each layer of the model for its attention weights, too.
+Pure graph functions over what compiled_model.py computes of whole targets.
 """
 
 from collections.abc import Sequence
@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.model.masks import padding_mask
-from keras_transformer.model.transformer import Transformer, shift_right
+from keras_transformer.decoding.compiled_model import Decoded, Encoded
 
 
 class AttentionMaps(NamedTuple):
@@ -25,47 +24,29 @@ class AttentionMaps(NamedTuple):
     memory: tf.Tensor  # float32 [B, N, H, T, S]
 
 
-def attention_maps(
-    model: Transformer, source: tf.Tensor, target: tf.Tensor
-) -> tuple[AttentionMaps, tf.Tensor]:
-    """Computes what predicting every target token attends to, and the logits, float32 [B, T, V].
-
-    Args:
-        model: any Transformer.
-        source: int32 [B, S], rows ending in EOS and then padding.
-        target: int32 [B, T], the same, without BOS.
-    """
-    encoder_maps, decoder_maps, memory_maps = [], [], []
-    source_mask = padding_mask(source)
-    states = model.source_positions(model.embedding(source))
-    for layer in model.encoder.layers:
-        states, weights = layer(states, mask=source_mask, return_attention_scores=True)
-        encoder_maps.append(tf.cast(weights, tf.float32))  # [B, H, S, S]
-    memory = model.encoder.normalize(states)
-
-    states = model.target_positions(model.target_embedding(shift_right(target)))
-    for layer in model.decoder.layers:
-        states, of_self, of_memory = layer(
-            states, memory, memory_mask=source_mask, return_attention_scores=True
-        )
-        decoder_maps.append(tf.cast(of_self, tf.float32))  # [B, H, T, T]
-        memory_maps.append(tf.cast(of_memory, tf.float32))  # [B, H, T, S]
-
-    layers = (encoder_maps, decoder_maps, memory_maps)
-    logits = model.logits_embedding(model.decoder.normalize(states), reverse=True)
-    return AttentionMaps(*[tf.stack(weights, axis=1) for weights in layers]), logits
+def attention_maps(encoded: Encoded, decoded: Decoded) -> AttentionMaps:
+    """Collects the attention of all layers to given sources and targets."""
+    return AttentionMaps(
+        encoder=tf.stack(encoded.attention, axis=1),
+        decoder=tf.stack(decoded.self_attention, axis=1),
+        memory=tf.stack(decoded.cross_attention, axis=1),
+    )
 
 
 def alignment(memories: Sequence[tf.Tensor], source_mask: tf.Tensor) -> tf.Tensor:
     """Finds the source position that each target token comes from.
 
-    That of the largest weight in the attention to the memory, averaged over the heads of the last
-    two layers, and over the models if there are several; `memories` are their AttentionMaps.memory.
-    Where row t is about token t the most differs: in the last layer but one for Garg et al. (2019),
-    in the last of a small post-norm model, earlier in a pre-norm one.
+    It is the position with the largest weight in the attention to the memory, averaged over the
+    heads of the last two layers, and over the models if there are several. In which layer row t is
+    about token t the most differs: in the last layer but one for Garg et al. (2019), in the last
+    layer of a small post-norm model, earlier in a pre-norm one.
 
-    The source mask is bool [B, S], False at padding. EOS is aligned to only where it is alone.
-    Returns int32 [B, T].
+    Args:
+        memories: AttentionMaps.memory of each model.
+        source_mask: bool [B, S], False at padding.
+
+    Returns:
+        int32 [B, T]. EOS is aligned to only where it is alone.
     """
     weights = sum(tf.reduce_mean(memory[:, -2:], axis=[1, 2]) for memory in memories)  # [B, T, S]
     # A token that another one follows is no EOS.

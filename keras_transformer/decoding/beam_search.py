@@ -14,7 +14,6 @@ leave the batch, a round of steps at a time; what a sentence gets does not depen
 With one beam the search is greedy: the only candidate is the most probable token, and EOS ends it.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,8 +27,12 @@ from keras_transformer.decoding.candidates import (
     sampled_extensions,
     without,
 )
-from keras_transformer.decoding.config import BeamSearchConfig
-from keras_transformer.decoding.constraints import allocated, with_required, written
+from keras_transformer.decoding.config import SearchSettings
+from keras_transformer.decoding.constraints import (
+    add_required,
+    allocate_beam,
+    phrase_progress,
+)
 from keras_transformer.decoding.restrictions import banned_logits
 
 ROUND_STEPS = 8  # the most steps of a round; caches grow by as many positions before it
@@ -52,7 +55,10 @@ class Hypotheses(NamedTuple):
 
 
 class Alive(NamedTuple):
-    """Hypotheses without EOS, all of the same length; best first, or as `allocated`."""
+    """Hypotheses without EOS, all of the same length.
+
+    They are best first, or with required phrases in the order of `allocate_beam`.
+    """
 
     ids: tf.Tensor  # int32 [B, K, L], padded; L, the room for tokens, grows from round to round
     log_probs: tf.Tensor  # float32 [B, K]
@@ -65,8 +71,8 @@ class SearchState(NamedTuple):
     running: tf.Tensor  # bool [B], whether the sentence is still searched
     places: tf.Tensor  # int32 [B], of the sentences in what is returned
     max_lengths: tf.Tensor  # int32 [B]
-    prefix: tf.Tensor  # int32 [B, P], padded
-    phrases: tuple[tf.Tensor, ...]  # int32 [B, P, M], padded; or ()
+    prefix: tf.Tensor  # int32 [B, P], padded; P is 0 where there is none
+    phrases: tf.Tensor  # int32 [B, P, M], padded; P is 0 where there are none
     last_ids: tf.Tensor  # int32 [B, K], the next inputs: last tokens of the alive hypotheses
     alive: Alive
     finished: Hypotheses  # with EOS, the best so far; [B, K, L] as alive
@@ -81,11 +87,11 @@ def beam_search(
     step_fn: StepFunction,
     cache: Cache,
     max_lengths: tf.Tensor,
-    config: BeamSearchConfig,
+    settings: SearchSettings,
     reserve: Callable[[Cache, tf.Tensor], Cache] = lambda cache, capacity: cache,
     prefix: tf.Tensor | None = None,
     tokens: tf.Tensor | None = None,
-    phrases: tuple[tf.Tensor, ...] = (),
+    phrases: tf.Tensor | None = None,
     n_best: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Searches the K best hypotheses of each sentence.
@@ -95,15 +101,17 @@ def beam_search(
         cache: what step_fn wants at position 0. Axis 2 of a tensor may grow.
         max_lengths: int32 [B], the most tokens of a hypothesis, EOS counted. A sentence of 0 gets
             the empty hypothesis, with score 0.
-        config: beam size, penalty, restrictions and special ids.
+        settings: the options, forbidden sequences and special ids.
         reserve: gives the cache with room for positions below a capacity, int32 scalar; called
             before each round of steps.
         prefix: int32 [B, P], padded, P at least 1: what hypotheses begin with, without EOS, as
             places of logits.
         tokens: int32 [V], the token that each logit is of; 0 to V-1 if not given. Does not go with
             sampling.
-        phrases: one tensor, as of decoding/constraints, or none. Does not go with sampling.
-        n_best: int32 scalar, in place of the configuration's.
+        phrases: int32 [B, P, M], padded: what hypotheses must contain (decoding/constraints.py).
+            Does not go with sampling.
+        n_best: int32 scalar, how many of the hypotheses must be the best ones; those of the options
+            if not given.
 
     Returns:
         Hypotheses padded to the longest. Where none ended in EOS within the maximum length,
@@ -111,9 +119,14 @@ def beam_search(
         after the best `n_best` are the best that were found, not always the best there are.
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+    batch = tf.shape(max_lengths)[0]
     if prefix is None:
-        prefix = tf.zeros([tf.shape(max_lengths)[0], 0], tf.int32)
-    state = initial_state(cache, max_lengths, prefix, phrases, config)
+        prefix = tf.zeros([batch, 0], tf.int32)
+    if phrases is None:
+        phrases = tf.zeros([batch, 0, 1], tf.int32)
+    if n_best is None:
+        n_best = tf.constant(settings.options.exact)
+    state = initial_state(cache, max_lengths, prefix, phrases, settings)
     shapes = state_shapes(state)
 
     def search_round(state, results):
@@ -126,22 +139,22 @@ def beam_search(
             return (state.position < end) & (still_running * 8 > rows * 7)
 
         state = state._replace(
-            alive=with_room(state.alive, end, config),
-            finished=with_room(state.finished, end, config),
+            alive=with_room(state.alive, end, settings),
+            finished=with_room(state.finished, end, settings),
             cache=reserve(state.cache, end),
         )
         (state,) = tf.while_loop(
             cond=goes_on,
-            body=lambda state: [search_step(state, step_fn, config, tokens, n_best)],
+            body=lambda state: [search_step(state, step_fn, settings, tokens, n_best)],
             loop_vars=[state],
             shape_invariants=[shapes],
         )
-        return retire(state, results, config)
+        return retire(state, results, settings)
 
     _, results = tf.while_loop(
         cond=lambda state, results: tf.size(state.running) > 0,
         body=search_round,
-        loop_vars=(state, no_results(max_lengths, config)),
+        loop_vars=(state, no_results(max_lengths, settings)),
         shape_invariants=(shapes, shapes.finished),
     )
     longest = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
@@ -152,13 +165,13 @@ def initial_state(
     cache: Cache,
     max_lengths: tf.Tensor,
     prefix: tf.Tensor,
-    phrases: tuple[tf.Tensor, ...],
-    config: BeamSearchConfig,
+    phrases: tf.Tensor,
+    settings: SearchSettings,
 ) -> SearchState:
     """One alive hypothesis a sentence, the empty one; K of them where they grow at random."""
-    finished = no_results(tf.zeros_like(max_lengths), config)
+    finished = no_results(tf.zeros_like(max_lengths), settings)
     first = tf.zeros_like(finished.scores)
-    if config.sampling is None:
+    if settings.options.sampling is None:
         first = tf.concat([first[:, :1], finished.scores[:, 1:]], axis=1)
     return SearchState(
         position=tf.constant(0),
@@ -167,19 +180,19 @@ def initial_state(
         max_lengths=max_lengths,
         prefix=tf.cast(prefix, tf.int32),
         phrases=phrases,
-        last_ids=tf.fill(tf.shape(first), config.bos_id),
+        last_ids=tf.fill(tf.shape(first), settings.bos_id),
         alive=Alive(finished.ids, first),
         finished=finished,
         cache=cache,
     )
 
 
-def no_results(max_lengths: tf.Tensor, config: BeamSearchConfig) -> Hypotheses:
+def no_results(max_lengths: tf.Tensor, settings: SearchSettings) -> Hypotheses:
     """K hypotheses a sentence that do not exist, with room for the longest there may be."""
-    batch, beams = tf.shape(max_lengths)[0], config.beam_size
+    batch, beams = tf.shape(max_lengths)[0], settings.options.beam_size
     longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
     none = tf.fill([batch, beams], NONE)
-    ids = tf.fill([batch, beams, longest], config.pad_id)
+    ids = tf.fill([batch, beams, longest], settings.pad_id)
     return Hypotheses(ids, tf.zeros([batch, beams], tf.int32), scores=none, log_probs=none)
 
 
@@ -196,34 +209,36 @@ def state_shapes(state: SearchState) -> SearchState:
 def search_step(
     state: SearchState,
     step_fn: StepFunction,
-    config: BeamSearchConfig,
+    settings: SearchSettings,
     token_of_logit: tf.Tensor | None,
-    n_best: tf.Tensor | None,
+    n_best: tf.Tensor,
 ) -> SearchState:
     """Extends every hypothesis by one token."""
+    options = settings.options
     logits, cache = step_fn(state.last_ids, state.cache, state.position)
-    tokens, parents, log_probs = extend(state, logits, config, token_of_logit)  # [B, C] each
+    tokens, parents, log_probs = extend(state, logits, settings, token_of_logit)  # [B, C] each
     if token_of_logit is not None:
         tokens = tf.gather(token_of_logit, tokens)
     position = state.position + 1
-    ended = tokens == config.eos_id  # [B, C]
+    ended = tokens == settings.eos_id  # [B, C]
     here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
     ids = tf.where(here, tokens[:, :, None], select(state.alive.ids, parents))  # [B, C, L]
     lengths = tf.fill(tf.shape(tokens), position)
-    scores = tf.where(ended, log_probs / length_penalty(position, config.alpha), NONE)
-    best_of = tf.math.top_k
-    for phrases in state.phrases:
-        counts, occurs = written(ids, position, phrases, config.pad_id)
-        scores = tf.where(tf.reduce_all(occurs, axis=2), scores, NONE)
-        best_of = functools.partial(allocated, counts, occurs)
-    finished = merge(state.finished, Hypotheses(ids, lengths, scores, log_probs), config)
-    log_probs, best = best_of(tf.where(ended, NONE, log_probs), config.beam_size)  # [B, K]
-    alive = Alive(select(ids, best), log_probs)
+    scores = tf.where(ended, log_probs / length_penalty(position, options.alpha), NONE)
+    alive_log_probs = tf.where(ended, NONE, log_probs)
+    if has_phrases(state):
+        progress = phrase_progress(ids, position, state.phrases, settings.pad_id)
+        scores = tf.where(tf.reduce_all(progress.occurs, axis=2), scores, NONE)
+        alive_log_probs, best = allocate_beam(progress, alive_log_probs, options.beam_size)
+    else:
+        alive_log_probs, best = tf.math.top_k(alive_log_probs, options.beam_size)  # [B, K]
+    finished = merge(state.finished, Hypotheses(ids, lengths, scores, log_probs), settings)
+    alive = Alive(select(ids, best), alive_log_probs)
     # Sentences that have stopped keep what they had, until they leave.
     alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
-    if config.beam_size > 1:
+    if options.beam_size > 1:
         cache = cache._replace(per_beam=select(cache.per_beam, select(parents, best)))
-    unfinished = can_improve(alive, finished, state.max_lengths, config, n_best)
+    unfinished = can_improve(alive, finished, state.max_lengths, settings, n_best)
     return state._replace(
         position=position,
         running=state.running & (position < state.max_lengths) & unfinished,
@@ -234,38 +249,42 @@ def search_step(
     )
 
 
+def has_phrases(state: SearchState) -> bool:
+    """Whether there are phrases that hypotheses must contain: known when the graph is traced."""
+    return state.phrases.shape[1] != 0
+
+
 def extend(
-    state: SearchState, logits: tf.Tensor, config: BeamSearchConfig, token_of: tf.Tensor | None
+    state: SearchState,
+    logits: tf.Tensor,
+    settings: SearchSettings,
+    token_of_logit: tf.Tensor | None,
 ) -> Extensions:
     """Extends the alive hypotheses by the prefix, where there is one, or as the search does."""
-    alive, prefix, beams = state.alive.log_probs, state.prefix, config.beam_size
+    options, alive = settings.options, state.alive.log_probs
     banned = None
-    if config.is_restricted:
-        so_far = (state.alive.ids, state.position, state.max_lengths)
-        banned = banned_logits(*so_far, config, token_of)
-    if config.sampling is None:
-        free = best_extensions(alive, logits, config.candidates, banned)
+    if settings.is_restricted:
+        banned = banned_logits(
+            state.alive.ids, state.position, state.max_lengths, settings, token_of_logit
+        )
+    if options.sampling is None:
+        free = best_extensions(alive, logits, options.candidates, banned)
     else:
-        seed = tf.stack([config.sampling.seed, state.position])
-        sentences = tf.reduce_max(state.places) + 1  # a sentence's numbers stay its own
-        uniform = tf.random.stateless_uniform([sentences, beams], seed)
-        uniform = tf.gather(uniform, state.places)  # [B, K]
-        free = sampled_extensions(alive, logits, uniform, config.sampling, banned)
-    for phrases in state.phrases:
-        counts, _ = written(state.alive.ids, state.position, phrases, config.pad_id)  # [B, K, P]
-        required = tf.gather(phrases, tf.transpose(counts, [0, 2, 1]), batch_dims=2)  # [B, P, K]
-        missing = required != config.pad_id
-        if token_of is not None:
-            required = tf.argmax(required[..., None] == token_of, axis=-1, output_type=tf.int32)
+        uniform = uniform_numbers(state, options.sampling.seed, options.beam_size)
+        free = sampled_extensions(alive, logits, uniform, options.sampling, banned)
+    if has_phrases(state):
         allowed = logits if banned is None else without(logits, banned)
-        free = with_required(free, alive, logits, allowed, tf.where(missing, required, -1))
+        required = required_places(state, settings, token_of_logit)
+        free = add_required(free, alive, logits, allowed, required)
+
+    prefix = state.prefix
     if prefix.shape[1] == 0:
         return free
     count = free.tokens.shape[1] or tf.shape(free.tokens)[1]  # C
     column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)
     token = prefix[:, column]  # [B]
-    tokens = tf.repeat(token[:, None], beams, axis=1)  # [B, K]
-    is_forced = (token != config.pad_id) & (state.position == column)
+    tokens = tf.repeat(token[:, None], options.beam_size, axis=1)  # [B, K]
+    is_forced = (token != settings.pad_id) & (state.position == column)
     return tf.cond(
         tf.reduce_any(is_forced),
         lambda: choose(is_forced, given_extensions(alive, logits, tokens, count), free),
@@ -273,11 +292,44 @@ def extend(
     )
 
 
-def merge(finished: Hypotheses, new: Hypotheses, config: BeamSearchConfig) -> Hypotheses:
+def uniform_numbers(state: SearchState, seed: int, beams: int) -> tf.Tensor:
+    """Draws a number in [0, 1) for each hypothesis: float32 [B, K].
+
+    A sentence gets the same numbers whatever other sentences are still searched.
+    """
+    sentences = tf.reduce_max(state.places) + 1
+    numbers = tf.random.stateless_uniform([sentences, beams], tf.stack([seed, state.position]))
+    return tf.gather(numbers, state.places)
+
+
+def required_places(
+    state: SearchState, settings: SearchSettings, token_of_logit: tf.Tensor | None
+) -> tf.Tensor:
+    """The places among the logits of the tokens that continue each phrase: int32 [B, P, K].
+
+    It is -1 where a phrase is complete.
+    """
+    progress = phrase_progress(
+        state.alive.ids, state.position, state.phrases, settings.pad_id
+    )  # [B, K, P]
+    next_place = tf.transpose(progress.counts, [0, 2, 1])  # [B, P, K]
+    padded = tf.pad(
+        state.phrases, [[0, 0], [0, 0], [0, 1]], constant_values=settings.pad_id
+    )  # a complete phrase of M tokens continues with padding
+    tokens = tf.gather(padded, next_place, batch_dims=2)  # [B, P, K]
+    is_missing = tokens != settings.pad_id
+    places = tokens
+    if token_of_logit is not None:
+        same = tokens[..., None] == token_of_logit  # [B, P, K, V]
+        places = tf.argmax(same, axis=-1, output_type=tf.int32)
+    return tf.where(is_missing, places, -1)
+
+
+def merge(finished: Hypotheses, new: Hypotheses, settings: SearchSettings) -> Hypotheses:
     """Keeps the K best of both."""
     both = tf.nest.map_structure(lambda *pair: tf.concat(pair, axis=1), finished, new)  # [B, K + C]
     # Of equals, top_k takes the first: who finished earlier stays.
-    _, best = tf.math.top_k(both.scores, config.beam_size)  # [B, K]
+    _, best = tf.math.top_k(both.scores, settings.options.beam_size)  # [B, K]
     return select(both, best)
 
 
@@ -285,8 +337,8 @@ def can_improve(
     alive: Alive,
     finished: Hypotheses,
     max_lengths: tf.Tensor,
-    config: BeamSearchConfig,
-    n_best: tf.Tensor | None = None,
+    settings: SearchSettings,
+    n_best: tf.Tensor,
 ) -> tf.Tensor:
     """Whether a continuation of an alive hypothesis could enter the best finished ones: bool [B].
 
@@ -294,27 +346,27 @@ def can_improve(
     not negative): no continuation scores above log P(best alive) / lp(maximum length). It must beat
     the last of the best `n_best`, which is -inf while there are fewer; when sampling, of all.
     """
-    if config.sampling:
-        n_best = config.beam_size
-    elif n_best is None:
-        n_best = config.n_best or config.beam_size
-    bound = tf.reduce_max(alive.log_probs, axis=1) / length_penalty(max_lengths, config.alpha)
+    options = settings.options
+    if options.sampling is not None:
+        n_best = options.beam_size
+    best_alive = tf.reduce_max(alive.log_probs, axis=1)  # [B]
+    bound = best_alive / length_penalty(max_lengths, options.alpha)
     return bound > finished.scores[:, n_best - 1]
 
 
 def retire(
-    state: SearchState, results: Hypotheses, config: BeamSearchConfig
+    state: SearchState, results: Hypotheses, settings: SearchSettings
 ) -> tuple[SearchState, Hypotheses]:
     """Takes sentences that have stopped out of the batch, and puts what they found in `results`."""
     stopped, running = tf.where(~state.running)[:, 0], tf.where(state.running)[:, 0]
     places = tf.gather(state.places, stopped)[:, None]
-    found = with_room(best_hypotheses(state, config), tf.shape(results.ids)[2], config)
+    found = with_room(best_hypotheses(state, settings), tf.shape(results.ids)[2], settings)
     results = tf.nest.map_structure(
         lambda whole, part: tf.tensor_scatter_nd_update(whole, places, tf.gather(part, stopped)),
         results,
         found,
     )
-    rows = state._replace(position=())
+    rows = state._replace(position=())  # all of it has an axis of sentences now
     rows = tf.cond(
         tf.size(stopped) > 0,
         lambda: tf.nest.map_structure(lambda part: tf.gather(part, running), rows),
@@ -323,16 +375,16 @@ def retire(
     return rows._replace(position=state.position), results
 
 
-def best_hypotheses(state: SearchState, config: BeamSearchConfig) -> Hypotheses:
+def best_hypotheses(state: SearchState, settings: SearchSettings) -> Hypotheses:
     """Each sentence's finished hypotheses, or its alive ones where it has none."""
     alive, finished = state.alive, state.finished
     lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
-    scores = alive.log_probs / length_penalty(lengths, config.alpha)
+    scores = alive.log_probs / length_penalty(lengths, settings.options.alpha)
     unfinished = Hypotheses(alive.ids, lengths, scores, alive.log_probs)
     best = choose(finished.scores[:, 0] > NONE, finished, unfinished)
     exists = best.scores > NONE  # [B, K]
     return best._replace(
-        ids=tf.where(exists[:, :, None], best.ids, config.pad_id),
+        ids=tf.where(exists[:, :, None], best.ids, settings.pad_id),
         lengths=tf.where(exists, best.lengths, 0),
     )
 
@@ -342,11 +394,11 @@ def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
     return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
-def with_room(hypotheses: Any, length: tf.Tensor, config: BeamSearchConfig) -> Any:
+def with_room(hypotheses: Any, length: tf.Tensor, settings: SearchSettings) -> Any:
     """Pads, or cuts, the ids of Alive or Hypotheses to `length`, int32 scalar."""
     ids = hypotheses.ids
     width = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(ids)[2], 0)]]
-    padded = tf.pad(ids, width, constant_values=config.pad_id)
+    padded = tf.pad(ids, width, constant_values=settings.pad_id)
     return hypotheses._replace(ids=padded[:, :, :length])
 
 

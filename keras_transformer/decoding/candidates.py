@@ -32,11 +32,12 @@ def best_extensions(
 ) -> Extensions:
     """Finds the `count` (C, at most K V) most probable extensions of each sentence.
 
-    Not all of [B, K, V] is ranked: they lie in the C blocks of logits that have the best maxima,
-    and maxima are quickly had. Nor is all of it normalised. A V that is known only when the graph
-    runs must be a multiple of BLOCK, and at least two of it.
+    Not all of [B, K, V] is ranked: the best extensions are in the C blocks of logits that have the
+    largest maxima, and maxima are computed quickly. Only what is in these blocks is normalised. A V
+    that is known only when the graph runs must be a multiple of BLOCK, at least 2 BLOCK.
     """
-    beams, vocab_size = logits.shape[1], logits.shape[2] or tf.shape(logits)[2]
+    beams = logits.shape[1]
+    vocab_size = logits.shape[2] or tf.shape(logits)[2]
     width = block_width(vocab_size, beams, count) if logits.shape[2] else BLOCK
     num_blocks = vocab_size // width  # N
     blocks = tf.reshape(logits, [-1, beams, num_blocks, width])  # [B, K, N, width]

@@ -6,43 +6,71 @@ those with more and with fewer tokens of their phrases: dynamic beam allocation 
 each; one of padding alone is none. They may overlap, and one given twice may occur once.
 """
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from keras_transformer.decoding.candidates import NONE, Extensions
 
 
-def written(
-    ids: tf.Tensor, position: tf.Tensor, phrases: tf.Tensor, pad_id: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Compares hypotheses, int32 [B, K, L], of which `position` tokens count, with their phrases.
+class PhraseProgress(NamedTuple):
+    """How far hypotheses have come with their phrases."""
 
-    Gives int32 [B, K, P], how many tokens of each phrase there are: all where it occurs, otherwise
-    those of its beginning that the hypothesis ends with; and bool [B, K, P], whether it occurs.
+    # How many tokens of each phrase a hypothesis has: all where the phrase occurs, otherwise
+    # those of its beginning that the hypothesis ends with.
+    counts: tf.Tensor  # int32 [B, K, P]
+    occurs: tf.Tensor  # bool [B, K, P], whether a phrase occurs
+
+
+def phrase_progress(
+    ids: tf.Tensor, position: tf.Tensor, phrases: tf.Tensor, pad_id: int
+) -> PhraseProgress:
+    """Compares hypotheses with the phrases of their sentence.
+
+    Args:
+        ids: int32 [B, K, L], of which the first `position` tokens count.
+        position: int32 scalar.
+        phrases: int32 [B, P, M], padded.
+        pad_id: of the padding.
     """
-    starts, is_padding = tf.range(tf.shape(ids)[2]), phrases == pad_id
+    is_padding = phrases == pad_id  # [B, P, M]
+    starts = tf.range(tf.shape(ids)[2])  # [L], where a phrase may begin
     places = starts[:, None] + tf.range(tf.shape(phrases)[2])  # [L, M]
     windows = tf.gather(ids, tf.minimum(places, starts[-1]), axis=2)  # [B, K, L, M]
     same = windows[:, :, None] == phrases[:, None, :, None]  # [B, K, P, L, M]
     same |= is_padding[:, None, :, None] | (places >= position)
+    begins_here = tf.reduce_all(same, axis=4)  # [B, K, P, L]
     lengths = tf.math.count_nonzero(~is_padding, axis=2, dtype=tf.int32)[:, None]  # [B, 1, P]
-    found = tf.minimum(lengths[..., None], tf.maximum(position - starts, 0))  # [B, 1, P, L]
-    counts = tf.reduce_max(tf.where(tf.reduce_all(same, axis=4), found, 0), axis=3)  # [B, K, P]
-    return counts, counts == lengths
+    written = tf.maximum(position - starts, 0)  # [L], the tokens from each place on
+    found = tf.minimum(lengths[..., None], written)  # [B, 1, P, L]
+    counts = tf.reduce_max(tf.where(begins_here, found, 0), axis=3)  # [B, K, P]
+    return PhraseProgress(counts, counts == lengths)
 
 
-def with_required(
+def add_required(
     free: Extensions, alive: tf.Tensor, logits: tf.Tensor, allowed: tf.Tensor, required: tf.Tensor
 ) -> Extensions:
-    """Adds extensions by required tokens, int32 [B, P, K], places among the V or -1, and the best.
+    """Adds extensions by required tokens, and by the best two tokens of each hypothesis.
 
-    The best are two of each hypothesis, as one may be EOS, in sentences with a required token. What
-    is there already gets log-probability -inf, as others have for what is not in `allowed`.
+    Two, as one of them may be EOS; and only in sentences with a required token.
+
+    Args:
+        free: what the search considers without phrases.
+        alive: float32 [B, K], log-probabilities of the hypotheses that are extended.
+        logits: float32 [B, K, V].
+        allowed: the same, -inf for tokens that must not come next.
+        required: int32 [B, P, K], places among the V, or -1.
+
+    Returns:
+        `free` and the others. Those that are in `free` already have log-probability -inf, and so
+        have those that are not allowed.
     """
     batch, beams, vocab_size = tf.unstack(tf.shape(logits))
     best = tf.transpose(tf.math.top_k(allowed, 2).indices, [0, 2, 1])  # [B, 2, K]
     best = tf.where(tf.reduce_any(required >= 0, axis=[1, 2], keepdims=True), best, -1)
     tokens = tf.reshape(tf.concat([required, best], axis=1), [batch, -1])  # [B, (P + 2) K]
-    exists, tokens = tokens >= 0, tf.maximum(tokens, 0)
+    exists = tokens >= 0
+    tokens = tf.maximum(tokens, 0)
     parents = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[1]) % beams
     places = parents * vocab_size + tokens
     log_probs = tf.gather(tf.reshape(allowed, [batch, -1]), places, batch_dims=1)
@@ -54,16 +82,26 @@ def with_required(
     return every._replace(log_probs=tf.where(earlier_equals(keys) > 0, NONE, every.log_probs))
 
 
-def allocated(
-    counts: tf.Tensor, occurs: tf.Tensor, log_probs: tf.Tensor, beams: int
+def allocate_beam(
+    progress: PhraseProgress, log_probs: tf.Tensor, beams: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """As tf.math.top_k, chooses K of C hypotheses by what is `written`, and by log-probability.
+    """Chooses K of C hypotheses by their progress and by log-probability, as tf.math.top_k would.
 
-    A bank has hypotheses with as many tokens: of phrases that occur, and of one that is begun. The
-    beam takes the best of each bank in turn, the fullest first: it gets a token more at each step.
+    A bank has the hypotheses with the same number of tokens of their phrases: of those that occur,
+    and of one that is begun. The beam takes the best of each bank in turn, the fullest bank first:
+    it gets a token more at each step.
+
+    Args:
+        progress: of the C hypotheses, [B, C, P] each.
+        log_probs: float32 [B, C].
+        beams: K.
+
+    Returns:
+        The log-probabilities of the chosen hypotheses, float32 [B, K], and their places, int32.
     """
-    banks = tf.reduce_sum(tf.where(occurs, counts, 0), axis=2)
-    banks += tf.reduce_max(tf.where(occurs, 0, counts), axis=2)  # [B, C]
+    of_complete = tf.where(progress.occurs, progress.counts, 0)
+    of_begun = tf.where(progress.occurs, 0, progress.counts)
+    banks = tf.reduce_sum(of_complete, axis=2) + tf.reduce_max(of_begun, axis=2)  # [B, C]
     log_probs, order = tf.math.top_k(log_probs, tf.shape(log_probs)[1])
     banks = tf.gather(banks, order, batch_dims=1)
     fullest = tf.reduce_max(banks, axis=1, keepdims=True)

@@ -18,18 +18,25 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from keras_transformer.decoding.answers import Translation
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import RemotePath, replacing, text_lines, to_path
+from keras_transformer.files import RemotePath, text_lines, to_path
+from keras_transformer.output_files import (
+    STANDARD_STREAM,
+    check_output,
+    is_device,
+    one_line,
+    opened_output,
+)
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
-    from keras_transformer.decoding.translator import Translation, Translator
+    from keras_transformer.decoding.translator import Translator
 
 CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
-STANDARD_STREAM = "-"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +53,11 @@ class LinesConfig:
     terminology: dict[str, str] | None = None  # source phrases: what translations then contain
 
     def __post_init__(self):
-        require(self.n_best >= 1, "--n_best must be at least 1", self.n_best)
+        require(self.n_best >= 1, "n_best must be at least 1", self.n_best)
         path = to_path(self.input)
         readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
         readable |= self.input == STANDARD_STREAM and sys.stdin is not None
-        require(readable, "--input must be a file that can be read", repr(self.input))
+        require(readable, "input must be a file that can be read", repr(self.input))
         if self.output != STANDARD_STREAM:
             check_output(self.output)
 
@@ -79,7 +86,9 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
             print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
         lines = text_lines(source, "stdin" if from_stdin else config.input)
         for chunk in in_chunks(lines, 1 if bar.disable else CHUNK_LINES):
-            for number, translations in enumerate(answers(translator, chunk, config), count + 1):
+            for number, translations in enumerate(
+                translate_chunk(translator, chunk, config), count + 1
+            ):
                 target.write(format_answer(number, translations, config).encode("utf-8"))
             target.flush()
             count += len(chunk)
@@ -94,38 +103,34 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     }
 
 
-def answers(translator: "Translator", lines: Sequence[str], config: LinesConfig) -> list[list]:
+def translate_chunk(
+    translator: "Translator", lines: Sequence[str], config: LinesConfig
+) -> list[list[Translation]]:
     """Translates lines as they are, or as texts with the beginnings of their translations."""
-    prefixes, required, aligned = None, None, config.alignments or config.token_scores
+    texts, prefixes, required_phrases = list(lines), None, None
     if config.target_prefixes:
-        lines, _, prefixes = zip(*[line.partition("\t") for line in lines], strict=True)
-    if config.terminology:  # whole words; of phrases that overlap the first, or the longest
-        longest_first = sorted(map(re.escape, config.terminology), key=len, reverse=True)
-        pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
-        found = [dict.fromkeys(pattern.findall(line)) for line in lines]
-        required = [list(map(config.terminology.get, phrases)) for phrases in found]
-    options = {"aligned": aligned, "required_phrases": required}
-    return translator.translate(lines, target_prefixes=prefixes, **options)
+        parts = [line.partition("\t") for line in lines]
+        texts = [text for text, _, _ in parts]
+        prefixes = [prefix for _, _, prefix in parts]
+    if config.terminology:
+        required_phrases = [required_terms(text, config.terminology) for text in texts]
+    return translator.translate(
+        texts,
+        target_prefixes=prefixes,
+        aligned=config.alignments or config.token_scores,
+        required_phrases=required_phrases,
+    )
 
 
-def write_lines(path: str, texts: Sequence[str]) -> None:
-    """Writes a file of one text a line, whole or not at all."""
-    with opened_output(path) as file:
-        file.write("".join(map(one_line, texts)).encode("utf-8"))
+def required_terms(text: str, terminology: dict[str, str]) -> list[str]:
+    """The target phrases of the source phrases that occur in a text as whole words.
 
-
-def check_output(path: str) -> None:
-    """Raises an InputError where no file could be written at `path`."""
-    file = to_path(path)
-    place = file if is_device(path) else file.parent
-    writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
-    require(writable, "--output must be a file in a directory that can be written", repr(path))
-
-
-def is_device(path: str) -> bool:
-    """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
-    file = to_path(path)
-    return file.exists() and not file.is_file() and not file.is_dir()
+    Of phrases that overlap, the first one counts, or the longest.
+    """
+    longest_first = sorted(map(re.escape, terminology), key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
+    source_phrases = dict.fromkeys(pattern.findall(text))  # each once, in their order
+    return [terminology[phrase] for phrase in source_phrases]
 
 
 def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
@@ -145,7 +150,7 @@ def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
         yield chunk
 
 
-def format_answer(number: int, translations: Sequence["Translation"], config: LinesConfig) -> str:
+def format_answer(number: int, translations: Sequence[Translation], config: LinesConfig) -> str:
     """Formats the answer to one input line, its line ends included."""
     rows = []
     for answer in translations[: config.n_best]:
@@ -159,21 +164,3 @@ def format_answer(number: int, translations: Sequence["Translation"], config: Li
             columns.append(" ".join(f"{score:.6f}" for score in answer.pair.log_probs))
         rows.append("\t".join([*columns, one_line(answer.text)]))
     return "".join(rows)
-
-
-def one_line(text: str) -> str:
-    """Ends a text with a line break; those that it holds become spaces."""
-    return text.replace("\r", " ").replace("\n", " ") + "\n"
-
-
-@contextlib.contextmanager
-def opened_output(path: str) -> Iterator[BinaryIO]:
-    """Opens stdout, or a file that takes its place when it is complete; errors are InputErrors."""
-    if path == STANDARD_STREAM:
-        yield sys.stdout.buffer
-        return
-    try:
-        with replacing(path) as file:
-            yield file
-    except OSError as error:
-        raise InputError(f"--output must be writable. Received: {path!r}: {error}") from None

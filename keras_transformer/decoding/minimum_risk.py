@@ -12,17 +12,14 @@ are y (Eikema and Aziz 2020).
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from keras_transformer.decoding.answers import Translation
 from keras_transformer.decoding.config import Utility
-
-if TYPE_CHECKING:
-    from keras_transformer.decoding.translator import Translation
 
 
 def by_utility(
-    answers: Sequence["Translation"], utility: Utility, sampled: bool
-) -> list["Translation"]:
+    answers: Sequence[Translation], utility: Utility, sampled: bool
+) -> list[Translation]:
     """Ranks the translations of a text by expected utility, equal ones once.
 
     Args:

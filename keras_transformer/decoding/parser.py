@@ -2,13 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from keras_transformer.decoding.translator import PairAttention, TargetScore, Translator
+import tensorflow as tf
+
+from keras_transformer.decoding.answers import PairAttention, TargetScore
+from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import from_json
+from keras_transformer.model_card import ModelCard
 from keras_transformer.parsing.linearisation import Linearisation, Repairs
 from keras_transformer.parsing.trees import Tree, escape, parse_trees
 
@@ -33,16 +37,19 @@ class Parser(Translator):
     -RRB- or as they are. Where a target is given, to score it or to see its attention, it is a
     tree in brackets, or the tokens that stand for one.
 
-    Args: as of Translator. The card must have "task_options", the fields of the Linearisation.
+    Args:
+        graphs: Graphs, or the signatures of an export.
+        card: what is known of the model, and how it translates. The task options of its origin
+            must be the fields of a Linearisation.
 
     Attributes:
         repaired: number of sentences so far whose best tree needed repair.
         repairs: what these trees needed, by kind.
     """
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.linearisation = from_json(Linearisation, self.card["task_options"], "task_options")
+    def __init__(self, graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]], card: ModelCard):
+        super().__init__(graphs, card)
+        self.linearisation = from_json(Linearisation, self.card.origin.task_options, "task_options")
         self.repaired = 0
         self.repairs = Counter(asdict(Repairs()))
 
@@ -59,9 +66,10 @@ class Parser(Translator):
         """
         rule = "words are aligned, and phrases required, for translations only"
         require(not any(others.values()), rule, "a parsing model")
-        words = list(map(_words, texts))
-        answers = super().translate(list(map(" ".join, words)), progress, target_prefixes)
-        parses = list(map(self._parses, words, answers))
+        words = [_words(text) for text in texts]
+        sources = [" ".join(row) for row in words]
+        answers = super().translate(sources, progress, target_prefixes)
+        parses = [self._parses(*pair) for pair in zip(words, answers, strict=True)]
         for best, *_ in parses:
             self.repaired += best.repairs.total > 0
             self.repairs.update(asdict(best.repairs))
@@ -75,7 +83,8 @@ class Parser(Translator):
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
     ) -> list[TargetScore]:
         sources = [" ".join(_words(text)) for text in sources]
-        return super().score(sources, list(map(self._target, targets)), progress)
+        targets = [self._target(text) for text in targets]
+        return super().score(sources, targets, progress)
 
     def attention(self, source: str, target: str) -> PairAttention:
         return super().attention(" ".join(_words(source)), self._target(target))

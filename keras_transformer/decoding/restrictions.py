@@ -7,14 +7,14 @@ log-probabilities of all others stay the model's own.
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding.config import BeamSearchConfig
+from keras_transformer.decoding.config import SearchSettings
 
 
 def banned_logits(
     ids: tf.Tensor,
     position: tf.Tensor,
     max_lengths: tf.Tensor,
-    config: BeamSearchConfig,
+    settings: SearchSettings,
     token_of_logit: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Finds the logits of tokens that must not come next.
@@ -23,37 +23,39 @@ def banned_logits(
         ids: int32 [B, K, L], of the alive hypotheses, without EOS.
         position: int32 scalar, how many of the L there are.
         max_lengths: int32 [B]; a hypothesis of this length may always end.
-        config: has at least one restriction.
+        settings: of the search; they have at least one restriction.
         token_of_logit: int32 [V], as `tokens` of `beam_search`.
 
     Returns:
         int32 [N, 3], rows of sentence, hypothesis and place among the V logits.
     """
     found = [
-        too_short(ids, position, max_lengths, config),
-        repeated(ids, position, config.no_repeat_ngram_size),
-        forbidden(ids, position, config.forbidden),
+        too_short(ids, position, max_lengths, settings),
+        repeated(ids, position, settings.options.no_repeat_ngram_size),
+        forbidden(ids, position, settings.forbidden),
     ]
     tokens, banned = (tf.concat(parts, axis=2) for parts in zip(*found, strict=True))
     places = tf.where(banned)  # [N, 3]
     tokens = tf.gather_nd(tokens, places)  # [N]
     if token_of_logit is not None:
-        last_ids = [config.eos_id, *(phrase[-1] for phrase in config.forbidden)]
+        last_ids = [settings.eos_id, *(phrase[-1] for phrase in settings.forbidden)]
         count = tf.maximum(tf.reduce_max(token_of_logit), max(last_ids)) + 1
         numbers = tf.range(tf.size(token_of_logit)) + 1
         logit_of_token = tf.scatter_nd(token_of_logit[:, None], numbers, count[None]) - 1
         tokens = tf.gather(logit_of_token, tokens)  # -1 where a token has no logit
-        places, tokens = places[tokens >= 0], tokens[tokens >= 0]
+        has_logit = tokens >= 0
+        places = places[has_logit]
+        tokens = tokens[has_logit]
     return tf.concat([tf.cast(places[:, :2], tf.int32), tokens[:, None]], axis=1)
 
 
 def too_short(
-    ids: tf.Tensor, position: tf.Tensor, max_lengths: tf.Tensor, config: BeamSearchConfig
+    ids: tf.Tensor, position: tf.Tensor, max_lengths: tf.Tensor, settings: SearchSettings
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """EOS, before the shortest length there may be: tokens int32, banned bool, [B, K, 1] each."""
-    shortest = tf.minimum(config.min_length, max_lengths)
+    shortest = tf.minimum(settings.options.min_length, max_lengths)
     banned = tf.zeros_like(ids[:, :, :1]) + position + 1 < shortest[:, None, None]
-    return tf.fill(tf.shape(banned), config.eos_id), banned
+    return tf.fill(tf.shape(banned), settings.eos_id), banned
 
 
 def repeated(ids: tf.Tensor, position: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:

@@ -23,7 +23,11 @@ class Considered(NamedTuple):
 
     tokens: tf.Tensor  # int32 [C], ascending, padding after them
     penalties: tf.Tensor  # float32 [B, C], added to logits: 0 where a sentence may use a token
-    prefix: tf.Tensor | None = None  # int32 [B, P], where its tokens stand in `tokens`
+    places: tf.Tensor  # int32 [V], where a token stands in `tokens`, if it does
+
+    def places_of(self, ids: tf.Tensor) -> tf.Tensor:
+        """Where tokens stand in `tokens`: int32 [...] -> int32 [...]; 0, or EOS's, for padding."""
+        return tf.gather(self.places, ids)
 
 
 class Shortlist(tf.Module):
@@ -54,28 +58,40 @@ class Shortlist(tf.Module):
         """For a model card: the most tokens of a source token, and how many are always possible."""
         return {"likely": int(self.likely.bounding_shape(1)), "always": self.always.shape[0]}
 
-    def considered(self, source: tf.Tensor, prefix: tf.Tensor | None = None) -> Considered:
-        """Finds the tokens for a batch of sources, int32 [B, S], and prefixes, int32 [B, P]."""
+    def considered(self, source: tf.Tensor, given: tf.Tensor | None = None) -> Considered:
+        """Finds the tokens that the translations of a batch may consist of.
+
+        Args:
+            source: int32 [B, S], padded.
+            given: int32 [B, P], padded: tokens that a translation may have in any case, such as
+                those that it must begin with.
+        """
         batch, length = tf.unstack(tf.shape(source, tf.int64))
-        found = tf.gather(self.likely, tf.reshape(source, [-1]))  # [B S, None]
-        places = tf.stack([found.value_rowids() // length, tf.cast(found.values, tf.int64)], axis=1)
-        ones = tf.ones_like(self.always)
-        common = tf.scatter_nd(self.always[:, None], ones, [self.vocab_size])
-        allowed = tf.tile(common[None] > 0, [batch, 1])  # [B, V]
-        allowed = tf.tensor_scatter_nd_update(allowed, places, tf.fill(tf.shape(places)[:1], True))
-        if prefix is not None:
-            given = tf.where(prefix != PAD_ID)  # [prefix tokens, 2]
-            token = tf.cast(tf.gather_nd(prefix, given), tf.int64)
-            places = tf.stack([given[:, 0], token], axis=1)
-            allowed = tf.tensor_scatter_nd_update(allowed, places, tf.fill(tf.shape(token), True))
+        likely = tf.gather(self.likely, tf.reshape(source, [-1]))  # [B S, None]
+        sentences = likely.value_rowids() // length
+        likely_places = tf.stack([sentences, tf.cast(likely.values, tf.int64)], axis=1)
+        always = tf.scatter_nd(
+            self.always[:, None], tf.ones_like(self.always), [self.vocab_size]
+        )  # [V]
+        allowed = tf.tile(always[None] > 0, [batch, 1])  # [B, V]
+        allowed = _set_true(allowed, likely_places)
+        if given is not None:
+            given_places = tf.where(given != PAD_ID)  # [given tokens, 2]
+            given_tokens = tf.cast(tf.gather_nd(given, given_places), tf.int64)
+            allowed = _set_true(allowed, tf.stack([given_places[:, 0], given_tokens], axis=1))
         needed = tf.reduce_any(allowed, axis=0)  # [V]
-        if prefix is not None:  # padding gets 0, the place of EOS or of less
-            places = tf.cumsum(tf.cast(needed, tf.int32), exclusive=True)
-            prefix = tf.gather(places, prefix)
         tokens = tf.cast(tf.where(needed)[:, 0], tf.int32)
         count = tf.size(tokens)
-        # best_extensions ranks blocks, and wants as many candidates as two of them have.
+        # best_extensions ranks blocks, and needs at least two of them.
         padding = tf.maximum(-(-count // BLOCK), 2) * BLOCK - count
         allowed = tf.pad(tf.gather(allowed, tokens, axis=1), [[0, 0], [0, padding]])
-        penalties = tf.where(allowed, 0.0, -math.inf)
-        return Considered(tf.pad(tokens, [[0, padding]]), penalties, prefix)
+        return Considered(
+            tokens=tf.pad(tokens, [[0, padding]]),
+            penalties=tf.where(allowed, 0.0, -math.inf),
+            places=tf.cumsum(tf.cast(needed, tf.int32), exclusive=True),
+        )
+
+
+def _set_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """bool [B, V] with True at places, int64 [N, 2]."""
+    return tf.tensor_scatter_nd_update(mask, places, tf.fill(tf.shape(places)[:1], True))

@@ -1,111 +1,67 @@
 """From texts to answers: one Translator for a model in this process and for an exported one.
 
-`keras_transformer.load` makes it. Its graphs are those of decoding/answers.py, either way.
+`keras_transformer.load` makes it. Its graphs are those of decoding/graphs.py, either way. Texts are
+cut into subwords once, batches of similar length are made of the ids, and several batches are
+computed at a time (streams.py).
 """
 
-import functools
 import itertools
 import math
-from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.answers import MIN_ROW_TOKENS, OF_TRANSLATIONS
-from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.decoding.answers import (
+    AlignedPair,
+    AlignedTranslation,
+    PairAttention,
+    TargetScore,
+    Translation,
+)
+from keras_transformer.decoding.graphs import MIN_ROW_TOKENS
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown
+from keras_transformer.model_card import ModelCard
 
 # Batches of fewer tokens than this are not divided further among streams.
 MIN_BATCH_TOKENS = 512
-# What the card has of the checkpoint.
-OF_CHECKPOINT = ("checkpoint", "averaged", "step", "validation_loss")
-
-
-class AlignedPair(NamedTuple):
-    """The subwords of a text and of a translation of it: how probable, and aligned with what."""
-
-    source_pieces: list[str]  # S subwords, "</s>" last
-    target_pieces: list[str]  # T
-    source_words: list[int]  # S numbers of words, those between spaces; -1 for none
-    target_words: list[int]  # T
-    log_probs: list[float]  # T, of a subword after those before it; natural logarithm
-    alignment: list[int]  # T source positions; see attention_maps.alignment
-
-    @property
-    def pharaoh(self) -> str:
-        """The aligned words in the Pharaoh format: "0-0 1-2", source before target, from 0."""
-        sources = [self.source_words[place] for place in self.alignment]
-        links = zip(sources, self.target_words, self.target_pieces, strict=True)
-        words = {(i, j) for i, j, piece in links if min(i, j) >= 0 and piece != "</s>"}
-        return " ".join(f"{i}-{j}" for i, j in sorted(words))
-
-
-class Translation(NamedTuple):
-    """One answer to a sentence."""
-
-    text: str
-    score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
-    log_prob: float  # natural logarithm, EOS included
-    tokens: int  # subwords, EOS counted
-
-
-# A Translation with its AlignedPair.
-AlignedTranslation = namedtuple("AlignedTranslation", (*Translation._fields, "pair"))
-
-
-class TargetScore(NamedTuple):
-    """How probable the model finds a given translation."""
-
-    log_prob: float  # natural logarithm, EOS included
-    tokens: int  # subwords, EOS counted
-
-
-class PairAttention(NamedTuple):
-    """What predicting each of T target tokens attends to; see decoding/attention_maps.py."""
-
-    source_pieces: list[str]  # S subwords, "</s>" last
-    target_pieces: list[str]  # T
-    encoder: np.ndarray  # float32 [N, H, S, S]
-    decoder: np.ndarray  # float32 [N, H, T, T]
-    memory: np.ndarray  # float32 [N, H, T, S]
-    alignment: np.ndarray  # int32 [T], source positions
+SPACES = " \t\n\v\f\r"  # those of ASCII
 
 
 class Translator:
     """Translates and scores any number of texts, in batches of similar length.
 
     Args:
-        graphs: of `answers.text_graphs`, or the signatures of an export.
-        config: how the graphs translate; its beam must not exceed the vocabulary.
-        model_config: of the model whose graphs these are.
-        card: what is known of the model; see export/model_card.
+        graphs: Graphs, or the signatures of an export.
+        card: what is known of the model, and how it translates.
 
     Attributes:
-        truncated: number of texts cut to the limit so far.
+        graphs: the graphs by name.
+        card: the ModelCard.
+        config: the DecodingConfig, `card.decoding`.
+        truncated: the number of texts that were cut to the limit so far.
+
+    Raises:
+        InputError: if there are more beams than subwords.
     """
 
-    def __init__(
-        self,
-        graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]],
-        config: DecodingConfig,
-        model_config: TransformerConfig,
-        card: Mapping[str, Any] | None = None,
-    ):
-        vocab_size = model_config.vocab_size
-        rule = f"--beam_size must not exceed the model's vocabulary of {vocab_size}"
-        require(config.beam_size <= vocab_size, rule, config.beam_size)
-        # Exports of earlier versions have no "target_lengths", and one vocabulary.
-        self.graphs = {"target_lengths": graphs.get("lengths"), **graphs}
-        self.config, self.card = config, card or {}
-        self.source_limit, self.target_limit = config.limits(model_config)
+    def __init__(self, graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]], card: ModelCard):
+        vocab_size = card.config.vocab_size
+        rule = f"beam_size must not exceed the model's vocabulary of {vocab_size}"
+        require(card.decoding.beam_size <= vocab_size, rule, card.decoding.beam_size)
+        self.graphs = graphs
+        self.card = card
+        self.config = card.decoding
+        limits = card.decoding.limits(card.config)
+        self.source_limit = limits.source
+        self.target_limit = limits.target
         self.truncated = 0
 
     def translate(
@@ -130,70 +86,92 @@ class Translator:
         Raises:
             InputError: if the model's weights are not finite, or prefixes or phrases do not fit.
         """
-        first_only = self.config.n_best == 1 and self.config.mbr is None
-        signature, inputs = "beams" if first_only else "n_best", {"text": texts}
-        lengths = self._lengths(texts, self.source_limit, "source")
-        if target_prefixes is not None:
-            self._check_fit(lengths, [[prefix] for prefix in target_prefixes], "a target prefix")
-            signature, inputs = "complete", {"source": texts, "target": target_prefixes}
+        sources = self._encode_sources(texts)
+        prefixes = self._encode_prefixes(sources, target_prefixes)
+        phrases = None
         if required_phrases is not None:
-            rule = (
-                "phrases can be required in a search, not of draws; of an export with --constraints"
+            phrases = self._encode_phrases(sources, required_phrases)
+
+        def translate_batch(batch: list[int]) -> list:
+            found = self._search_batch(
+                [sources[i] for i in batch],
+                [prefixes[i] for i in batch],
+                None if phrases is None else [phrases[i] for i in batch],
             )
-            require("constrain" in self.graphs and not self.config.sampling, rule, "another")
-            found = self._check_fit(lengths, required_phrases, "a list of required phrases")
-            unusable = found["unknown"] | (found["length"] < 2)
-            wrong = list(itertools.compress(itertools.chain(*required_phrases), unusable))
-            rule = "required phrases must have subwords, and characters that the vocabulary has"
-            require(not wrong, rule, shown(wrong))
-            inputs = {"source": texts, "target": target_prefixes or [""] * len(texts)}
-            signature, inputs["phrases"] = "constrain", list(map("\t".join, required_phrases))
-        run = functools.partial(self._run_aligned if aligned else self._run, signature)
-        outputs = OF_TRANSLATIONS + (AlignedPair._fields if aligned else ())
-        found = self._in_batches(run, inputs, lengths, outputs, translations, progress)
+            rows = translations(found)
+            if not aligned:
+                return rows
+            return self._align_batch([sources[i] for i in batch], found["ids"], rows)
+
+        lengths = [len(ids) for ids in sources]
+        answers = self._in_batches(translate_batch, lengths, progress)
         if self.config.mbr is None:
-            return found
-        sampled = self.config.sampling is not None
-        return [by_utility(answers, self.config.mbr, sampled) for answers in found]
+            return answers
+        is_sample = self.config.sampling is not None
+        return [by_utility(row, self.config.mbr, is_sample) for row in answers]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
     ) -> list[TargetScore]:
-        """Scores each target as a translation of its source; InputError if their numbers differ."""
-        run, outputs = functools.partial(self._run, "score"), ("log_prob", "length")
-        return self._in_batches(run, *self._pairs(sources, targets), outputs, TargetScore, progress)
+        """Scores each target as a translation of its source.
+
+        Raises:
+            InputError: if there are not as many targets as sources.
+        """
+        source_ids, target_ids = self._encode_pairs(sources, targets)
+
+        def score_batch(batch: list[int]) -> list[TargetScore]:
+            targets = [target_ids[i] for i in batch]
+            log_probs = self.score_ids(padded([source_ids[i] for i in batch]), padded(targets))
+            return [
+                TargetScore(log_prob, len(ids))
+                for log_prob, ids in zip(log_probs.tolist(), targets, strict=True)
+            ]
+
+        return self._in_batches(score_batch, longer_lengths(source_ids, target_ids), progress)
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
     ) -> list[AlignedPair]:
-        """Aligns each target with its source; InputError as of `score`."""
-        run, outputs = functools.partial(self._run, "align"), AlignedPair._fields
-        return self._in_batches(
-            run, *self._pairs(sources, targets), outputs, aligned_pair, progress
-        )
+        """Aligns each target with its source.
 
-    def _pairs(self, sources, targets) -> tuple[dict[str, Sequence[str]], list[int]]:
-        """The inputs of signatures of pairs, and lengths to make batches by."""
-        rule = "there must be a target for every source"
-        require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
-        source_lengths = self._lengths(sources, self.source_limit, "source")
-        target_lengths = self._lengths(targets, self.target_limit, "target")
-        lengths = list(map(max, source_lengths, target_lengths))
-        return {"source": sources, "target": targets}, lengths
+        Raises:
+            InputError: if there are not as many targets as sources.
+        """
+        source_ids, target_ids = self._encode_pairs(sources, targets)
+
+        def align_batch(batch: list[int]) -> list[AlignedPair]:
+            return self._align_ids(
+                padded([source_ids[i] for i in batch]), padded([target_ids[i] for i in batch])
+            )
+
+        return self._in_batches(align_batch, longer_lengths(source_ids, target_ids), progress)
 
     def attention(self, source: str, target: str) -> PairAttention:
-        """Returns the attention of all heads for a text and a translation of it."""
-        found = self._run("attention", source=[source], target=[target])
+        """Returns the attention of all heads for a text and a translation of it.
+
+        Raises:
+            InputError: of an ensemble.
+        """
+        graph = self._graph("attention")
+        found = graph(source=string_tensor([source]), target=string_tensor([target]))
+        values = {name: tensor.numpy()[0] for name, tensor in found.items()}
         for name in ("source_pieces", "target_pieces"):
-            found[name] = [[piece.decode("utf-8") for piece in found[name][0].tolist()]]
-        return PairAttention(**{name: values[0] for name, values in found.items()})
+            values[name] = [piece.decode("utf-8") for piece in values[name].tolist()]
+        return PairAttention(**values)
 
     def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> np.ndarray:
-        """Returns the log-probabilities, float32 [B], of one batch of pairs that are ids already.
+        """Scores one batch of pairs that are ids already.
 
-        They are int32 [B, S] and [B, T]; each row ends in EOS and then padding.
+        Args:
+            source: int32 [B, S]; each row ends in EOS and then padding.
+            target: int32 [B, T]; the same.
+
+        Returns:
+            float32 [B], log-probabilities, EOS included.
         """
-        return self.graphs["score_ids"](source=source, target=target)["log_prob"].numpy()
+        graph = self._graph("score_ids")
+        return graph(source=tf.constant(source), target=tf.constant(target))["log_prob"].numpy()
 
     def parse(self, texts: Sequence[str], progress: bool = False) -> list:
         """Returns the trees of a Parser; any other translator raises an InputError."""
@@ -204,74 +182,185 @@ class Translator:
 
     @property
     def checkpoint(self) -> dict[str, Any]:
-        """What the weights are, as far as that is known: {"checkpoint", "step", ...}."""
-        return {name: self.card[name] for name in OF_CHECKPOINT if name in self.card}
+        """Which weights the model has, as far as that is known: {"checkpoint", "step", ...}."""
+        return {} if self.card.checkpoint is None else self.card.checkpoint.to_json()
 
     def counts(self) -> dict[str, Any]:
         """What else is to be reported of the answers so far: of translations, nothing."""
         return {}
 
-    def _in_batches(self, run, inputs, lengths, outputs, result, progress) -> list:
-        """Runs a function over batches of similar length: what `result` makes of its outputs."""
-        results: list[Any] = [None] * len(lengths)
-        batches = list(length_batches(lengths, self.config.batch_tokens, streams()))
+    def _encode_sources(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Cuts sources into ids, at most `source_limit` with EOS; warns of longer ones."""
+        rows, _ = self._encode("encode_source", texts)
+        return self._with_eos(rows, self.source_limit, "source")
 
-        def run_batch(batch):
-            found = run(**{name: [texts[i] for i in batch] for name, texts in inputs.items()})
-            return list(map(result, *[found[name].tolist() for name in outputs]))
+    def _encode_pairs(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Cuts sources and targets into ids, with EOS."""
+        rule = "there must be a target for every source"
+        require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
+        target_rows, _ = self._encode("encode_target", targets)
+        source_ids = self._encode_sources(sources)
+        return source_ids, self._with_eos(target_rows, self.target_limit, "target")
 
-        with tqdm(total=len(lengths), unit="sentence", disable=not progress) as bar:
-            for batch, found in zip(batches, in_streams(run_batch, batches), strict=True):
-                for i, answer in zip(batch, found, strict=True):
-                    results[i] = answer
-                bar.update(len(batch))
-        return results
+    def _encode_prefixes(
+        self, sources: list[np.ndarray], prefixes: Sequence[str] | None
+    ) -> list[np.ndarray]:
+        """Cuts what translations begin with into ids, without EOS; none if not given."""
+        if prefixes is None:
+            return [np.zeros(0, np.int32)] * len(sources)
+        what = "a target prefix"
+        self._require_one_each(sources, prefixes, what)
+        # A space at the end would be a subword: "a " does not begin "a dog".
+        rows, _ = self._encode("encode_target", [prefix.strip(SPACES) for prefix in prefixes])
+        for source, prefix, row in zip(sources, prefixes, rows, strict=True):
+            self._require_room(source, len(row), prefix, what)
+        return rows
 
-    def _run(self, signature: str, **texts: Sequence[str]) -> dict[str, np.ndarray]:
-        # UTF-8 cannot hold lone surrogates: they become "?".
-        inputs = {
-            name: tf.constant([text.encode("utf-8", errors="replace") for text in part], tf.string)
-            for name, part in texts.items()
-        }
-        outputs = self._graph(signature)(**inputs)
-        return {name: tensor.numpy() for name, tensor in outputs.items()}
+    def _encode_phrases(
+        self, sources: list[np.ndarray], required_phrases: Sequence[Sequence[str]]
+    ) -> list[list[np.ndarray]]:
+        """Cuts what translations contain into ids, without EOS."""
+        rule = "required_phrases must be asked of a search"
+        require(self.config.sampling is None, rule, "random draws")
+        rule = "required_phrases must be asked of an export that was made with constraints"
+        require("constrain_ids" in self.graphs, rule, "one without them")
+        what = "a list of required phrases"
+        self._require_one_each(sources, required_phrases, what)
+        every_phrase = list(itertools.chain(*required_phrases))
+        stripped = [phrase.strip(SPACES) for phrase in every_phrase]
+        rows, has_unknown = self._encode("encode_target", stripped)
+        wrong = [
+            phrase
+            for phrase, ids, unknown in zip(every_phrase, rows, has_unknown, strict=True)
+            if unknown or len(ids) == 0
+        ]
+        rule = "required phrases must have subwords, and characters that the vocabulary has"
+        require(not wrong, rule, shown(wrong))
+        remaining, phrase_ids = iter(rows), []
+        for source, phrases in zip(sources, required_phrases, strict=True):
+            phrase_ids.append([next(remaining) for _ in phrases])
+            count = sum(len(ids) for ids in phrase_ids[-1])
+            self._require_room(source, count, " ".join(phrases), what)
+        return phrase_ids
 
-    def _run_aligned(self, signature: str, **texts: Sequence[str]) -> dict[str, np.ndarray]:
-        """As `_run`, also the fields of AlignedPair of each text's first translations."""
-        found = self._run(signature, **texts)
-        source = self._run("tokenize", text=next(iter(texts.values())))["ids"]
-        first = range(self.config.n_best or self.config.beam_size)
-        pairs = [self._graph("align_ids")(source=source, target=found["ids"][:, k]) for k in first]
-        return found | {name: np.stack([p[name] for p in pairs], axis=1) for name in pairs[0]}
+    def _require_one_each(self, sources: list, rows: Sequence, what: str) -> None:
+        rule = f"there must be {what} for every sentence"
+        require(len(rows) == len(sources), rule, f"{len(rows)} for {len(sources)}")
 
-    def _graph(self, signature: str) -> Callable[..., dict[str, tf.Tensor]]:
-        rule = f"{signature} needs a single model, not an ensemble; or an export of this version"
-        require(signature in self.graphs, rule, "another")
-        return self.graphs[signature]
+    def _require_room(self, source: np.ndarray, count: int, text: str, what: str) -> None:
+        """Refuses what leaves no room for the EOS of a translation."""
+        room = min(len(source) + self.config.extra_length, self.target_limit) - 1
+        rule = f"{what} must have at most {room} subwords for its sentence"
+        require(count <= room, rule, f"{count}: {shown(text)}")
 
-    def _lengths(self, texts: Sequence[str], limit: int, side: str) -> list[int]:
-        """Counts what the model reads of texts, and warns of those that are cut."""
-        signature = "lengths" if side == "source" else "target_lengths"
-        counts = self._run(signature, text=texts)["length"].tolist()
-        cut = sum(count > limit for count in counts)
+    def _encode(self, name: str, texts: Sequence[str]) -> tuple[list[np.ndarray], list[bool]]:
+        """Cuts texts into ids, without EOS; also says which have characters of no subword."""
+        found = self._graph(name)(text=string_tensor(texts))
+        ends = np.cumsum(found["length"].numpy())
+        rows = np.split(found["ids"].numpy(), ends[:-1]) if len(texts) else []
+        return rows, found["unknown"].numpy().tolist()
+
+    def _with_eos(self, rows: list[np.ndarray], limit: int, side: str) -> list[np.ndarray]:
+        """Ends rows in EOS, cuts them at the limit, counts and warns of those that are cut."""
+        cut = sum(len(row) > limit - 1 for row in rows)
         self.truncated += cut
         if cut:
             warning = "%d of %d %s sentences have more than %d subwords and were cut there"
-            logging.warning(warning, cut, len(texts), side, limit)
-        return [min(count, limit) for count in counts]
+            logging.warning(warning, cut, len(rows), side, limit)
+        return [np.append(row[: limit - 1], np.int32(EOS_ID)) for row in rows]
 
-    def _check_fit(self, lengths: Sequence[int], rows: Sequence[Sequence[str]], what: str) -> dict:
-        """Refuses what does not fit the texts, or leaves no room for a translation's EOS."""
-        rule = f"there must be {what} for every sentence"
-        require(len(rows) == len(lengths), rule, f"{len(rows)} for {len(lengths)}")
-        found = self._run("target_lengths", text=[part for row in rows for part in row])
-        counts = iter((found["length"] - 1).tolist())  # without EOS
-        for row, length in zip(rows, lengths, strict=True):
-            room = min(length + self.config.extra_length, self.target_limit) - 1
-            count = sum(next(counts) for _ in row)
-            rule = f"{what} must have at most {room} subwords for its sentence"
-            require(count <= room, rule, f"{count}: {shown(' '.join(row))}")
-        return found
+    def _search_batch(
+        self,
+        sources: list[np.ndarray],
+        prefixes: list[np.ndarray],
+        phrases: list[list[np.ndarray]] | None,
+    ) -> dict[str, np.ndarray]:
+        """Translates one batch: the outputs of graphs.Graphs.search_ids."""
+        inputs = {
+            "source": padded(sources),
+            "target_prefix": padded(prefixes),
+            "n_best": tf.constant(self.config.exact),
+        }
+        if phrases is None:
+            outputs = self._graph("search_ids")(**inputs)
+        else:
+            outputs = self._graph("constrain_ids")(**inputs, phrases=padded_phrases(phrases))
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+    def _align_batch(
+        self, sources: list[np.ndarray], ids: np.ndarray, rows: list[list[Translation]]
+    ) -> list[list[AlignedTranslation]]:
+        """Aligns the translations of a batch that are exact; ids are int32 [B, K, T]."""
+        source = padded(sources)
+        pairs = [self._align_ids(source, ids[:, rank]) for rank in range(self.config.exact)]
+        return [
+            [
+                AlignedTranslation(*best, pairs[rank][place])
+                for rank, best in enumerate(row[: self.config.exact])
+            ]
+            for place, row in enumerate(rows)
+        ]
+
+    def _align_ids(self, source: np.ndarray, target: np.ndarray) -> list[AlignedPair]:
+        found = self._graph("align_ids")(source=tf.constant(source), target=tf.constant(target))
+        columns = [found[name].numpy().tolist() for name in AlignedPair._fields]
+        return [aligned_pair(*values) for values in zip(*columns, strict=True)]
+
+    def _in_batches(
+        self, run_batch: Callable[[list[int]], list], lengths: Sequence[int], progress: bool
+    ) -> list:
+        """Runs a function over batches of similar length, and returns its results in order.
+
+        Args:
+            run_batch: maps places of a batch to as many results.
+            lengths: of all rows, in tokens.
+            progress: whether to draw a bar on stderr.
+        """
+        results: list[Any] = [None] * len(lengths)
+        batches = list(length_batches(lengths, self.config.batch_tokens, streams()))
+        with tqdm(total=len(lengths), unit="sentence", disable=not progress) as bar:
+            for batch, found in zip(batches, in_streams(run_batch, batches), strict=True):
+                for place, result in zip(batch, found, strict=True):
+                    results[place] = result
+                bar.update(len(batch))
+        return results
+
+    def _graph(self, name: str) -> Callable[..., dict[str, tf.Tensor]]:
+        rule = f"{name} needs a single model, not an ensemble"
+        require(name in self.graphs, rule, "an ensemble")
+        return self.graphs[name]
+
+
+def string_tensor(texts: Sequence[str]) -> tf.Tensor:
+    """Makes string [B], in UTF-8, which cannot hold lone surrogates: they become "?"."""
+    return tf.constant([text.encode("utf-8", errors="replace") for text in texts], tf.string)
+
+
+def padded(rows: Sequence[np.ndarray]) -> tf.Tensor:
+    """Makes int32 [B, longest] of rows of ids, with one column at least."""
+    longest = max([1, *(len(row) for row in rows)])
+    ids = np.full([len(rows), longest], PAD_ID, np.int32)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = row
+    return tf.constant(ids)
+
+
+def padded_phrases(rows: Sequence[Sequence[np.ndarray]]) -> tf.Tensor:
+    """Makes int32 [B, P, M] of lists of phrases, with one phrase and one column at least."""
+    most = max([1, *(len(phrases) for phrases in rows)])
+    longest = max([1, *(len(phrase) for phrases in rows for phrase in phrases)])
+    ids = np.full([len(rows), most, longest], PAD_ID, np.int32)
+    for place, phrases in enumerate(rows):
+        for number, phrase in enumerate(phrases):
+            ids[place, number, : len(phrase)] = phrase
+    return tf.constant(ids)
+
+
+def longer_lengths(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> list[int]:
+    """The length of the longer side of each pair."""
+    return [max(len(one), len(other)) for one, other in zip(sources, targets, strict=True)]
 
 
 def length_batches(
@@ -296,8 +385,8 @@ def length_batches(
         start += rows
 
 
-def translations(texts, scores, log_probs, lengths, *of_pairs: Sequence) -> list:
-    """Makes one sentence's answers of `OF_TRANSLATIONS`, and perhaps the fields of AlignedPair.
+def translations(found: dict[str, np.ndarray]) -> list[list[Translation]]:
+    """Makes the answers to a batch of the outputs of a search.
 
     Beams without a hypothesis are left out. Where restrictions leave nothing to say, there is one
     with the text "" and score -inf.
@@ -305,18 +394,36 @@ def translations(texts, scores, log_probs, lengths, *of_pairs: Sequence) -> list
     Raises:
         InputError: where a score is NaN.
     """
-    answers = list(map(Translation, map(bytes.decode, texts), scores, log_probs, lengths))
-    if of_pairs:
-        rows = zip(answers, *of_pairs, strict=False)  # those that are not exact have no pair
-        answers = [AlignedTranslation(*row, aligned_pair(*pair)) for row, *pair in rows]
-    finite = not any(math.isnan(answer.score) for answer in answers)
+    finite = not np.isnan(found["score"]).any()
     require(finite, "the model's weights must be finite", "scores that are NaN")
-    return [answer for answer in answers if answer.score > -math.inf] or answers[:1]
+    columns = [found[name].tolist() for name in ("translation", "score", "log_prob", "length")]
+    rows = []
+    for texts, scores, log_probs, lengths in zip(*columns, strict=True):
+        answers = [
+            Translation(text.decode("utf-8"), score, log_prob, length)
+            for text, score, log_prob, length in zip(texts, scores, log_probs, lengths, strict=True)
+        ]
+        existing = [answer for answer in answers if answer.score > -math.inf]
+        rows.append(existing or answers[:1])
+    return rows
 
 
-def aligned_pair(*values: Sequence) -> AlignedPair:
-    """Makes an AlignedPair of its fields, with padding, which it loses."""
-    source, target = [[piece.decode("utf-8") for piece in side if piece] for side in values[:2]]
-    of_source, *of_target = values[2:]
-    cut = [numbers[: len(target)] for numbers in of_target]
-    return AlignedPair(source, target, of_source[: len(source)], *cut)
+def aligned_pair(
+    source_pieces: list[bytes],
+    target_pieces: list[bytes],
+    source_words: list[int],
+    target_words: list[int],
+    log_probs: list[float],
+    alignment: list[int],
+) -> AlignedPair:
+    """Makes an AlignedPair of its fields, which lose their padding."""
+    source = [piece.decode("utf-8") for piece in source_pieces if piece]
+    target = [piece.decode("utf-8") for piece in target_pieces if piece]
+    return AlignedPair(
+        source_pieces=source,
+        target_pieces=target,
+        source_words=source_words[: len(source)],
+        target_words=target_words[: len(target)],
+        log_probs=log_probs[: len(target)],
+        alignment=alignment[: len(target)],
+    )

@@ -1,4 +1,4 @@
-"""Scores a translator on a split of a data directory: what bin/evaluate.py prints."""
+"""Scores a translator, or a parser, on the sentences of a split."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -27,28 +27,31 @@ def evaluate(
     """Translates or parses a split, or the beginning of one, and scores the answers.
 
     Args:
-        texts: the sources and as many references.
-        batches: the split's records, as of `perplexity`.
-        trees: the gold trees of the sources, if they are to be parsed.
-        language: of the references, for `paper_bleu`.
-        tokenize, lowercase: as of `translation_scores`.
+        translator: the model.
+        texts: the sources, and one reference for each.
+        batches: the records of the split; see `perplexity`.
+        trees: the gold trees of the sources, if they are to be parsed; None for translations.
+        language: the language of the references, such as "de", for `paper_bleu`.
+        tokenize: sacreBLEU's tokenization; see `translation_scores`.
+        lowercase: whether BLEU and chrF ignore case.
 
     Returns:
-        The scores of `translation_scores` and `paper_bleu`, or of `parsing_scores` and the
-        parser's counts, with those of `perplexity`, {"sentences", "truncated", "beam_size",
-        "alpha"} and the checkpoint's; and the best answer to each source.
+        The scores: those of `translation_scores` and `paper_bleu`, or of `parsing_scores` and the
+        parser's counts; those of `perplexity`; {"sentences", "truncated" (sources longer than the
+        model reads), "beam_size", "alpha"}; and what is known of the checkpoint. Then the best
+        answer to each source.
 
     Raises:
         InputError: if there are no sentences, or the weights are not finite.
     """
     sources, references = texts
-    found = [best for best, *_ in translator.translate(sources, progress=True)]
-    answers = [best.text for best in found]
+    best = [candidates[0] for candidates in translator.translate(sources, progress=True)]
+    answers = [answer.text for answer in best]
     if trees is None:
         scores = translation_scores(answers, references, tokenize, lowercase)
         scores |= paper_bleu(answers, references, language)
     else:
-        scores = parsing_scores([best.tree for best in found], trees)
+        scores = parsing_scores([answer.tree for answer in best], trees)
     results = {
         **scores,
         **translator.counts(),
@@ -65,10 +68,19 @@ def evaluate(
 def perplexity(
     translator: Translator, batches: Iterable[tuple[tf.Tensor, tf.Tensor]]
 ) -> dict[str, Any]:
-    """Measures a translator as `held_out_perplexity` does, with a bar on stderr.
+    """Measures the perplexity of a translator, and shows a progress bar on stderr.
 
-    Only perplexities of models with the same vocabulary can be compared. A batch is (source int32
-    [B, S], target int32 [B, T]), targets ending in EOS. Without a token there is an InputError.
+    Only perplexities of models with the same vocabulary can be compared.
+
+    Args:
+        translator: the model.
+        batches: (source int32 [B, S], target int32 [B, T]); targets end in EOS before padding.
+
+    Returns:
+        {"perplexity", "cross_entropy" in nats per token, "tokens"}; see `held_out_perplexity`.
+
+    Raises:
+        InputError: if there is no token, or the weights are not finite.
     """
     batches = list(batches)
     losses = in_streams(lambda batch: (-translator.score_ids(*batch), batch[1]), batches)

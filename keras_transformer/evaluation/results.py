@@ -1,6 +1,6 @@
 """What a model directory keeps of evaluations and of training, read without TensorFlow.
 
-evaluation-SPLIT.json   the last result of bin/evaluate.py for that split
+evaluation-SPLIT.json   the last result of an evaluation on that split
 """
 
 import math
@@ -10,14 +10,14 @@ from typing import Any
 from absl import logging
 
 from keras_transformer.files import read_json, to_path, write_json
-from keras_transformer.training.model_directory import read_index
+from keras_transformer.training.checkpoint_index import read_index
 
 # What tables use of a split's results.
 RESULTS = {"perplexity?": float, "bleu?": float, "f1?": float, "languages?": list[str]}
 
 
 def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) -> None:
-    """Writes the results of a split; if the file cannot be written, there is a warning only."""
+    """Writes the results of a split. If the file cannot be written, there is only a warning."""
     path = to_path(model_dir) / f"evaluation-{split}.json"
     try:
         write_json(path, results)
@@ -26,21 +26,34 @@ def write_results(model_dir: str | Path, split: str, results: dict[str, Any]) ->
 
 
 def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
-    """The last results of a split, or None; InputError if the file is broken."""
+    """Reads the last results of a split.
+
+    Returns:
+        The results, or None where the split has not been evaluated.
+
+    Raises:
+        InputError: if the file is damaged.
+    """
     path = to_path(model_dir) / f"evaluation-{split}.json"
     return read_json(path, RESULTS) if path.exists() else None
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:
-    """The state of training at the last checkpoint; InputError if the list of them is broken.
+    """Reads how far training had come at its last checkpoint.
 
     Returns:
         {"steps", "minutes", "perplexity" of the validation split}, each None if unknown.
+
+    Raises:
+        InputError: if the index of the checkpoints is damaged.
     """
-    last = (read_index(model_dir)["checkpoints"] or [{}])[-1]
-    seconds, loss = last.get("seconds"), last.get("validation_loss")
+    entries = read_index(model_dir).entries
+    if not entries:
+        return {"steps": None, "minutes": None, "perplexity": None}
+    last = entries[-1]
+    loss = last.validation.get("loss")
     return {
-        "steps": last.get("step"),
-        "minutes": None if seconds is None else round(seconds / 60, 2),
+        "steps": last.step,
+        "minutes": None if last.seconds is None else round(last.seconds / 60, 2),
         "perplexity": None if loss is None else round(math.exp(min(loss, 700)), 4),
     }

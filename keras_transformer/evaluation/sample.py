@@ -5,13 +5,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import keras
-
-from keras_transformer.decoding.answers import text_graphs
+from keras_transformer.decoding.compiled_model import CompiledModel, compile_model
 from keras_transformer.decoding.config import TASKS, DecodingConfig
+from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
+from keras_transformer.decoding.weights import update_weights
 from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.model_card import ModelCard, ModelOrigin
 from keras_transformer.parsing.parseval import parsing_scores, percent
 from keras_transformer.parsing.trees import Tree
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -44,21 +46,41 @@ class SampleAnswers:
         chosen = random.Random(1).sample(range(len(sources)), min(sentences, len(sources)))
         self.sources = [sources[n] for n in sorted(chosen)]
         self.references = [references[n] for n in sorted(chosen)]
-        self.vocabularies, self.task_options = vocabularies, task_options
+        self.vocabularies = vocabularies
+        self.task_options = task_options
         task = TASKS["translation" if task_options is None else "parsing"]
-        self.config = DecodingConfig(1, 0.0, task.extra_length, max_source_length=max_length)
+        self.config = DecodingConfig(
+            beam_size=1, alpha=0.0, extra_length=task.extra_length, max_source_length=max_length
+        )
+        self.compiled: CompiledModel | None = None
         self.translator: Translator | None = None
 
-    def translator_of(self, model: keras.Model) -> Translator:
+    def translator_of(self, model: Transformer) -> Translator:
         """A translator with the weights that the model, each time the same one, has now."""
         if self.translator is None:  # its graphs are traced once
-            of_task = Translator if self.task_options is None else Parser
-            graphs = text_graphs(model, self.vocabularies, self.config)
-            card = {"task_options": self.task_options}
-            self.translator = of_task(graphs, self.config, model.config, card)
+            self.compiled = compile_model(model)
+            graphs = Graphs([self.compiled], self.vocabularies, self.config)
+            self.translator = self._make_translator(graphs, model)
+        else:
+            update_weights(self.compiled.weights, model)
         return self.translator
 
-    def __call__(self, model: keras.Model) -> tuple[dict[str, float], str]:
+    def _make_translator(self, graphs: Graphs, model: Transformer) -> Translator:
+        is_parser = self.task_options is not None
+        origin = ModelOrigin(
+            task="parsing" if is_parser else "translation", task_options=self.task_options or {}
+        )
+        card = ModelCard(
+            config=model.config,
+            decoding=self.config,
+            vocabulary_fingerprint=self.vocabularies.target.fingerprint,
+            parameters=model.count_params(),
+            origin=origin,
+        )
+        kind = Parser if is_parser else Translator
+        return kind(graphs, card)
+
+    def __call__(self, model: Transformer) -> tuple[dict[str, float], str]:
         """Answers the sample, and scores the answers.
 
         Returns {"bleu"}, or {"f1", "repaired": share of trees}, in percent, and the first answers

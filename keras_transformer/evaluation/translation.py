@@ -9,10 +9,10 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from keras_transformer.errors import require
 
-# As in get_ende_bleu.sh, a character between two hyphens belongs to the first one only: "a-b-c"
+# A character between two hyphens counts for the first hyphen only, as in get_ende_bleu.sh: "a-b-c"
 # becomes "a ##AT##-##AT## b-c".
 _HYPHEN = re.compile(r"(\S)-(\S)")
-# The tokenizer of Moses always separates these from the last word; sacremoses does not always.
+# Moses always separates these from the last word of a sentence; sacremoses does not always.
 _LAST_MARK = re.compile(r"(?<=[^\s.])([.'])\s*$")
 
 
@@ -26,7 +26,7 @@ def translation_scores(
 
     Args:
         translations: one for each sentence; empty ones are allowed.
-        references: as many as translations.
+        references: one for each translation.
         tokenize: sacreBLEU's tokenization for BLEU: "13a" is WMT's, "none" is for text that is
             tokenized already. chrF needs none.
         lowercase: whether BLEU and chrF ignore case.
@@ -65,20 +65,27 @@ def paper_bleu(
     time, except that the references are tokenized here, too. Such scores depend on the tokenizer
     (sacremoses, the extra "paper") and are mostly higher than sacreBLEU's.
 
+    Args:
+        translations: one for each sentence.
+        references: one for each translation.
+        language: the language of both, such as "de", whose rules of Moses are used.
+
     Returns:
         {"paper_bleu" in percent, "paper_bleu_signature"}; {} with a warning if sacremoses is not
         installed.
     """
     try:
-        tokenized = moses_tokenizer(language)
+        tokenize = moses_tokenizer(language)
     except ImportError:
         logging.warning("paper_bleu is left out: it needs the package sacremoses (extra paper).")
         return {}
-    found, wanted = [list(map(tokenized, texts)) for texts in (translations, references)]
+    tokenized_translations = [tokenize(text) for text in translations]
+    tokenized_references = [tokenize(text) for text in references]
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    score = metric.corpus_score(tokenized_translations, [tokenized_references]).score
     compounds = "split" if language == "de" else "whole"
     return {
-        "paper_bleu": round(metric.corpus_score(found, [wanted]).score, 4),
+        "paper_bleu": round(score, 4),
         "paper_bleu_signature": f"multi-bleu|case:mixed|tok:moses-{language}|compounds:{compounds}",
     }
 
@@ -86,16 +93,22 @@ def paper_bleu(
 def moses_tokenizer(language: str) -> Callable[[str], str]:
     """Makes a function that puts spaces between the tokens of a sentence, as Moses does.
 
-    In German, as is usual, words are split at hyphens too, "rich-text" becoming
-    "rich ##AT##-##AT## text". Without sacremoses there is an ImportError.
+    In German, as is usual, words are split at hyphens too: "rich-text" becomes
+    "rich ##AT##-##AT## text".
+
+    Args:
+        language: such as "de".
+
+    Raises:
+        ImportError: if sacremoses is not installed.
     """
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     tokenizer, normalizer = MosesTokenizer(language), MosesPunctNormalizer()
 
-    def tokenized(sentence: str) -> str:
+    def tokenize(sentence: str) -> str:
         text = _LAST_MARK.sub(r" \1", normalizer.replace_unicode_punct(sentence))
         text = tokenizer.tokenize(text, escape=False, return_str=True)
         return _HYPHEN.sub(r"\1 ##AT##-##AT## \2", text) if language == "de" else text
 
-    return tokenized
+    return tokenize

@@ -13,6 +13,9 @@ most 256, and cuts sources at 1,024.
 
 import dataclasses
 import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import keras
@@ -22,7 +25,14 @@ from keras import ops
 from keras_transformer.config import BOS_ID, EOS_ID, UNK_ID
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import InputError, require
-from keras_transformer.export.model_card import write_export
+from keras_transformer.export.directory import write_export
+from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.decoder import Decoder, DecoderLayer
+from keras_transformer.model.encoder import Encoder, EncoderLayer
+from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.positions import PositionalEncoding
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.model_card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -31,90 +41,98 @@ POSITIONS = 2048
 
 
 def export_ctranslate2(
-    model: keras.Model,
+    model: Transformer,
     vocabularies: VocabularyPair,
     export_dir: str | os.PathLike,
-    card: dict[str, Any],
+    card: ModelCard,
     overwrite: bool = False,
     shortlist: Shortlist | None = None,
 ) -> dict[str, Any]:
-    """Writes the directory, with copies of the vocabularies; arguments as of export_saved_model.
+    """Writes the directory, with copies of the vocabularies and a model card.
 
-    A shortlist becomes a vocabulary map, for those who translate with use_vmap=True.
+    Args:
+        model: the Transformer.
+        vocabularies: of its source and target, in files.
+        export_dir: the directory to make.
+        card: what is known of the model.
+        overwrite: whether an earlier export in `export_dir` is replaced.
+        shortlist: becomes a vocabulary map, for those who translate with use_vmap=True.
 
     Returns:
         {"ctranslate2": export_dir, "bytes"}.
 
     Raises:
-        InputError: where CTranslate2 is not installed, or has no such model, or `export_dir` holds
+        InputError: if CTranslate2 is not installed, or has no such model, or `export_dir` holds
             something or cannot be written.
     """
     ctranslate2 = load_ctranslate2()
     window = model.config.attention_window
-    rule = "--format=ctranslate2 takes models without attention_window, which it cannot hold"
+    rule = "model must be one without attention_window, which CTranslate2 does not have"
     require(window is None, rule, f"attention_window={window}")
-    source_tokens, tokens = map(vocabulary_tokens, vocabularies)
+
+    source_tokens = vocabulary_tokens(vocabularies.source)
+    target_tokens = vocabulary_tokens(vocabularies.target)
     spec = transformer_spec(ctranslate2.specs, model)
-    # CTranslate2 knows a special id of both sides by one name.
-    spec.register_source_vocabulary(tokens[: UNK_ID + 1] + source_tokens[UNK_ID + 1 :])
-    spec.register_target_vocabulary(tokens)
-    spec.config.unk_token = tokens[UNK_ID]
-    spec.config.bos_token = spec.config.decoder_start_token = tokens[BOS_ID]
-    spec.config.eos_token = tokens[EOS_ID]
-    spec.config.add_source_eos = True
+    _set_vocabularies(spec, source_tokens, target_tokens)
     spec.config.layer_norm_epsilon = model.config.norm_epsilon
-    card = {
-        **card,
-        "max_positions": spec.encoder.position_encodings.encodings.shape[0],
-        "config": dataclasses.asdict(model.config),
-        "parameters": model.count_params(),
-        "weights": "float32",
-        "shortlist": shortlist and shortlist.sizes,
-        **vocabularies.fingerprints,
-        "ctranslate2": ctranslate2.__version__,
-    }
+    card = dataclasses.replace(
+        card,
+        max_positions=spec.encoder.position_encodings.encodings.shape[0],
+        shortlist=None if shortlist is None else shortlist.sizes,
+        ctranslate2=ctranslate2.__version__,
+    )
     spec.validate()
     spec.optimize()  # stores equal weights once
 
-    def write(folder):
+    def write(folder: Path) -> None:
         spec.save(str(folder))
         for vocabulary in vocabularies:
             (folder / vocabulary.file.name).write_bytes(vocabulary.file.read_bytes())
         if shortlist is not None:
-            lines = vocabulary_map(shortlist, source_tokens, tokens)
+            lines = vocabulary_map(shortlist, source_tokens, target_tokens)
             (folder / "vmap.txt").write_text(lines, encoding="utf-8", newline="\n")
 
     size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size}
 
 
-def load_ctranslate2():
-    """Imports the package, which is an extra; InputError where it is not installed."""
+def load_ctranslate2() -> ModuleType:
+    """Imports the package, which is an extra.
+
+    Raises:
+        InputError: if it is not installed.
+    """
     try:
         import ctranslate2
     except ImportError:
-        rule = "--format=ctranslate2 must find the package ctranslate2 (pip install ctranslate2)"
+        rule = "the package ctranslate2 must be installed (pip install ctranslate2)"
         raise InputError(f"{rule}. Received: none installed") from None
     return ctranslate2
 
 
-def vocabulary_map(shortlist: Shortlist, source_tokens: list[str], tokens: list[str]) -> str:
-    """Lines of a source token, a tab, and target tokens; no source token stands for any.
+def vocabulary_map(
+    shortlist: Shortlist, source_tokens: Sequence[str], target_tokens: Sequence[str]
+) -> str:
+    """Writes a shortlist as CTranslate2 reads it.
 
-    Tokens that contain spaces, tabs or line breaks cannot be named in it.
+    A line has a source token, a tab, and the target tokens that may come of it, with spaces
+    between them. The first line has no source token: its target tokens are always possible. Tokens
+    that contain spaces, tabs or line breaks cannot be written so, and are left out.
     """
-
-    def can_be_named(token):
-        return not any(space in token for space in " \t\n\r")
-
-    rows = [("", shortlist.always.numpy())]
-    rows += zip(source_tokens, shortlist.likely.to_list(), strict=True)
-    lines = [
-        f"{source}\t{' '.join(filter(can_be_named, [tokens[i] for i in ids]))}\n"
-        for source, ids in rows
-        if can_be_named(source)
-    ]
+    lines = [_vocabulary_map_line("", shortlist.always.numpy(), target_tokens)]
+    for source_token, ids in zip(source_tokens, shortlist.likely.to_list(), strict=True):
+        if _has_no_space(source_token):
+            lines.append(_vocabulary_map_line(source_token, ids, target_tokens))
     return "".join(lines)
+
+
+def _vocabulary_map_line(source_token: str, ids: Sequence[int], target_tokens: Sequence[str]):
+    tokens = [target_tokens[i] for i in ids if _has_no_space(target_tokens[i])]
+    return f"{source_token}\t{' '.join(tokens)}\n"
+
+
+def _has_no_space(token: str) -> bool:
+    return not any(space in token for space in " \t\n\r")
 
 
 def vocabulary_tokens(vocabulary: Subwords) -> list[str]:
@@ -123,81 +141,142 @@ def vocabulary_tokens(vocabulary: Subwords) -> list[str]:
     return [piece.decode("utf-8") for piece in pieces.numpy()[0]]
 
 
-def transformer_spec(specs, model: keras.Model):
-    """Puts a Transformer's weights into a TransformerSpec of ctranslate2.specs."""
+def _set_vocabularies(spec, source_tokens: list[str], target_tokens: list[str]) -> None:
+    """Sets both vocabularies, and what the special ids are called."""
+    # CTranslate2 knows a special id of both sides by one name.
+    special_tokens, other_source_tokens = target_tokens[: UNK_ID + 1], source_tokens[UNK_ID + 1 :]
+    spec.register_source_vocabulary(special_tokens + other_source_tokens)
+    spec.register_target_vocabulary(target_tokens)
+    spec.config.unk_token = target_tokens[UNK_ID]
+    spec.config.bos_token = target_tokens[BOS_ID]
+    spec.config.decoder_start_token = target_tokens[BOS_ID]
+    spec.config.eos_token = target_tokens[EOS_ID]
+    spec.config.add_source_eos = True
+
+
+def transformer_spec(specs: ModuleType, model: Transformer):
+    """Puts a Transformer's weights into a TransformerSpec of `specs`, ctranslate2.specs."""
     config = model.config
+    activations = {
+        "relu": specs.Activation.RELU,
+        "swish": specs.Activation.SWISH,
+        "gelu": specs.Activation.GELU,
+    }
     settings = {
         "num_heads": config.num_heads,
         "pre_norm": config.norm == "pre",
         "head_dim": max(config.d_k, config.d_v),
-        "activation": getattr(specs.Activation, config.activation.upper()),
+        "activation": activations[config.activation],
     }
     encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
     decoder = specs.TransformerDecoderSpec(len(model.decoder.layers), **settings)
-    encoder.scale_embeddings = decoder.scale_embeddings = config.scale_embeddings
-    set_linear(encoder.embeddings[0], model.embedding.softmax_kernel())
-    set_linear(decoder.embeddings, model.target_embedding.softmax_kernel())
-    softmax = model.logits_embedding
-    set_linear(decoder.projection, softmax.softmax_kernel(), softmax.bias)
-    for positions, stack, spec in (
-        (model.source_positions, model.encoder, encoder),
-        (model.target_positions, model.decoder, decoder),
-    ):
-        rows = POSITIONS if positions.table is None else config.max_positions
-        table = positions(ops.zeros((1, rows, config.d_model)))
-        spec.position_encodings.encodings = array(table)[0]
-        if stack.last_norm is not None:
-            set_norm(spec.layer_norm, stack.last_norm)
-        for layer, layer_spec in zip(stack.layers, spec.layer, strict=True):
-            set_layer(layer_spec, layer)
+
+    # An embedding is stored as its matrix [V, D], a linear layer as its kernel transposed.
+    encoder.scale_embeddings = config.scale_embeddings
+    encoder.embeddings[0].weight = array(model.embedding.embeddings)
+    _set_positions(encoder, model.source_positions, config.d_model)
+    _set_stack(encoder, model.encoder)
+
+    decoder.scale_embeddings = config.scale_embeddings
+    decoder.embeddings.weight = array(model.target_embedding.embeddings)
+    _set_positions(decoder, model.target_positions, config.d_model)
+    _set_stack(decoder, model.decoder)
+
+    decoder.projection.weight = array(model.logits_embedding.embeddings)
+    if model.logits_embedding.bias is not None:
+        decoder.projection.bias = array(model.logits_embedding.bias)
     return specs.TransformerSpec(encoder, decoder)
 
 
-def set_layer(spec, layer) -> None:
-    """Sets the weights of an encoder's layer, or of a decoder's."""
-    # CTranslate2 joins the kernels of what is computed from the same states.
-    set_attention(spec.self_attention, layer.self_attention, [("query", "key", "value")])
-    set_norm(spec.self_attention.layer_norm, layer.self_attention_residual.norm)
-    if hasattr(layer, "cross_attention"):
-        set_attention(spec.attention, layer.cross_attention, [("query",), ("key", "value")])
-        set_norm(spec.attention.layer_norm, layer.cross_attention_residual.norm)
-    set_linear(spec.ffn.linear_0, layer.feed_forward.inner_kernel, layer.feed_forward.inner_bias)
-    set_linear(spec.ffn.linear_1, layer.feed_forward.outer_kernel, layer.feed_forward.outer_bias)
-    set_norm(spec.ffn.layer_norm, layer.feed_forward_residual.norm)
+def _set_positions(spec, positions: PositionalEncoding, d_model: int) -> None:
+    is_table = positions.positions == "learned"
+    length = positions.max_positions if is_table else POSITIONS
+    spec.position_encodings.encodings = array(positions.encoding(length, d_model))
 
 
-def set_attention(spec, attention, products) -> None:
-    """Sets the kernels of a MultiHeadAttention, those in each of `products` joined.
+def _set_stack(spec, stack: Encoder | Decoder) -> None:
+    for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
+        _set_layer(layer_spec, layer)
+    if stack.last_norm is not None:
+        _set_norm(spec.layer_norm, stack.last_norm)
 
-    CTranslate2's heads are as wide for values as for keys: the narrower are padded with zeros,
-    which change no product.
-    """
-    heads, width = attention.num_heads, max(attention.key_dim, attention.value_dim)
 
-    def padded(part):  # [..., H d] -> [..., H width]
-        parts = part.reshape(*part.shape[:-1], heads, -1)
-        parts = np.pad(parts, [(0, 0)] * part.ndim + [(0, width - parts.shape[-1])])
-        return parts.reshape(*part.shape[:-1], -1)
+def _set_layer(spec, layer: EncoderLayer | DecoderLayer) -> None:
+    _set_self_attention(spec.self_attention, layer.self_attention)
+    _set_norm(spec.self_attention.layer_norm, layer.self_attention_norm)
+    if isinstance(layer, DecoderLayer):
+        _set_cross_attention(spec.attention, layer.cross_attention)
+        _set_norm(spec.attention.layer_norm, layer.cross_attention_norm)
+    _set_feed_forward(spec.ffn, layer.feed_forward)
+    _set_norm(spec.ffn.layer_norm, layer.feed_forward_norm)
 
-    for linear, names in zip(spec.linear, products, strict=False):  # the last is the output's
-        ends = np.cumsum([heads * attention.widths[name] for name in names])
-        joined = [np.split(array(part), ends[:-1], axis=-1) for part in attention.joined(names)]
-        set_linear(linear, *[np.concatenate([*map(padded, parts)], axis=-1) for parts in joined])
-    kernel, *bias = attention.joined(("output",))
-    set_linear(spec.linear[-1], padded(array(kernel).T).T, *bias)
+
+def _set_self_attention(spec, attention: MultiHeadAttention) -> None:
+    """CTranslate2 has one product for queries, keys and values, and one for the output."""
+    projections, output = spec.linear
+    inputs = [attention.query_dense, attention.key_dense, attention.value_dense]
+    _set_projections(projections, attention, inputs)
+    _set_output(output, attention)
     spec.queries_scale = np.float32(attention.key_dim**-0.5)
 
 
-def set_linear(spec, kernel, bias=None) -> None:
-    """Sets a product with `kernel` [rows, columns], which CTranslate2 has transposed."""
-    spec.weight = np.ascontiguousarray(array(kernel).T)
-    if bias is not None:
-        spec.bias = array(bias)
+def _set_cross_attention(spec, attention: MultiHeadAttention) -> None:
+    """CTranslate2 has products for queries, for keys and values together, and for the output."""
+    queries, keys_values, output = spec.linear
+    _set_projections(queries, attention, [attention.query_dense])
+    _set_projections(keys_values, attention, [attention.key_dense, attention.value_dense])
+    _set_output(output, attention)
+    spec.queries_scale = np.float32(attention.key_dim**-0.5)
 
 
-def set_norm(spec, norm) -> None:
-    spec.gamma, spec.beta = array(norm.gain), array(norm.bias)
+def _set_projections(
+    spec, attention: MultiHeadAttention, layers: Sequence[keras.layers.Dense]
+) -> None:
+    """Sets one product for several Dense layers, whose outputs stand side by side."""
+    kernels = [_with_wide_heads(array(layer.kernel), attention) for layer in layers]
+    spec.weight = _transposed(np.concatenate(kernels, axis=-1))
+    if attention.use_bias:
+        biases = [_with_wide_heads(array(layer.bias), attention) for layer in layers]
+        spec.bias = np.concatenate(biases)
+
+
+def _set_output(spec, attention: MultiHeadAttention) -> None:
+    kernel = array(attention.output_dense.kernel)  # [H d_v, D]
+    spec.weight = _with_wide_heads(_transposed(kernel), attention)  # [D, H width]
+    if attention.use_bias:
+        spec.bias = array(attention.output_dense.bias)
+
+
+def _with_wide_heads(weights: np.ndarray, attention: MultiHeadAttention) -> np.ndarray:
+    """Makes heads as wide as the wider of queries and values: [..., H d] -> [..., H width].
+
+    CTranslate2's heads are as wide for values as for keys. The narrower are padded with zeros,
+    which change no product.
+    """
+    width = max(attention.key_dim, attention.value_dim)
+    heads = weights.reshape(*weights.shape[:-1], attention.num_heads, -1)  # [..., H, d]
+    padding = np.zeros((*heads.shape[:-1], width - heads.shape[-1]), weights.dtype)
+    wide_heads = np.concatenate([heads, padding], axis=-1)  # [..., H, width]
+    return wide_heads.reshape(*weights.shape[:-1], -1)
+
+
+def _set_feed_forward(spec, feed_forward: FeedForward) -> None:
+    spec.linear_0.weight = _transposed(array(feed_forward.inner_dense.kernel))
+    spec.linear_0.bias = array(feed_forward.inner_dense.bias)
+    spec.linear_1.weight = _transposed(array(feed_forward.outer_dense.kernel))
+    spec.linear_1.bias = array(feed_forward.outer_dense.bias)
+
+
+def _set_norm(spec, norm: keras.layers.LayerNormalization) -> None:
+    spec.gamma = array(norm.gamma)
+    spec.beta = array(norm.beta)
+
+
+def _transposed(kernel: np.ndarray) -> np.ndarray:
+    """CTranslate2 has the kernels of products as [outputs, inputs]."""
+    return np.ascontiguousarray(kernel.T)
 
 
 def array(variable) -> np.ndarray:
+    """The values of a variable or tensor as float32."""
     return ops.convert_to_numpy(variable).astype(np.float32)

@@ -6,47 +6,43 @@
                        of them is certain
     complete           source, target -> n_best of the translations that begin as the target does
     constrain          source, target, phrases -> complete, of those that contain the phrases
-    score, score_ids   source, target -> the probability of the target, of texts or of ids
-    align, align_ids   source, target -> subwords, their log-probabilities, and an alignment; of
-                       texts or of ids, as those that n_best gives
-    lengths, tokenize  text -> its number of subwords, and the subwords; `target_lengths` counts
-                       those of a target, whose vocabulary may be another
+    score              source, target -> the probability of the target
+    align              source, target -> subwords, their log-probabilities, and an alignment
     attention          source, target -> the weights of all heads, and an alignment
+    tokenize           text -> its subwords
 
-decoding/answers.py gives the names, shapes and dtypes of all outputs. `text`, `source` and `target`
-are string [B], of ids int32 [B, S] and [B, T]. B may be 0, or as large as texts fit in
-memory. Vocabulary, beam search and weights are inside, in operations of TensorFlow and
-tensorflow_text only: whoever loads it needs those two packages and nothing of this one. A parsing
-model reads words and writes the tokens of a tree: here as it wrote them, while a loaded export
-gives trees (keras_transformer.load).
+decoding/graphs.py gives the names, shapes and dtypes of all outputs, and has further signatures of
+ids (`search_ids` and others), which keras_transformer.load uses. `text`, `source` and `target` are
+string [B]. B may be 0, or as large as texts fit in memory. Vocabulary, beam search and weights are
+inside, in operations of TensorFlow and tensorflow_text only: whoever loads it needs these two
+packages and nothing of this one. A parsing model reads words and writes the tokens of a tree: here
+as it wrote them, while a loaded export gives trees (keras_transformer.load).
 """
 
-import contextlib
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
-from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.inference_model import inference_model
-from keras_transformer.decoding.int8 import int8_model
+from keras_transformer.decoding.compiled_model import compile_model
+from keras_transformer.decoding.graphs import Graphs
+from keras_transformer.decoding.matrices import require_int8
 from keras_transformer.decoding.shortlist import Shortlist
+from keras_transformer.decoding.weights import variables_of
 from keras_transformer.errors import InputError, reason
-from keras_transformer.export.model_card import CARD, write_export
+from keras_transformer.export.directory import write_export
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.model_card import CARD, ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 
 def export_saved_model(
-    model: keras.Model,
+    models: Sequence[Transformer],
     vocabularies: VocabularyPair,
-    config: DecodingConfig,
     export_dir: str | os.PathLike,
-    card: dict[str, Any],
-    weights: str = "float32",
+    card: ModelCard,
     overwrite: bool = False,
     shortlist: Shortlist | None = None,
     constraints: bool = False,
@@ -54,15 +50,14 @@ def export_saved_model(
     """Writes the SavedModel.
 
     Args:
-        model: any Transformer.
-        vocabularies: what it was trained with.
-        config: how the SavedModel translates.
-        export_dir, overwrite: as of model_card.write_export.
-        card: what is known of the checkpoint, and of its model directory (model_card.describe).
-            Without a task, it is translation.
-        weights: how they are stored, "float32", "bfloat16" or "int8". Of bfloat16, half the size,
-            every call makes float32 copies: computing in bfloat16 rounds more, and few CPUs are
-            faster at it. Of int8, a quarter of the size, products are computed (decoding/int8).
+        models: one Transformer, or those of an ensemble.
+        vocabularies: what they were trained with.
+        export_dir: a new or empty folder.
+        card: what is known of the model. `card.decoding` says how the SavedModel translates, and
+            `card.weights` how the weights are stored: "float32", "bfloat16" or "int8". Of bfloat16,
+            half the size, every call makes float32 copies: computing in bfloat16 rounds more, and
+            few CPUs are faster at it. Of int8, a quarter of the size, products are computed.
+        overwrite: whether an earlier export in `export_dir` is replaced.
         shortlist: of the tokens that translations consist of; all if not given. Scores of given
             translations are always of the whole vocabulary.
         constraints: whether there is the signature `constrain`, which is a further search.
@@ -74,37 +69,22 @@ def export_saved_model(
         InputError: where `export_dir` holds something, or cannot be written; or for int8 where
             TensorFlow has no product of it.
     """
+    if card.weights == "int8":
+        require_int8("weights=int8")
+    compiled = [compile_model(model, card.weights) for model in models]
+    graphs = Graphs(compiled, vocabularies, card.decoding, shortlist, constraints)
+    card = dataclasses.replace(
+        card,
+        shortlist=None if shortlist is None else shortlist.sizes,
+        tensorflow=tf.__version__,
+    )
     module = tf.Module()
     module.vocabularies = vocabularies  # tracked, for their files
-    # The variables alone: what else a Keras model would save is not needed.
-    reading_weights = contextlib.nullcontext
-    if weights == "int8":
-        model, module.matrices, variables = int8_model(model)
-    else:
-        model = inference_model(model)
-        variables = model.trainable_variables
-    module.weights = [variable.value for variable in variables]
-    if weights == "bfloat16":
-        module.weights = [tf.Variable(tf.cast(variable.value, weights)) for variable in variables]
-
-        def reading_weights():
-            copies = [tf.cast(stored, tf.float32) for stored in module.weights]
-            return keras.StatelessScope(zip(variables, copies, strict=True))
-
+    module.weights = [variable for model in compiled for variable in variables_of(model.weights)]
     module.shortlist = shortlist
-    graphs = text_graphs(model, vocabularies, config, reading_weights, shortlist)
-    if not constraints:
-        graphs.pop("constrain", None)
-    card = {
-        **{"task": "translation", "task_options": {}, **card},
-        **numbers(model, vocabularies, config),
-        "weights": weights,
-        "shortlist": shortlist and shortlist.sizes,
-        "tensorflow": tf.__version__,
-    }
 
     def write(folder):
-        tf.saved_model.save(module, str(folder), signatures=graphs)
+        tf.saved_model.save(module, str(folder), signatures=dict(graphs))
         for file in {vocabulary.file for vocabulary in vocabularies}:  # for loading.restore
             (folder / CARD.parent / file.name).write_bytes(file.read_bytes())
 
@@ -112,23 +92,20 @@ def export_saved_model(
     return {"saved_model": str(export_dir), "bytes": size}
 
 
-def numbers(
-    model: keras.Model, vocabularies: VocabularyPair, config: DecodingConfig
-) -> dict[str, Any]:
-    """The fields of DecodingConfig, {"config", "parameters"} and the vocabularies' fingerprints."""
-    return {
-        **dataclasses.asdict(config),
-        "max_source_length": config.limits(model.config)[0],
-        "config": dataclasses.asdict(model.config),
-        "parameters": model.count_params(),
-        **vocabularies.fingerprints,
-    }
+def load_signatures(path: str | os.PathLike) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
+    """Loads the graphs of an export.
 
+    Args:
+        path: the directory, which `model_card.read_card` has checked.
 
-def load_graphs(path: str | os.PathLike) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
-    """Loads the signatures of an export; InputError where that fails (`read_card` says why)."""
+    Returns:
+        The signatures by name. Each keeps the weights that it needs.
+
+    Raises:
+        InputError: if the files are damaged.
+    """
     try:  # the operations of tensorflow_text have been registered by vocabulary/subwords.py
         return dict(tf.saved_model.load(str(path)).signatures)
     except Exception as error:  # damaged bytes can end in any
-        rule = "--saved_model must be a directory that bin/export.py made"
+        rule = "path must be a directory that an export has made"
         raise InputError(f"{rule}. Received: {str(path)!r}: {reason(error)}") from None

@@ -1,13 +1,13 @@
-"""A model from elsewhere, written as a model directory: what training would have left behind."""
+"""A model from elsewhere, written as the model directory that training would have left behind."""
 
 from pathlib import Path
 from typing import Any
 
 import keras
 
-from keras_transformer.config import TrainingConfig
+from keras_transformer.config import Task, TrainingConfig
 from keras_transformer.files import replacing_folder
-from keras_transformer.training.checkpoints import CheckpointStore
+from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
 from keras_transformer.training.model_directory import (
     ModelDescription,
     create_or_check,
@@ -17,26 +17,50 @@ from keras_transformer.vocabulary.pair import VocabularyPair
 
 
 def write_model_directory(
-    model_dir: Path, model: keras.Model, vocabularies: VocabularyPair, about: dict[str, Any]
-) -> dict[str, Any]:
-    """Writes a model as the checkpoint of step 0; `about` is what else ModelDescription must know.
+    model_dir: Path,
+    model: keras.Model,
+    vocabularies: VocabularyPair,
+    max_length: int,
+    task: Task = "translation",
+    task_options: dict[str, Any] | None = None,
+) -> dict[str, str | int]:
+    """Writes a model directory whose only checkpoint, of step 0, has the weights of a model.
 
-    Returns {"model_dir", "checkpoint", "parameters"}; InputError where `model_dir` holds something.
+    Args:
+        model_dir: the directory to make.
+        model: the Transformer.
+        vocabularies: of its source and target, in files.
+        max_length: of a sentence that the model was trained with, in ids with EOS.
+        task: what the model was trained for.
+        task_options: of parsing: how trees are written as text.
+
+    Returns:
+        {"model_dir", "checkpoint", "parameters"}.
+
+    Raises:
+        InputError: if `model_dir` holds something, or cannot be written.
     """
     require_new(model_dir)
-    own_source = vocabularies.own_source
+    source_vocabulary = None
+    if vocabularies.own_source is not None:
+        source_vocabulary = vocabularies.own_source.file.name
     description = ModelDescription(
         preset="imported",
         model=model.config,
         training=TrainingConfig(),
         vocabulary=vocabularies.target.file.name,
-        source_vocabulary=own_source and own_source.file.name,
-        **about,
+        source_vocabulary=source_vocabulary,
+        max_length=max_length,
+        task=task,
+        task_options=task_options or {},
         **vocabularies.fingerprints,
     )
     with replacing_folder(model_dir, "config.json") as folder:
         create_or_check(folder, description, vocabularies.target.file.parent)
         variables = [variable.value for variable in model.variables]
-        entry = CheckpointStore(folder).save({"model": variables}, step=0)
-    facts = {"checkpoint": entry["name"], "parameters": model.count_params()}
-    return {"model_dir": str(model_dir), **facts}
+        CheckpointStore(folder).save({"model": variables}, step=0)
+    return {
+        "model_dir": str(model_dir),
+        "checkpoint": checkpoint_name(0),
+        "parameters": model.count_params(),
+    }

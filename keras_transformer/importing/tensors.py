@@ -2,22 +2,29 @@
 
 import importlib
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
 from keras_transformer.errors import InputError, reason
 
+# What pip calls the packages whose modules have other names.
+PACKAGES = {"yaml": "PyYAML", "safetensors.numpy": "safetensors"}
+
 
 def read_tensors(file: Path) -> dict[str, np.ndarray]:
-    """Reads the tensors of a file by name; InputError where it is damaged or needs a package."""
+    """Reads the tensors of a file by name; PyTorch's become float32.
+
+    Raises:
+        InputError: if the file is missing or damaged, or needs a package that is not installed.
+    """
     try:
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as content:
                 return dict(content)
         if file.suffix == ".safetensors":
             return package("safetensors.numpy", file).load_file(file)
-        # Pickled: PyTorch makes tensors of it, and nothing else.
+        # The file is pickled. With weights_only, PyTorch makes nothing but tensors of it.
         loaded = package("torch", file).load(file, map_location="cpu", weights_only=True)
         return {name: tensor.float().numpy() for name, tensor in loaded.items()}
     except InputError:
@@ -27,11 +34,14 @@ def read_tensors(file: Path) -> dict[str, np.ndarray]:
         raise InputError(f"{rule}. Received: {reason(error)}") from None
 
 
-def package(name: str, file: Path) -> Any:
-    """Imports what reading `file` needs; InputError where it is not installed."""
+def package(module: str, file: Path) -> ModuleType:
+    """Imports a module that is needed to read `file`.
+
+    Raises:
+        InputError: if its package is not installed.
+    """
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(module)
     except ImportError:
-        names = {"yaml": "PyYAML", "safetensors.numpy": "safetensors"}
-        rule = f"{file} needs a package (pip install {names.get(name, name)})"
+        rule = f"{file} needs a package (pip install {PACKAGES.get(module, module)})"
         raise InputError(f"{rule}. Received: none installed") from None

@@ -1,18 +1,15 @@
-"""Scaled dot-product and multi-head attention (section 3.2)."""
-
-import functools
+"""Scaled dot-product attention and multi-head attention (section 3.2)."""
 
 import keras
 from keras import ops
 
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.layer import Layer
-from keras_transformer.model.linear import linear
-from keras_transformer.model.masks import all_of, causal_mask
+from keras_transformer.model.masks import causal_mask, combine_masks, window_mask
 
-# Added to the scores of forbidden keys. Finite, so that a row without any allowed key (padding)
-# gives uniform weights, not NaN; its square fits float32 and itself bfloat16.
-FORBIDDEN_SCORE = -1e9
+# Added to the scores of keys that may not be attended to. It is finite, so that a row in which
+# every key is masked (padding) gives uniform weights and not NaN. bfloat16 can hold it, and float32
+# can hold its square.
+MASKED_SCORE = -1e9
 
 
 def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None):
@@ -22,61 +19,71 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
         queries: [..., Q, d_k].
         keys: [..., P, d_k].
         values: [..., P, d_v].
-        mask: bool, broadcast against [..., Q, P], True where a query may attend; None for
-            everywhere.
-        dropout: applied to the weights where given.
+        mask: bool, broadcast against [..., Q, P], True where a query may attend to a key; None if
+            every query may attend to every key.
+        dropout: a function that is applied to the weights before they are multiplied with the
+            values, or None.
 
     Returns:
-        outputs [..., Q, d_v] and weights [..., Q, P], both of the queries' dtype. The softmax is
-        taken in float32.
+        The outputs [..., Q, d_v] and the weights [..., Q, P] before dropout, both of the values'
+        dtype. The softmax is computed in float32.
     """
-    queries = queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
-    scores = ops.matmul(queries, ops.swapaxes(keys, -1, -2))  # [..., Q, P]
+    scale = ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
+    scores = ops.matmul(queries * scale, ops.swapaxes(keys, -1, -2))  # [..., Q, P]
     scores = ops.cast(scores, "float32")
     if mask is not None:
-        scores = scores + ops.where(mask, 0.0, FORBIDDEN_SCORE)
+        scores = scores + ops.where(mask, 0.0, MASKED_SCORE)
     weights = ops.cast(ops.softmax(scores, axis=-1), values.dtype)
-    dropped = weights if dropout is None else dropout(weights)
-    return ops.matmul(dropped, values), weights
+    dropped_weights = weights if dropout is None else dropout(weights)
+    return ops.matmul(dropped_weights, values), weights
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(Layer):
+class MultiHeadAttention(keras.layers.Layer):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
-    The kernels are W^Q and W^K [D, H d_k], W^V [D, H d_v] and W^O [H d_v, D], Xavier-uniform.
-    Keys and values are projections of the same sequence, as everywhere in the paper.
+    It is called like `keras.layers.MultiHeadAttention`. The projections W^Q, W^K, W^V and W^O are
+    the Dense sublayers `query_dense`, `key_dense`, `value_dense` and `output_dense`, whose kernels
+    have the shapes [D, H d_k], [D, H d_k], [D, H d_v] and [H d_v, D].
 
     Args:
-        num_heads: H.
-        key_dim: d_k, the width of a head's queries and keys.
-        value_dim: d_v, the width of a head's values; None for d_k.
-        dropout: probability of dropping an attention weight.
-        use_bias: whether a bias is added to each projection; the paper has none.
+        num_heads: H, the number of heads.
+        key_dim: d_k, the width of the queries and keys of a head.
+        value_dim: d_v, the width of the values of a head; None for d_k.
+        dropout: the probability of dropping an attention weight.
+        use_bias: whether the projections have biases; those of the paper have none.
+        window: r of restricted self-attention (section 4): each position attends to the positions
+            that are at most r // 2 away. None for all positions.
 
     Call arguments:
-        inputs: [B, Q, D], the sequence that attends.
-        memory: [B, P, D], the sequence that is attended to; None for self-attention.
-        attention_mask: bool [Q, P], [B, Q, P] or broadcast against [B, H, Q, P], True where a query
-            may attend to a key.
-        mask: bool [B, Q], True at tokens of `inputs`, False at padding. Self-attention does not
-            attend to padding.
-        memory_mask: bool [B, P], the same of `memory`.
-        use_causal_mask: whether a query sees no later keys.
-        return_attention_scores: whether to return the weights, too.
+        query: [B, Q, D], the sequence that attends.
+        value: [B, P, D], the sequence that is attended to; None for self-attention.
+        key: [B, P, D], a sequence to compute the keys from, if it is not `value`.
+        query_mask: bool [B, Q], False at padding of the query. It matters in self-attention, where
+            no query attends to it.
+        value_mask: bool [B, P], False at padding of the value, which no query attends to.
+        key_mask: bool [B, P], False at padding of the key, which no query attends to.
+        attention_mask: bool [Q, P], [B, Q, P], or broadcast against [B, H, Q, P]: True where a
+            query may attend to a key.
+        return_attention_scores: whether to return the attention weights, too.
         training: whether to apply dropout.
+        use_causal_mask: whether a query may attend to its own and earlier positions only.
+        mask: the same as `query_mask`. Keras fills it in where the query is the only input and
+            carries a Keras mask.
 
     Returns:
         [B, Q, D]; with `return_attention_scores`, also the attention weights [B, H, Q, P].
 
     Example:
         >>> layer = MultiHeadAttention(num_heads=8, key_dim=64)
-        >>> layer(keras.random.normal((2, 10, 512))).shape
+        >>> query = keras.random.normal((2, 10, 512))
+        >>> keras.ops.shape(layer(query))
         (2, 10, 512)
+        >>> memory = keras.random.normal((2, 7, 512))
+        >>> outputs, scores = layer(query, memory, return_attention_scores=True)
+        >>> keras.ops.shape(scores)
+        (2, 8, 10, 7)
     """
-
-    # Keras finds the shapes of the outputs by tracing `call`: there may be two.
-    compute_output_spec = keras.Operation.compute_output_spec
 
     def __init__(
         self,
@@ -85,106 +92,106 @@ class MultiHeadAttention(Layer):
         value_dim: int | None = None,
         dropout: float = 0.0,
         use_bias: bool = False,
+        window: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        value_dim = key_dim if value_dim is None else value_dim
-        sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
-        self.settings = {**sizes, "dropout": dropout, "use_bias": use_bias}
-        self.num_heads, self.key_dim, self.value_dim = num_heads, key_dim, value_dim
-        self.widths = {"query": key_dim, "key": key_dim, "value": value_dim}  # of a head
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = key_dim if value_dim is None else value_dim
         self.use_bias = use_bias
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
+        self.window = window
+        self.query_dense = self._projection(num_heads * self.key_dim, "query")
+        self.key_dense = self._projection(num_heads * self.key_dim, "key")
+        self.value_dense = self._projection(num_heads * self.value_dim, "value")
+        self.output_dense = None  # its width D is known when the layer is built
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, shape, *others):
-        self.add_projections(shape[-1])
-        self.add_projection("output", (self.num_heads * self.value_dim, shape[-1]))
+    def _projection(self, units: int, name: str) -> keras.layers.Dense:
+        policy = self.dtype_policy
+        return keras.layers.Dense(units, use_bias=self.use_bias, dtype=policy, name=name)
 
-    def add_projections(self, d_model):
-        """Adds the kernels of queries, keys and values, and their biases."""
-        for name, width in self.widths.items():
-            self.add_projection(name, (d_model, self.num_heads * width))
-
-    def add_projection(self, name, shape):
-        kernel = self.add_weight(name=f"{name}_kernel", shape=shape, initializer="glorot_uniform")
-        setattr(self, f"{name}_kernel", kernel)
-        if self.use_bias:
-            bias = self.add_weight(name=f"{name}_bias", shape=shape[1:], initializer="zeros")
-            setattr(self, f"{name}_bias", bias)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        value_shape = query_shape if value_shape is None else value_shape
+        key_shape = value_shape if key_shape is None else key_shape
+        self.query_dense.build(query_shape)
+        self.key_dense.build(key_shape)
+        self.value_dense.build(value_shape)
+        self.output_dense = self._projection(query_shape[-1], "output")
+        self.output_dense.build((*query_shape[:-1], self.num_heads * self.value_dim))
 
     def call(
         self,
-        inputs,
-        memory=None,
+        query,
+        value=None,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
         attention_mask=None,
-        mask=None,
-        memory_mask=None,
-        use_causal_mask=False,
         return_attention_scores=False,
-        training=False,
+        training=None,
+        use_causal_mask=False,
+        mask=None,
     ):
-        heads = self.project_heads(inputs, memory)
-        not_padding = mask if memory is None else memory_mask
-        if attention_mask is not None and len(attention_mask.shape) == 3:
-            attention_mask = attention_mask[:, None]  # [B, 1, Q, P], the same for all heads
-        dropout = functools.partial(self.dropout, training=training)
-        outputs, weights = self.attend(
-            heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, dropout
+        padding_masks = [value_mask, key_mask]
+        if value is None:  # self-attention
+            value = query
+            padding_masks += [query_mask, mask]
+        if key is None:
+            key = value
+
+        queries = self._split_heads(self.query_dense(query), self.key_dim)  # [B, H, Q, d_k]
+        keys = self._split_heads(self.key_dense(key), self.key_dim)  # [B, H, P, d_k]
+        values = self._split_heads(self.value_dense(value), self.value_dim)  # [B, H, P, d_v]
+        allowed = self._attention_mask(
+            queries, keys, padding_masks, attention_mask, use_causal_mask
         )
-        outputs = self.project_outputs(outputs)
-        return (outputs, weights) if return_attention_scores else outputs
+        heads, weights = scaled_dot_product_attention(
+            queries, keys, values, allowed, lambda weights: self.dropout(weights, training=training)
+        )
+        outputs = self.output_dense(self._concatenate_heads(heads))
+        if return_attention_scores:
+            return outputs, weights
+        return outputs
 
-    def project_heads(self, inputs, memory=None):
-        """Returns queries [B, H, Q, d_k], keys [B, H, P, d_k] and values [B, H, P, d_v]."""
-        if memory is None:
-            return self.project(inputs, ("query", "key", "value"))
-        return [*self.project(inputs, ("query",)), *self.project(memory, ("key", "value"))]
+    def _attention_mask(self, queries, keys, padding_masks, attention_mask, use_causal_mask):
+        """Combines all masks: bool, broadcast against [B, H, Q, P]; None if there is none."""
+        query_length, key_length = ops.shape(queries)[2], ops.shape(keys)[2]
+        masks = []
+        for padding in padding_masks:
+            if padding is not None:
+                masks.append(padding[:, None, None, :])  # [B, 1, 1, P]
+        if attention_mask is not None:
+            if len(attention_mask.shape) == 3:
+                attention_mask = attention_mask[:, None]  # [B, 1, Q, P], the same for all heads
+            masks.append(attention_mask)
+        if use_causal_mask:
+            masks.append(causal_mask(query_length, key_length))
+        if self.window is not None:
+            masks.append(window_mask(query_length, key_length, self.window))
+        return combine_masks(masks)
 
-    def attend(
-        self, heads, attention_mask, not_padding, use_causal_mask, return_attention_scores, dropout
-    ):
-        """Applies equation 1 to all heads; `not_padding` is bool [B, P] or None."""
-        masks = [attention_mask]
-        masks.append(None if not_padding is None else not_padding[:, None, None, :])
-        masks.append(causal_mask(ops.shape(heads[0])[2]) if use_causal_mask else None)
-        return scaled_dot_product_attention(*heads, all_of(masks), dropout)
+    def _split_heads(self, projected, width: int):
+        """[B, P, H d] -> [B, H, P, d], d the width of a head."""
+        batch, length = ops.shape(projected)[:2]
+        heads = ops.reshape(projected, (batch, length, self.num_heads, width))
+        return ops.transpose(heads, (0, 2, 1, 3))
 
-    def project(self, inputs, names, shape=None):
-        """Multiplies by several kernels in one product, which is faster than several products.
+    def _concatenate_heads(self, heads):
+        """[B, H, Q, d_v] -> [B, Q, H d_v]."""
+        batch, _, length, _ = ops.shape(heads)
+        heads = ops.transpose(heads, (0, 2, 1, 3))  # [B, Q, H, d_v]
+        return ops.reshape(heads, (batch, length, self.num_heads * self.value_dim))
 
-        `inputs` are [B, P, D], or [B P, D] with the shape (B, P) given. For each name of a kernel,
-        "query", "key" or "value", returns [B, H, P, d], d the width of a head.
-        """
-        batch, length = shape or ops.shape(inputs)[:2]
-        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
-        projected = linear(rows, *self.joined(names))  # [B P, sum of H d]
-        heads, widths = self.num_heads, [self.widths[name] for name in names]
-        if len(set(widths)) == 1:  # one transposition for all
-            shape = (batch, length, len(names), heads, widths[0])
-            return ops.unstack(self.transpose(projected, shape, (2, 0, 3, 1)))
-        ends = [heads * sum(widths[: i + 1]) for i in range(len(names) - 1)]
-        return [
-            self.transpose(part, (batch, length, heads, width), (0, 2, 1))
-            for part, width in zip(ops.split(projected, ends, axis=-1), widths, strict=True)
-        ]
-
-    def joined(self, names):
-        """Returns the kernels of these names side by side, [D, sum of H d], and biases if any."""
-        found = []
-        for kind in ("kernel", "bias")[: 1 + self.use_bias]:
-            parts = [getattr(self, f"{name}_{kind}") for name in names]
-            found.append(parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=-1))
-        return found
-
-    def project_outputs(self, heads, shape=None):
-        """[B, H, Q, d_v] -> [B, Q, D]; with the shape (B, Q) given, [B Q, D]."""
-        batch, length = shape or (ops.shape(heads)[0], ops.shape(heads)[2])
-        heads_shape = (batch, self.num_heads, length, heads.shape[3])
-        merged = self.transpose(heads, heads_shape, (0, 2, 1))  # [B, Q, H, d_v]
-        rows = ops.reshape(merged, (-1, self.num_heads * heads.shape[3]))
-        rows = linear(rows, *self.joined(("output",)))  # [B Q, D]
-        return rows if shape else ops.reshape(rows, (batch, length, rows.shape[1]))
-
-    def transpose(self, tensor, shape, axes):
-        """Reshapes a tensor to `shape`, then permutes all axes but the last, which stays last."""
-        return ops.transpose(ops.reshape(tensor, shape), (*axes, len(axes)))
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout.rate,
+            "use_bias": self.use_bias,
+            "window": self.window,
+        }

@@ -1,117 +1,258 @@
-"""The decoder: N layers of causal self-attention, cross-attention and feed-forward network.
+"""The decoder: N layers of self-attention, cross-attention and feed-forward network (section 3.1).
 
-Section 3.1. The same layers run over whole target sentences in training (`call`) and one position
-at a time in decoding (`step`), with keys and values of earlier positions kept in a cache.
+These layers compute all positions of a target at once, as training does. Decoding computes one
+position after the other, from the same weights: see decoding/compiled_model.py.
 """
 
-import functools
+from collections.abc import Sequence
 
 import keras
-from keras import ops
 
-from keras_transformer.model.attention import scaled_dot_product_attention
-from keras_transformer.model.decoder_cache import merge_axes
-from keras_transformer.model.stack import Stack, SublayersInResiduals
+from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.dropout import Dropout
+from keras_transformer.model.encoder import check_norm, serialize_layers
+from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.rematerialization import rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class DecoderLayer(SublayersInResiduals):
+class DecoderLayer(keras.layers.Layer):
     """Causal self-attention, cross-attention to the encoder's output, and feed-forward network.
+
+    Each of the three is in a residual connection (section 3.1). With `norm="post"`, as in the
+    paper, a sublayer gives LayerNorm(x + Dropout(Sublayer(x))). With `norm="pre"` it gives
+    x + Dropout(Sublayer(LayerNorm(x))).
 
     Padding must follow the tokens of a target: the causal mask then hides it from them.
 
-    Args: as of EncoderLayer.
+    Args:
+        num_heads: H, the number of attention heads.
+        key_dim: d_k, the width of the queries and keys of a head.
+        d_ff: the width of the feed-forward network's inner activations.
+        value_dim: d_v, the width of the values of a head; None for d_k.
+        norm: "post" or "pre", where the layer normalisation stands.
+        activation: of the feed-forward network, "relu" in the paper.
+        dropout: P_drop, on the output of each sublayer.
+        attention_dropout: the probability of dropping an attention weight.
+        activation_dropout: the probability of dropping an inner activation of the feed-forward
+            network.
+        attention_window: r of restricted self-attention (section 4); None for all positions.
+        attention_bias: whether attention's projections have biases.
+        norm_epsilon: what layer normalisation adds to variances.
 
     Call arguments:
         inputs: [B, T, D].
         memory: [B, S, D], the encoder's output.
-        memory_mask: bool [B, S], False at padding of the source, which nothing attends to.
+        memory_mask: bool [B, S], False at padding of the source, which no position attends to.
         return_attention_scores: whether to return the attention weights, too.
         training: whether to apply dropout.
 
     Returns:
         [B, T, D]; with `return_attention_scores`, also the weights of self-attention [B, H, T, T]
         and of cross-attention [B, H, T, S].
+
+    Raises:
+        ValueError: if `norm` is neither "post" nor "pre".
+
+    Example:
+        >>> layer = DecoderLayer(num_heads=8, key_dim=64, d_ff=2048)
+        >>> memory = keras.random.normal((2, 7, 512))
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512)), memory))
+        (2, 10, 512)
     """
 
-    sublayer_names = ("self_attention", "cross_attention", "feed_forward")
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        d_ff: int,
+        value_dim: int | None = None,
+        norm: str = "post",
+        activation: str = "relu",
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        attention_window: int | None = None,
+        attention_bias: bool = False,
+        norm_epsilon: float = 1e-6,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_norm(norm)
+        self.supports_masking = True
+        self.norm = norm
+        policy = self.dtype_policy
 
-    def call(self, inputs, memory, memory_mask=None, return_attention_scores=False, training=False):
-        scores = [] if return_attention_scores else None
-        states = self.in_residual("self_attention", inputs, training, scores, use_causal_mask=True)
-        states = self.in_residual(
-            "cross_attention", states, training, scores, memory=memory, memory_mask=memory_mask
+        self.self_attention = MultiHeadAttention(
+            num_heads,
+            key_dim,
+            value_dim,
+            dropout=attention_dropout,
+            use_bias=attention_bias,
+            window=attention_window,
+            dtype=policy,
+            name="self_attention",
         )
-        states = self.in_residual("feed_forward", states, training)
-        return (states, *scores) if return_attention_scores else states
+        self.self_attention_dropout = Dropout(dropout, dtype=policy, name="self_attention_dropout")
+        self.self_attention_norm = keras.layers.LayerNormalization(
+            epsilon=norm_epsilon, dtype=policy, name="self_attention_norm"
+        )
 
-    def step(self, inputs, shape, keys_values, write, mask, projected_memory, memory_mask):
-        """Computes one position of every beam: [B K, D] and the keys and values with its own.
+        self.cross_attention = MultiHeadAttention(
+            num_heads,
+            key_dim,
+            value_dim,
+            dropout=attention_dropout,
+            use_bias=attention_bias,
+            dtype=policy,
+            name="cross_attention",
+        )
+        self.cross_attention_dropout = Dropout(
+            dropout, dtype=policy, name="cross_attention_dropout"
+        )
+        self.cross_attention_norm = keras.layers.LayerNormalization(
+            epsilon=norm_epsilon, dtype=policy, name="cross_attention_norm"
+        )
 
-        Args:
-            inputs: [B K, D], of all beams of a sentence, then of the next.
-            shape: (B, K).
-            keys_values: the layer's keys [B, H, C, K, d_k] and values [B, H, C, K, d_v].
-            write: returns them with the position's entries, [B, H, K, d], put in.
-            mask: bool [B, 1, K, C K], True at the entries of each beam's own hypothesis.
-            projected_memory: keys [B, H, S, d_k] and values [B, H, S, d_v], which beams share.
-            memory_mask: bool [B, 1, 1, S], False at padding of the source.
-        """
-        written = []
+        self.feed_forward = FeedForward(
+            d_ff, activation_dropout, activation, dtype=policy, name="feed_forward"
+        )
+        self.feed_forward_dropout = Dropout(dropout, dtype=policy, name="feed_forward_dropout")
+        self.feed_forward_norm = keras.layers.LayerNormalization(
+            epsilon=norm_epsilon, dtype=policy, name="feed_forward_norm"
+        )
 
-        # In place of a sentence's positions come its beams: heads are [B, H, K, d].
-        def attend_self(states):  # [B K, D]
-            queries, *new = self.self_attention.project(states, ("query", "key", "value"), shape)
-            for old, entry in zip(keys_values, new, strict=True):
-                written.append(write(old, entry))
-            keys, values = [merge_axes(part, 2) for part in written]  # [B, H, C K, d]
-            heads, _ = scaled_dot_product_attention(queries, keys, values, mask)
-            return self.self_attention.project_outputs(heads, shape)
+    def build(self, inputs_shape, memory_shape=None):
+        self.self_attention.build(inputs_shape)
+        self.self_attention_norm.build(inputs_shape)
+        self.cross_attention.build(inputs_shape, memory_shape)
+        self.cross_attention_norm.build(inputs_shape)
+        self.feed_forward.build(inputs_shape)
+        self.feed_forward_norm.build(inputs_shape)
 
-        def attend_memory(states):  # the K beams are K queries to one memory
-            (queries,) = self.cross_attention.project(states, ("query",), shape)  # [B, H, K, d_k]
-            heads, _ = scaled_dot_product_attention(queries, *projected_memory, memory_mask)
-            return self.cross_attention.project_outputs(heads, shape)
+    def call(self, inputs, memory, memory_mask=None, return_attention_scores=False, training=None):
+        x = inputs
+        pre_norm = self.norm == "pre"
 
-        states = self.in_residual("self_attention", inputs, sublayer=attend_self)
-        states = self.in_residual("cross_attention", states, sublayer=attend_memory)
-        return self.in_residual("feed_forward", states), tuple(written)
+        sublayer_input = self.self_attention_norm(x) if pre_norm else x
+        attended, self_weights = self.self_attention(
+            sublayer_input, use_causal_mask=True, return_attention_scores=True, training=training
+        )
+        x = x + self.self_attention_dropout(attended, training=training)
+        x = x if pre_norm else self.self_attention_norm(x)
+
+        sublayer_input = self.cross_attention_norm(x) if pre_norm else x
+        attended, cross_weights = self.cross_attention(
+            sublayer_input,
+            memory,
+            value_mask=memory_mask,
+            return_attention_scores=True,
+            training=training,
+        )
+        x = x + self.cross_attention_dropout(attended, training=training)
+        x = x if pre_norm else self.cross_attention_norm(x)
+
+        sublayer_input = self.feed_forward_norm(x) if pre_norm else x
+        transformed = self.feed_forward(sublayer_input, training=training)
+        x = x + self.feed_forward_dropout(transformed, training=training)
+        x = x if pre_norm else self.feed_forward_norm(x)
+
+        if return_attention_scores:
+            return x, self_weights, cross_weights
+        return x
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.self_attention.num_heads,
+            "key_dim": self.self_attention.key_dim,
+            "d_ff": self.feed_forward.d_ff,
+            "value_dim": self.self_attention.value_dim,
+            "norm": self.norm,
+            "activation": self.feed_forward.activation,
+            "dropout": self.self_attention_dropout.rate,
+            "attention_dropout": self.self_attention.dropout.rate,
+            "activation_dropout": self.feed_forward.dropout.rate,
+            "attention_window": self.self_attention.window,
+            "attention_bias": self.self_attention.use_bias,
+            "norm_epsilon": self.self_attention_norm.epsilon,
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Decoder(Stack):
-    """A stack of N DecoderLayers; with `norm="pre"`, a last normalisation after them.
+class Decoder(keras.layers.Layer):
+    """A stack of DecoderLayers (section 3.1).
 
-    Args: as of Encoder.
+    Args:
+        layers: the DecoderLayers, the first one first; 6 equal ones in the paper.
+        last_norm: whether a layer normalisation follows the last layer, as it must if the layers
+            have `norm="pre"`.
+        norm_epsilon: what this layer normalisation adds to variances.
+        rematerialize: whether training computes each layer again in the backward pass, which saves
+            memory and takes time.
 
-    Call arguments: as of DecoderLayer, without `return_attention_scores`. The inputs are target
-    embeddings with positions, shifted right by the BOS token.
+    Call arguments:
+        inputs: [B, T, D], target embeddings with positions, shifted right by the BOS token.
+        memory: [B, S, D], the encoder's output.
+        memory_mask: bool [B, S], False at padding of the source, which no position attends to.
+        training: whether to apply dropout.
 
     Returns:
-        [B, T, D], the states that the logits are made of.
+        [B, T, D], the states that the logits are computed from.
+
+    Example:
+        >>> layers = [DecoderLayer(num_heads=8, key_dim=64, d_ff=2048) for _ in range(6)]
+        >>> decoder = Decoder(layers)
+        >>> memory = keras.random.normal((2, 7, 512))
+        >>> keras.ops.shape(decoder(keras.random.normal((2, 10, 512)), memory))
+        (2, 10, 512)
     """
 
-    layer_class = DecoderLayer
-
-    def call(self, inputs, memory, memory_mask=None, training=False):
-        return self.apply_layers(inputs, memory, memory_mask=memory_mask, training=training)
-
-    def step(self, inputs, position, cache, projected_memory, memory_mask, write):
-        """Computes one position of every beam: [B K, D] and the cache with the position added.
-
-        `inputs` are [B K, D], of all beams of a sentence, then of the next; `memory_mask` is bool
-        [B, S], False at padding. The other arguments are those of Transformer.decode_step.
-        """
-        cache = cache.with_position(position)
-        shape = ops.shape(cache.origins)[:2]
-        mask = cache.mask(position, self.settings["attention_window"])
-        memory_mask = memory_mask[:, None, None, :]
-        write_here = functools.partial(write, position=position)
-        states, layers = inputs, []
-        parts = zip(self.layers, cache.layers, projected_memory, strict=True)
-        for layer, keys_values, memory in parts:
-            states, keys_values = layer.step(
-                states, shape, keys_values, write_here, mask, memory, memory_mask
+    def __init__(
+        self,
+        layers: Sequence[DecoderLayer],
+        last_norm: bool = False,
+        norm_epsilon: float = 1e-6,
+        rematerialize: bool = False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.layers = list(layers)
+        self.norm_epsilon = norm_epsilon
+        self.rematerialize = rematerialize
+        self.last_norm = None
+        if last_norm:
+            self.last_norm = keras.layers.LayerNormalization(
+                epsilon=norm_epsilon, dtype=self.dtype_policy, name="last_norm"
             )
-            layers.append(keys_values)
-        return self.normalize(states), cache._replace(layers=layers)
+
+    def build(self, inputs_shape, memory_shape=None):
+        for layer in self.layers:
+            if not layer.built:
+                layer.build(inputs_shape, memory_shape)
+        if self.last_norm is not None:
+            self.last_norm.build(inputs_shape)
+
+    def call(self, inputs, memory, memory_mask=None, training=None):
+        x = inputs
+        for layer in self.layers:
+            if training and self.rematerialize:
+                x = rematerialized(layer, x, memory, memory_mask=memory_mask)
+            else:
+                x = layer(x, memory, memory_mask=memory_mask, training=training)
+        return x if self.last_norm is None else self.last_norm(x)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "layers": serialize_layers(self.layers),
+            "last_norm": self.last_norm is not None,
+            "norm_epsilon": self.norm_epsilon,
+            "rematerialize": self.rematerialize,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        layers = [keras.saving.deserialize_keras_object(layer) for layer in config["layers"]]
+        return cls(**{**config, "layers": layers})

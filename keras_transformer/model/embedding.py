@@ -3,33 +3,41 @@
 import keras
 from keras import ops
 
-from keras_transformer.model.layer import Layer
-from keras_transformer.model.linear import linear
 from keras_transformer.model.masks import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TokenEmbedding(Layer):
+class TokenEmbedding(keras.layers.ReversibleEmbedding):
     """Looks up a vector of D numbers for each id and multiplies it by sqrt(D).
 
     With `reverse=True` it is the pre-softmax linear transformation by the same matrix E [V, D]:
-    logits = states E^T. The matrix is drawn from N(0, 1/D), so that the vectors have unit variance,
-    and the logits of a normalised state start with unit variance, too.
+    logits = states E^T. The matrix is drawn from N(0, 1/D): the vectors then have unit variance,
+    and the logits of a normalised state have it, too, before training.
+
+    It is keras.layers.ReversibleEmbedding with a scale and a bias. The matrix is `embeddings`.
 
     Args:
         vocab_size: V.
         d_model: D.
         mask_zero: whether the vectors carry a Keras mask, False where an id is 0 (padding).
-        scale: whether to multiply by sqrt(D).
+        scale: whether to multiply the vectors by sqrt(D).
         use_bias: whether a bias is added to every logit; the paper has none.
+        embeddings_initializer: None for N(0, 1/D).
 
     Call arguments:
         inputs: int [B, T]; with `reverse`, states [..., D].
         reverse: whether to compute logits.
-        kernel: with `reverse`, columns of E^T to use in place of all, [D, C], and no bias.
 
     Returns:
-        [B, T, D]; with `reverse`, float32 [..., V], or [..., C].
+        [B, T, D]; with `reverse`, float32 [..., V].
+
+    Example:
+        >>> layer = TokenEmbedding(vocab_size=8000, d_model=512)
+        >>> vectors = layer(np.array([[5, 6, 2]]))
+        >>> keras.ops.shape(vectors)
+        (1, 3, 512)
+        >>> keras.ops.shape(layer(vectors, reverse=True))
+        (1, 3, 8000)
     """
 
     def __init__(
@@ -39,48 +47,77 @@ class TokenEmbedding(Layer):
         mask_zero: bool = False,
         scale: bool = True,
         use_bias: bool = False,
+        embeddings_initializer=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.settings = {"vocab_size": vocab_size, "d_model": d_model, "mask_zero": mask_zero}
-        self.settings |= {"scale": scale, "use_bias": use_bias}
-        self.vocab_size, self.d_model, self.mask_zero = vocab_size, d_model, mask_zero
-        self.scale, self.use_bias, self.bias = scale, use_bias, None
+        if embeddings_initializer is None:
+            embeddings_initializer = keras.initializers.RandomNormal(stddev=d_model**-0.5)
+        super().__init__(
+            vocab_size,
+            d_model,
+            embeddings_initializer=embeddings_initializer,
+            mask_zero=mask_zero,
+            **kwargs,
+        )
+        self.vocab_size = vocab_size
+        self.d_model = d_model
+        self.scale = scale
+        self.use_bias = use_bias
+        self.bias = None
+        if self.reverse_dtype is None:  # Keras' layer would compute logits in float32
+            self.reverse_dtype = self.compute_dtype
 
-    def build(self, shape=None):
-        self.matrix = self.add_matrix((self.vocab_size, self.d_model))
+    def build(self, inputs_shape=None):
+        if self.use_bias and self.bias is None:
+            self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros")
+        super().build(inputs_shape)  # nothing can be added after it, if LoRA is enabled
+
+    def call(self, inputs, reverse=False):
+        outputs = super().call(inputs, reverse=reverse)
+        return self._add_bias(outputs) if reverse else self._multiply_by_scale(outputs)
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        """Quantizes the matrix, "int8" or "int4"; Keras asks subclasses to say that they can."""
+        super().quantize(mode, type_check=False, config=config)
+
+    def quantized_call(self, inputs, reverse=False):
+        """Does what `call` does with the matrix that `quantize` leaves."""
+        outputs = super().quantized_call(inputs, reverse=reverse)
+        return self._add_bias(outputs) if reverse else self._multiply_by_scale(outputs)
+
+    def _multiply_by_scale(self, vectors):
+        if not self.scale:
+            return vectors
+        return vectors * ops.cast(self.d_model**0.5, vectors.dtype)
+
+    def _add_bias(self, logits):
+        logits = ops.cast(logits, "float32")
+        return logits if self.bias is None else logits + ops.cast(self.bias, "float32")
+
+    @property
+    def variable_serialization_spec(self):
+        """The names of the saved variables, by the mode of quantization: Keras', and the bias."""
+        names_by_mode = super().variable_serialization_spec
         if self.use_bias:
-            shape = (self.vocab_size,)
-            self.bias = self.add_weight(name="bias", shape=shape, initializer="zeros")
-
-    def add_matrix(self, shape):
-        initializer = keras.initializers.RandomNormal(stddev=self.d_model**-0.5)
-        return self.add_weight(name="matrix", shape=shape, initializer=initializer)
-
-    def call(self, inputs, reverse=False, kernel=None):
-        if reverse:
-            bias = self.bias if kernel is None else None
-            kernel = self.softmax_kernel() if kernel is None else kernel
-            logits = linear(inputs, kernel, bias)
-            return ops.cast(logits, "float32")
-        vectors = self.look_up(inputs)  # [B, T, D]
-        return vectors * ops.cast(self.d_model**0.5, vectors.dtype) if self.scale else vectors
-
-    def look_up(self, ids):
-        """Returns the matrix's rows of some ids: int [...] -> [..., D]."""
-        return ops.take(self.matrix, ids, axis=0)
-
-    def softmax_kernel(self):
-        """Returns the matrix that states are multiplied by, [D, V]."""
-        return ops.transpose(self.matrix)
+            for names in names_by_mode.values():
+                names.append("bias")
+        return names_by_mode
 
     def compute_mask(self, inputs, previous_mask=None):
-        is_ids = "int" in keras.backend.standardize_dtype(inputs.dtype)
-        return padding_mask(inputs) if is_ids and self.mask_zero else previous_mask
-
-    def compute_output_shape(self, shape, reverse=False):
-        return (*shape[:-1], self.vocab_size) if reverse else (*shape, self.d_model)
+        holds_ids = "int" in keras.backend.standardize_dtype(inputs.dtype)
+        return padding_mask(inputs) if holds_ids and self.mask_zero else previous_mask
 
     def compute_output_spec(self, inputs, reverse=False):
         dtype = "float32" if reverse else self.compute_dtype
         return keras.KerasTensor(self.compute_output_shape(inputs.shape, reverse), dtype)
+
+    def get_config(self):
+        config = super().get_config()
+        del config["input_dim"], config["output_dim"]  # Keras' names of vocab_size and d_model
+        return {
+            **config,
+            "vocab_size": self.vocab_size,
+            "d_model": self.d_model,
+            "scale": self.scale,
+            "use_bias": self.use_bias,
+        }

@@ -3,18 +3,19 @@
 import keras
 
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.layer import Layer
-from keras_transformer.model.linear import linear
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(Layer):
+class FeedForward(keras.layers.Layer):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2: the same at every position.
 
+    The two linear transformations are the Dense sublayers `inner_dense`, of W_1 and b_1, and
+    `outer_dense`, of W_2 and b_2.
+
     Args:
-        d_ff: width of the inner activations.
-        dropout: probability of dropping an inner activation.
-        activation: "relu" as in the equation, or another of keras.activations.
+        d_ff: the width of the inner activations.
+        dropout: the probability of dropping an inner activation.
+        activation: "relu" as in the equation, or another one of keras.activations.
 
     Call arguments:
         inputs: [B, T, D].
@@ -22,23 +23,39 @@ class FeedForward(Layer):
 
     Returns:
         [B, T, D].
+
+    Example:
+        >>> layer = FeedForward(d_ff=2048)
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
+        (2, 10, 512)
     """
 
     def __init__(self, d_ff: int, dropout: float = 0.0, activation: str = "relu", **kwargs):
         super().__init__(**kwargs)
-        self.settings = {"d_ff": d_ff, "dropout": dropout, "activation": activation}
-        self.activation = keras.activations.get(activation)
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
+        self.supports_masking = True
+        self.d_ff = d_ff
+        self.activation = activation
+        self.inner_dense = keras.layers.Dense(
+            d_ff, activation=activation, dtype=self.dtype_policy, name="inner"
+        )
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.outer_dense = None  # its width D is known when the layer is built
 
-    def build(self, shape):
-        d_model, d_ff = shape[-1], self.settings["d_ff"]
-        # Kernels are Xavier-uniform, which is Keras' default.
-        self.inner_kernel = self.add_weight(name="inner_kernel", shape=(d_model, d_ff))
-        self.inner_bias = self.add_weight(name="inner_bias", shape=(d_ff,), initializer="zeros")
-        self.outer_kernel = self.add_weight(name="outer_kernel", shape=(d_ff, d_model))
-        self.outer_bias = self.add_weight(name="outer_bias", shape=(d_model,), initializer="zeros")
+    def build(self, inputs_shape):
+        d_model = inputs_shape[-1]
+        self.inner_dense.build(inputs_shape)
+        self.outer_dense = keras.layers.Dense(d_model, dtype=self.dtype_policy, name="outer")
+        self.outer_dense.build((*inputs_shape[:-1], self.d_ff))
 
-    def call(self, inputs, training=False):
-        inner = self.activation(linear(inputs, self.inner_kernel, self.inner_bias))
+    def call(self, inputs, training=None):
+        inner = self.inner_dense(inputs)  # [B, T, F]
         inner = self.dropout(inner, training=training)
-        return linear(inner, self.outer_kernel, self.outer_bias)
+        return self.outer_dense(inner)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "d_ff": self.d_ff,
+            "dropout": self.dropout.rate,
+            "activation": self.activation,
+        }

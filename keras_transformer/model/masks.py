@@ -1,7 +1,5 @@
 """Attention masks: boolean, True where a query may attend to a key (section 3.2.3)."""
 
-import functools
-
 from keras import ops
 
 from keras_transformer.config import PAD_ID
@@ -12,27 +10,51 @@ def padding_mask(ids):
     return ops.not_equal(ids, PAD_ID)
 
 
-def causal_mask(length):
-    """Lets position i attend to positions up to i: bool [T, T] of T, an int or scalar tensor."""
-    positions = ops.arange(length)
-    return positions[:, None] >= positions[None, :]
+def causal_mask(query_length, key_length=None):
+    """Lets each position attend to itself and to earlier positions.
 
+    Args:
+        query_length: T, an int or scalar tensor.
+        key_length: P, an int or scalar tensor; None for T, as in self-attention.
 
-def window_mask(queries, keys, window: int, causal: bool = False):
-    """Lets a position attend to its neighbourhood of size r = `window` (section 4).
-
-    The neighbourhood is centred: positions at most r // 2 away on either side, r in all where r
-    is odd and r + 1 where it is even. Under causality its later half falls away, so that position
-    i attends to i - r // 2, ..., i, as it would under both masks. `queries` and `keys` are their
-    positions, int [..., Q] and [..., P]; the mask is bool [..., Q, P].
+    Returns:
+        bool [T, P], True at [i, j] where j is at most i.
     """
-    distance = queries[..., :, None] - keys[..., None, :]
-    if causal:
-        return ops.logical_and(distance >= 0, distance <= window // 2)
+    if key_length is None:
+        key_length = query_length
+    return ops.arange(query_length)[:, None] >= ops.arange(key_length)[None, :]
+
+
+def window_mask(query_length, key_length, window: int):
+    """Lets each position attend to its neighbourhood of size r = `window` (section 4).
+
+    The neighbourhood is centred: it contains the positions that are at most r // 2 away, on either
+    side. These are r positions where r is odd and r + 1 where it is even.
+
+    Args:
+        query_length: Q, an int or scalar tensor.
+        key_length: P, an int or scalar tensor.
+        window: r, at least 1.
+
+    Returns:
+        bool [Q, P].
+    """
+    distance = ops.arange(query_length)[:, None] - ops.arange(key_length)[None, :]  # [Q, P]
     return ops.abs(distance) <= window // 2
 
 
-def all_of(masks):
-    """Combines masks: True where all of those that are not None are; None if all are None."""
-    given = [mask for mask in masks if mask is not None]
-    return functools.reduce(ops.logical_and, given) if given else None
+def combine_masks(masks):
+    """Combines masks that are broadcast against each other.
+
+    Args:
+        masks: bool tensors, or None for a mask that allows everything.
+
+    Returns:
+        bool, True where all of the masks are True; None if all of them are None.
+    """
+    combined = None
+    for mask in masks:
+        if mask is None:
+            continue
+        combined = mask if combined is None else ops.logical_and(combined, mask)
+    return combined

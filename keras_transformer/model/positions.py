@@ -5,7 +5,6 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.layer import Layer
 
 
 def sinusoids(positions, d_model: int, divisor: int | None = None):
@@ -24,7 +23,7 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
     rates = ops.convert_to_tensor(frequencies(d_model, divisor).astype(np.float32))
     angles = ops.cast(positions, "float32")[:, None] * rates  # [T, D/2]
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
-    return ops.reshape(pairs, (-1, d_model))
+    return ops.reshape(pairs, (-1, d_model))  # [T, D]
 
 
 def frequencies(d_model: int, divisor: int | None = None) -> np.ndarray:
@@ -48,26 +47,32 @@ def shift_matrix(offset: int, d_model: int) -> np.ndarray:
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class PositionalEncoding(Layer):
+class PositionalEncoding(keras.layers.Layer):
     """Adds the encoding of each position to its embedding, then drops out the sum (section 5.4).
 
-    Sinusoids are computed in float32 whatever the dtype policy.
+    Sinusoids are computed in float32 under any dtype policy.
 
     Args:
-        positions: "sinusoidal"; "learned" (Table 3, row E); or "marian", Marian's sinusoids, the
-            slowest of which has exactly 1/10000 radians a position: 2i/(d_model - 2) in the paper's
-            formula (its order of sines and cosines is changed by importing/marian.py).
-        max_positions: number of learned positions; sinusoids have no limit.
+        positions: "sinusoidal" for the sinusoids of section 3.5; "learned" for a table of vectors
+            (Table 3, row E); or "marian" for Marian's sinusoids, the slowest of which has exactly
+            1/10000 radians a position: 2i/(d_model - 2) in the paper's formula.
+        max_positions: the number of learned positions; sinusoids have no limit.
         dropout: P_drop, the probability of dropping an element of the sum.
 
     Call arguments:
         inputs: [B, T, D], embeddings.
-        start: int or int scalar tensor, the position of the first column (default 0); decoding
-            step by step passes how far it has come.
         training: whether to apply dropout.
 
     Returns:
         [B, T, D].
+
+    Raises:
+        ValueError: for other `positions`.
+
+    Example:
+        >>> layer = PositionalEncoding(dropout=0.1)
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
+        (2, 10, 512)
     """
 
     def __init__(
@@ -81,24 +86,46 @@ class PositionalEncoding(Layer):
         if positions not in ("sinusoidal", "learned", "marian"):
             rule = "positions must be sinusoidal, learned or marian"
             raise ValueError(f"{rule}. Received: {positions!r}")
-        self.settings = {"positions": positions, "max_positions": max_positions, "dropout": dropout}
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
-        self.table = None
+        self.supports_masking = True
+        self.positions = positions
+        self.max_positions = max_positions
+        self.embeddings = None  # the table of learned positions
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, shape):
-        if self.settings["positions"] == "learned":
-            shape = (self.settings["max_positions"], shape[-1])
-            initializer = keras.initializers.RandomNormal(stddev=shape[-1] ** -0.5)
-            self.table = self.add_weight(name="table", shape=shape, initializer=initializer)
+    def build(self, inputs_shape):
+        if self.positions == "learned":
+            d_model = inputs_shape[-1]
+            self.embeddings = self.add_weight(
+                name="embeddings",
+                shape=(self.max_positions, d_model),
+                initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
+            )
 
-    def call(self, inputs, start=0, training=False):
-        positions = start + ops.arange(ops.shape(inputs)[1])
-        d_model = inputs.shape[-1]
-        if self.table is None:
-            divisor = d_model - 2 if self.settings["positions"] == "marian" else None
-            encoding = sinusoids(positions, d_model, divisor)
-        else:
-            # As large as the scaled token embeddings that it is added to.
-            encoding = ops.take(self.table, positions, axis=0) * d_model**0.5
-        encoding = ops.cast(encoding, self.compute_dtype)
-        return self.dropout(inputs + encoding, training=training)
+    def call(self, inputs, training=None):
+        encoding = self.encoding(ops.shape(inputs)[1], inputs.shape[-1])  # [T, D]
+        outputs = inputs + ops.cast(encoding, self.compute_dtype)
+        return self.dropout(outputs, training=training)
+
+    def encoding(self, length, d_model: int):
+        """Returns the encodings of the first positions.
+
+        Args:
+            length: T, an int or scalar tensor.
+            d_model: D.
+
+        Returns:
+            [T, D]; float32 for sinusoids.
+        """
+        if self.positions == "learned":
+            # As large as the scaled token embeddings that they are added to.
+            return self.embeddings[:length] * d_model**0.5
+        divisor = d_model - 2 if self.positions == "marian" else d_model
+        return sinusoids(ops.arange(length), d_model, divisor)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "positions": self.positions,
+            "max_positions": self.max_positions,
+            "dropout": self.dropout.rate,
+        }

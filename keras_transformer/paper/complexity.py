@@ -12,7 +12,8 @@ VOCABULARY = 37_000  # section 5.1
 
 def count_parameters(config: TransformerConfig) -> int:
     """Counts trainable numbers without building the model."""
-    d_model, heads = config.d_model, config.num_heads
+    d_model = config.d_model
+    heads = config.num_heads
     # W^Q, W^K, W^V and W^O, section 3.2.2.
     attention = d_model * heads * (2 * config.d_k + config.d_v) + heads * config.d_v * d_model
     if config.attention_bias:
@@ -40,8 +41,15 @@ def forward_flops(
     A multiplication and an addition are two operations. Padding counts, as it is computed, and so
     do the masked halves of attention scores. A training step takes three times as many, as the
     backward pass has two products for each product of the forward pass.
+
+    Args:
+        config: of the model.
+        sentences: number of sentence pairs.
+        source_length: tokens of each source, padding included.
+        target_length: tokens of each target, padding included.
     """
-    d_model, heads = config.d_model, config.num_heads
+    d_model = config.d_model
+    heads = config.num_heads
     queries = d_model * heads * config.d_k  # also keys, a token
     values = d_model * heads * config.d_v  # also outputs, a token
     feed_forward = 2 * d_model * config.d_ff
@@ -52,7 +60,8 @@ def forward_flops(
     decoder += source_length * (queries + values)
     decoder += target_length * (target_length + source_length) * scores
     logits = target_length * d_model * config.vocab_size
-    layers = config.num_layers * encoder + (config.decoder_layers or config.num_layers) * decoder
+    decoder_layers = config.decoder_layers or config.num_layers
+    layers = config.num_layers * encoder + decoder_layers * decoder
     return 2 * sentences * (layers + logits)
 
 
@@ -66,8 +75,13 @@ def paper_training_costs() -> list[dict[str, float | str]]:
         estimated = hours * 3600 * GPUS * SUSTAINED_FLOPS
         costs.append(
             {
-                **{"model": name, "hours": hours, "gpus": GPUS, "gpu": "P100", "steps": steps},
-                **{"estimated_flops": estimated, "model_flops": counted},
+                "model": name,
+                "hours": hours,
+                "gpus": GPUS,
+                "gpu": "P100",
+                "steps": steps,
+                "estimated_flops": estimated,
+                "model_flops": counted,
                 "utilization": round(counted / estimated, 3),
             }
         )

@@ -14,28 +14,40 @@ from keras_transformer.errors import require
 
 
 def path_lengths(length: int, kernel: int, window: int) -> dict[str, int]:
-    """Counts the steps that each layer type needs to connect n = `length` positions, 2 or more.
+    """Counts the steps that each layer type needs to connect all positions.
 
-    `kernel` is k of the convolutions, `window` r of restricted self-attention (section 4). An
-    InputError refuses sizes with which n steps do not connect them.
+    Args:
+        length: n, the number of positions, 2 or more.
+        kernel: k of the convolutions.
+        window: r of restricted self-attention (section 4).
+
+    Returns:
+        Layer type -> number of steps.
+
+    Raises:
+        InputError: for sizes with which n steps do not connect the positions.
     """
-    found = {}
+    lengths = {}
     for name, steps in dependencies(length, kernel, window).items():
-        reached = np.arange(length) == 0  # positions that depend on the first input
-        found[name] = 0
+        is_reached = np.arange(length) == 0  # positions that depend on the first input
+        count = 0
         for step in itertools.islice(steps, length):
-            reached = step[:, reached].any(axis=1)
-            found[name] += 1
-            if reached[-1]:
+            is_reached = step[:, is_reached].any(axis=1)
+            count += 1
+            if is_reached[-1]:
                 break
-        require(reached[-1], "each position must depend on another", f"{length} unconnected ones")
-    return found
+        rule = "each position must depend on another"
+        require(is_reached[-1], rule, f"{length} unconnected ones")
+        lengths[name] = count
+    return lengths
 
 
 def dependencies(length: int, kernel: int, window: int) -> dict[str, Iterator[np.ndarray]]:
-    """Gives the steps of each layer type, one after the other, from the sizes of `path_lengths`.
+    """Says which outputs are computed from which inputs; the arguments are those of `path_lengths`.
 
-    A step is bool [n, n], True at [i, j] where output i is computed from input j. They are endless.
+    Returns:
+        Layer type -> its steps, one after the other, without an end. A step is bool [n, n], True at
+        [i, j] where output i is computed from input j.
     """
     distances = np.subtract.outer(np.arange(length), np.arange(length))  # i - j
     # Padded on both sides; an even kernel has its odd tap on the right.

@@ -69,10 +69,16 @@ class Variation(NamedTuple):
 
 # The columns of Table 3 that are settings -> their names here.
 SETTINGS = {
-    **{"N": "num_layers", "d_model": "d_model", "d_ff": "d_ff", "h": "num_heads"},
-    **{"d_k": "d_k", "d_v": "d_v", "P_drop": "dropout", "eps_ls": "label_smoothing"},
+    "N": "num_layers",
+    "d_model": "d_model",
+    "d_ff": "d_ff",
+    "h": "num_heads",
+    "d_k": "d_k",
+    "d_v": "d_v",
+    "P_drop": "dropout",
+    "eps_ls": "label_smoothing",
 }
-# Names are those of presets.py. Row E says "positional embedding instead of sinusoids".
+# The names are those of the presets. Row E says "positional embedding instead of sinusoids".
 TABLE_3 = {
     "base": Variation(4.92, 25.8, 65, 6, 512, 2048, 8, 64, 64, 0.1, 0.1, 100),
     "A1": Variation(5.29, 24.9, num_heads=1, d_k=512, d_v=512),

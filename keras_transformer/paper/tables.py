@@ -2,31 +2,43 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_transformer.errors import InputError
 from keras_transformer.files import to_path
 from keras_transformer.paper import published
 from keras_transformer.paper.complexity import VOCABULARY, count_parameters, paper_training_costs
 from keras_transformer.paper.path_length import path_lengths
-from keras_transformer.paper.trained_rows import PAPER_COLUMNS, again, measured_table
+from keras_transformer.paper.trained_rows import PAPER_COLUMNS, commands_again, measured_table
 from keras_transformer.presets import PRESETS, preset
 from keras_transformer.text_table import table_of
 
 Rows = list[dict[str, Any]]
 
 NOT_RUN = "not run here"
-# Rows of Table 1 -> their name in paper/path_length.py, and the layers that
-# benchmarks/layers.py times.
+
+
+class MeasuredLayers(NamedTuple):
+    """What belongs to a row of Table 1."""
+
+    path: str  # its name in the result of `path_lengths`
+    timed: tuple[str, ...]  # the layers that the benchmark of layers times
+
+
 LAYERS = {
-    "Self-Attention": ("self-attention", ("self-attention",)),
-    "Recurrent": ("recurrent", ("LSTM", "GRU")),
-    "Convolutional": ("convolutional", ("convolution", "separable")),
-    "Self-Attention (restricted)": ("restricted self-attention", ("restricted",)),
+    "Self-Attention": MeasuredLayers("self-attention", ("self-attention",)),
+    "Recurrent": MeasuredLayers("recurrent", ("LSTM", "GRU")),
+    "Convolutional": MeasuredLayers("convolutional", ("convolution", "separable")),
+    "Self-Attention (restricted)": MeasuredLayers("restricted self-attention", ("restricted",)),
 }
+# The sizes n, k and r that paths are counted for.
+PATH_LENGTH, PATH_KERNEL, PATH_WINDOW = 128, 3, 16
 LAYERS_COMMAND = "python benchmarks/layers.py > runs/layers.json"
+TABLE_1_COMMAND = "python bin/paper_tables.py --table=1 --layers=runs/layers.json"
 # The vocabulary that gives the printed number of parameters; the paper does not tell it.
 FITTING_VOCABULARY = dict.fromkeys(published.TABLE_3, 41_000) | {"big": 36_000}
+# The trainings of Table 4 -> the data directory of each here.
+PARSING_DATA = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supervised"}
 
 NOTE_1 = """\
 Paths are counted (paper/path_length.py) for contiguous kernels, which see (k - 1) / 2 to each
@@ -42,139 +54,200 @@ last checkpoint, not averaged. Each row:"""
 NOTE_4 = "The Wall Street Journal's trees are licensed. Each Transformer:"
 
 
-def read_layers(path: str | Path) -> dict[str, Any]:
-    """Reads the output of benchmarks/layers.py: layer -> its fitted exponents."""
+class Table(NamedTuple):
+    """A table of the paper with this project's figures."""
+
+    data: Rows | dict[str, Rows]  # plain JSON values
+    text: str  # the same for readers, with the commands that give the figures
+
+
+def read_layers(layers: str | Path) -> dict[str, Any]:
+    """Reads the output of the benchmark that times the layers of Table 1.
+
+    Args:
+        layers: the file.
+
+    Returns:
+        Layer -> its fitted exponents: {"n_exponent", "d_exponent", ...}.
+
+    Raises:
+        InputError: if it cannot be read, or holds anything else.
+    """
     try:
-        layers = json.loads(to_path(path).read_bytes().splitlines()[-1])["layers"]
-        return {name: {**exponents} for name, exponents in layers.items()}
+        last_line = to_path(layers).read_bytes().splitlines()[-1]
+        exponents = json.loads(last_line)["layers"]
+        return {name: {**exponents[name]} for name in exponents}
     except Exception as error:  # content of any kind
-        rule = "--layers must be the output of benchmarks/layers.py"
-        raise InputError(f"{rule}. Received: {path} ({error})") from None
+        rule = "layers must be the output of benchmarks/layers"
+        raise InputError(f"{rule}. Received: {layers} ({error})") from None
 
 
-def table_1(layers: dict[str, Any]) -> tuple[Rows, str]:
-    """Table 1: the paper's terms, path lengths counted, and exponents measured (read_layers)."""
-    n, k, r = 128, 3, 16  # for which paths are counted
-    lengths, rows = path_lengths(n, k, r), []
+def table_1(layers: dict[str, Any]) -> Table:
+    """Table 1: the paper's terms, path lengths that are counted, and growth that is measured.
+
+    Args:
+        layers: what `read_layers` returns.
+    """
+    lengths = path_lengths(PATH_LENGTH, PATH_KERNEL, PATH_WINDOW)
+    rows = []
     for printed in published.TABLE_1:
-        path, timed = LAYERS[printed.layer]
-        measured = {
-            name: {letter: layers[name].get(f"{letter}_exponent") for letter in "nd"}
-            for name in timed
-            if name in layers
-        }
-        growth = (f"{name}: n^{of['n']}, d^{of['d']}" for name, of in measured.items())
-        rows.append(
-            {
-                **printed._asdict(),
-                "maximum_path": lengths[path],
-                "measured": measured,
-                "growth": "; ".join(growth) or NOT_RUN,
-                "command": LAYERS_COMMAND,
-            }
-        )
+        here = LAYERS[printed.layer]
+        measured = {}
+        growth = []
+        for name in here.timed:
+            if name in layers:
+                n_exponent = layers[name].get("n_exponent")
+                d_exponent = layers[name].get("d_exponent")
+                measured[name] = {"n": n_exponent, "d": d_exponent}
+                growth.append(f"{name}: n^{n_exponent}, d^{d_exponent}")
+        row = printed._asdict()
+        row["maximum_path"] = lengths[here.path]
+        row["measured"] = measured
+        row["growth"] = "; ".join(growth) or NOT_RUN
+        row["command"] = LAYERS_COMMAND
+        rows.append(row)
     columns = {
-        **{"layer": "layer", "complexity": "paper_complexity"},
-        **{"sequential": "paper_sequential_operations", "maximum path": "paper_maximum_path"},
-        **{f"path at n={n}, k={k}, r={r}": "maximum_path", "measured growth of time": "growth"},
+        "layer": "layer",
+        "complexity": "paper_complexity",
+        "sequential": "paper_sequential_operations",
+        "maximum path": "paper_maximum_path",
+        f"path at n={PATH_LENGTH}, k={PATH_KERNEL}, r={PATH_WINDOW}": "maximum_path",
+        "measured growth of time": "growth",
     }
-    again_shown = "python bin/paper_tables.py --table=1 --layers=runs/layers.json"
-    return rows, _text(columns, rows, NOTE_1, [LAYERS_COMMAND, again_shown])
+    return Table(rows, _text(columns, rows, NOTE_1, [LAYERS_COMMAND, TABLE_1_COMMAND]))
 
 
-def table_2(trained: Rows) -> tuple[dict[str, Rows], str]:
+def table_2(trained: Rows) -> Table:
     """Table 2: {"systems": the paper's rows, "measured": ours, "training_cost": the paper's}.
 
-    Of the rows of trained_rows.trained_row, those with BLEU of the test split are taken.
+    Args:
+        trained: rows of `trained_row`; those with BLEU of the test split are taken.
     """
-    measured = _tested(trained, "bleu", "signature", "paper_bleu")
+    measured = _tested(trained, "bleu", ["signature", "paper_bleu"])
     systems = [{**system._asdict(), "command": None, "ours": None} for system in published.TABLE_2]
     base, big = systems[-2:]
     base["command"] = [
-        _commands(name, "base", 100_000, "--checkpoint=average:5") for name in ("en-de", "en-fr")
+        _full_size_commands("en-de", "base", 100_000, "--checkpoint=average:5"),
+        _full_size_commands("en-fr", "base", 100_000, "--checkpoint=average:5"),
     ]
     big["command"] = [
-        _commands("en-de", "big", 300_000, "--checkpoint=average:20"),
-        _commands("en-fr", "big_en_fr", 300_000, "--checkpoint=average:20"),
+        _full_size_commands("en-de", "big", 300_000, "--checkpoint=average:20"),
+        _full_size_commands("en-fr", "big_en_fr", 300_000, "--checkpoint=average:20"),
     ]
     wmt14 = [row for row in measured if "wmt14" in (row["data"] or "")]
-    base["ours"] = _full_size(wmt14, ["base"], "paper_bleu")
-    big["ours"] = _full_size(wmt14, ["big", "big_en_fr"], "paper_bleu")
-    columns = {
-        **{"system": "name", "En-De": "bleu_de:.2f", "En-Fr": "bleu_fr:.2f"},
-        **{"FLOPs En-De": "flops_de:.1e", "FLOPs En-Fr": "flops_fr:.1e"},
-        **{"En-De, version 1": "bleu_de_v1", "En-Fr, version 1": "bleu_fr_v1", "ours": "ours"},
-    }
+    base["ours"] = _full_size_scores(wmt14, ["base"], "paper_bleu")
+    big["ours"] = _full_size_scores(wmt14, ["big", "big_en_fr"], "paper_bleu")
     costs = paper_training_costs()
+    system_columns = {
+        "system": "name",
+        "En-De": "bleu_de:.2f",
+        "En-Fr": "bleu_fr:.2f",
+        "FLOPs En-De": "flops_de:.1e",
+        "FLOPs En-Fr": "flops_fr:.1e",
+        "En-De, version 1": "bleu_de_v1",
+        "En-Fr, version 1": "bleu_fr_v1",
+        "ours": "ours",
+    }
     cost_columns = {
-        **{"training": "model", "hours": "hours", "GPUs": "gpus"},
-        **{"time x GPUs x rate": "estimated_flops:.1e", "model FLOPs": "model_flops:.1e"},
+        "training": "model",
+        "hours": "hours",
+        "GPUs": "gpus",
+        "time x GPUs x rate": "estimated_flops:.1e",
+        "model FLOPs": "model_flops:.1e",
         "share": "utilization:.0%",
     }
-    scores = {"as the paper scored": "paper_bleu:.2f", "sacreBLEU": "bleu:.2f"}
-    text = [
-        _text(columns, systems, "Each Transformer:", base["command"] + big["command"]),
-        _text(cost_columns, costs, NOTE_2),
-        _tested_text({**scores, "signature": "signature"}, measured),
+    score_columns = {
+        "as the paper scored": "paper_bleu:.2f",
+        "sacreBLEU": "bleu:.2f",
+        "signature": "signature",
+    }
+    parts = [
+        _text(system_columns, systems, "Each Transformer:", base["command"] + big["command"]),
+        _text(cost_columns, costs, NOTE_2, []),
+        _tested_text(score_columns, measured),
     ]
     data = {"systems": systems, "measured": measured, "training_cost": costs}
-    return data, "\n\n".join(text)
+    return Table(data, "\n\n".join(parts))
 
 
-def table_3(trained: Rows) -> tuple[Rows, str]:
-    """Table 3: the paper's figures, ours, and the commands; other translation presets come last."""
+def table_3(trained: Rows) -> Table:
+    """Table 3: the paper's figures, ours, and the commands; other translation presets come last.
+
+    Args:
+        trained: rows of `trained_row`; those of translation presets are taken.
+    """
     translating = [row for row in trained if row.get("task") != "parsing" and row["row"] in PRESETS]
     rows = []
+    found = []
     for name in dict.fromkeys([*published.TABLE_3, *(row["row"] for row in translating)]):
         printed = published.TABLE_3.get(name, published.Variation())
-        fitting = FITTING_VOCABULARY.get(name)
-        measured = [row for row in translating if row["row"] == name]
+        fitting_vocabulary = FITTING_VOCABULARY.get(name)
+        measured = []
+        for trained_row in translating:
+            if trained_row["row"] == name:
+                command = commands_again(trained_row, "validation")
+                measured.append({**trained_row, "command": command})
         steps = 1000 * (printed.thousand_steps or 100)
-        rows.append(
-            {
-                "row": name,
-                **printed._asdict(),
-                "parameters": count_parameters(preset(name, VOCABULARY)[0]),
-                "parameters_fitting": fitting and count_parameters(preset(name, fitting)[0]),
-                "fitting_vocabulary": fitting,
-                "command": _commands("en-de", name, steps, "--split=validation"),
-                "ours": "below" if measured else NOT_RUN,
-                "measured": [{**row, "command": again(row, "validation")} for row in measured],
-            }
-        )
+        row = {"row": name, **printed._asdict()}
+        row["parameters"] = _count_preset(name, VOCABULARY)
+        row["parameters_fitting"] = _count_preset(name, fitting_vocabulary)
+        row["fitting_vocabulary"] = fitting_vocabulary
+        row["command"] = _full_size_commands("en-de", name, steps, "--split=validation")
+        row["ours"] = "below" if measured else NOT_RUN
+        row["measured"] = measured
+        rows.append(row)
+        found += measured
     columns = {
-        **{"row": "row", **published.SETTINGS, **PAPER_COLUMNS, "params, V=37,000": "parameters:,"},
-        **{"params, fitting V": "parameters_fitting:,", "fitting V": "fitting_vocabulary:,"},
+        "row": "row",
+        **published.SETTINGS,
+        **PAPER_COLUMNS,
+        "params, V=37,000": "parameters:,",
+        "params, fitting V": "parameters_fitting:,",
+        "fitting V": "fitting_vocabulary:,",
         "ours": "ours",
     }
     text = _text(columns, rows, NOTE_3, [f"{row['row']:5} {row['command']}" for row in rows])
-    found = [row for each in rows for row in each["measured"]]
     if found:
         commands = [f"  {row['row']:5} {row['command']}" for row in found]
         text = "\n".join([text, "", measured_table(found), "What was measured:", *commands])
-    return rows, text
+    return Table(rows, text)
 
 
-def table_4(trained: Rows) -> tuple[dict[str, Rows], str]:
-    """Table 4: {"parsers": the paper's rows, "measured": ours with their test F1}."""
-    data_dirs = {"WSJ only, discriminative": "wsj", "semi-supervised": "semi_supervised"}
-    measured, parsers, search = _tested(trained, "f1"), [], "--beam_size=21 --alpha=0.3"
+def table_4(trained: Rows) -> Table:
+    """Table 4: {"parsers": the paper's rows, "measured": ours with their test F1}.
+
+    Args:
+        trained: rows of `trained_row`; those with F1 of the test split are taken.
+    """
+    measured = _tested(trained, "f1", [])
+    parsers = []
     for parser in published.TABLE_4:
         row = {**parser._asdict(), "command": None, "ours": None}
         if "Transformer" in parser.name:
-            data = data_dirs[parser.training]
-            row["command"] = _commands(data, f"parsing_{data}", 100_000, search)
-            row["ours"] = _full_size(measured, [f"parsing_{data}"], "f1")
+            data = PARSING_DATA[parser.training]
+            name = f"parsing_{data}"
+            row["command"] = _full_size_commands(data, name, 100_000, "--beam_size=21 --alpha=0.3")
+            row["ours"] = _full_size_scores(measured, [name], "f1")
         parsers.append(row)
-    columns = {"parser": "name", "training": "training", "WSJ 23 F1": "f1", "ours": "ours"}
     commands = [row["command"] for row in parsers if row["command"]]
-    scores = {"F1 test": "f1:.2f", "minutes": "minutes"}
-    text = [_text(columns, parsers, NOTE_4, commands), _tested_text(scores, measured)]
-    return {"parsers": parsers, "measured": measured}, "\n\n".join(text)
+    columns = {"parser": "name", "training": "training", "WSJ 23 F1": "f1", "ours": "ours"}
+    parts = [
+        _text(columns, parsers, NOTE_4, commands),
+        _tested_text({"F1 test": "f1:.2f", "minutes": "minutes"}, measured),
+    ]
+    return Table({"parsers": parsers, "measured": measured}, "\n\n".join(parts))
 
 
-def _commands(data: str, name: str, train_steps: int, evaluation: str) -> str:
-    """Those that train a preset at full size and score it."""
+def _count_preset(name: str, vocab_size: int | None) -> int | None:
+    """The parameters of a preset with a vocabulary of that size; None for an unknown one."""
+    if vocab_size is None:
+        return None
+    config, _ = preset(name, vocab_size)
+    return count_parameters(config)
+
+
+def _full_size_commands(data: str, name: str, train_steps: int, evaluation: str) -> str:
+    """The commands that train a preset at full size and score it."""
     paths = f"--data_dir=runs/{data}/data --model_dir=runs/{data}/{name}"
     return (
         f"python bin/train.py {paths} --preset={name} --train_steps={train_steps} && "
@@ -182,37 +255,46 @@ def _commands(data: str, name: str, train_steps: int, evaluation: str) -> str:
     )
 
 
-def _tested(trained: Rows, *scores: str) -> Rows:
-    """The rows that have the first of `scores` on the test split, with all of them."""
-    names = ("row", "model_dir", "full_size", "steps", "minutes", "data")
-    return [
-        {
-            **{name: row[name] for name in names},
-            **{name: row["test"].get(name) for name in scores},
-            "command": again(row, "test"),
-        }
-        for row in trained
-        if row.get("test") and scores[0] in row["test"]
-    ]
+def _tested(trained: Rows, score: str, further_results: list[str]) -> Rows:
+    """The rows that have `score` on the test split, with `further_results` of that split."""
+    tested = []
+    for row in trained:
+        results = row.get("test")
+        if not results or score not in results:
+            continue
+        shown = {name: row[name] for name in ("row", "model_dir", "full_size", "steps", "minutes")}
+        shown["data"] = row["data"]
+        for name in (score, *further_results):
+            shown[name] = results.get(name)
+        shown["command"] = commands_again(row, "test")
+        tested.append(shown)
+    return tested
 
 
-def _full_size(measured: Rows, presets: list[str], score: str) -> str:
+def _full_size_scores(measured: Rows, presets: list[str], score: str) -> str:
     """What full-size models of the presets scored, and on what; NOT_RUN if there are none."""
-    found = [
-        f"{row[score]:.2f} on {row['data']}"
-        for row in measured
-        if row["row"] in presets and row["full_size"] and row[score] is not None
-    ]
-    return ", ".join(found) or NOT_RUN
+    scores = []
+    for row in measured:
+        if row["row"] in presets and row["full_size"] and row[score] is not None:
+            scores.append(f"{row[score]:.2f} on {row['data']}")
+    return ", ".join(scores) or NOT_RUN
 
 
-def _tested_text(scores: dict[str, str], measured: Rows) -> str:
+def _tested_text(score_columns: dict[str, str], measured: Rows) -> str:
     if not measured:
-        return "Measured here, test split: nothing among --model_dirs and --measured."
-    columns = {"measured here": "row", "full size": "full_size", "steps": "steps", **scores}
-    commands = [row["command"] for row in measured]
-    return _text({**columns, "on": "data"}, measured, "Again:", commands)
+        return "Measured here, test split: nothing among the trained models and measured results."
+    columns = {
+        "measured here": "row",
+        "full size": "full_size",
+        "steps": "steps",
+        **score_columns,
+        "on": "data",
+    }
+    return _text(columns, measured, "Again:", [row["command"] for row in measured])
 
 
-def _text(columns: dict[str, str], rows: Rows, note: str, commands: list[str] = ()) -> str:
-    return "\n".join([table_of(columns, rows), note, *(f"  {command}" for command in commands)])
+def _text(columns: dict[str, str], rows: Rows, note: str, commands: list[str]) -> str:
+    """A table, a note, and the commands below it."""
+    lines = [table_of(columns, rows), note]
+    lines += [f"  {command}" for command in commands]
+    return "\n".join(lines)

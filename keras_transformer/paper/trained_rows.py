@@ -1,9 +1,9 @@
 """Rows of the paper's tables as they were trained: which there are, smaller ones, what they gave.
 
-bin/sweep.py trains rows of Table 3. A reduced row has everything divided alike, so that the ratios
-stay the paper's. With layers divided by 2 and widths by 8 the base model has N=3, d_model=64,
-d_ff=256, h=8 and d_k=d_v=8; row C1 has N=1 where the paper has 2 of 6, and row A1 one head of 64.
-Heads are not divided, as their number is the subject of rows A.
+A sweep trains rows of Table 3. A reduced row has everything divided alike, so that the ratios stay
+the paper's. With layers divided by 2 and widths by 8 the base model has N=3, d_model=64, d_ff=256,
+h=8 and d_k=d_v=8; row C1 has N=1 where the paper has 2 of 6, and row A1 one head of 64. Heads are
+not divided, as their number is the subject of rows A.
 """
 
 import dataclasses
@@ -22,9 +22,8 @@ from keras_transformer.presets import PRESETS, preset
 from keras_transformer.text_table import table_of
 from keras_transformer.training.model_directory import read_description
 
-# Settings of a training run that are flags of their own.
-FLAGS = ("tokens_per_batch", "accumulate_steps", "precision", "seed")
-DIVIDED_WIDTHS = ("d_model", "d_ff", "d_k", "d_v")
+# Settings of a training run that are flags of their own in its command.
+TRAINING_FLAGS = ("tokens_per_batch", "accumulate_steps", "precision", "seed")
 PAPER_COLUMNS = {
     "paper: PPL": "paper_perplexity:.2f",
     "BLEU": "paper_bleu:.1f",
@@ -32,99 +31,163 @@ PAPER_COLUMNS = {
 }
 # What tables use of a row that was written, beside its settings; see `trained_row`.
 _ROW = {
-    **{"row": str, "task": str, "model_dir": str, "full_size": bool, "parameters": Count},
-    **{"steps": Count | None, "minutes": float | None, "data": str | None},
-    **{"perplexity": float | None, "bleu": float | None, "commands": dict[str, str | None]},
-    **{"validation?": RESULTS, "test?": RESULTS},
+    "row": str,
+    "task": str,
+    "model_dir": str,
+    "full_size": bool,
+    "parameters": Count,
+    "steps": Count | None,
+    "minutes": float | None,
+    "data": str | None,
+    "perplexity": float | None,
+    "bleu": float | None,
+    "commands": dict[str, str | None],
+    "validation?": RESULTS,
+    "test?": RESULTS,
 }
 
 
-def find_model_dirs(folders: list[str]) -> list[Path]:
-    """The model directories among `folders`, and those directly inside of other `folders`."""
+def find_model_dirs(model_dirs: list[str]) -> list[Path]:
+    """Finds directories of trained models.
+
+    Args:
+        model_dirs: such directories, and folders that hold some.
+
+    Returns:
+        The model directories, in the order of the arguments.
+
+    Raises:
+        InputError: for a folder that is no model directory and holds none.
+    """
     found = []
-    for folder in map(to_path, folders):
+    for folder in map(to_path, model_dirs):
         configs = list(folder.glob("config.json")) or sorted(folder.glob("*/config.json"))
-        rule = "--model_dirs must name directories that bin/train.py or bin/sweep.py made"
+        rule = "model_dirs must name directories of trained models, or folders of these"
         require(bool(configs), rule, folder)
         found += [path.parent for path in configs]
     return found
 
 
-def read_measured(path: str | Path) -> list[dict[str, Any]]:
-    """Reads rows that were written as JSON, such as the table.json of bin/sweep.py."""
+def read_measured(measured: str | Path) -> list[dict[str, Any]]:
+    """Reads rows that were written as JSON, such as the table.json of a sweep.
+
+    Args:
+        measured: the file.
+
+    Returns:
+        The rows, as of `trained_row`.
+
+    Raises:
+        InputError: if it cannot be read, or holds anything else.
+    """
     try:
-        return read_json(path, list[_ROW])
+        return read_json(measured, list[_ROW])
     except InputError as error:
-        rule = "--measured must be a table.json of bin/sweep.py"
+        rule = "measured must be the table.json of a sweep"
         raise InputError(f"{rule}. Received: {error}") from None
 
 
 def trained_row(model_dir: str | Path) -> dict[str, Any]:
-    """Reads what is known of a trained model; None stands for what has not been measured.
+    """Reads what is known of a trained model.
 
-    "full_size" says whether the settings of Table 3 are the preset's. Perplexity and BLEU are of
-    the validation split; "validation" and "test" are the results of bin/evaluate.py.
+    Args:
+        model_dir: the model directory.
+
+    Returns:
+        Plain JSON values; None stands for what has not been measured. "full_size" says whether the
+        settings of Table 3 are the preset's. "perplexity" and "bleu" are of the validation split;
+        "validation" and "test" are the results of evaluations. "commands" has what trains the model
+        again ("train"), and what scores it again on each split.
+
+    Raises:
+        InputError: for a folder that is no model directory, or damaged files in it.
     """
-    description, stand = read_description(model_dir), read_training(model_dir)
-    settings, original = _settings(description.model, description.training), {}
+    description = read_description(model_dir)
+    training = read_training(model_dir)
+    settings = _settings(description.model, description.training)
+    preset_settings = {}
     if description.preset in PRESETS:
-        original = _settings(*preset(description.preset, description.model.vocab_size))
-    shown = {name: settings[name] for name in SETTINGS.values()}
-    results = {split: read_results(model_dir, split) for split in ("validation", "test")}
-    validation = results["validation"] or {}
-    evaluated = validation or results["test"] or {}
+        preset_settings = _settings(*preset(description.preset, description.model.vocab_size))
+    shown_settings = {name: settings[name] for name in SETTINGS.values()}
+    validation = read_results(model_dir, "validation")
+    test = read_results(model_dir, "test")
+    evaluated = validation or test or {}
     row = {
         "row": description.preset,
         "task": description.task,
         "model_dir": str(model_dir),
-        **shown,
-        "full_size": shown.items() <= original.items(),
+        **shown_settings,
+        "full_size": shown_settings.items() <= preset_settings.items(),
         "vocab_size": description.model.vocab_size,
         "parameters": count_parameters(description.model),
         "tokens_per_batch": description.training.tokens_per_batch,
-        "steps": validation.get("step", stand["steps"]),
-        "minutes": stand["minutes"],
-        "perplexity": validation.get("perplexity", stand["perplexity"]),
-        "bleu": validation.get("bleu"),
-        **results,
+        "steps": training["steps"],
+        "minutes": training["minutes"],
+        "perplexity": training["perplexity"],
+        "bleu": None,
+        "validation": validation,
+        "test": test,
         "data": _data(evaluated),
     }
-    data_dir = evaluated.get("data_dir", "DATA_DIR")
-    commands = {"train": _training(row, data_dir, settings, original) if original else None}
-    for split, found in results.items():
-        commands[split] = _evaluation(model_dir, split, found) if found else None
-    return {**row, "commands": commands}
+    if validation:
+        row["steps"] = validation.get("step", training["steps"])
+        row["perplexity"] = validation.get("perplexity", training["perplexity"])
+        row["bleu"] = validation.get("bleu")
+    training_command = None
+    if preset_settings:
+        data_dir = evaluated.get("data_dir", "DATA_DIR")
+        training_command = _training_command(row, data_dir, settings, preset_settings)
+    row["commands"] = {
+        "train": training_command,
+        "validation": _evaluation_command(model_dir, "validation", validation),
+        "test": _evaluation_command(model_dir, "test", test),
+    }
+    return row
 
 
-def again(row: dict[str, Any], split: str) -> str:
+def commands_again(row: dict[str, Any], split: str) -> str:
     """The commands that train a row's model again and measure its scores on `split`."""
-    return " && ".join(filter(None, map(row["commands"].get, ("train", split))))
+    commands = [row["commands"].get("train"), row["commands"].get(split)]
+    return " && ".join(command for command in commands if command)
 
 
 def _settings(*configs: Any) -> dict[str, Any]:
-    return {name: value for each in configs for name, value in dataclasses.asdict(each).items()}
+    """The fields of all `configs` together."""
+    settings = {}
+    for config in configs:
+        settings.update(dataclasses.asdict(config))
+    return settings
 
 
-def _training(
-    row: dict[str, Any], data_dir: str, settings: dict[str, Any], original: dict[str, Any]
+def _training_command(
+    row: dict[str, Any], data_dir: str, settings: dict[str, Any], preset_settings: dict[str, Any]
 ) -> str:
     flags = {"data_dir": data_dir, "model_dir": row["model_dir"], "preset": row["row"]}
     for name, value in settings.items():
-        if name in FLAGS:
+        if name in TRAINING_FLAGS:
             flags[name] = value
-        elif value != original[name]:
+        elif value != preset_settings[name]:
             flags[f"config={name}"] = value
-    return _command("train", {**flags, "train_steps": row["steps"]})
+    flags["train_steps"] = row["steps"]
+    return _command("train", flags)
 
 
-def _evaluation(model_dir: str | Path, split: str, results: dict[str, Any]) -> str:
-    names = ("data_dir", "checkpoint", "beam_size", "alpha")
-    of_results = {name: results[name] for name in names if name in results}
-    return _command("evaluate", {"model_dir": model_dir, "split": split, **of_results})
+def _evaluation_command(
+    model_dir: str | Path, split: str, results: dict[str, Any] | None
+) -> str | None:
+    """The command that gives these results again; None if there are none."""
+    if not results:
+        return None
+    flags = {"model_dir": model_dir, "split": split}
+    for name in ("data_dir", "checkpoint", "beam_size", "alpha"):
+        if name in results:
+            flags[name] = results[name]
+    return _command("evaluate", flags)
 
 
 def _command(program: str, flags: dict[str, Any]) -> str:
-    return f"python bin/{program}.py {shlex.join(f'--{name}={flags[name]}' for name in flags)}"
+    arguments = [f"--{name}={value}" for name, value in flags.items()]
+    return f"python bin/{program}.py {shlex.join(arguments)}"
 
 
 def _data(results: dict[str, Any]) -> str | None:
@@ -132,35 +195,72 @@ def _data(results: dict[str, Any]) -> str | None:
     if "dataset" not in results:
         return None
     languages = "-".join(filter(None, results.get("languages") or ()))
-    named = results["dataset"] not in ("files", "treebank")
-    source = results["dataset"] if named else results.get("data_dir")
+    is_local = results["dataset"] in ("files", "treebank")
+    source = results.get("data_dir") if is_local else results["dataset"]
     return f"{source} {languages}".strip()
 
 
-def select_rows(names: list[str]) -> list[str]:
-    """Expands names of rows and letters of groups; each row once, in the order of Table 3."""
-    known = [*TABLE_3, *dict.fromkeys(row[0] for row in TABLE_3 if row[1:].isdecimal())]
-    for name in names or [""]:
-        require(name in known, f"--rows must be of Table 3's {', '.join(known)}", repr(name))
-    return [row for row in TABLE_3 if row in names or (row[1:].isdecimal() and row[0] in names)]
+def select_rows(rows: list[str]) -> list[str]:
+    """Expands names of rows and letters of groups.
+
+    Args:
+        rows: names such as "A1", and letters such as "A".
+
+    Returns:
+        Names of rows, each once, in the order of Table 3.
+
+    Raises:
+        InputError: for a name that Table 3 does not have.
+    """
+    groups = {name: name[0] for name in TABLE_3 if name[1:].isdecimal()}
+    known = [*TABLE_3, *dict.fromkeys(groups.values())]
+    for name in rows or [""]:
+        require(name in known, f"rows must be of Table 3's {', '.join(known)}", repr(name))
+    return [name for name in TABLE_3 if name in rows or groups.get(name) in rows]
 
 
 def reduced_settings(row: str, divide_layers: int, divide_widths: int) -> dict[str, int]:
-    """The settings of TransformerConfig that make preset `row` smaller, without remainders."""
+    """The settings of TransformerConfig that make a row of Table 3 smaller.
+
+    Args:
+        row: the name of the row, which is that of a preset.
+        divide_layers: divisor of the number of layers.
+        divide_widths: divisor of d_model, d_ff, d_k and d_v.
+
+    Returns:
+        Setting -> its smaller value.
+
+    Raises:
+        InputError: for a divisor that leaves a remainder.
+    """
     full, _ = preset(row, TransformerConfig.vocab_size)
-    divisors = {"num_layers": divide_layers} | dict.fromkeys(DIVIDED_WIDTHS, divide_widths)
-    settings = {}
-    for name, divisor in divisors.items():
-        settings[name], rest = divmod(getattr(full, name), divisor)
-        flag = "layers" if name == "num_layers" else "widths"
-        rule = f"--divide_{flag} must divide {name}={getattr(full, name)} of row {row}"
-        require(rest == 0, rule, divisor)
+    widths = {"d_model": full.d_model, "d_ff": full.d_ff, "d_k": full.d_k, "d_v": full.d_v}
+    settings = {"num_layers": _divided("num_layers", full.num_layers, divide_layers, "layers", row)}
+    for name, width in widths.items():
+        settings[name] = _divided(name, width, divide_widths, "widths", row)
     return settings
 
 
+def _divided(name: str, number: int, divisor: int, divided: str, row: str) -> int:
+    rule = f"divide_{divided} must divide {name}={number} of row {row}"
+    require(number % divisor == 0, rule, divisor)
+    return number // divisor
+
+
 def measured_table(trained: list[dict[str, Any]]) -> str:
-    """Rows of trained_rows.trained_row beside the paper's figures, as text and Markdown."""
-    measured = {"steps": "steps", "PPL dev": "perplexity:.2f", "BLEU dev": "bleu:.1f"}
-    columns = {"row": "row", **SETTINGS, **measured, "parameters": "parameters:,", **PAPER_COLUMNS}
-    rows = [{**TABLE_3.get(row["row"], Variation())._asdict(), **row} for row in trained]
-    return table_of({**columns, "measured on": "data"}, rows)
+    """Rows of `trained_row` beside the paper's figures, as text and Markdown."""
+    columns = {
+        "row": "row",
+        **SETTINGS,
+        "steps": "steps",
+        "PPL dev": "perplexity:.2f",
+        "BLEU dev": "bleu:.1f",
+        "parameters": "parameters:,",
+        **PAPER_COLUMNS,
+        "measured on": "data",
+    }
+    rows = []
+    for row in trained:
+        printed = TABLE_3.get(row["row"], Variation())
+        rows.append({**printed._asdict(), **row})
+    return table_of(columns, rows)

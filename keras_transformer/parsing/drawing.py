@@ -15,10 +15,14 @@ from typing import Any
 from keras_transformer.parsing.parseval import score_sentence, summary
 from keras_transformer.parsing.trees import TOP, Tree
 
-GAP, MARGIN = 14, 16  # pixels between words, and around a picture
-FONT_SIZE, ROW, CORNER = 15, 44, 7  # pixels; a row holds a level's labels and the bars below
-LINE = 20  # pixels from a tag's baseline to its word's
-ABOVE, BELOW = 14, 6  # pixels from a label's baseline to the lines above and below it
+# All lengths are in pixels.
+GAP = 14  # between words
+MARGIN = 16  # around a picture
+FONT_SIZE = 15
+ROW = 44  # from the labels of a level to those of the next; it holds the bars below them, too
+CORNER = 7  # radius of the ends of a bar
+LINE = 20  # from a tag's baseline to its word's
+ABOVE, BELOW = 14, 6  # from a label's baseline to the lines above and below it
 WRONG, MISSED = "wrong", "missed"  # brackets of a predicted tree, and of a gold tree
 MEANING = {WRONG: "not in the gold tree", MISSED: "not in the predicted tree"}
 
@@ -62,7 +66,7 @@ class Node:
 
     label: str
     word: str | None
-    marked: bool
+    is_marked: bool
     children: list["Node"]
     height: int  # levels above the words
     width: float  # of the strip that this node and all below it have to themselves
@@ -70,94 +74,141 @@ class Node:
 
 
 def placed_nodes(tree: Tree, marked: Collection[int] = ()) -> list[Node]:
-    """Gives each node of a tree its place, from x = 0 on, in the order of Tree.fold: root last.
+    """Gives each node of a tree its place.
 
-    `marked` has the numbers, in this order, of the nodes to mark.
+    Args:
+        tree: the tree.
+        marked: the numbers of the nodes to mark, in the order of Tree.fold.
+
+    Returns:
+        The nodes in that order, in which the root is the last. They begin at x = 0.
     """
     nodes: list[Node] = []
 
     def measured(subtree: Tree, children: list[Node]) -> Node:
-        label, word = subtree.label or TOP, subtree.word
-        own = max(text_width(label), text_width(word or "")) + GAP
-        width = max(own, sum(child.width for child in children))
-        height = max((child.height + 1 for child in children), default=0)
-        nodes.append(Node(label, word, len(nodes) in marked, children, height, width))
-        return nodes[-1]
+        label = subtree.label or TOP
+        own_width = max(text_width(label), text_width(subtree.word or "")) + GAP
+        node = Node(
+            label=label,
+            word=subtree.word,
+            is_marked=len(nodes) in marked,
+            children=children,
+            height=max((child.height + 1 for child in children), default=0),
+            width=max(own_width, sum(child.width for child in children)),
+        )
+        nodes.append(node)
+        return node
 
     root = tree.fold(measured)
     root.center = root.width / 2
-    for node in reversed(nodes):
-        end = node.center - sum(child.width for child in node.children) / 2
+    for node in reversed(nodes):  # parents before children
+        left = node.center - sum(child.width for child in node.children) / 2
         for child in node.children:
-            child.center = end + child.width / 2
-            end += child.width
+            child.center = left + child.width / 2
+            left += child.width
     return nodes
 
 
 def text_width(text: str) -> float:
     """Estimates the pixels of a text in a sans-serif font, too many rather than too few."""
-    return FONT_SIZE * sum(
-        (0.75 if char.isupper() else 0.58) * (1 + (unicodedata.east_asian_width(char) in "WF"))
-        for char in text
-        if not unicodedata.combining(char)
-    )
+    width = 0.0
+    for character in text:
+        if unicodedata.combining(character):
+            continue
+        character_width = 0.75 if character.isupper() else 0.58
+        if unicodedata.east_asian_width(character) in "WF":
+            character_width *= 2
+        width += character_width
+    return FONT_SIZE * width
 
 
 def text_tree(tree: Tree, marked: Collection[int] = ()) -> str:
     """Draws a tree as lines of text, one for each node, indented below its parent.
 
-    Nodes whose number, in the order of Tree.fold, is in `marked` have a * after their label.
+    Args:
+        tree: the tree.
+        marked: the numbers of the nodes that get a * after their label, in the order of Tree.fold.
     """
-    lines, stack = [], [(placed_nodes(tree, marked)[-1], "", "")]
+    lines = []
+    # Of each node: what stands before its label, and before the labels of all that is below it.
+    stack = [(placed_nodes(tree, marked)[-1], "", "")]
     while stack:
         node, branch, indent = stack.pop()
-        lines.append(f"{branch}{node.label}{'*' * node.marked} {node.word or ''}".rstrip())
+        star = "*" if node.is_marked else ""
+        lines.append(f"{branch}{node.label}{star} {node.word or ''}".rstrip())
         for child in reversed(node.children):
-            last = child is node.children[-1]
-            below = (indent + "└─ ", indent + "   ") if last else (indent + "├─ ", indent + "│  ")
-            stack.append((child, *below))
+            if child is node.children[-1]:
+                stack.append((child, f"{indent}└─ ", f"{indent}   "))
+            else:
+                stack.append((child, f"{indent}├─ ", f"{indent}│  "))
     return "\n".join(lines)
 
 
 def svg_tree(tree: Tree, marked: Collection[int] = (), kind: str = WRONG) -> str:
     """Draws a tree as SVG without scripts, fonts or styles from elsewhere.
 
-    It has a ground of its own, light or dark as the reader's system is. Constituents whose number,
-    in the order of Tree.fold, is in `marked` are coloured. `kind` says why: WRONG, or MISSED, which
-    also has dashes.
+    The picture has a background of its own, light or dark as the reader's system is.
+
+    Args:
+        tree: the tree.
+        marked: the numbers of the constituents to colour, in the order of Tree.fold.
+        kind: why they are coloured: WRONG, or MISSED, which also has dashes.
     """
     nodes = placed_nodes(tree, marked)
-    top, baseline = nodes[-1].height, MARGIN + ABOVE  # of the root's label
+    root = nodes[-1]
     parts = []
     for node in nodes:
-        x, y = MARGIN + node.center, baseline + ROW * (top - node.height)
-        bar, lines = y + (ROW - ABOVE + BELOW) / 2, ""
-        for child in node.children:
-            column, end = MARGIN + child.center, baseline + ROW * (top - child.height) - ABOVE
-            # The ends of the bar are round.
-            corner = CORNER * ((child is node.children[-1]) - (child is node.children[0]))
-            lines += f"M{x:.1f} {y + BELOW}V{bar}H{column - corner:.1f}"
-            lines += f"q{corner} 0 {corner} {abs(corner)}V{end}"
-        drawn = f'<path d="{lines}"/>' if lines else ""
-        drawn += _text("label" if node.word is None else "tag", x, y, node.label)
-        if node.word is not None:
-            drawn += _text("word", x, y + LINE, node.word)
-        if node.marked:
-            half = text_width(node.label) / 2 + 5
-            box = f'x="{x - half:.1f}" y="{y - ABOVE}" width="{2 * half:.1f}" height="{ABOVE + 5}"'
-            title = f"<title>{escape(node.label)}: {MEANING[kind]}</title>"
-            drawn = f'<g class="{kind}">{title}<rect class="mark" {box} rx="4"/>{drawn}</g>'
+        drawn = _svg_node(node, root)
+        if node.is_marked:
+            drawn = _svg_mark(node, root, kind, drawn)
         parts.append(drawn)
-    width, height = nodes[-1].width + 2 * MARGIN, baseline + ROW * top + LINE + MARGIN
+    width = root.width + 2 * MARGIN
+    height = _baseline(root, root) + ROW * root.height + LINE + MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    sentence = escape(" ".join(tree.words()))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tree" {size} role="img" '
-        f'aria-label="{escape(" ".join(tree.words()))}"><style>{STYLE}</style>'
+        f'aria-label="{sentence}"><style>{STYLE}</style>'
         f'<rect class="ground" width="100%" height="100%" rx="8"/>{"".join(parts)}</svg>\n'
     )
 
 
-def _text(kind: str, x: float, y: float, text: str) -> str:
+def _baseline(node: Node, root: Node) -> float:
+    """The y of a node's label. Words are at the bottom, and the root at the top."""
+    return MARGIN + ABOVE + ROW * (root.height - node.height)
+
+
+def _svg_node(node: Node, root: Node) -> str:
+    """A label with its word, or with the lines to its children."""
+    x = MARGIN + node.center
+    y = _baseline(node, root)
+    if node.word is not None:
+        return _svg_text("tag", x, y, node.label) + _svg_text("word", x, y + LINE, node.word)
+    bar = y + (ROW - ABOVE + BELOW) / 2
+    lines = ""
+    for child in node.children:
+        column = MARGIN + child.center
+        # The ends of the bar are round; a line from its middle is not.
+        is_left_end = child is node.children[0]
+        is_right_end = child is node.children[-1]
+        corner = CORNER * (is_right_end - is_left_end)
+        lines += f"M{x:.1f} {y + BELOW}V{bar}H{column - corner:.1f}"
+        lines += f"q{corner} 0 {corner} {abs(corner)}V{_baseline(child, root) - ABOVE}"
+    path = f'<path d="{lines}"/>' if lines else ""
+    return path + _svg_text("label", x, y, node.label)
+
+
+def _svg_mark(node: Node, root: Node, kind: str, drawn: str) -> str:
+    """Puts what was drawn of a node into a coloured group, with a box and a title."""
+    half = text_width(node.label) / 2 + 5
+    x = MARGIN + node.center - half
+    y = _baseline(node, root) - ABOVE
+    box = f'x="{x:.1f}" y="{y}" width="{2 * half:.1f}" height="{ABOVE + 5}"'
+    title = f"<title>{escape(node.label)}: {MEANING[kind]}</title>"
+    return f'<g class="{kind}">{title}<rect class="mark" {box} rx="4"/>{drawn}</g>'
+
+
+def _svg_text(kind: str, x: float, y: float, text: str) -> str:
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 
@@ -170,36 +221,55 @@ def tree_page(
     """Draws trees in a page without outside files, each folded below its sentence.
 
     Args:
+        predicted: the trees.
         gold: as many trees, drawn beside them with the brackets that differ marked; or none.
         first: the number of the first tree.
         scores: with `gold`, what is shown at the top: those of score_trees, of these trees or of
             all that they were taken from.
     """
-    head = ""
-    if gold:
-        facts = ", ".join(f"{name} {scores[name]:.2f}" for name in ("f1", "precision", "recall"))
-        head = f"<p>Trees compared: {scores['sentences']}. {facts.capitalize()}.</p>"
-        legend = (f'<b class="{kind}">NP</b> {text}' for kind, text in MEANING.items())
-        head += f'<p class="tree">{" &nbsp; ".join(legend)}</p>'
     folded = []
     for index, tree in enumerate(predicted):
-        note, figures = "", _figure(svg_tree(tree))
+        note = ""
+        figures = _figure(svg_tree(tree))
         if gold:
-            score = score_sentence(gold[index], tree)
-            f1 = "no words" if score.skipped else f"F1 {summary([score])['f1']:.2f}"
-            note = score.error or f1
-            figures = _figure(svg_tree(tree, score.wrong), "predicted")
-            figures += _figure(svg_tree(gold[index], score.missed, MISSED), "gold")
-        sentence = f"<b>{first + index}</b>{escape(' '.join(tree.words()))} <i>{escape(note)}</i>"
+            note, figures = _comparison(tree, gold[index])
+        sentence = escape(" ".join(tree.words()))
+        is_open = " open" if index == 0 else ""
         folded.append(
-            f"<details{' open' * (not index)}><summary>{sentence}</summary>"
+            f"<details{is_open}>"
+            f"<summary><b>{first + index}</b>{sentence} <i>{escape(note)}</i></summary>"
             f'<div class="pair">{figures}</div></details>\n'
         )
+    head = _page_head(scores) if gold else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Trees</title>\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<style>{PAGE_STYLE}</style>\n<h1>Trees</h1>{head}\n{''.join(folded)}</html>\n"
     )
+
+
+def _page_head(scores: Mapping[str, Any]) -> str:
+    """The scores of all trees, and what the colours mean."""
+    facts = ", ".join(f"{name} {scores[name]:.2f}" for name in ("f1", "precision", "recall"))
+    legend = [f'<b class="{kind}">NP</b> {meaning}' for kind, meaning in MEANING.items()]
+    return (
+        f"<p>Trees compared: {scores['sentences']}. {facts.capitalize()}.</p>"
+        f'<p class="tree">{" &nbsp; ".join(legend)}</p>'
+    )
+
+
+def _comparison(predicted: Tree, gold: Tree) -> tuple[str, str]:
+    """A note about two trees of a sentence, and the figures of both."""
+    score = score_sentence(gold, predicted)
+    if score.error:
+        note = score.error
+    elif score.skipped:
+        note = "no words"
+    else:
+        note = f"F1 {summary([score])['f1']:.2f}"
+    figures = _figure(svg_tree(predicted, score.wrong), "predicted")
+    figures += _figure(svg_tree(gold, score.missed, MISSED), "gold")
+    return note, figures
 
 
 def _figure(svg: str, caption: str = "") -> str:

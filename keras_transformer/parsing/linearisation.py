@@ -15,7 +15,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from keras_transformer.fields import check_fields, one_of
 from keras_transformer.parsing.trees import JOINT, TOP, UNARIES, Tree, collapse_unaries, escape
@@ -47,15 +47,28 @@ class Repairs:
 
 @dataclasses.dataclass(frozen=True)
 class Linearisation:
-    """How trees are written as tokens: a property of the data, and of a model trained on them."""
+    """How trees are written as tokens: a property of the data, and of a model trained on them.
 
-    words: Annotated[str, one_of(*WORDS)] = (
-        "xx"  # each word as XX, as its tag ("tags") or as it is ("keep")
-    )
-    unaries: Annotated[str, one_of(*UNARIES)] = "keep"  # or "collapse": S+VP for S over VP
+    Args:
+        words: how a word is written: "xx" for XX, "tags" for its tag, "keep" for the word itself.
+        unaries: how a chain of constituents with one child is written: "keep", or "collapse" for
+            one constituent, S+VP for S over VP.
+
+    Raises:
+        InputError: for any other value.
+
+    Example:
+        >>> from keras_transformer.parsing.trees import parse_trees
+        >>> (tree,) = parse_trees(["(S (NP (DT The) (NN dog)) (VP (VBZ barks)))"], "example")
+        >>> Linearisation(words="tags").tokens(tree)
+        ['(S', '(NP', 'DT', 'NN', ')NP', '(VP', 'VBZ', ')VP', ')S']
+    """
+
+    words: Annotated[str, one_of(*WORDS)] = "xx"
+    unaries: Annotated[str, one_of(*UNARIES)] = "keep"
 
     def __post_init__(self):
-        check_fields(self, "--tree_")
+        check_fields(self)
 
     def tokens(self, tree: Tree) -> list[str]:
         """Writes a cleaned tree."""
@@ -67,11 +80,16 @@ class Linearisation:
                 return [escape(node.word)]
             return [node.label if self.words == "tags" else NO_TAG]
 
-        return (collapse_unaries(tree) if self.unaries == "collapse" else tree).fold(write)
+        if self.unaries == "collapse":
+            tree = collapse_unaries(tree)
+        return tree.fold(write)
 
     def symbols(self, tree: Tree) -> set[str]:
         """The set of tokens of a tree, without kept words."""
-        return {token for token in self.tokens(tree) if self.words != "keep" or token[0] in "()"}
+        tokens = self.tokens(tree)
+        if self.words == "keep":
+            tokens = [token for token in tokens if token[0] in "()"]
+        return set(tokens)
 
     def tree(self, tokens: Iterable[str], words: Sequence[str]) -> tuple[Tree, Repairs]:
         """Makes a tree over exactly `words`, of which there is at least one, from any tokens.
@@ -80,82 +98,113 @@ class Linearisation:
         innermost open constituent of its label, and all that is open within it; ")" without a label
         closes the innermost one. For the other rules see the fields of `Repairs`. With words="tags"
         tokens that are no brackets become tags; otherwise every tag is XX.
+
+        Args:
+            tokens: what a model emitted.
+            words: the words of the sentence.
+
+        Returns:
+            The tree, and the repairs that the tokens needed.
         """
-        found = [_TOKEN.fullmatch(token) for token in tokens]
-        said = [token["word"] for token in found if token and token["word"]]
-        word_shares = iter(shares(said, words) if self.words == "keep" else [1] * len(words))
+        matches = [_TOKEN.fullmatch(token) for token in tokens]
+        if self.words == "keep":
+            predicted_words = [match["word"] for match in matches if match and match["word"]]
+            word_shares = iter(shares(predicted_words, words))
+        else:
+            word_shares = iter([1] * len(words))
         builder = _Builder(words, self)
-        for token in found:
-            if token is None:
+        for match in matches:
+            if match is None:
                 builder.repairs.strange_tokens += 1
-            elif token.lastgroup == "opening":
-                builder.open.append((token["opening"], []))
-            elif token.lastgroup == "closing":
-                builder.close(token["closing"])
+            elif match.lastgroup == "opening":
+                builder.open_constituent(match["opening"])
+            elif match.lastgroup == "closing":
+                builder.close_constituent(match["closing"])
             else:
-                builder.read_word(token["word"], next(word_shares, 0))
+                builder.read_word(match["word"], next(word_shares, 0))
         return builder.finish(), builder.repairs
 
 
-def shares(said: Sequence[str], words: Sequence[str]) -> list[int]:
+def shares(predicted_words: Sequence[str], words: Sequence[str]) -> list[int]:
     """For each word that a model predicted, how many of the sentence's next words it stands for.
 
     That is 0 for an extra word, and more than 1 where words after it are missing. Words missing at
     the end are left over.
     """
-    result = [0] * len(said)
-    matcher = difflib.SequenceMatcher(None, said, words, autojunk=False)
-    for _, start, end, first, last in matcher.get_opcodes():
-        for place in range(start, end):
-            result[place] += first < last
-            first += first < last
-        if said and end < len(said):
-            result[max(end - 1, 0)] += last - first
+    result = [0] * len(predicted_words)
+    matcher = difflib.SequenceMatcher(None, predicted_words, words, autojunk=False)
+    for _, begin, end, words_begin, words_end in matcher.get_opcodes():
+        # Predicted words begin ... end - 1 stand for the words words_begin ... words_end - 1.
+        paired = min(end - begin, words_end - words_begin)
+        for place in range(begin, begin + paired):
+            result[place] += 1
+        missing = words_end - words_begin - paired
+        if predicted_words and end < len(predicted_words):
+            result[max(end - 1, 0)] += missing
     return result
 
 
+class _OpenConstituent(NamedTuple):
+    """A constituent whose closing bracket has not been read."""
+
+    label: str
+    children: list[Tree]
+
+
 class _Builder:
-    """A tree under construction."""
+    """A tree under construction.
+
+    Args:
+        words: the words of the sentence.
+        linearisation: how the tokens were written.
+    """
 
     def __init__(self, words: Sequence[str], linearisation: Linearisation):
-        self.words, self.linearisation = words, linearisation
+        self.words = words
+        self.linearisation = linearisation
         self.repairs = Repairs()
         self.used = 0  # number of words in the tree so far
-        # Label and children of each open constituent, outermost first. The first is never closed.
-        self.open: list[tuple[str, list[Tree]]] = [("", [])]
+        # Outermost first. The first has no label and is never closed.
+        self.open = [_OpenConstituent("", [])]
+
+    def open_constituent(self, label: str) -> None:
+        """Begins a constituent within the innermost open one."""
+        self.open.append(_OpenConstituent(label, []))
 
     def read_word(self, token: str, share: int) -> None:
         """Adds the next `share` words."""
         words = self.words[self.used : self.used + share]
         self.used += share
-        self.repairs.extra_words += share == 0
-        self.repairs.missing_words += max(0, share - 1)
-        self.repairs.other_words += (
-            self.linearisation.words == "keep" and bool(words) and token not in words
-        )
+        if share == 0:
+            self.repairs.extra_words += 1
+        if share > 1:
+            self.repairs.missing_words += share - 1
+        if self.linearisation.words == "keep" and words and token not in words:
+            self.repairs.other_words += 1
         tag = token if self.linearisation.words == "tags" else NO_TAG
-        self.open[-1][1].extend(Tree(tag, (), word) for word in words)
+        self.open[-1].children.extend(Tree(tag, (), word) for word in words)
 
-    def close(self, label: str) -> None:
+    def close_constituent(self, label: str) -> None:
         """Closes the innermost constituent with this label, or any if the label is empty."""
-        depths = range(len(self.open) - 1, 0, -1)
-        depth = next((depth for depth in depths if label in ("", self.open[depth][0])), None)
-        if depth is None:
-            self.repairs.unmatched_closing += 1
-        else:
-            self.repairs.missing_closing += len(self.open) - 1 - depth
-            self._close_down_to(depth)
+        for depth in range(len(self.open) - 1, 0, -1):
+            if label in ("", self.open[depth].label):
+                self.repairs.missing_closing += len(self.open) - 1 - depth
+                self._close_down_to(depth)
+                return
+        self.repairs.unmatched_closing += 1
 
     def finish(self) -> Tree:
         """Closes what is open, adds the words that are left, and returns the tree."""
         self.repairs.missing_closing += len(self.open) - 1
         self._close_down_to(1)
-        [(_, top)] = self.open
-        rest = [Tree(NO_TAG, (), word) for word in self.words[self.used :]]
-        self.repairs.missing_words += len(rest)
-        if rest and top and top[-1].word is None:  # the last constituent takes them
-            rest = [Tree(top[-1].label, (*top.pop().children, *rest))]
-        top += rest
+        top = self.open[0].children
+        left_over = [Tree(NO_TAG, (), word) for word in self.words[self.used :]]
+        self.repairs.missing_words += len(left_over)
+        if left_over and top and top[-1].word is None:
+            last = top.pop()
+            top.append(Tree(last.label, (*last.children, *left_over)))
+        else:
+            top.extend(left_over)
         if len(top) == 1 and top[0].word is None:
             return top[0]
         self.repairs.missing_root = 1
@@ -164,13 +213,21 @@ class _Builder:
     def _close_down_to(self, depth: int) -> None:
         """Closes constituents until `depth` are open."""
         while len(self.open) > depth:
-            label, children = self.open.pop()
-            self.repairs.empty_constituents += not children
-            collapsed = self.linearisation.unaries == "collapse"
-            labels = label.split(JOINT) if collapsed else [label]
-            for part in reversed(labels if children else []):
-                if len(children) == 1 and children[0].word is None and children[0].label == part:
-                    self.repairs.repeated_unaries += 1
-                elif part:  # "(+S" has an empty one
-                    children = [Tree(part, tuple(children))]
-            self.open[-1][1].extend(children)
+            closed = self.open.pop()
+            self.open[-1].children.extend(self._nodes(closed))
+
+    def _nodes(self, closed: _OpenConstituent) -> list[Tree]:
+        """What a constituent becomes: a node, one node for each part of S+VP, or nothing."""
+        children = closed.children
+        if not children:
+            self.repairs.empty_constituents += 1
+            return []
+        labels = [closed.label]
+        if self.linearisation.unaries == "collapse":
+            labels = closed.label.split(JOINT)
+        for label in reversed(labels):
+            if len(children) == 1 and children[0].word is None and children[0].label == label:
+                self.repairs.repeated_unaries += 1
+            elif label:  # "(+S" has an empty one
+                children = [Tree(label, tuple(children))]
+        return children

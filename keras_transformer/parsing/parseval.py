@@ -48,8 +48,11 @@ class Brackets(NamedTuple):
 
 def brackets_of(tree: Tree) -> Brackets:
     """Finds the words, tags and brackets of a tree that EVALB compares."""
-    words, tags, brackets = [], [], {}
-    length = nodes = 0
+    words = []
+    tags = []
+    brackets = {}
+    length = 0
+    nodes = 0
 
     def visit(node: Tree, starts: list[int]) -> int:
         """Returns how many words stand before a node."""
@@ -96,38 +99,56 @@ def score_sentence(gold: Tree, predicted: Tree) -> SentenceScore:
     punctuation) is an error. Neither counts in recall, precision or any other average. As tags
     decide what punctuation is, a wrong tag can also cause an error.
     """
-    ours, theirs = brackets_of(gold), brackets_of(predicted)
-    if not theirs.words:
-        return SentenceScore(ours.length, skipped=True)
-    if len(ours.words) != len(theirs.words):
-        error = f"{len(theirs.words)} words but punctuation, of {len(ours.words)} in the gold tree"
-        return SentenceScore(ours.length, error=error)
-    for number, (word, other) in enumerate(zip(ours.words, theirs.words, strict=True), 1):
-        if word != other:
-            error = f"word {number} but punctuation is {other!r}, and {word!r} in the gold tree"
-            return SentenceScore(ours.length, error=error)
-    missed = _without_partner(ours.brackets, theirs.brackets)
-    labels = Counter(bracket.label for bracket in ours.brackets.values())
-    spans = {(bracket.start, bracket.end) for bracket in ours.brackets.values()}
+    in_gold = brackets_of(gold)
+    in_predicted = brackets_of(predicted)
+    if not in_predicted.words:
+        return SentenceScore(in_gold.length, skipped=True)
+    error = _difference_in_words(in_gold.words, in_predicted.words)
+    if error:
+        return SentenceScore(in_gold.length, error=error)
+    missed = _without_partner(in_gold.brackets, in_predicted.brackets)
+    gold_labels = Counter(bracket.label for bracket in in_gold.brackets.values())
+    missed_labels = Counter(in_gold.brackets[node].label for node in missed)
+    tag_pairs = zip(in_gold.tags, in_predicted.tags, strict=True)
     return SentenceScore(
-        ours.length,
-        gold=labels,
-        predicted=Counter(bracket.label for bracket in theirs.brackets.values()),
-        matched=labels - Counter(ours.brackets[node].label for node in missed),
+        in_gold.length,
+        gold=gold_labels,
+        predicted=Counter(bracket.label for bracket in in_predicted.brackets.values()),
+        matched=gold_labels - missed_labels,
         missed=missed,
-        wrong=_without_partner(theirs.brackets, ours.brackets),
-        crossing=sum(
-            any(a < start < b < end or start < a < end < b for a, b in spans)
-            for _, start, end in theirs.brackets.values()
-        ),
-        words=len(ours.words),
-        correct_tags=sum(a == b for a, b in zip(ours.tags, theirs.tags, strict=True)),
+        wrong=_without_partner(in_predicted.brackets, in_gold.brackets),
+        crossing=_count_crossing(in_gold.brackets, in_predicted.brackets),
+        words=len(in_gold.words),
+        correct_tags=sum(gold_tag == predicted_tag for gold_tag, predicted_tag in tag_pairs),
     )
+
+
+def _difference_in_words(gold: list[str], predicted: list[str]) -> str:
+    """How the words of two trees differ; empty if they do not."""
+    if len(gold) != len(predicted):
+        return f"{len(predicted)} words but punctuation, of {len(gold)} in the gold tree"
+    for number, (word, other) in enumerate(zip(gold, predicted, strict=True), 1):
+        if word != other:
+            return f"word {number} but punctuation is {other!r}, and {word!r} in the gold tree"
+    return ""
+
+
+def _count_crossing(gold: dict[int, Bracket], predicted: dict[int, Bracket]) -> int:
+    """The number of predicted brackets that cross one or more gold brackets."""
+    gold_spans = {(bracket.start, bracket.end) for bracket in gold.values()}
+    count = 0
+    for _, start, end in predicted.values():
+        for gold_start, gold_end in gold_spans:
+            if gold_start < start < gold_end < end or start < gold_start < end < gold_end:
+                count += 1
+                break
+    return count
 
 
 def _without_partner(brackets: dict[int, Bracket], others: dict[int, Bracket]) -> frozenset[int]:
     """The brackets that others lack; each of two equal brackets needs a partner of its own."""
-    partners, alone = Counter(others.values()), []
+    partners = Counter(others.values())
+    alone = []
     for node, bracket in brackets.items():
         partners[bracket] -= 1
         if partners[bracket] < 0:
@@ -259,12 +280,14 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
     require(len(trees) == len(gold), "F1 needs a tree for each sentence", received)
     scores = score_trees(gold, list(map(with_gold_tags, trees, gold)))
     del scores["up_to_40_words"]["tagging_accuracy"]  # it would be that of the gold tags
-    pairs = [(tree.leaves(), other.leaves()) for tree, other in zip(trees, gold, strict=True)]
-    tags = [(a, b) for pair in pairs for (a, _), (b, _) in zip(*pair, strict=False)]
-    predicted = any(tag != NO_TAG for tag, _ in tags)
-    same_words = sum(tree.words() == other.words() for tree, other in zip(trees, gold, strict=True))
-    return {
-        **scores,
-        "tagging_accuracy": percent(sum(a == b for a, b in tags), len(tags)) if predicted else None,
-        "well_formed": percent(same_words, len(gold)),
-    }
+    words = correct_tags = well_formed = 0
+    has_tags = False
+    for tree, gold_tree in zip(trees, gold, strict=True):
+        well_formed += tree.words() == gold_tree.words()
+        for (tag, _), (gold_tag, _) in zip(tree.leaves(), gold_tree.leaves(), strict=False):
+            words += 1
+            correct_tags += tag == gold_tag
+            has_tags = has_tags or tag != NO_TAG
+    scores["tagging_accuracy"] = percent(correct_tags, words) if has_tags else None
+    scores["well_formed"] = percent(well_formed, len(gold))
+    return scores

@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from keras_transformer.errors import InputError, reason
 from keras_transformer.files import opened, text_lines
@@ -46,7 +46,8 @@ class Tree:
 
         Children come before their parents, left before right.
         """
-        order, stack = [], [self]
+        order = []
+        stack = [self]
         while stack:
             node = stack.pop()
             order.append(node)
@@ -54,7 +55,9 @@ class Tree:
         results: list[T] = []
         for node in reversed(order):
             first = len(results) - len(node.children)
-            results[first:] = [combine(node, results[first:])]
+            children = results[first:]
+            del results[first:]
+            results.append(combine(node, children))
         return results[0]
 
     def leaves(self) -> list[tuple[str, str]]:
@@ -106,40 +109,62 @@ def read_trees(path: str) -> Iterator[Tree]:
         raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
 
 
+class _OpenBracket(NamedTuple):
+    """A bracket whose closing one has not been read."""
+
+    place: str  # file and line
+    texts: list[str]  # its label, and the word of a preterminal
+    children: list[Tree]
+
+
 def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
-    """Yields the trees of lines of text. `name` is the file name in error messages."""
-    # Of each open bracket: its place, its texts (label, word) and its children.
-    stack: list[tuple[str, list[str], list[Tree]]] = []
+    """Yields the trees of lines of text, as `read_trees` does.
+
+    Args:
+        lines: the text.
+        name: the name of the file, for errors.
+
+    Raises:
+        InputError: naming file and line, as of `read_trees`.
+    """
+    stack: list[_OpenBracket] = []
     for number, line in enumerate(lines, start=1):
         for token in _TOKEN.findall(line):
             if token == "(":
-                stack.append((f"{name}:{number}", [], []))
+                stack.append(_OpenBracket(f"{name}:{number}", [], []))
             elif not stack:
                 rule = f"{name}:{number}: trees must begin with '('"
                 raise InputError(f"{rule}. Received: {token!r}")
             elif token != ")":
-                stack[-1][1].append(token)
+                stack[-1].texts.append(token)
             else:
-                node = _closed(*stack.pop(), top=not stack)
+                bracket = stack.pop()
+                node = _closed(bracket, is_tree=not stack)
                 if stack:
-                    stack[-1][2].append(node)
+                    stack[-1].children.append(node)
                 else:
                     yield node
     if stack:
-        rule = f"{stack[0][0]}: a tree's brackets must all be closed"
+        rule = f"{stack[0].place}: a tree's brackets must all be closed"
         raise InputError(f"{rule}. Received: {len(stack)} open at the file's end")
 
 
-def _closed(place: str, texts: list[str], children: list[Tree], top: bool) -> Tree:
-    """Makes a node of what a bracket held; `top` says whether it is a whole tree."""
-    label, *words = texts or [""]
-    if len(words) + bool(children) != 1 or not (label or top):
-        received = " ".join([f"({label}", *words, "(...)" * bool(children)]).strip() + ")"
-        rule = f"{place}: a bracket must hold a label and either one word or brackets"
+def _closed(bracket: _OpenBracket, is_tree: bool) -> Tree:
+    """Makes a node of what a bracket held; `is_tree` says whether it is a whole tree."""
+    label, *words = bracket.texts or [""]
+    holds_a_word = len(words) == 1 and not bracket.children
+    holds_brackets = len(words) == 0 and len(bracket.children) > 0
+    has_label = label != "" or is_tree
+    if not has_label or not (holds_a_word or holds_brackets):
+        parts = [f"({label}", *words]
+        if bracket.children:
+            parts.append("(...)")
+        received = " ".join(parts).strip() + ")"
+        rule = f"{bracket.place}: a bracket must hold a label and either one word or brackets"
         raise InputError(f"{rule}. Received: {received!r}")
-    node = Tree(label, tuple(children), words[0] if words else None)
-    if top and all(tag == TRACE_TAG for tag, _ in node.leaves()):
-        raise InputError(f"{place}: a tree must hold a word. Received: {str(node)[:60]!r}")
+    node = Tree(label, tuple(bracket.children), words[0] if words else None)
+    if is_tree and all(tag == TRACE_TAG for tag, _ in node.leaves()):
+        raise InputError(f"{bracket.place}: a tree must hold a word. Received: {str(node)[:60]!r}")
     return node
 
 
@@ -178,7 +203,7 @@ def bare_label(label: str) -> str:
 def collapse_unaries(tree: Tree) -> Tree:
     """Merges each chain of constituents with one child into one constituent: (S (VP ...)) is S+VP.
 
-    The labels hold all that is needed to undo it (linearisation.py).
+    The labels hold all that is needed to undo it; see `linearisation.Linearisation`.
     """
 
     def collapse(node: Tree, children: list[Tree]) -> Tree:

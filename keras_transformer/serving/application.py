@@ -1,4 +1,4 @@
-"""The web application: a page to look at, and the JSON endpoints it is made of.
+"""The web application: a page to look at, and the JSON endpoints that it uses.
 
     GET  /           the page
     GET  /healthz    {"status": "ok"}
@@ -19,18 +19,20 @@ A parsing model's texts are trees in brackets, as its card says: {"task": "parsi
 Row t of `decoder` and `memory` is what the decoder attended to when it predicted target piece t;
 column t of `decoder` is the piece it had read there: BOS for t = 0, target piece t - 1 otherwise.
 
-Whatever cannot be answered gets a 4xx or 5xx with {"error": one line}, and one line in the log.
+A request that is refused, or at which the model fails, is answered with a status of 4xx or 5xx and
+{"error": one line}. Every request has one line in the log.
 """
 
 import asyncio
 import json
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 
 from keras_transformer.attention.views import word_labels
 from keras_transformer.errors import InputError, reason
@@ -38,6 +40,7 @@ from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.requests import (
     Limits,
     RequestError,
+    TranslateCall,
     check,
     check_sender,
     parse_attention,
@@ -48,16 +51,8 @@ from keras_transformer.serving.requests import (
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.decoding.translator import PairAttention, Translation, Translator
 
-BATCH_SENTENCES = 64  # of one call of the model
+BATCH_SENTENCES = 64  # in one call of the model
 ANSWER_WEIGHTS = 2_000_000  # about six bytes each: 6 layers of 8 heads, 118 pieces a side
-JSON = "application/json"
-# Files of the package. The figure is that of offline attention pages, and so is the style.
-PAGE = {
-    "/": ("text/html", "serving/page.html"),
-    "/page.js": ("text/javascript", "serving/page.js"),
-    "/page.css": ("text/css", "attention/figure.css"),
-    "/figure.js": ("text/javascript", "attention/figure.js"),
-}
 HEADERS = {
     "Cache-Control": "no-cache",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -67,6 +62,24 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 LOG = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class PageFile(NamedTuple):
+    """A file of the page."""
+
+    content_type: str
+    path: str  # within the package
+
+
+# The figure is that of offline attention pages, and so is the style.
+PAGE = {
+    "/": PageFile("text/html", "serving/page.html"),
+    "/page.js": PageFile("text/javascript", "serving/page.js"),
+    "/page.css": PageFile("text/css", "attention/figure.css"),
+    "/figure.js": PageFile("text/javascript", "attention/figure.js"),
+}
 
 
 class Service:
@@ -78,115 +91,107 @@ class Service:
         host_names: those by which the server may be called; None for any.
 
     Attributes:
-        requests, errors: how many there were so far.
+        requests: how many requests were answered so far.
+        errors: how many of them were refused or failed.
+        translations: the batcher of sentences to translate, which counts sentences and batches.
     """
 
     def __init__(self, translator: "Translator", limits: Limits, host_names: frozenset[str] | None):
-        self.translator, self.limits, self.host_names = translator, limits, host_names
-        self.requests = self.errors = 0
-        self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.waiting)
-        # Request by request, as no prefix's error may become another's.
-        self.alone = Batcher(self._translate_alone, 1, limits.waiting)
-        # Pair by pair: an answer is large, and no pair's error may become another's.
-        self.attentions = Batcher(self._attention_bodies, 1, limits.waiting)
-        self._posts = {"/translate": self._translate, "/attention": self._attention}
-        names = sorted(translator.graphs)
-        served = {"sentences": limits.sentences, "characters": limits.characters}
-        self._gets = {
-            "/healthz": (JSON, encoded({"status": "ok"})),
-            "/model": (JSON, encoded({**translator.card, "signatures": names, "limits": served})),
-        }
-        for path, (kind, file) in PAGE.items():
-            self._gets[path] = (kind, (Path(__file__).parents[1] / file).read_bytes())
+        self.translator = translator
+        self.limits = limits
+        self.host_names = host_names
+        self.requests = 0
+        self.errors = 0
+        self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.max_waiting)
+        # Request by request: an error about a prefix must not become that of other requests.
+        self._single_calls = Batcher(self._translate_calls, 1, limits.max_waiting)
+        # Pair by pair: an answer is large, and its error is its own, too.
+        self._attentions = Batcher(self._attention_bodies, 1, limits.max_waiting)
 
-    async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answers a request, with one line of JSON where something goes wrong."""
+    def application(self) -> web.Application:
+        """Makes the application that aiohttp runs: what is answered where, and how."""
+        application = web.Application(
+            middlewares=[self._report, self._guard],
+            client_max_size=self.limits.body_bytes,
+        )
+        router = application.router
+        for path, (content_type, file) in PAGE.items():
+            content = (Path(__file__).parents[1] / file).read_bytes()
+            router.add_get(path, fixed_answer(content, content_type))
+        router.add_get("/healthz", fixed_answer(encoded({"status": "ok"})))
+        router.add_get("/model", fixed_answer(encoded(self._describe_model())))
+        router.add_post("/translate", self._translate)
+        router.add_post("/attention", self._attention)
+        return application
+
+    def _describe_model(self) -> dict[str, Any]:
+        limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
+        signatures = sorted(self.translator.graphs)
+        return {**self.translator.card.to_json(), "signatures": signatures, "limits": limits}
+
+    @web.middleware
+    async def _report(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Turns errors into answers of one line, and writes a line about every request."""
         started = time.monotonic()
+        message = ""
         try:
-            check_sender(request.headers, self.host_names)
-            kind, body = await self._found(request)
+            response = await handler(request)
         except ConnectionError:
             raise  # nobody is left to answer
         except Exception as error:
-            return self.refusal(request, error, time.monotonic() - started)
-        self._count(request, 200, time.monotonic() - started)
-        return web.Response(body=body, headers=HEADERS, content_type=kind, charset="utf-8")
-
-    def refusal(self, request: web.BaseRequest, error: Exception, seconds: float) -> web.Response:
-        """Makes the answer to a request that is refused, or at which the model failed."""
-        if not isinstance(error, RequestError):
-            failed = f"the model failed: {type(error).__name__}: {reason(error)}"
-            error = RequestError(500, str(error) if isinstance(error, InputError) else failed)
-        self._count(request, error.status, seconds, str(error))
-        headers = HEADERS | error.headers
-        return web.json_response({"error": str(error)}, status=error.status, headers=headers)
-
-    def _count(self, request: web.BaseRequest, status: int, seconds: float, message: str = ""):
+            refusal = as_refusal(request, error)
+            message = str(refusal)
+            body = encoded({"error": message})
+            response = json_response(body, refusal.status, refusal.headers)
+            self.errors += 1
         self.requests += 1
-        self.errors += status >= 400
-        what = f"{request.method} {shown(request.raw_path)} {status}"
-        LOG.info("%s in %.3f s %s", what, seconds, message)
+        response.headers.update(HEADERS)
+        what = f"{request.method} {shown(request.raw_path)} {response.status}"
+        LOG.info("%s in %.3f s %s", what, time.monotonic() - started, message)
+        return response
 
-    async def _found(self, request: web.BaseRequest) -> tuple[str, bytes]:
-        """Gives type and body of the answer."""
-        path, method = request.path, request.method
-        if path not in self._gets | self._posts:
-            raise RequestError(404, f"there is no {path!r}")
-        allowed = "GET,HEAD" if path in self._gets else "POST"
-        if method not in allowed.split(","):
-            rule = f"{path} allows {allowed} only"
-            raise RequestError(405, f"{rule}. Received: {method}", {"Allow": allowed})
-        expect = request.headers.get("Expect", "100-continue")
-        check(expect.lower() == "100-continue", 417, "Expect must be 100-continue", repr(expect))
-        if path in self._gets:
-            return self._gets[path]
-        return JSON, await self._posts[path](await self._body(request))
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuses what other web pages send, before anything is done with it."""
+        check_sender(request.headers, self.host_names)
+        return await handler(request)
 
-    async def _body(self, request: web.BaseRequest) -> bytes:
-        body, most = bytearray(), self.limits.body_bytes
+    async def _translate(self, request: web.Request) -> web.Response:
+        body = await self._read_body(request)
+        call = parse_translate(body, self.limits, self.translator.config.beam_size)
+        if call.options:
+            try:
+                (answers,) = await self._submit(self._single_calls, [call])
+            except InputError as error:  # a prefix or phrases that do not fit
+                raise RequestError(400, str(error)) from None
+        else:
+            answers = await self._submit(self.translations, call.texts)
+        aligned = "aligned" in call.options
+        translations = [
+            [translation_fields(translation, aligned) for translation in answer[: call.n_best]]
+            for answer in answers
+        ]
+        return json_response(encoded({"translations": translations}))
+
+    async def _attention(self, request: web.Request) -> web.Response:
+        pair = parse_attention(await self._read_body(request), self.limits)
+        (body,) = await self._submit(self._attentions, [pair])
+        return json_response(body)
+
+    async def _read_body(self, request: web.Request) -> bytes:
+        """Reads what a client sends, within the time limit."""
         try:
             async with asyncio.timeout(self.limits.timeout):
-                if "Expect" in request.headers and request.version == HttpVersion11:
-                    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                    request.writer.output_size = 0  # that was not the answer yet
-                async for part in request.content.iter_any():
-                    body += part
-                    rule = f"the body must have at most {most} bytes"
-                    check(len(body) <= most, 413, rule, "more")
+                return await request.read()
         except TimeoutError:
             rule = f"the body must arrive within {self.limits.timeout:g} seconds"
             raise RequestError(408, f"{rule}. Received: a part of it") from None
         except web.RequestPayloadError:
             rule = "the body must be encoded as its headers say"
             raise RequestError(400, f"{rule}. Received: one that is not, or a part") from None
-        return bytes(body)
-
-    async def _translate(self, body: bytes) -> bytes:
-        beams = self.translator.card["beam_size"]
-        texts, options, n_best = parse_translate(body, self.limits, beams)
-        if options:
-            try:
-                (answers,) = await self._submit(self.alone, [(texts, options)])
-            except InputError as error:  # a prefix or phrases that do not fit
-                raise RequestError(400, str(error)) from None
-        else:
-            answers = await self._submit(self.translations, texts)
-
-        def fields(best: "Translation") -> dict[str, Any]:
-            score, log_prob = round(best.score, 6), round(best.log_prob, 6)
-            found = {"text": best.text, "score": score, "log_prob": log_prob}
-            if "aligned" in options:
-                found |= best.pair._asdict() | {"pharaoh": best.pair.pharaoh}
-            return found
-
-        rows = [[fields(best) for best in answer[:n_best]] for answer in answers]
-        return encoded({"translations": rows})
-
-    async def _attention(self, body: bytes) -> bytes:
-        (answer,) = await self._submit(self.attentions, [parse_attention(body, self.limits)])
-        return answer
 
     async def _submit(self, batcher: Batcher, items: list[Any]) -> list[Any]:
+        """Has the model answer `items`, within the time limit."""
         try:
             async with asyncio.timeout(self.limits.timeout):
                 return await batcher.submit(items)
@@ -194,40 +199,98 @@ class Service:
             message = f"the model took more than {self.limits.timeout:g} seconds"
             raise RequestError(504, message) from None
         except asyncio.QueueFull:
-            message = f"{self.limits.waiting} requests wait already: try again"
+            message = f"{self.limits.max_waiting} requests wait already: try again"
             raise RequestError(503, message, {"Retry-After": "1"}) from None
 
-    def _translate_alone(self, requests: list[tuple[list[str], dict]]) -> list[list]:
-        return [self.translator.translate(texts, **options) for texts, options in requests]
+    def _translate_calls(self, calls: list[TranslateCall]) -> list[list]:
+        return [self.translator.translate(call.texts, **call.options) for call in calls]
 
     def _attention_bodies(self, pairs: list[tuple[str, str]]) -> list[bytes]:
-        """Gives whole bodies: making JSON of them, too, would hold up the event loop."""
+        """Makes whole bodies: making JSON of attention takes long, and this is no event loop."""
         return [attention_body(self.translator.attention(*pair)) for pair in pairs]
 
 
+def as_refusal(request: web.Request, error: Exception) -> RequestError:
+    """Says in one line why a request has no answer, whoever refused it."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, web.HTTPNotFound):
+        return RequestError(404, f"there is no {request.path!r}")
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = error.headers["Allow"]
+        rule = f"{request.path} allows {allowed} only"
+        return RequestError(405, f"{rule}. Received: {request.method}", {"Allow": allowed})
+    if isinstance(error, web.HTTPRequestEntityTooLarge):
+        rule = f"the body must have at most {request.client_max_size} bytes"
+        return RequestError(413, f"{rule}. Received: more")
+    if isinstance(error, web.HTTPException):
+        return RequestError(error.status, error.reason)
+    if isinstance(error, InputError):
+        return RequestError(500, str(error))
+    return RequestError(500, f"the model failed: {type(error).__name__}: {reason(error)}")
+
+
+def fixed_answer(body: bytes, content_type: str = "application/json") -> Handler:
+    """Returns a handler that always gives the same answer."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=body, content_type=content_type, charset="utf-8")
+
+    return answer
+
+
+def json_response(
+    body: bytes, status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    """Makes a response whose body is JSON already."""
+    return web.Response(
+        body=body, status=status, headers=headers, content_type="application/json", charset="utf-8"
+    )
+
+
+def translation_fields(translation: "Translation", aligned: bool) -> dict[str, Any]:
+    """Returns a translation as JSON has it; an aligned one with its subwords and alignment."""
+    fields = {
+        "text": translation.text,
+        "score": round(translation.score, 6),
+        "log_prob": round(translation.log_prob, 6),
+    }
+    if aligned:
+        fields.update(translation.pair._asdict())
+        fields["pharaoh"] = translation.pair.pharaoh
+    return fields
+
+
 def attention_body(attention: "PairAttention") -> bytes:
-    """The attention of one pair as JSON.
+    """Returns the attention of one pair as JSON.
 
     Raises:
-        RequestError: 413 where it is too much.
+        RequestError: 413 where an answer would have too many weights.
     """
-    maps = {name: getattr(attention, name) for name in ("encoder", "decoder", "memory")}
+    maps = {
+        "encoder": attention.encoder,
+        "decoder": attention.decoder,
+        "memory": attention.memory,
+    }
     count = sum(weights.size for weights in maps.values())
     rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: ask for a shorter sentence"
     check(count <= ANSWER_WEIGHTS, 413, rule, f"one of {count}")
     lists = {  # doubles, as the digits of a rounded float32 go on when printed
         name: np.round(weights.astype(np.float64), 3).tolist() for name, weights in maps.items()
     }
-    pieces = {
-        "source_pieces": attention.source_pieces,
-        "source_labels": word_labels(attention.source_pieces),
-        "target_pieces": attention.target_pieces,
-        "target_labels": word_labels(attention.target_pieces),
-    }
-    return encoded({**pieces, **lists, "alignment": attention.alignment.tolist()})
+    return encoded(
+        {
+            "source_pieces": attention.source_pieces,
+            "source_labels": word_labels(attention.source_pieces),
+            "target_pieces": attention.target_pieces,
+            "target_labels": word_labels(attention.target_pieces),
+            **lists,
+            "alignment": attention.alignment.tolist(),
+        }
+    )
 
 
 def encoded(value: Any) -> bytes:
-    """JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
+    """Returns JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", errors="replace")

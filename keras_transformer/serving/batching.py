@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-# Requests that come together are to share a call: the first waits this long for the others.
+# The first request waits this long for others, so that those that come together share a call.
 GATHER_SECONDS = 0.003
 
 
@@ -17,20 +17,24 @@ class Batcher:
 
     Args:
         function: takes a list of items, gives as many answers.
-        batch_items: most items of a call, unless a single request has more.
-        waiting: most requests that may wait for their call.
+        batch_items: the most items of a call, unless a single request has more.
+        waiting: the most requests that may wait for their call.
 
     Attributes:
-        calls, items: how many there were so far.
+        calls: how many calls there were so far.
+        items: how many items they had.
     """
 
     def __init__(
         self, function: Callable[[list[Any]], Sequence[Any]], batch_items: int, waiting: int
     ):
-        self._function, self._batch_items, self._waiting = function, batch_items, waiting
+        self._function = function
+        self._batch_items = batch_items
+        self._waiting = waiting
         self._jobs: dict[asyncio.Future, list[Any]] = {}  # answers: items, as they came
         self._work: asyncio.Task | None = None
-        self.calls = self.items = 0
+        self.calls = 0
+        self.items = 0
 
     async def submit(self, items: list[Any]) -> list[Any]:
         """Returns the answers to `items`; a caller that is cancelled gives up its place.
@@ -53,25 +57,36 @@ class Batcher:
             self._jobs.pop(answers, None)  # no longer there if taken into a call
 
     async def _answer_all(self) -> None:
+        """Makes calls until no request waits."""
         while self._jobs:
             await asyncio.sleep(GATHER_SECONDS)
-            jobs, items = {}, []
-            for answers, more in list(self._jobs.items()):
-                if jobs and len(items) + len(more) > self._batch_items:
-                    break
-                jobs[answers] = self._jobs.pop(answers)
-                items += more
-            if not jobs:  # all were given up meanwhile
-                return
-            self.calls += 1
-            self.items += len(items)
-            try:
-                found = iter(await asyncio.to_thread(self._function, items))
-                for answers, asked in jobs.items():
-                    own = list(islice(found, len(asked)))
-                    if not answers.done():  # given up by its request
-                        answers.set_result(own)
-            except Exception as error:
-                for answers in jobs:
-                    if not answers.done():
-                        answers.set_exception(error)
+            jobs = self._take_jobs()
+            if jobs:  # none if all were given up meanwhile
+                await self._answer(jobs)
+
+    def _take_jobs(self) -> dict[asyncio.Future, list[Any]]:
+        """Takes those that have waited longest, as many as fit into a call."""
+        taken = {}
+        count = 0
+        for answers, items in list(self._jobs.items()):
+            if taken and count + len(items) > self._batch_items:
+                break
+            taken[answers] = self._jobs.pop(answers)
+            count += len(items)
+        return taken
+
+    async def _answer(self, jobs: dict[asyncio.Future, list[Any]]) -> None:
+        """Makes one call, and gives every request its own answers, or the error of the call."""
+        items = [item for own in jobs.values() for item in own]
+        self.calls += 1
+        self.items += len(items)
+        try:
+            found = iter(await asyncio.to_thread(self._function, items))
+            for answers, asked in jobs.items():
+                own = list(islice(found, len(asked)))
+                if not answers.done():  # given up by its request
+                    answers.set_result(own)
+        except Exception as error:
+            for answers in jobs:
+                if not answers.done():
+                    answers.set_exception(error)

@@ -4,66 +4,78 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import from_json
 
-SHOWN_CHARACTERS = 160  # of the message of an error, of an address in the log
-BYTES_PER_CHARACTER = 12  # in JSON, at most: two escapes, as in "\ud83d\ude00"
+SHOWN_CHARACTERS = 160  # of an error's message, and of an address in the log
+BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, as in "\ud83d\ude00"
 
 
 class RequestError(Exception):
-    """A request that is refused, in one line, with a status of HTTP and perhaps headers."""
+    """A request that is refused: why, in one line, a status of HTTP, and perhaps headers."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None):
         super().__init__(shown(message))
-        self.status, self.headers = status, headers or {}
+        self.status = status
+        self.headers = headers or {}
 
 
 def check(condition: bool, status: int, rule: str, received: Any) -> None:
-    """Refuses a request that breaks a rule, as errors.require does for other input."""
+    """Raises a RequestError, "RULE. Received: RECEIVED", where a condition does not hold."""
     if not condition:
         raise RequestError(status, f"{rule}. Received: {received}")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is served at most; a limit that would let nothing through is an InputError."""
+    """The most that is served; a limit that would let nothing through is an InputError."""
 
     timeout: float = 60.0  # seconds to wait for each of: a request's headers, its body, the model
-    sentences: int = 64  # of one request
-    characters: int = 20_000  # of one request, all its texts together
-    waiting: int = 64  # requests that wait for the model
+    max_sentences: int = 64  # of one request
+    max_characters: int = 20_000  # of one request, all its texts together
+    max_waiting: int = 64  # requests that wait for the model
 
     def __post_init__(self):
-        rule = "--timeout must be positive seconds"
-        require(0 < self.timeout < math.inf, rule, self.timeout)
-        for name in ("sentences", "characters", "waiting"):
-            value = getattr(self, name)
-            require(value >= 1, f"--max_{name} must be at least 1", value)
+        require(0 < self.timeout < math.inf, "timeout must be positive seconds", self.timeout)
+        require(self.max_sentences >= 1, "max_sentences must be at least 1", self.max_sentences)
+        require(self.max_characters >= 1, "max_characters must be at least 1", self.max_characters)
+        require(self.max_waiting >= 1, "max_waiting must be at least 1", self.max_waiting)
 
     @property
     def body_bytes(self) -> int:
         """Size of a body: whatever keeps to the other limits fits, however it is escaped."""
-        return BYTES_PER_CHARACTER * self.characters + 8 * self.sentences + 1024
+        return BYTES_PER_CHARACTER * self.max_characters + 8 * self.max_sentences + 1024
 
     def check_texts(self, texts: Sequence[str]) -> None:
-        """Raises a RequestError, 413, for more text than a request may have."""
-        rule = f"a request must have at most {self.sentences} texts"
-        check(len(texts) <= self.sentences, 413, rule, len(texts))
-        characters = sum(map(len, texts))
-        rule = f"a request must have at most {self.characters} characters of text"
-        check(characters <= self.characters, 413, rule, characters)
+        """Refuses more text than a request may have.
+
+        Raises:
+            RequestError: 413.
+        """
+        rule = f"a request must have at most {self.max_sentences} texts"
+        check(len(texts) <= self.max_sentences, 413, rule, len(texts))
+        characters = sum(len(text) for text in texts)
+        rule = f"a request must have at most {self.max_characters} characters of text"
+        check(characters <= self.max_characters, 413, rule, characters)
 
 
 def check_sender(headers: Mapping[str, str], host_names: frozenset[str] | None) -> None:
-    """Refuses, with 403, what other web pages in the same browser ask for behind its user's back.
+    """Refuses what other web pages in the same browser send without their user's knowledge.
 
-    Their own server's name can be made to point to this one (DNS rebinding): the name is in Host,
-    which must be in `host_names`, unless that is None. Or they just send us something, and do not
-    see the answer: the browser says so in Origin.
+    Such a page can make the name of its own server point to this one (DNS rebinding). The browser
+    then sends that name as Host, which must therefore be one of `host_names`. Or the page sends a
+    request without seeing the answer. The browser then names the page's server as Origin, which
+    must therefore be this one.
+
+    Args:
+        headers: of the request.
+        host_names: by which this server may be called; None for any.
+
+    Raises:
+        RequestError: 403.
     """
     host = headers.get("Host", "")
     try:
@@ -98,30 +110,54 @@ class AttentionRequest:
     target: str
 
 
-def parse_translate(body: bytes, limits: Limits, beam_size: int) -> tuple[list[str], dict, int]:
-    """Gives the sentences of a TranslateRequest, what `translate` gets beside them, and n_best.
+class TranslateCall(NamedTuple):
+    """What `Translator.translate` is to be called with for a request."""
+
+    texts: list[str]
+    options: dict[str, Any]  # further arguments; empty where a request has only texts
+    n_best: int  # translations of each text that the answer has
+
+
+def parse_translate(body: bytes, limits: Limits, beam_size: int) -> TranslateCall:
+    """Reads the body of a TranslateRequest.
+
+    Args:
+        body: JSON in UTF-8.
+        limits: of a request.
+        beam_size: of the model, which has so many translations of a sentence.
 
     Raises:
         RequestError: 400 for anything else, 413 where it is too much.
     """
     request = _parsed(TranslateRequest, body)
-    both = request.text is not None and request.texts is not None
-    texts = request.texts if request.text is None else [request.text]
     rule = "exactly one of text and texts must be given"
-    check(texts is not None and not both, 400, rule, "both" if both else "neither")
-    prefixes = [""] * len(texts) if request.prefixes is None else request.prefixes
-    rule = "prefixes must be as many as texts"
-    check(len(prefixes) == len(texts), 400, rule, f"{len(prefixes)} for {len(texts)}")
-    limits.check_texts(list(map(str.__add__, texts, prefixes)))
+    if request.text is not None:
+        check(request.texts is None, 400, rule, "both")
+        texts = [request.text]
+    else:
+        check(request.texts is not None, 400, rule, "neither")
+        texts = request.texts
+    given = list(texts)
+    if request.prefixes is not None:
+        rule = "prefixes must be as many as texts"
+        fits = len(request.prefixes) == len(texts)
+        check(fits, 400, rule, f"{len(request.prefixes)} for {len(texts)}")
+        given = [text + prefix for text, prefix in zip(texts, request.prefixes, strict=True)]
+    limits.check_texts(given)
     rule = f"n_best must be an integer from 1 to {beam_size}, the model's beams"
     check(1 <= request.n_best <= beam_size, 400, rule, request.n_best)
-    options = {"target_prefixes": request.prefixes, "aligned": request.aligned}
-    options["required_phrases"] = request.required_phrases  # the body's size limits them
-    return texts, {name: value for name, value in options.items() if value}, request.n_best
+    options = {}
+    if request.prefixes:
+        options["target_prefixes"] = request.prefixes
+    if request.aligned:
+        options["aligned"] = True
+    if request.required_phrases:  # limited by the size of the body
+        options["required_phrases"] = request.required_phrases
+    return TranslateCall(texts, options, request.n_best)
 
 
 def parse_attention(body: bytes, limits: Limits) -> tuple[str, str]:
-    """Gives source and target of an AttentionRequest, or raises as parse_translate does."""
+    """Reads source and target of an AttentionRequest; raises as `parse_translate` does."""
     request = _parsed(AttentionRequest, body)
     limits.check_texts([request.source, request.target])
     return request.source, request.target
@@ -138,6 +174,7 @@ def _parsed(kind: type, body: bytes) -> Any:
 
 
 def shown(text: str) -> str:
-    """The beginning of a text, fit for one line of a log."""
-    text = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+    """Returns the beginning of a text, in one line that a log can have."""
+    if len(text) > SHOWN_CHARACTERS:
+        text = f"{text[:SHOWN_CHARACTERS]}..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
-import math
+import logging
 import os
 import signal
 import socket
@@ -15,38 +16,40 @@ from aiohttp import web
 
 from keras_transformer.errors import InputError, reason
 from keras_transformer.serving.application import LOG, Service
-from keras_transformer.serving.requests import Limits, RequestError
+from keras_transformer.serving.requests import Limits, shown
 
 if TYPE_CHECKING:
     from keras_transformer.decoding.translator import Translator
 
-CONNECTIONS = 500  # at once; more of them wait to be accepted, as many as the system lets wait
-RETRY_SECONDS = 0.1  # until a connection is accepted where there was no room for it
-LINE_SECONDS = 60.0  # between lines about that
-
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Takes an address before anything slow is done; whoever connects has to wait for that.
+    """Takes an address before anything slow is done; clients that connect early have to wait.
+
+    Args:
+        host: a name or an address of this machine.
+        port: a number, or 0 for any free port.
 
     Raises:
         InputError: where the address cannot be had.
     """
+    host_rule = "host must be a name or an address of this machine"
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         return socket.create_server(address, family=family, dualstack_ipv6=both)
     except (socket.gaierror, UnicodeError) as error:
-        rule = "--host must be a name or an address of this machine"
-        raise InputError(f"{rule}. Received: {host!r}: {reason(error)}") from None
+        raise InputError(f"{host_rule}. Received: {host!r}: {reason(error)}") from None
     except OSError as error:
-        rule = "--host and --port must be an address that is free"
-        why = f"{os.strerror(error.errno)}. --port=0 takes any free port"
+        why = os.strerror(error.errno)
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise InputError(f"{host_rule}. Received: {host!r}: {why}") from None
+        rule = "port must be one that is free, or 0 for any free one"
         raise InputError(f"{rule}. Received: {host}:{port}: {why}") from None
 
 
 def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:
-    """Names by which the server may be called: any, unless it is for this machine alone."""
+    """Names by which the server may be called: any (None), unless it is for this machine alone."""
     address = listening.getsockname()[0]
     if not ipaddress.ip_address(address).is_loopback:
         return None
@@ -56,7 +59,13 @@ def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:
 def serve(
     translator: "Translator", listening: socket.socket, host: str, limits: Limits
 ) -> dict[str, Any]:
-    """Serves on a `listening_socket` of `host` until SIGINT or SIGTERM; finishes what it has begun.
+    """Serves until SIGINT or SIGTERM, and finishes what it has begun.
+
+    Args:
+        translator: from keras_transformer.load.
+        listening: from `listening_socket`.
+        host: the name that `listening` was made with.
+        limits: of a request.
 
     Returns:
         {"requests", "errors" (those refused or failed), "sentences", "batches", "seconds"}.
@@ -65,6 +74,8 @@ def serve(
         InputError: where the model's weights are not finite.
     """
     translator.translate(["Warm-up."])  # the first call prepares what the others use
+    for name in ("aiohttp.server", "asyncio"):
+        logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
     service = Service(translator, limits, allowed_names(host, listening))
     asyncio.run(_serve(service, listening, host))
@@ -78,75 +89,57 @@ def serve(
 
 
 async def _serve(service: Service, listening: socket.socket, host: str) -> None:
-    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    """Answers requests until the first SIGINT or SIGTERM; a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
     async with answering(service, listening):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(signal.SIGINT, stopped.set)
+        loop.add_signal_handler(signal.SIGTERM, stopped.set)
         shown_host = f"[{host}]" if ":" in host else host
         port = listening.getsockname()[1]
         LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
         await stopped.wait()
-        for number in (signal.SIGINT, signal.SIGTERM):  # a second one ends it at once
-            loop.remove_signal_handler(number)
+        loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 @contextlib.asynccontextmanager
 async def answering(service: Service, listening: socket.socket) -> AsyncIterator[None]:
     """Answers requests while the block runs; then closes the socket and finishes those begun."""
-    listening.setblocking(False)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux closes connections whose answers are not read
-        milliseconds = min(round(1000 * service.limits.timeout), 2**31 - 1)
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
-    server = web.Server(service.answer, handler_cancellation=True)
-    accepting = asyncio.create_task(_accept(service, server, listening))
+    runner = web.AppRunner(
+        service.application(),
+        access_log=None,  # the application has its own line for a request
+        handler_cancellation=True,  # the model need not work for a client that has gone
+        keepalive_timeout=service.limits.timeout,  # until the headers of a request have come
+        shutdown_timeout=service.limits.timeout,
+    )
+    await runner.setup()
+    await web.SockSite(runner, listening).start()
     try:
         yield
     finally:
-        accepting.cancel()
-        await asyncio.wait([accepting])
-        listening.close()
-        server.pre_shutdown()
-        await server.shutdown(service.limits.timeout)
+        await runner.cleanup()
 
 
-async def _accept(service: Service, server: web.Server, listening: socket.socket) -> None:
-    """Accepts connections while there are few enough of them.
+class OneLine(logging.Filter):
+    """Puts an error of the HTTP server into one line of the log, and leaves it out if repeated.
 
-    An asyncio.Server sets no limit, and without a file descriptor it fills the log with tracebacks.
+    What reaches the server's own logger is mostly no error of this program, but bytes that are no
+    HTTP, or more connections than the system allows. Of the latter, asyncio would write thousands
+    of tracebacks within seconds.
     """
-    loop, last_line = asyncio.get_running_loop(), -math.inf
-    while True:
-        problem = f"{CONNECTIONS} are open"
-        try:
-            if len(server.connections) < CONNECTIONS:
-                accepted, _ = await loop.sock_accept(listening)
-                await loop.connect_accepted_socket(lambda: Connection(service, server), accepted)
-                continue
-        except OSError as error:
-            problem = reason(error)
-        if loop.time() > last_line + LINE_SECONDS:
-            last_line = loop.time()
-            LOG.warning("connections have to wait: %s", problem)
-        await asyncio.sleep(RETRY_SECONDS)
 
+    def __init__(self):
+        super().__init__()
+        self._last = ""
 
-class Connection(web.RequestHandler):
-    """A connection, whose client must keep to the time limit, and gets JSON even for bad HTTP."""
-
-    def __init__(self, service: Service, server: web.Server):
-        self._service, loop = service, asyncio.get_running_loop()
-        # The limit for connections without a request is one for its headers, too.
-        seconds = service.limits.timeout
-        super().__init__(server, loop=loop, access_log=None, keepalive_timeout=seconds)
-
-    def handle_error(self, request, status=500, exc=None, message=None):
-        """Refuses what is no HTTP, or encoded in a way that aiohttp does not know."""
-        rule = "the request must be HTTP that can be read"
-        first_line = str(message).strip().partition("\n")[0]
-        error = RequestError(status, f"{rule}. Received: {first_line}")
-        answer = self._service.refusal(request, error, seconds=0)
-        answer.force_close()
-        return answer
-
-    def log_exception(self, message, *values, exc_info=None):
-        """Says nothing: each request has its line already, and no error needs a traceback."""
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.exc_info:
+            return True
+        message = shown(f"{record.getMessage()}: {reason(record.exc_info[1])}")
+        is_new = message != self._last
+        self._last = message
+        record.msg = message
+        record.args = ()
+        record.exc_info = None
+        return is_new

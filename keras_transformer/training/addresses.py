@@ -1,4 +1,4 @@
-"""Which processes train together, and which of them this one is: as TF_CONFIG or Slurm says."""
+"""Which processes train together, and which of them this one is, by TF_CONFIG or Slurm."""
 
 import dataclasses
 import os
@@ -7,9 +7,12 @@ import tensorflow as tf
 
 from keras_transformer.errors import InputError, reason, require
 
-# Under Slurm: of a step's first task on a node; the node's next ones have the ports after it.
-# Below the range that operating systems take ports from by themselves.
-_FIRST_PORT, _PORTS_A_STEP, _STEPS = 10_000, 100, 200
+# Under Slurm, the first task of a job step on a node has the first port of that step, and the next
+# tasks on the node have the ports after it. All are below the range that operating systems take
+# ports from by themselves.
+_FIRST_PORT = 10_000
+_PORTS_PER_STEP = 100
+_STEPS = 200  # that do not share ports
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,52 +21,52 @@ class Addresses:
 
     workers: tuple[str, ...]  # "host:port" of each; the first is the chief's
     index: int  # this worker's place among them
-    source: str  # what says so, for messages
+    source: str  # where they were read, for messages: "TF_CONFIG" or "Slurm"
 
     def name(self, worker: int) -> str:
-        """What messages call a worker."""
+        """What messages call a worker, by its number."""
         return f"worker {worker} ({self.workers[worker]})"
 
 
 def own_addresses() -> Addresses:
-    """Reads the environment: TF_CONFIG as TensorFlow has it, else the variables of a Slurm step.
+    """Reads the workers from the environment: TF_CONFIG, or else the variables of a Slurm step.
 
     Raises:
         InputError: where there is neither, or it does not say who the workers are.
     """
     if os.environ.get("TF_CONFIG"):
-        read, source = _of_tf_config, "TF_CONFIG"
+        read, source = _read_tf_config, "TF_CONFIG"
         rule = "TF_CONFIG must be JSON: {cluster: {worker: [address, ...]}, task: {type, index}}"
     else:
-        read, source = _of_slurm, "Slurm"
-        rule = "--strategy=multi_worker must be told who the workers are, by TF_CONFIG or srun"
+        read, source = _read_slurm, "Slurm"
+        rule = "strategy=multi_worker must be told who the workers are, by TF_CONFIG or srun"
     try:
         jobs, own = read()
         workers = [*jobs.get("chief", []), *jobs.get("worker", [])]
         index = workers.index(own)
     except (LookupError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(f"{rule}. Received: {reason(error)}") from None
-    rule = f"{source}: every worker must have an address of its own"
+    rule = f"{source}: every worker must have an address that no other has"
     require(len({*workers}) == len(workers), rule, ", ".join(workers))
     return Addresses(tuple(workers), index, source)
 
 
-def _of_tf_config() -> tuple[dict, str]:
-    """The addresses of a cluster, by jobs as TensorFlow has them, and that of this process."""
+def _read_tf_config() -> tuple[dict, str]:
+    """Gives the addresses of all processes by job, as TensorFlow has them, and that of this one."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     cluster = resolver.cluster_spec()
     return cluster.as_dict(), cluster.task_address(resolver.task_type, resolver.task_id)
 
 
-def _of_slurm() -> tuple[dict, str]:
-    """The same for a Slurm step. TensorFlow sorts nodes by name, whatever the ranks of tasks are.
+def _read_slurm() -> tuple[dict, str]:
+    """Gives the same for a Slurm step, sorted by the names of nodes, whatever the ranks of tasks.
 
-    The devices of a task are as Slurm has set them: TensorFlow would ask nvidia-smi for GPUs.
+    Devices stay as Slurm has set them for each task: TensorFlow would ask nvidia-smi for GPUs.
     """
     step = int(os.environ.get("SLURM_JOB_ID", 0)) + int(os.environ.get("SLURM_STEP_ID", 0))
-    first = _FIRST_PORT + _PORTS_A_STEP * (step % _STEPS)
+    first = _FIRST_PORT + _PORTS_PER_STEP * (step % _STEPS)
     resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
-        port_base=first, gpus_per_node=_PORTS_A_STEP, gpus_per_task=1, auto_set_gpu=False
+        port_base=first, gpus_per_node=_PORTS_PER_STEP, gpus_per_task=1, auto_set_gpu=False
     )
     own = f"{os.environ['SLURMD_NODENAME']}:{first + int(os.environ['SLURM_LOCALID'])}"
     return resolver.cluster_spec().as_dict(), own

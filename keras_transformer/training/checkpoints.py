@@ -7,6 +7,8 @@ optimizer, the random states of dropout among them, is saved under its place in 
 and with them the position in the shuffled data.
 """
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,51 +19,96 @@ from absl import logging
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import remove_folder, to_path, write_json
+from keras_transformer.files import remove_folder, to_path
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.model_directory import read_description, read_index
+from keras_transformer.training.checkpoint_index import (
+    CheckpointEntry,
+    CheckpointIndex,
+    Progress,
+    read_index,
+    write_index,
+)
+from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.model_directory import ModelDescription, read_description
 
 
 class CheckpointStore:
-    """The checkpoints of a model directory: the last `keep` and the best one.
+    """The checkpoints of a model directory: the last ones and the best one.
 
-    `best_metric` is "loss", or a score of which more is better; by default what the index names.
-    `entries` is the index, oldest checkpoint first: {"name", "step", "validation_loss", ...}.
+    Args:
+        model_dir: the model directory; its index is read at once.
+        keep: how many of the last checkpoints stay when a new one is written, beside the best.
+        best_metric: the metric of a validation that chooses the best checkpoint: "loss", or a score
+            of which more is better. If not given, the one that the index names, or else the loss.
+
+    Attributes:
+        directory: the folder of the checkpoints.
+        entries: what the index lists, oldest checkpoint first.
+
+    Raises:
+        InputError: where the index is damaged.
     """
 
     def __init__(self, model_dir: str | Path, keep: int = 20, best_metric: str | None = None):
-        self.directory = to_path(model_dir) / "checkpoints"
-        self.keep, index = keep, read_index(model_dir)
-        self.entries: list[dict[str, Any]] = index["checkpoints"]
-        self.best_metric = best_metric or index.get("best_metric") or "loss"
+        index = read_index(model_dir)
+        self.model_dir = to_path(model_dir)
+        self.directory = self.model_dir / "checkpoints"
+        self.keep = keep
+        self.entries: list[CheckpointEntry] = list(index.entries)
+        self.best_metric = best_metric or index.best_metric or "loss"
 
     @property
-    def latest(self) -> dict[str, Any] | None:
+    def latest(self) -> CheckpointEntry | None:
+        """The newest checkpoint; None without any."""
         return self.entries[-1] if self.entries else None
 
     @property
-    def best(self) -> dict[str, Any] | None:
-        return self.best_of(self.entries)
+    def best(self) -> CheckpointEntry | None:
+        """The first checkpoint with the best validation; None if there was no validation."""
+        return self._best_of(self.entries)
 
-    def best_of(self, entries: list[dict[str, Any]]) -> dict[str, Any] | None:
-        """The first entry with the best validation; None if there was no validation."""
-        name, sign = f"validation_{self.best_metric}", -1 if self.best_metric == "loss" else 1
-        measured = [entry for entry in entries if entry.get(name) is not None]
-        return max(measured, key=lambda entry: sign * entry[name], default=None)
+    def would_be_best(self, validation: dict[str, float | None]) -> bool:
+        """Whether a checkpoint with this validation would be better than all that are listed."""
+        value = validation.get(self.best_metric)
+        if value is None:
+            return False
+        best = self.best
+        return best is None or self._rank(validation) > self._rank(best.validation)
 
-    def path(self, entry: dict[str, Any]) -> str:
-        """The prefix of an entry's files."""
-        return str(self.directory / entry["name"])
+    def _best_of(self, entries: Sequence[CheckpointEntry]) -> CheckpointEntry | None:
+        measured = [e for e in entries if e.validation.get(self.best_metric) is not None]
+        return max(measured, key=lambda entry: self._rank(entry.validation), default=None)
 
-    def restore(self, trackables: dict[str, Any], name: str | None = None) -> dict[str, Any] | None:
-        """Reads the newest whole checkpoint, or only the one that another process has read.
+    def _rank(self, validation: dict[str, float | None]) -> float:
+        """A number that is larger for a better validation."""
+        value = validation[self.best_metric]
+        return -value if self.best_metric == "loss" else value
 
-        Damaged later ones are removed from the index. Returns the entry, or None where there are no
-        checkpoints. Raises InputError where none is whole, or none has that name.
+    def path(self, entry: CheckpointEntry) -> str:
+        """The prefix of the files of a checkpoint."""
+        return str(self.directory / entry.name)
+
+    def restore(
+        self, trackables: dict[str, Any], name: str | None = None
+    ) -> CheckpointEntry | None:
+        """Reads the newest checkpoint that is whole.
+
+        Damaged checkpoints after it are removed from the index.
+
+        Args:
+            trackables: what is restored, as it was saved.
+            name: the only checkpoint that may be read, as another worker has read it. If not given,
+                any may be.
+
+        Returns:
+            The entry of the checkpoint, or None where the index lists none.
+
+        Raises:
+            InputError: where no checkpoint is whole, or none has that name.
         """
         if name is not None:
-            self.entries = [entry for entry in self.entries if entry["name"] == name]
-            rule = "--model_dir must be the same directory on every worker"
+            self.entries = [entry for entry in self.entries if entry.name == name]
+            rule = "model_dir must be the same directory on every worker"
             require(self.entries != [], rule, f"{self.directory}, which has no {name}")
         damaged: list[str] = []
         for entry in reversed(self.entries):
@@ -72,56 +119,73 @@ class CheckpointStore:
                 damaged.append(f"checkpoint {path} must be whole. Received: {reason(error)}")
                 continue
             for message in damaged:
-                logging.warning("%s; resuming from %s", message, entry["name"])
+                logging.warning("%s; resuming from %s", message, entry.name)
             if damaged:
                 self._write_index(self.entries[: -len(damaged)])
             return entry
         if damaged:
-            raise InputError(f"{damaged[0]}; nor is any before it. Choose a new --model_dir")
+            raise InputError(f"{damaged[0]}; nor is any before it. Choose a new model_dir")
         return None
 
     def remove_unlisted(self) -> None:
         """Removes checkpoints no longer kept, and what a killed process left of unfinished ones.
 
-        Only the process that writes here may call this: no checkpoint under way is listed yet.
+        Only the process that writes here may call this: a checkpoint under way is not listed yet.
         """
-        listed = {entry["name"] for entry in self.entries}
+        listed = {entry.name for entry in self.entries}
         for path in self.directory.glob("step-*"):
             if path.is_dir():
                 remove_folder(path)
             elif path.name.partition(".")[0] not in listed:
                 path.unlink()
 
-    def save(self, trackables: dict[str, Any], **facts) -> dict[str, Any]:
-        """Writes a checkpoint, lists it with its `facts`, `step` among them, and returns its entry.
+    def save(
+        self,
+        trackables: dict[str, Any],
+        step: int,
+        seconds: float | None = None,
+        validation: dict[str, float | None] | None = None,
+        progress: Progress | None = None,
+    ) -> CheckpointEntry:
+        """Writes a checkpoint, lists it, and then removes those that are no longer kept.
 
-        Then those no longer kept are removed. Raises InputError where it cannot be written; earlier
-        ones stay as they were.
+        Args:
+            trackables: what is saved, by name.
+            step: how many optimizer steps have been taken.
+            seconds: of training, over all starts of the run.
+            validation: the metrics of the validation before, None where one was not finite.
+            progress: what a resumed run continues with.
+
+        Returns:
+            The entry of the new checkpoint.
+
+        Raises:
+            InputError: where it cannot be written; earlier ones stay as they were.
         """
-        entry = {"name": checkpoint_name(facts["step"]), **facts}
-        every = [*self.entries, entry]
-        best = self.best_of(every)
-        kept = [old for old in every if old in every[-self.keep :] or old is best]
+        entry = CheckpointEntry(checkpoint_name(step), step, seconds, progress, validation or {})
+        entries = [*self.entries, entry]
+        best = self._best_of(entries)
+        last = entries[-self.keep :]
+        kept = [entry for entry in entries if entry in last or entry is best]
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             tf.train.Checkpoint(**trackables).write(self.path(entry))
             self._write_index(kept)
         except (OSError, tf.errors.OpError) as error:
-            last = f"step {self.latest['step']}" if self.entries else "none"
-            unchanged = f"The last complete checkpoint ({last}) is unchanged"
+            complete = "none" if self.latest is None else f"step {self.latest.step}"
+            unchanged = f"The last complete checkpoint ({complete}) is unchanged"
             raise _no_room(self.directory, f"{reason(error)}. {unchanged}") from None
         finally:
             self.remove_unlisted()
         return entry
 
-    def _write_index(self, entries: list[dict[str, Any]]) -> None:
-        content = {"best_metric": self.best_metric, "checkpoints": entries}
-        write_json(self.directory / "index.json", content)
+    def _write_index(self, entries: list[CheckpointEntry]) -> None:
+        write_index(self.model_dir, CheckpointIndex(tuple(entries), self.best_metric))
         self.entries = entries
 
 
 def _no_room(path: str | Path, why: str) -> InputError:
-    rule = "--model_dir must have room for a checkpoint"
+    rule = "model_dir must have room for a checkpoint"
     return InputError(f"{rule}. Received: {path}: {why}")
 
 
@@ -131,116 +195,215 @@ def checkpoint_name(step: int) -> str:
 
 
 def restore_model(
-    model_dir: str | Path, checkpoint: str = "latest"
-) -> tuple[keras.Model, dict[str, Any]]:
-    """Builds the model of a directory that bin/train.py made, with the weights of a checkpoint.
+    model_dir: str | Path,
+    checkpoint: str = "latest",
+    description: ModelDescription | None = None,
+) -> tuple[keras.Model, CheckpointInfo]:
+    """Builds the model of a model directory, with the weights of a checkpoint.
 
-    `checkpoint` is "latest", "best" (in validation), "average:K" (the mean of the last K, or of all
-    where there are fewer), or the path of a checkpoint or its name in the directory. Several of
-    these, separated by commas, are their mean, which is a good model where their runs began with
-    the same weights (Wortsman et al. 2022, arXiv 2203.05482). Returns the model, in float32, and
-    what it is: {"checkpoint", "step", ...}.
+    Args:
+        model_dir: a directory that training has made.
+        checkpoint: "latest", "best" (in validation), "average:K" (the mean of the last K, or of all
+            where there are fewer), or the path of a checkpoint or its name in the directory.
+            Several of these, separated by commas, stand for their mean, which is a good model where
+            their runs began with the same weights (Wortsman et al. 2022, arXiv 2203.05482).
+        description: the content of the directory's config.json, if it has been read already.
+
+    Returns:
+        The model, in float32, and which weights it has.
 
     Raises:
-        InputError: where the directory or the checkpoint is missing, foreign or incomplete.
+        InputError: where the directory or the checkpoint is missing, incomplete, or not made by
+            training.
     """
-    description = read_description(model_dir)
-    weights, facts = read_weights(model_dir, checkpoint)
-    found = f"--checkpoint {facts['checkpoint']}"
-    return build_model(description.model, weights, f"{model_dir}/config.json", found), facts
+    if description is None:
+        description = read_description(model_dir)
+    weights, info = read_weights(model_dir, checkpoint)
+    file = f"{model_dir}/config.json"
+    model = build_model(description.model, weights, file, f"checkpoint {info.checkpoint}")
+    return model, info
 
 
 def build_model(
-    c: TransformerConfig, weights: list[np.ndarray], file: str, found: str, kind=Transformer
+    config: TransformerConfig,
+    weights: list[np.ndarray],
+    file: str,
+    source: str,
 ) -> Transformer:
-    """Builds the float32 model that `file` configures, with `weights`, less random states."""
+    """Builds a float32 model and gives it weights.
+
+    Args:
+        config: the model to be made.
+        weights: the variables of the model in order; random states among them are left out.
+        file: the file that `config` was read from, for messages.
+        source: what the weights were read from, for messages.
+
+    Raises:
+        InputError: where the weights are not those of the model.
+    """
     weights = [weight for weight in weights if not np.issubdtype(weight.dtype, np.integer)]
-    needed = c.d_model * (c.vocab_size + c.d_ff + c.num_heads * (c.d_k + c.d_v)) + c.num_layers
-    rule = f"{file} must be of the {sum(map(np.size, weights))} weights' model"
-    require(needed <= sum(map(np.size, weights)), rule, f"sizes of {needed} weights or more")
-    model = kind(c, dtype="float32")
+    require_plausible_sizes(config, weights, file)
+    model = Transformer(config, dtype="float32")
     count = len(model.trainable_variables)
-    rule = f"{found} must be of the model in {file}, with {count} variables"
+    rule = f"{source} must be of the model in {file}, with {count} variables"
     require(len(weights) == count, rule, len(weights))
     for variable, weight in zip(model.trainable_variables, weights, strict=True):
-        rule = f"{found}: {variable.path} must have shape {tuple(variable.shape)}"
+        rule = f"{source}: {variable.path} must have shape {tuple(variable.shape)}"
         require(tuple(variable.shape) == weight.shape, rule, weight.shape)
         variable.assign(weight)
     return model
 
 
-def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], dict[str, Any]]:
-    """Reads the model's variables from a checkpoint, or the mean of several; see restore_model."""
+def require_plausible_sizes(
+    config: TransformerConfig, weights: list[np.ndarray], file: str
+) -> None:
+    """Refuses a configuration whose model would have many more numbers than the weights.
+
+    A damaged file may ask for a model of any size, which must not be built.
+
+    Args:
+        config: what the file describes.
+        weights: of the model.
+        file: for the message.
+
+    Raises:
+        InputError: if the model needs more numbers than there are.
+    """
+    given = sum(weight.size for weight in weights)
+    heads = config.num_heads * (config.d_k + config.d_v)
+    needed = config.d_model * (config.vocab_size + config.d_ff + heads) + config.num_layers
+    rule = f"{file} must describe the model of the {given} weights"
+    require(needed <= given, rule, f"sizes of {needed} weights or more")
+
+
+def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], CheckpointInfo]:
+    """Reads the model's variables from a checkpoint, or the mean of several.
+
+    Args:
+        model_dir: a directory that training has made.
+        checkpoint: "latest", "best", "average:K", a path or a name, or several of these, separated
+            by commas; see restore_model.
+
+    Returns:
+        The variables in the order of `model.variables`, and which weights they are.
+
+    Raises:
+        InputError: where the checkpoint is missing or incomplete.
+    """
     if "," in checkpoint:
         names = checkpoint.split(",")
-        versions = [read_weights(model_dir, name)[0] for name in names]
-        return _mean(versions, checkpoint), {"checkpoint": checkpoint, "averaged": len(names)}
-    store, facts = CheckpointStore(model_dir), {"checkpoint": checkpoint}
-    needed = "a checkpoint" + " with a validation loss" * (checkpoint == "best")
-    rule = f"--checkpoint={checkpoint} needs {needed} in {store.directory}"
-    none = "none. bin/train.py writes them, and validates if the data has a validation split"
+        models = [read_weights(model_dir, name)[0] for name in names]
+        return _mean(models, checkpoint), CheckpointInfo(checkpoint, averaged=len(names))
+    store = CheckpointStore(model_dir)
     if checkpoint.startswith("average:"):
-        count = checkpoint.removeprefix("average:")
-        positive = "the number of checkpoints to average must be 1 or more"
-        require(count.isdecimal() and int(count) >= 1, positive, repr(count))
-        entries = store.entries[-int(count) :]
-        require(entries != [], rule, none)
-        if len(entries) < int(count):
-            logging.warning("averaging all %d checkpoints: there are not %s", len(entries), count)
-        facts = {"checkpoint": f"average:{len(entries)}", "averaged": len(entries)}
-        paths = map(store.path, entries)
-    elif checkpoint in ("latest", "best"):
-        entry = store.latest if checkpoint == "latest" else store.best
-        require(entry is not None, rule, none)
-        entries, paths, facts = [entry], [store.path(entry)], {"checkpoint": entry["name"]}
+        return _read_average(store, checkpoint)
+    if checkpoint == "latest":
+        entry = store.latest
+        _require_checkpoint(entry is not None, store, checkpoint, "a checkpoint")
+    elif checkpoint == "best":
+        entry = store.best
+        wanted = "a checkpoint with a validation loss"
+        _require_checkpoint(entry is not None, store, checkpoint, wanted)
     else:
-        path = checkpoint.removesuffix(".index")
-        inside = store.directory / path
-        paths = [str(inside) if to_path(f"{inside}.index").exists() else path]
-        entries = [entry for entry in store.entries if entry["name"] == inside.name]
-    last = entries[-1] if entries else {}
-    facts |= {key: last[key] for key in ("step", "validation_loss") if last.get(key) is not None}
-    return _mean([read_variables(path) for path in paths], checkpoint), facts
+        return _read_path(store, checkpoint)
+    return read_variables(store.path(entry)), _info(entry.name, entry)
+
+
+def _read_average(
+    store: CheckpointStore, checkpoint: str
+) -> tuple[list[np.ndarray], CheckpointInfo]:
+    """Reads the mean of the last checkpoints: "average:K"."""
+    count = checkpoint.removeprefix("average:")
+    rule = "the number of checkpoints to average must be 1 or more"
+    require(count.isdecimal() and int(count) >= 1, rule, repr(count))
+    entries = store.entries[-int(count) :]
+    _require_checkpoint(entries != [], store, checkpoint, "a checkpoint")
+    if len(entries) < int(count):
+        logging.warning("averaging all %d checkpoints: there are not %s", len(entries), count)
+    models = [read_variables(store.path(entry)) for entry in entries]
+    info = dataclasses.replace(_info(f"average:{len(entries)}", entries[-1]), averaged=len(entries))
+    return _mean(models, checkpoint), info
+
+
+def _read_path(store: CheckpointStore, checkpoint: str) -> tuple[list[np.ndarray], CheckpointInfo]:
+    """Reads the checkpoint that a path names, or a name in the directory."""
+    path = checkpoint.removesuffix(".index")
+    inside = store.directory / path
+    is_inside = to_path(f"{inside}.index").exists()
+    entries = [entry for entry in store.entries if entry.name == inside.name]
+    info = _info(checkpoint, entries[-1]) if entries else CheckpointInfo(checkpoint)
+    return read_variables(str(inside) if is_inside else path), info
+
+
+def _info(checkpoint: str, entry: CheckpointEntry) -> CheckpointInfo:
+    """What a set of weights is called that are those of an entry, or end with them."""
+    return CheckpointInfo(checkpoint, entry.step, validation_loss=entry.validation.get("loss"))
+
+
+def _require_checkpoint(exists: bool, store: CheckpointStore, checkpoint: str, wanted: str) -> None:
+    """Raises InputError where a directory lacks the checkpoint that is wanted."""
+    rule = f"checkpoint={checkpoint} needs {wanted} in {store.directory}"
+    advice = "training writes them, and validates if the data has a validation split"
+    require(exists, rule, f"none; {advice}")
 
 
 def _mean(models: list[list[np.ndarray]], checkpoint: str) -> list[np.ndarray]:
-    """The mean of the models, variable by variable; of integers (random states), the last one."""
+    """The mean of several models, variable by variable."""
     shapes = {tuple(variable.shape for variable in model) for model in models}
-    rule = f"--checkpoint={checkpoint} must name checkpoints of models of one size"
+    rule = f"checkpoint={checkpoint} must name checkpoints of models of one size"
     require(len(shapes) == 1, rule, f"{len(shapes)} sizes")
-    return [
-        np.mean(versions, axis=0, dtype=np.float64).astype(versions[-1].dtype)
-        if np.issubdtype(versions[-1].dtype, np.floating)
-        else versions[-1]
-        for versions in zip(*models, strict=True)
-    ]
+    return [_mean_variable(versions) for versions in zip(*models, strict=True)]
+
+
+def _mean_variable(versions: Sequence[np.ndarray]) -> np.ndarray:
+    last = versions[-1]
+    if not np.issubdtype(last.dtype, np.floating):
+        return last  # random states have no mean
+    return np.mean(versions, axis=0, dtype=np.float64).astype(last.dtype)
 
 
 def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
-    """Reads the list of variables that a file of TensorFlow has under `name`."""
+    """Reads a list of variables from a checkpoint.
+
+    Args:
+        path: the prefix of the checkpoint's files, as TensorFlow writes them.
+        name: what the list was saved as.
+
+    Raises:
+        InputError: where there is no such checkpoint, or it is not whole, or has no such list.
+    """
     weights = []
     try:
         reader = tf.train.load_checkpoint(path)
         while reader.has_tensor(key := f"{name}/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
             weights.append(reader.get_tensor(key))
     except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
-        rule = "--checkpoint must be latest, best, average:K or the path of a whole checkpoint"
+        rule = "checkpoint must be latest, best, average:K or the path of a whole checkpoint"
         raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
-    require(weights != [], "--checkpoint must be a checkpoint of this program", path)
+    require(weights != [], "checkpoint must be one that training has written", path)
     return weights
 
 
-def average_checkpoints(model_dir: str | Path, last: int) -> dict[str, Any]:
+def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     """Writes the mean of the last checkpoints' weights as a checkpoint of its own (section 6.1).
 
-    The paper averages the last 5 of base models, and the last 20 of big ones. Returns {"checkpoint"
-    (its path), "averaged", "step"}; raises InputError if there are none, or it cannot be written.
+    The paper averages the last 5 checkpoints of base models, and the last 20 of big ones.
+
+    Args:
+        model_dir: a directory that training has made.
+        last: how many checkpoints to average, at least 1; all where there are fewer.
+
+    Returns:
+        Which weights were written; `checkpoint` is the path of the new checkpoint.
+
+    Raises:
+        InputError: where there are no checkpoints, or the mean cannot be written.
     """
-    weights, facts = read_weights(model_dir, f"average:{last}")
-    name = f"average-{facts['averaged']}-{checkpoint_name(facts['step'])}"
+    weights, info = read_weights(model_dir, f"average:{last}")
+    name = f"average-{info.averaged}-{checkpoint_name(info.step)}"
     path = CheckpointStore(model_dir).directory / name
     try:
         tf.train.Checkpoint(model=[tf.Variable(weight) for weight in weights]).write(str(path))
     except (OSError, tf.errors.OpError) as error:
         raise _no_room(path, reason(error)) from None
-    return {**facts, "checkpoint": str(path)}
+    return dataclasses.replace(info, checkpoint=str(path))

@@ -1,8 +1,9 @@
 """The workers of a run: TensorFlow's strategy for them, what they agree on, how they end together.
 
 TensorFlow sums gradients over all workers. Whatever else depends on a clock, a signal or a disk is
-decided by worker 0, the chief; the others read it in the key-value store of TensorFlow's
-coordination service, which the chief runs. All private names of TensorFlow are in this file.
+decided by worker 0, the chief. The others read it in the key-value store of TensorFlow's
+coordination service, which the chief runs. All private names of TensorFlow that the workers need
+are in this file. A run in a single process uses none of it.
 """
 
 import _thread
@@ -23,15 +24,27 @@ from tensorflow.python.eager import context
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.training.addresses import Addresses
 
-_SILENCE = 20_000  # milliseconds: a worker that has not answered for so long is taken for dead
-_DECISIONS_KEPT = 20  # more than between two steps, for which all must have read the earlier ones
-_PARTING_SECONDS = 10  # for the chief, whose store the others read, to see them leave
+_SILENCE = 20_000  # milliseconds without an answer after which a worker is taken for dead
+# Decisions that stay in the store. There are fewer between two steps, and no worker can take a step
+# before all have read the decisions before it.
+_DECISIONS_KEPT = 20
+_PARTING_SECONDS = 10  # how long the chief, whose store the others read, waits for each to leave
 
 
 def multi_worker_strategy(
     addresses: Addresses, replicas: int | None, seconds: float
 ) -> tf.distribute.Strategy:
-    """Makes the strategy when all workers are there; see make_strategy."""
+    """Waits for all workers, and makes their strategy.
+
+    Args:
+        addresses: of all workers.
+        replicas: number of logical CPU devices per worker; None for all GPUs, or the CPU.
+        seconds: how long to wait for the others.
+
+    Raises:
+        InputError: where some workers do not come, or TensorFlow cannot start a server at this
+            worker's address.
+    """
     job = coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=len(addresses.workers))
     context.context().configure_coordination_service(
         "standalone",
@@ -57,7 +70,7 @@ def multi_worker_strategy(
             return _OnLogicalDevices(resolver)
     except (tf.errors.DeadlineExceededError, tf.errors.UnavailableError) as error:
         late = re.findall(rf"^{_task('')}(\d+)$", str(error), re.MULTILINE)
-        rule = f"every worker must be there within --connect_seconds={seconds:g}"
+        rule = f"every worker must be there within connect_seconds={seconds:g}"
         missing = ", ".join(addresses.name(n) for n in sorted(map(int, late)) or [0])
         raise InputError(f"{rule}. Received: no word from {missing}") from None
     except (tf.errors.OpError, RuntimeError) as error:
@@ -103,22 +116,28 @@ class _Extended(collective.CollectiveAllReduceExtended):
 
 
 class Cluster:
-    """A process among those that train one model; by default it is alone.
+    """The processes that train one model together, as one of them sees them.
 
-    To be used as a context, once the strategy is made: when it ends, the others are told how.
+    To be used as a context, once the strategy is made: at its end, the others are told how this
+    worker has ended.
+
+    Args:
+        addresses: of all workers.
 
     Attributes:
+        index: the number of this worker.
         is_chief: whether this worker decides, validates and writes for all.
-        newest_checkpoint: gives the name of the newest complete checkpoint, or None. It is called
-            when another worker has died: until then, the chief may complete one more.
+        newest_checkpoint: a function that gives the name of the newest complete checkpoint, or
+            None. It is called when another worker has died, as the chief may complete checkpoints
+            until then.
     """
 
-    def __init__(self, addresses: Addresses | None = None):
-        self.addresses = addresses or Addresses((), 0, "")
-        self.index = self.addresses.index
+    def __init__(self, addresses: Addresses):
+        self.addresses = addresses
+        self.index = addresses.index
         self.is_chief = self.index == 0
         self.newest_checkpoint: Callable[[], str | None] = lambda: None
-        workers = range(len(self.addresses.workers))
+        workers = range(len(addresses.workers))
         self._others = [worker for worker in workers if worker != self.index]
         self._decisions = 0
         self._failure: list | None = None  # the first worker to fail, and why: None if it has died
@@ -126,7 +145,13 @@ class Cluster:
         self._over = threading.Event()
 
     def agreed(self, decision: Any) -> Any:
-        """What the chief has decided, a JSON value. The others wait for it; theirs is not used.
+        """Gives what the chief has decided.
+
+        Args:
+            decision: a JSON value. That of the chief counts; it does not matter what others pass.
+
+        Returns:
+            The chief's decision, which the others wait for.
 
         Raises:
             InputError: where a worker has died or failed.
@@ -135,23 +160,26 @@ class Cluster:
             return decision
         key, self._decisions = f"decision/{self._decisions}", self._decisions + 1
         if self.is_chief:
-            self._tell(key, [decision])
+            self._tell(key, [decision])  # in a list, as the decision may be None
             old = f"decision/{self._decisions - _DECISIONS_KEPT}"
             context.context().delete_config_key_value(old)
         while self._failure is None:
-            if said := self._read(key, 1.0):
-                return said[0]
+            message = self._read(key, 1.0)
+            if message is not None:
+                return message[0]
         raise InputError(self._failure_message())
 
     def require_same(self, settings: Mapping[str, Any]) -> None:
-        """Compares addresses and `settings`, JSON values by names of flags, with the chief's.
+        """Compares the addresses and the settings of this worker with the chief's.
+
+        Args:
+            settings: JSON values by name.
 
         Raises:
-            InputError: where one is another, or another worker has died or failed.
+            InputError: where one differs, or another worker has died or failed.
         """
-        ours = {f"{self.addresses.source}: cluster": self.addresses.workers}
-        ours |= {f"--{name}": value for name, value in settings.items()}
-        ours = json.loads(json.dumps(ours))
+        cluster = {f"{self.addresses.source}: cluster": self.addresses.workers}
+        ours = json.loads(json.dumps({**cluster, **settings}))
         chiefs = self.agreed(ours)
         for name in {**chiefs, **ours}:
             here, there = ours.get(name), chiefs.get(name)
@@ -159,7 +187,7 @@ class Cluster:
             require(here == there, f"{name} must be the same on every worker", received)
 
     def pass_on(self, number: int) -> None:
-        """Tells the chief of a signal to end the run, which it then has heard itself."""
+        """Tells the chief of a signal that ends the run. The chief needs no telling of its own."""
         if not self.is_chief:
             self._tell("stop", number)
 
@@ -186,46 +214,48 @@ class Cluster:
             raise InputError(self._failure_message()) from None
 
     def _tell(self, key: str, value: Any) -> None:
-        """Writes in the store what all can read; the first word under a key counts."""
+        """Writes a value into the store, where all can read it; the first value of a key stays."""
         if self._failure != [0, None]:
             with contextlib.suppress(tf.errors.OpError):
                 context.context().set_config_key_value(key, json.dumps(value))
 
     def _read(self, key: str, seconds: float = 0.1) -> Any:
-        """None where nobody has said anything, or the chief has died."""
+        """The value of a key in the store; None where there is none, or the chief has died."""
         with contextlib.suppress(tf.errors.OpError):
             return json.loads(context.context().get_config_key_value(key, int(seconds * 1000)))
 
     def _is_dead(self, worker: int) -> bool:
-        """Whether a worker does not answer, and has not said that it would leave."""
+        """Whether a worker does not answer although it has not left."""
         with contextlib.suppress(tf.errors.OpError):
             context.context().check_collective_ops_peer_health(_task(worker), _SILENCE)
             return False
         return not self._read(f"left/{worker}")
 
     def _watch(self) -> None:
-        """A thread that ends with the first failure of another worker.
+        """Watches the other workers, in a thread that ends with the first failure of one.
 
-        Workers look at the chief, and the chief at all: sums that wait for a worker that does not
-        come end with an error, and so does a validation, also where another has heard a signal.
+        The chief watches all, and the others watch the chief. After a failure, sums over replicas
+        that wait for the failed worker end with an error. The chief is interrupted as by a signal,
+        so that a validation ends too; and also where a signal has reached another worker.
         """
         watched = self._others if self.is_chief else [0]
         while self._failure is None and not self._over.wait(1.0):
-            dead = next(([worker, None] for worker in watched if self._is_dead(worker)), None)
-            if dead and self.is_chief:
-                self._tell("failed", dead)
-            self._failure = self._read("failed") or dead
+            dead_workers = [worker for worker in watched if self._is_dead(worker)]
+            death = [dead_workers[0], None] if dead_workers else None
+            if death and self.is_chief:
+                self._tell("failed", death)
+            self._failure = self._read("failed") or death
             if self.is_chief and (self._failure or self._read("stop")):
                 _thread.interrupt_main(signal.SIGTERM)
             if self._failure:
                 context.context().abort_collective_ops(tf.errors.ABORTED, "a worker has failed")
 
     def _failure_message(self) -> str:
-        """Why this worker ends, and from where all can continue if another worker has died."""
+        """Says why this worker ends, and from where all can continue if another has died."""
         worker, why = self._failure
-        about = f"--strategy=multi_worker: {self.addresses.name(worker)}"
+        about = f"strategy=multi_worker: {self.addresses.name(worker)}"
         if why is not None:
             return f"{about} failed: {why}"
         name = self.newest_checkpoint()
         last = f"checkpoint {name}" if name else "the last checkpoint, if there is one"
-        return f"{about} stopped answering. Start all workers again: they go on from {last}"
+        return f"{about} stopped answering. Start all workers again: they continue from {last}"

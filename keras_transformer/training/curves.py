@@ -9,24 +9,26 @@ training_log.jsonl has a line for every event: {"event": "training" | "validatio
 """
 
 import contextlib
+import dataclasses
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 from tensorboard.plugins.custom_scalar import layout_pb2 as layout
 from tensorboard.plugins.custom_scalar import summary as layout_summary
+from tensorboard.plugins.hparams import api as hparams
 from tqdm import tqdm
 
+from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.files import to_path, write_file
 from keras_transformer.training.checkpoints import checkpoint_name
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
 
-RUNS = {"training": ("train", "training"), "validation": ("validation", "quality")}  # run, group
-IN_BOTH = {"cross_entropy": "quality/loss", "perplexity": "quality/perplexity"}
+# The names in TensorBoard of what both runs show.
+SHARED_NAMES = {"cross_entropy": "quality/loss", "perplexity": "quality/perplexity"}
 LAYOUT = {  # of TensorBoard's Custom Scalars: a heading, and the curve of each chart below it
     "quality": ["quality/loss", "quality/perplexity", "quality/bleu"],
     "speed": ["training/tokens_per_second", "training/padding"],
@@ -35,63 +37,99 @@ LAYOUT = {  # of TensorBoard's Custom Scalars: a heading, and the curve of each 
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
 
 
-class Curves(contextlib.ExitStack):
-    """Writes the curves and the log of a model directory; until it is closed, tf.summary does too.
+class Curves:
+    """Writes the curves and the log of a model directory, and shows a progress bar.
 
-    Log lines of steps after `state`, which are taken again, are removed. If `write` is false, as on
-    workers that are not the chief, nothing is reported.
+    To be used as a context: within it, tf.summary writes into the directory too. Lines of the log
+    that are of later steps than the state's are removed, as these steps are taken again.
+
+    Args:
+        model_dir: the model directory.
+        state: where the run stands at its start.
+        config: the run's end, which the progress bar shows, and the steps to profile.
     """
 
-    def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig, write: bool):
+    def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig):
+        self._config = config
         self._directory = to_path(model_dir) / "tensorboard"
-        self._config, self._write, self._profiling = config, write, False
-        super().__init__()
-        path = to_path(model_dir) / "training_log.jsonl" if write else Path(os.devnull)
-        self._writers = {}
-        for run in ("", "train", "validation") if write else ():
-            self._writers[run] = _writer(self._directory / run)
-            self.callback(self._writers[run].close)
-        if write:
-            self.enter_context(self._writers[""].as_default())
+        self._profiling = False
+        with contextlib.ExitStack() as opened:
+            self._summaries = _open_writer(opened, self._directory)
+            self._training_writer = _open_writer(opened, self._directory / "train")
+            self._validation_writer = _open_writer(opened, self._directory / "validation")
+            opened.enter_context(self._summaries.as_default())
             tf.summary.experimental.write_raw_pb(_layout(), step=state.step)
-            _cut(path, state.step)
-        self._log = self.enter_context(path.open("a", encoding="utf-8"))
-        texts = {"desc": "compiling", "bar_format": BAR, "disable": not write}
-        self._bar = self.enter_context(tqdm(total=1, initial=self._done(state), **texts))
-        self.callback(self.profile, 0)  # ends one that is under way
+            log = to_path(model_dir) / "training_log.jsonl"
+            _cut(log, state.step)
+            self._log = opened.enter_context(log.open("a", encoding="utf-8"))
+            bar = tqdm(total=1, initial=self._done(state), desc="compiling", bar_format=BAR)
+            self._bar = opened.enter_context(bar)
+            opened.callback(self._end_profile)
+            self._opened = opened.pop_all()
         if state.saved_step:
             self.event("resumed", state.step, checkpoint=checkpoint_name(state.saved_step))
+
+    def __enter__(self) -> "Curves":
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends a profile that is under way, and closes all files."""
+        self._opened.close()
+
+    def settings(self, model_config: TransformerConfig, training_config: TrainingConfig) -> None:
+        """Shows the configurations under TensorBoard's HParams."""
+        settings = {**dataclasses.asdict(model_config), **dataclasses.asdict(training_config)}
+        hparams.hparams({name: "none" if v is None else v for name, v in settings.items()})
 
     def event(self, name: str, step: int, **values: Any) -> None:
         """Writes a line of the log."""
         line = {"event": name, "step": step, **finite_or_none(values)}
         print(json.dumps(line), file=self._log, flush=True)
 
-    def scalars(self, event: str, step: int, values: dict[str, float]) -> None:
-        """Writes a line of the log, and a point of each value's curve."""
-        if self._write:
-            run, group = RUNS[event]
-            with self._writers[run].as_default():
-                for name, value in values.items():
-                    tf.summary.scalar(IN_BOTH.get(name, f"{group}/{name}"), value, step=step)
-                tf.summary.flush()
-        self.event(event, step, **values)
+    def training(self, step: int, values: dict[str, float]) -> None:
+        """Writes a line of the log, and a point of each curve of the run `train`."""
+        self._write_points(self._training_writer, "training", step, values)
+        self.event("training", step, **values)
+
+    def validation(self, step: int, values: dict[str, float]) -> None:
+        """Writes a line of the log, and a point of each curve of the run `validation`."""
+        self._write_points(self._validation_writer, "quality", step, values)
+        self.event("validation", step, **values)
+
+    def _write_points(self, writer, group: str, step: int, values: dict[str, float]) -> None:
+        with writer.as_default():
+            for name, value in values.items():
+                tf.summary.scalar(SHARED_NAMES.get(name, f"{group}/{name}"), value, step=step)
+            tf.summary.flush()
 
     def profile(self, step: int) -> None:
-        """Starts or ends a profile for TensorBoard's Profile tab, if `step` is the one to."""
-        first, last = self._config.profile_steps or (1, 0)
-        wanted = self._write and first <= step <= last
-        if wanted and not self._profiling:
+        """Is called before every step or several: starts and ends a profile as configured.
+
+        The profile is shown in TensorBoard's Profile tab.
+
+        Args:
+            step: the number of the next step, from 1.
+        """
+        if not self._config.is_profiled(step):
+            self._end_profile()
+        elif not self._profiling:
             tf.profiler.experimental.start(str(self._directory))
-        if self._profiling and not wanted:
+            self._profiling = True
+
+    def _end_profile(self) -> None:
+        if self._profiling:
             tf.profiler.experimental.stop()
-        self._profiling = wanted
+            self._profiling = False
 
     def progress(self, state: RunState) -> None:
         """Moves the bar, with loss and speed beside it."""
-        text = "loss {loss:.3f} {tokens_per_second:,.0f} tokens/s".format_map(state.metrics)
+        loss, speed = state.metrics["loss"], state.metrics["tokens_per_second"]
+        text = f"step {state.step} loss {loss:.3f} {speed:,.0f} tokens/s"
         self._bar.set_description_str("training", refresh=False)
-        self._bar.set_postfix_str(f"step {state.step} {text}", refresh=False)
+        self._bar.set_postfix_str(text, refresh=False)
         self._bar.update(self._done(state) - self._bar.n)
 
     def _done(self, state: RunState) -> float:
@@ -120,7 +158,7 @@ def _layout() -> bytes:
     return layout_summary.pb(layout.Layout(category=categories)).SerializeToString()
 
 
-def _writer(folder: Path) -> tf.summary.SummaryWriter:
+def _open_writer(opened: contextlib.ExitStack, folder: Path) -> tf.summary.SummaryWriter:
     """Starts an event file, after renaming earlier ones so that they are numbered and not dated.
 
     TensorBoard reads them in the order of their names, and would show none of the steps of a later
@@ -129,7 +167,9 @@ def _writer(folder: Path) -> tf.summary.SummaryWriter:
     for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):
         parts = path.name.split(".")
         path.replace(folder / ".".join([*parts[:3], f"{number:010d}", *parts[4:]]))
-    return tf.summary.create_file_writer(str(folder))
+    writer = tf.summary.create_file_writer(str(folder))
+    opened.callback(writer.close)
+    return writer
 
 
 def _cut(path: Path, step: int) -> None:

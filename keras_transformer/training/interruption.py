@@ -14,22 +14,25 @@ class _Interrupted(BaseException):
 
 
 class Interruption:
-    """Whether a signal has asked the run to end, and which one; `tell` gets the number of each.
+    """Remembers the signal that has asked the run to end, if there was one.
 
     A step or a checkpoint under way is finished first. A validation is not: it changes nothing that
     is saved, and may take longer than a scheduler waits.
+
+    Args:
+        on_signal: is called with the number of every signal.
+
+    Attributes:
+        signal: the last signal; None as long as there was none.
     """
 
-    def __init__(self, tell: Callable[[int], None]):
+    def __init__(self, on_signal: Callable[[int], None]):
         self.signal: signal.Signals | None = None
-        self._tell = tell
+        self._on_signal = on_signal
         self._validating = False
 
-    def __bool__(self) -> bool:
-        return self.signal is not None
-
-    def unless_heard(self, validate: Callable[[], T]) -> T | None:
-        """Calls `validate`, and ends it at a signal; returns its result, or None at a signal."""
+    def unless_interrupted(self, validate: Callable[[], T]) -> T | None:
+        """Calls `validate`; a signal ends it. Returns its result, or None if there was a signal."""
         result = None
         with contextlib.suppress(_Interrupted):
             self._validating = True
@@ -38,24 +41,33 @@ class Interruption:
             self._validating = False
         return result if self.signal is None else None
 
-    def hear(self, number: int, frame=None) -> None:
+    def handle(self, number: int, frame=None) -> None:
         """Handles a signal. A second Ctrl-C ends the program at once."""
         self.signal = signal.Signals(number)
         if self.signal == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        self._tell(number)
+        self._on_signal(number)
         if self._validating:
             self._validating = False
             raise _Interrupted
 
 
+def _ignore(number: int) -> None:
+    pass
+
+
 @contextlib.contextmanager
-def listening(tell: Callable[[int], None] = lambda number: None) -> Iterator[Interruption]:
-    """Gives an Interruption that handles SIGINT and SIGTERM until the context ends."""
-    interruption, earlier = Interruption(tell), {}
+def listening(on_signal: Callable[[int], None] = _ignore) -> Iterator[Interruption]:
+    """Gives an Interruption that handles SIGINT and SIGTERM until the context ends.
+
+    Args:
+        on_signal: see Interruption.
+    """
+    interruption = Interruption(on_signal)
+    earlier = {}
     if threading.current_thread() is threading.main_thread():  # others cannot handle signals
         for number in (signal.SIGINT, signal.SIGTERM):
-            earlier[number] = signal.signal(number, interruption.hear)
+            earlier[number] = signal.signal(number, interruption.handle)
     try:
         yield interruption
     finally:

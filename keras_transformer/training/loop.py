@@ -1,45 +1,35 @@
 """The training loop: optimizer steps, curves, validations and checkpoints until the run is over."""
 
+import contextlib
 import dataclasses
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 from absl import logging
-from tensorboard.plugins.hparams import api as hparams
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
+from keras_transformer.training.checkpoint_index import CheckpointEntry
 from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
-from keras_transformer.training.cluster import Cluster
 from keras_transformer.training.curves import Curves, finite_or_none
+from keras_transformer.training.data import TrainingData
 from keras_transformer.training.interruption import Interruption, listening
 from keras_transformer.training.loop_config import LoopConfig
-from keras_transformer.training.metrics import held_out_perplexity
-from keras_transformer.training.run_state import RunState
-from keras_transformer.training.step import TrainingStep
-from keras_transformer.training.strategy import compiles
+from keras_transformer.training.run_state import Decision, RunState
+from keras_transformer.training.step import TrainingStep, as_tensors
+from keras_transformer.training.strategy import uses_xla
+from keras_transformer.training.validation import validate
+from keras_transformer.training.xla_step import XlaTrainingStep
+
+if TYPE_CHECKING:  # needed only where there are workers
+    from keras_transformer.training.cluster import Cluster
 
 LIMITS = ("patience", "train_minutes", "train_steps")  # what ends a run, apart from signals
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainingData:
-    """What the loop reads, in batches of (source int32 [B, S], target int32 [B, T])."""
-
-    batches: tf.data.Dataset  # endless
-    # What XLA pads batches to: rising numbers, up to the longest sentence. None leaves XLA out.
-    lengths: Sequence[int] | None = None
-    validation: tf.data.Dataset | None = None  # finite
-    # Called at each validation; returns scalars, such as {"bleu": 31.2}, and a text to show.
-    translate_sample: Callable[[keras.Model], tuple[dict[str, float], str]] | None = None
-    # Called likewise; returns pictures, uint8 [height, width, 3], by name.
-    draw_sample: Callable[[keras.Model], dict[str, np.ndarray]] | None = None
 
 
 def train(
@@ -49,14 +39,23 @@ def train(
     model_dir: str | Path,
     config: LoopConfig,
     strategy: tf.distribute.Strategy,
-    cluster: Cluster | None = None,
+    cluster: "Cluster | None" = None,
     initialize: Callable[[keras.Model], None] | None = None,
 ) -> dict[str, Any]:
     """Trains until `config` ends the run, from the last checkpoint of `model_dir` if it has one.
 
-    On SIGTERM or Ctrl-C the steps under way are finished and saved first. With a `cluster`, all its
-    workers call this; the chief alone validates and writes, and a signal to any stops them all.
-    `initialize` is called with the model if the run begins, and may give it other weights.
+    On SIGTERM or Ctrl-C the steps under way are finished and saved first.
+
+    Args:
+        model_config: the model.
+        training_config: how its parameters change.
+        data: batches to train on, and what to validate with.
+        model_dir: the model directory, for checkpoints and curves.
+        config: when the run stops, saves and reports.
+        strategy: the devices to train on.
+        cluster: the workers that train together and all call this; None for a single process. The
+            chief alone validates and writes, and a signal to any of them stops them all.
+        initialize: is called with the model if the run begins, and may give it other weights.
 
     Returns:
         {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
@@ -68,8 +67,9 @@ def train(
             gradients that are not finite, or another worker died.
         KeyboardInterrupt: on Ctrl-C.
     """
-    cluster = cluster or Cluster()
-    with listening(cluster.pass_on) as interruption:
+    is_chief = cluster is None or cluster.is_chief
+    signals = listening() if cluster is None else listening(cluster.pass_on)
+    with signals as interruption:
         step = _make_step(model_config, training_config, data, config, strategy)
         # tf.train.Checkpoint finds none of a functional Keras model's variables by itself.
         saved = {
@@ -78,29 +78,27 @@ def train(
             "iterator": iter(data.batches),
         }
         store = CheckpointStore(model_dir, config.keep_checkpoints, config.best_metric)
-        state = _restore(store, saved, cluster)
+        state = _resume(store, saved, cluster)
         if initialize is not None and state.step == 0:
             initialize(step.model)
-        # From the disk: the chief may have written one that it has not told of.
-        cluster.newest_checkpoint = lambda: (CheckpointStore(model_dir).latest or {}).get("name")
-        with Curves(model_dir, state, config, cluster.is_chief) as curves:
-            settings = {**dataclasses.asdict(model_config), **dataclasses.asdict(training_config)}
-            hparams.hparams({key: "none" if v is None else v for key, v in settings.items()})
-            run = _Run(config, data, step, saved, store, state, curves, cluster, interruption)
-            run.agree()
-            while not state.stopped:
-                curves.profile(state.step + 1)
+        if cluster is not None:
+            cluster.newest_checkpoint = lambda: _newest_on_disk(model_dir)
+        reporting = Curves(model_dir, state, config) if is_chief else contextlib.nullcontext()
+        with reporting as curves:
+            if curves is not None:
+                curves.settings(model_config, training_config)
+            run = _Run(config, data, step, saved, store, state, curves, interruption, cluster)
+            run.decide()
+            while state.stopped is None:
                 run.take_steps()
-                run.agree()
-                curves.progress(state)
-                if state.step % config.log_steps == 0 or state.stopped in LIMITS:
-                    run.log()
-                if state.checkpoint_due and not state.stopped:
+                run.decide()
+                run.report()
+                if state.checkpoint_due and state.stopped is None:
                     run.validate_and_save()
-                    run.agree()
+                    run.decide()
             if state.step != state.saved_step:
                 run.validate_and_save()
-                run.agree()
+                run.decide()
     if state.stopped not in LIMITS:
         logging.info("%s at step %d: run the command again to resume", state.stopped, state.step)
     if interruption.signal == signal.SIGINT:
@@ -108,7 +106,13 @@ def train(
     return run.result()
 
 
-def _make_step(model_config, training_config, data, config, strategy) -> TrainingStep:
+def _make_step(
+    model_config: TransformerConfig,
+    training_config: TrainingConfig,
+    data: TrainingData,
+    config: LoopConfig,
+    strategy: tf.distribute.Strategy,
+) -> TrainingStep:
     """Builds the model and its optimizer; warns if the batches have too few rows."""
     if data.lengths is not None:
         rows = training_config.tokens_per_batch // max(1, data.lengths[-1])
@@ -116,169 +120,197 @@ def _make_step(model_config, training_config, data, config, strategy) -> Trainin
         if rows < parts:
             rule = "fewer rows (%d) than replicas x accumulate_steps (%d): some have nothing to do"
             logging.warning("batches of the longest sentences have " + rule, rows, parts)
-    lengths = data.lengths if compiles(config.xla) else None
-    step = TrainingStep(model_config, training_config, strategy, lengths)
-    logging.info("training %.1f million parameters", step.model.count_params() / 1e6)
-    if step.shapes:
-        shapes = " ".join(f"{rows}x{length}" for rows, length in step.shapes)
+    if data.lengths is not None and uses_xla(config.xla):
+        step = XlaTrainingStep(model_config, training_config, strategy, data.lengths)
+        shapes = " ".join(f"{shape.rows}x{shape.length}" for shape in step.shapes)
         logging.info("XLA: %d shapes, rows x length of both sides: %s", len(step.shapes), shapes)
+    else:
+        step = TrainingStep(model_config, training_config, strategy)
+    logging.info("training %.1f million parameters", step.model.count_params() / 1e6)
     return step
 
 
-def _restore(store: CheckpointStore, saved: dict[str, Any], cluster: Cluster) -> RunState:
-    """Restores the newest whole checkpoint, if there is one; every worker restores the chief's."""
-    if cluster.is_chief:
-        store.remove_unlisted()
-        entry = store.restore(saved)
-        cluster.agreed(entry and entry["name"])
+def _resume(store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster | None") -> RunState:
+    """Restores the newest whole checkpoint, if there is one; a worker restores the chief's."""
+    if cluster is None:
+        entry = _restore(store, saved)
     else:
-        name = cluster.agreed(None)
-        entry = name and store.restore(saved, name)
-    if not entry:
+        entry = _restore_the_chiefs(store, saved, cluster)
+    if entry is None:
         return RunState()
-    logging.info("resuming from step %d", entry["step"])
+    logging.info("resuming from step %d", entry.step)
     return RunState.restored(entry)
+
+
+def _restore(store: CheckpointStore, saved: dict[str, Any]) -> CheckpointEntry | None:
+    """Restores the newest whole checkpoint, after removing unfinished ones."""
+    store.remove_unlisted()
+    return store.restore(saved)
+
+
+def _restore_the_chiefs(
+    store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster"
+) -> CheckpointEntry | None:
+    """Restores the same checkpoint on all workers: the one that the chief has found whole."""
+    if cluster.is_chief:
+        entry = _restore(store, saved)
+        cluster.agreed(None if entry is None else entry.name)
+        return entry
+    name = cluster.agreed(None)
+    return None if name is None else store.restore(saved, name)
+
+
+def _newest_on_disk(model_dir: str | Path) -> str | None:
+    """The name of the newest checkpoint: the chief may have written one since it last decided."""
+    latest = CheckpointStore(model_dir).latest
+    return None if latest is None else latest.name
 
 
 @dataclasses.dataclass
 class _Run:
-    """The parts of the loop, which move `state` on, and what they work with."""
+    """The parts of the loop, which change `state`, and what they work with."""
 
     config: LoopConfig
     data: TrainingData
     step: TrainingStep
-    saved: dict[str, Any]  # what a checkpoint has, by name
+    saved: dict[str, Any]  # what a checkpoint holds, by name
     store: CheckpointStore
     state: RunState
-    curves: Curves
-    cluster: Cluster
+    curves: Curves | None  # None on workers that are not the chief
     interruption: Interruption
-
-    def agree(self) -> None:
-        """Takes from the chief what depends on a clock, a disk or a signal."""
-        state = self.state
-        state.seconds = time.monotonic() - state.began
-        decision = {
-            "seconds": state.seconds,
-            "steps_a_call": state.steps_a_call,
-            "saved_step": state.saved_step,
-            "checkpoint_due": self._is_checkpoint_due(),
-            "stopped": self._stopped(),
-        }
-        for name, value in self.cluster.agreed(decision).items():
-            setattr(state, name, value)
-        expected = self.config.expected_steps(state.step, state.seconds)
-        self.step.total_steps.assign(expected)
-
-    def _is_checkpoint_due(self) -> bool:
-        state, every = self.state, self.config.checkpoint_steps
-        if state.skipped_in_row:
-            return False  # the last good checkpoint stays the last
-        due = state.seconds - state.saved_seconds >= self.config.checkpoint_minutes * 60
-        return due or (every is not None and state.step % every == 0)
-
-    def _stopped(self) -> str | None:
-        config, state = self.config, self.state
-        if self.interruption:
-            return self.interruption.signal.name
-        if config.patience is not None and state.since_best >= config.patience:
-            return "patience"
-        if config.train_minutes is not None and state.seconds >= config.train_minutes * 60:
-            return "train_minutes"
-        return "train_steps" if state.step >= config.train_steps else None
+    cluster: "Cluster | None"  # None for a single process
+    compilations: int = 0  # of XLA, that were reported
 
     def take_steps(self) -> None:
         """Takes steps for about a second, and none beyond the next event."""
-        state, shapes = self.state, self.step.compiled_shapes
-        steps = min(state.steps_a_call, self.config.steps_to_next(state.step))
-        compiled = len(shapes)
-        start = time.monotonic()
-        state.sums = np.array(self.step.run(self.saved["iterator"], steps, state.sums))
-        seconds = time.monotonic() - start
-        state.step += steps
-        state.summed += steps
-        state.sum_seconds += seconds
-        if state.metrics:  # the first call traces, and its time tells nothing
-            state.steps_a_call = max(1, int(steps / seconds))
-        state.metrics = state.summarize()
-        for count, ((rows, length), took) in enumerate(shapes.items(), start=1):
-            if count > compiled:
-                logging.info("XLA: %dx%d took %.1f s, compilation %d", rows, length, took, count)
-                shape = {"rows": rows, "length": length, "seconds": round(took, 3)}
-                self.curves.event("compilation", state.step, **shape, count=count)
-        if state.skipped_in_row >= self.config.max_skipped_steps:
-            last = self.store.directory / checkpoint_name(state.saved_step)
-            raise InputError(
-                "gradients must be finite; try a lower --config learning_rate_scale, or "
-                f"--precision=float32. Received: {state.skipped_in_row} steps in a row skipped up "
-                f"to step {state.step} (--max_skipped_steps={self.config.max_skipped_steps}); last "
-                f"good checkpoint: {last if state.saved_step else 'none'}"
-            )
-
-    def log(self) -> None:
-        """Writes a point of the curves: of `log_steps` steps, or of fewer at the run's end."""
         state = self.state
-        speed = state.metrics["tokens_per_second"] / self.step.strategy.num_replicas_in_sync
-        rates = {"tokens_per_second_per_replica": speed, **self.step.rates()}
-        self.curves.scalars("training", state.step, {**state.metrics, **rates})
-        if state.step % self.config.log_steps == 0:
-            state.sums[:-1] = 0.0  # all but skipped_in_row
-            state.summed, state.sum_seconds = 0, 0.0
+        if self.curves is not None:
+            self.curves.profile(state.step + 1)
+        steps = min(state.steps_per_call, self.config.steps_to_next_event(state.step))
+        started = time.monotonic()
+        sums = self.step.run(self.saved["iterator"], tf.constant(steps), as_tensors(state.sums))
+        sums = tf.nest.map_structure(float, sums)  # waits until the steps are taken
+        state.add_steps(steps, time.monotonic() - started, sums)
+        if state.skipped_in_row >= self.config.max_skipped_steps:
+            raise self._too_many_skipped()
+
+    def decide(self) -> None:
+        """Decides how the run continues; of several workers, the chief decides for all."""
+        state = self.state
+        state.seconds = time.monotonic() - state.started
+        decision = Decision(
+            seconds=state.seconds,
+            steps_per_call=state.steps_per_call,
+            saved_step=state.saved_step,
+            checkpoint_due=self._is_checkpoint_due(),
+            stopped=self._reason_to_stop(),
+        )
+        if self.cluster is not None:
+            decision = Decision(**self.cluster.agreed(dataclasses.asdict(decision)))
+        state.follow(decision)
+        self.step.total_steps.assign(self.config.expected_steps(state.step, state.seconds))
+
+    def _is_checkpoint_due(self) -> bool:
+        state, config = self.state, self.config
+        if state.skipped_in_row:
+            return False  # the last good checkpoint stays the last
+        if config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0:
+            return True
+        return state.seconds - state.saved_seconds >= config.checkpoint_minutes * 60
+
+    def _reason_to_stop(self) -> str | None:
+        state, config = self.state, self.config
+        if self.interruption.signal is not None:
+            return self.interruption.signal.name
+        if config.patience is not None and state.validations_since_best >= config.patience:
+            return "patience"
+        if config.train_minutes is not None and state.seconds >= config.train_minutes * 60:
+            return "train_minutes"
+        if state.step >= config.train_steps:
+            return "train_steps"
+        return None
+
+    def _too_many_skipped(self) -> InputError:
+        state = self.state
+        last = "none"
+        if state.saved_step:
+            last = str(self.store.directory / checkpoint_name(state.saved_step))
+        return InputError(
+            "gradients must be finite; try a lower learning_rate_scale, or precision=float32. "
+            f"Received: {state.skipped_in_row} steps in a row skipped up to step {state.step} "
+            f"(max_skipped_steps={self.config.max_skipped_steps}); last good checkpoint: {last}"
+        )
+
+    def report(self) -> None:
+        """Moves the progress bar, and writes a point of the curves at every `log_steps` steps."""
+        state = self.state
+        is_log_step = state.step % self.config.log_steps == 0
+        if self.curves is not None:
+            self._report_compilations()
+            self.curves.progress(state)
+            if is_log_step or state.stopped in LIMITS:  # of fewer steps at the end of the run
+                replicas = self.step.strategy.num_replicas_in_sync
+                values = dict(state.metrics)
+                values["tokens_per_second_per_replica"] = values["tokens_per_second"] / replicas
+                values.update(self.step.rates())
+                self.curves.training(state.step, values)
+        if is_log_step:
+            state.reset_sums()
+
+    def _report_compilations(self) -> None:
+        """Logs the shapes of batches that XLA has compiled since the last report."""
+        if not isinstance(self.step, XlaTrainingStep):
+            return
+        for count, (shape, seconds) in enumerate(self.step.compiled_shapes.items(), start=1):
+            if count > self.compilations:
+                rows, length = shape
+                logging.info("XLA: %dx%d took %.1f s, compilation %d", rows, length, seconds, count)
+                values = {"rows": rows, "length": length, "seconds": round(seconds, 3)}
+                self.curves.event("compilation", self.state.step, **values, count=count)
+        self.compilations = len(self.step.compiled_shapes)
 
     def validate_and_save(self) -> None:
         """Validates and writes a checkpoint, on the chief. A signal ends the validation only."""
-        if not self.cluster.is_chief:
+        if self.curves is None:
             return
         state, store = self.state, self.store
-        scalars = self.interruption.unless_heard(self._validate) or {}
-        measured = finite_or_none({f"validation_{name}": value for name, value in scalars.items()})
-        if not self.interruption:
+        scalars = self.interruption.unless_interrupted(self._validate) or {}
+        measured = finite_or_none(scalars)
+        if self.interruption.signal is None:
             self.config.check_measured(scalars)
         if self.config.best_metric in scalars:
-            is_best = store.best_of([*store.entries, measured]) is measured
-            state.since_best = 0 if is_best else state.since_best + 1
+            is_best = store.would_be_best(measured)
+            state.validations_since_best = 0 if is_best else state.validations_since_best + 1
         if scalars:
             state.validation = measured
-            self.curves.scalars("validation", state.step, scalars)
+            self.curves.validation(state.step, scalars)
         tf.summary.flush()
-        state.seconds = time.monotonic() - state.began
-        entry = store.save(self.saved, **state.to_entry(), **measured)
-        self.curves.event("checkpoint", state.step, checkpoint=entry["name"])
+        state.seconds = time.monotonic() - state.started
+        entry = store.save(self.saved, state.step, state.seconds, measured, state.progress())
+        self.curves.event("checkpoint", state.step, checkpoint=entry.name)
         shown = " ".join(f"{name} {value:.3f}" for name, value in scalars.items())
         logging.info("step %d: validation %s", state.step, shown or "none; checkpoint written")
-        state.saved_step, state.saved_seconds = state.step, time.monotonic() - state.began
+        state.saved_step = state.step
+        state.saved_seconds = time.monotonic() - state.started
 
     def _validate(self) -> dict[str, float]:
-        """Measures the model and shows what it does; changes nothing that is saved."""
-        data, model, step, scalars = self.data, self.step.model, self.state.step, {}
-        if data.validation is not None:
-            losses = ((self.step.held_out_loss(*batch), batch[1]) for batch in data.validation)
-            found = held_out_perplexity(losses)
-            scalars = {"loss": found["cross_entropy"], "perplexity": found["perplexity"]}
-        if data.translate_sample is not None:
-            scores, text = data.translate_sample(model)
-            scalars |= scores
-            tf.summary.text("validation/translations", text, step=step)
-        if data.draw_sample is not None:
-            for name, picture in data.draw_sample(model).items():
-                tf.summary.image(f"attention/{name}", picture[None], step=step)
-        if self.config.histograms:
-            for variable in model.trainable_variables:
-                tf.summary.histogram(variable.path, tf.convert_to_tensor(variable.value), step=step)
-        return scalars
+        return validate(self.step, self.data, self.state.step, self.config.histograms)
 
     def result(self) -> dict[str, Any]:
-        state, minutes = self.state, round(self.state.seconds / 60, 2)
-        stands = {"step": state.step, "minutes": minutes, "stopped": state.stopped}
-        if not self.cluster.is_chief:
-            return {"worker": self.cluster.index, **stands}
-        scalars = finite_or_none({**state.metrics, **state.validation})
-        best, latest = self.store.best, self.store.latest
-        return {
-            **stands,
-            **{name: value and round(value, 4) for name, value in scalars.items()},
-            "parameters": self.step.model.count_params(),
-            "checkpoints": len(self.store.entries),
-            "checkpoint": latest and self.store.path(latest),
-            "best": best and self.store.path(best),
+        """Where the run stands; see `train`."""
+        state, store = self.state, self.store
+        result = {
+            "step": state.step,
+            "minutes": round(state.seconds / 60, 2),
+            "stopped": state.stopped,
         }
+        if self.curves is None:
+            return {"worker": self.cluster.index, **result}
+        validation = {f"validation_{name}": value for name, value in state.validation.items()}
+        for name, value in finite_or_none({**state.metrics, **validation}).items():
+            result[name] = None if value is None else round(value, 4)
+        result["parameters"] = self.step.model.count_params()
+        result["checkpoints"] = len(store.entries)
+        result["checkpoint"] = None if store.latest is None else store.path(store.latest)
+        result["best"] = None if store.best is None else store.path(store.best)
+        return result

@@ -18,7 +18,7 @@ class LoopConfig:
     train_minutes: Positive | None = None  # stop after this time, if it is over before train_steps
     checkpoint_minutes: Positive = 10.0  # between validations, each followed by a checkpoint
     checkpoint_steps: Size | None = None  # steps between them, if these are over first
-    keep_checkpoints: Size = 20
+    keep_checkpoints: Size = 20  # how many of the last checkpoints to keep, beside the best
     log_steps: Size = 50  # steps between points of the curves
     max_skipped_steps: Size = 100  # stop after this many steps in a row without finite gradients
     best_metric: Annotated[str, one_of(*METRICS)] = "loss"  # that chooses the best checkpoint
@@ -29,30 +29,52 @@ class LoopConfig:
 
     def __post_init__(self):
         if self.profile_steps is not None:
+            # A caller may pass texts, as a command line does.
             numbers = [int(step) for step in self.profile_steps if str(step).isdecimal()]
-            first, last = numbers if len(self.profile_steps) == len(numbers) == 2 else (0, 0)
-            rule = "--profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
-            require(1 <= first <= last, rule, ",".join(map(str, self.profile_steps)))
-            object.__setattr__(self, "profile_steps", (first, last))
-        check_fields(self, "--")
+            all_numbers = len(self.profile_steps) == len(numbers) == 2
+            rule = "profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
+            received = ",".join(map(str, self.profile_steps))
+            require(all_numbers and 1 <= numbers[0] <= numbers[1], rule, received)
+            object.__setattr__(self, "profile_steps", tuple(numbers))
+        check_fields(self)
 
     def check_measured(self, measured: Collection[str]) -> None:
-        """Raises InputError if best_metric was chosen but validation does not measure it."""
+        """Raises InputError if best_metric was chosen but validation does not measure it.
+
+        Args:
+            measured: the names of the metrics that a validation measures.
+        """
         chosen = self.patience is not None or self.best_metric != "loss"
         named = ", ".join(measured) or "nothing, without a validation split"
-        rule = f"--best_metric must be measured in validation (measured here: {named})"
+        rule = f"best_metric must be measured in validation (measured here: {named})"
         require(not chosen or self.best_metric in measured, rule, self.best_metric)
 
     def expected_steps(self, step: int, seconds: float) -> int:
-        """How many steps the run will have made, if it goes on at its mean speed so far."""
+        """How many steps the run will have taken, if it continues at its mean speed so far.
+
+        Args:
+            step: how many steps it has taken.
+            seconds: the time that these took.
+        """
         if self.train_minutes is None or step == 0:
             return self.train_steps
-        return min(self.train_steps, max(step, round(step * self.train_minutes * 60 / seconds)))
+        in_all_minutes = round(step * self.train_minutes * 60 / seconds)
+        return min(self.train_steps, max(step, in_all_minutes))
 
-    def steps_to_next(self, step: int) -> int:
-        """How many steps can be taken in one call after `step` without passing an event."""
-        every = [self.log_steps, self.checkpoint_steps]
-        first, last = self.profile_steps or (1, 0)
-        ends = [self.train_steps, first - 1, last]
-        to_next = [number - step % number for number in every if number]
-        return min(to_next + [end - step for end in ends if end > step])
+    def steps_to_next_event(self, step: int) -> int:
+        """How many steps can be taken after `step` before the loop has to do anything else."""
+        next_events = [self.train_steps, step + self.log_steps - step % self.log_steps]
+        if self.checkpoint_steps is not None:
+            next_events.append(step + self.checkpoint_steps - step % self.checkpoint_steps)
+        if self.profile_steps is not None:
+            first, last = self.profile_steps
+            next_events.append(first - 1)  # the profile begins after this step
+            next_events.append(last)
+        return min(event - step for event in next_events if event > step)
+
+    def is_profiled(self, step: int) -> bool:
+        """Whether a step, counted from 1, belongs to the profile."""
+        if self.profile_steps is None:
+            return False
+        first, last = self.profile_steps
+        return first <= step <= last

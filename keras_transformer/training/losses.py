@@ -13,8 +13,8 @@ from keras import ops
 
 from keras_transformer.config import PAD_ID
 
-NUM_BLOCKS = 8  # of the rows of a batch; only the logits of one block are needed at a time
-SMALLEST_LOGIT = -3e4  # below any real one, and a float16
+NUM_BLOCKS = 8  # that rows are divided into; only the logits of one block are held at a time
+SMALLEST_LOGIT = -3e4  # below every logit of a model, and within the range of float16
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -60,27 +60,44 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
 
 def token_weights(labels, sample_weight=None):
-    """float32 [B, T]: 0 where labels, int [B, T], are padding, else 1, times the sample_weight."""
+    """The weight of each token in a mean: 0 for padding, and 1 for others times sample_weight.
+
+    Args:
+        labels: int [B, T].
+        sample_weight: broadcast against [B, T], or None.
+
+    Returns:
+        float32 [B, T].
+    """
     weights = ops.cast(ops.not_equal(labels, PAD_ID), "float32")
     return weights if sample_weight is None else weights * ops.cast(sample_weight, "float32")
 
 
 def token_losses(logits, labels, label_smoothing: float):
-    """Computes the loss of every token: float32 [..., V] and int [...] -> float32 [...]."""
+    """Computes the loss of every token.
+
+    Args:
+        logits: float32 [..., V].
+        labels: int [...].
+        label_smoothing: epsilon_ls.
+
+    Returns:
+        float32 [...], in nats.
+    """
     normalizer = ops.logsumexp(logits, axis=-1)
-    of_labels = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), -1)
-    loss = normalizer - of_labels
+    label_logits = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), -1)
+    loss = normalizer - label_logits
     if label_smoothing:
-        loss = loss + label_smoothing * (of_labels - ops.mean(logits, axis=-1))
+        loss = loss + label_smoothing * (label_logits - ops.mean(logits, axis=-1))
     return loss
 
 
 def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
     """Sums the loss of logits = states matrix^T over tokens, without ever holding all logits.
 
-    Blocks of rows are multiplied, exponentiated, and turned into the gradients of states and
-    matrix at once, so the gradient costs no second pass. The parts of the gradient that come from
-    q are products with the mean row of the matrix and lookups of the labels' rows.
+    The logits of a block of rows are computed, exponentiated, and turned into gradients of states
+    and matrix at once, so the gradient needs no second pass. The parts of the gradient that come
+    from q need no logits: they are products with the mean row of the matrix, and rows of labels.
 
     Args:
         states: [R, D], the decoder's states.
@@ -106,13 +123,16 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
             return ops.sum(not_padding * (normalizers - ops.sum(wide * rows, -1, keepdims=True)))
 
         def gradient(*args, upstream=None):
-            upstream = (args[0] if upstream is None else upstream)[0]
+            # Backends pass the gradient of the two losses by position or by name; the second loss
+            # has none.
+            both = args[0] if upstream is None else upstream
+            factor = both[0]
             token_states = not_padding * wide
-            of_labels = ops.segment_sum(token_states, labels, num_segments=matrix.shape[0])
+            label_states = ops.segment_sum(token_states, labels, num_segments=matrix.shape[0])
             uniform = ops.sum(token_states, axis=0) * (label_smoothing / matrix.shape[0])
             # [R, D] and [V, D]
-            states_gradient = upstream * (to_states - not_padding * target_rows)
-            matrix_gradient = upstream * (to_matrix - (1 - label_smoothing) * of_labels - uniform)
+            states_gradient = factor * (to_states - not_padding * target_rows)
+            matrix_gradient = factor * (to_matrix - (1 - label_smoothing) * label_states - uniform)
             return ops.cast(states_gradient, states.dtype), ops.cast(matrix_gradient, matrix.dtype)
 
         return ops.stack([total(target_rows), total(label_rows)]), gradient
@@ -122,7 +142,12 @@ def projected_cross_entropy(states, matrix, labels, label_smoothing: float):
 
 
 def _softmax_part(states, matrix, not_padding):
-    """log sum exp of the logits, float32 [R, 1], and what softmax adds to gradients, as inputs."""
+    """Computes what depends on all logits: normalizers, and the softmax part of the gradients.
+
+    Returns:
+        log sum exp of the logits, float32 [R, 1]; the softmax part of the
+        gradient of the states, float32 [R, D]; and that of the matrix, float32 [V, D].
+    """
     rows = ops.shape(states)[0]
     ends = [rows * (n + 1) // NUM_BLOCKS for n in range(NUM_BLOCKS)]
     transposed = ops.transpose(matrix)  # [D, V]: products with it are faster on a CPU
@@ -130,7 +155,7 @@ def _softmax_part(states, matrix, not_padding):
     for start, end in zip([0, *ends], ends, strict=False):
         block = states[start:end]  # [b, D]
         logits = ops.cast(ops.matmul(block, transposed), "float32")  # [b, V]
-        # With `initial`, a block without rows is no error.
+        # Without `initial`, a block without rows would be an error.
         largest = ops.max(logits, axis=-1, keepdims=True, initial=SMALLEST_LOGIT)
         exponentials = ops.exp(logits - largest)
         totals = ops.sum(exponentials, axis=-1, keepdims=True)  # [b, 1]

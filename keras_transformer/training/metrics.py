@@ -13,7 +13,7 @@ from keras_transformer.training.losses import token_losses, token_weights
 
 
 class _MeanOverTokens(keras.metrics.Mean):
-    """The mean of a number for each token, over all tokens that are not padding so far.
+    """The mean of one number per token over all tokens so far that are not padding.
 
     Call arguments:
         y_true: int [B, T], labels; 0 is padding.
@@ -60,20 +60,20 @@ def held_out_perplexity(losses: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     """Computes exp(-sum of log P(token | tokens before it, source) / number of tokens).
 
     Args:
-        losses: for each batch, -log P of its targets, as a sum or of each target, and the targets,
-            int [B, T]. EOS counts as a token, padding does not.
+        losses: for each batch, -log P of its targets, as one sum or for each sentence, and the
+            targets, int [B, T]. EOS counts as a token, padding does not.
 
     Returns:
-        {"perplexity", "cross_entropy" in nats a token, "tokens"}.
+        {"perplexity", "cross_entropy" in nats per token, "tokens"}.
     """
-    total, tokens = 0.0, 0
-    for of_batch, target in losses:
-        total += float(np.sum(of_batch, dtype=np.float64))
+    total_loss, tokens = 0.0, 0
+    for batch_losses, target in losses:
+        total_loss += float(np.sum(batch_losses, dtype=np.float64))
         tokens += int(np.count_nonzero(np.asarray(target) != PAD_ID))
-    nats = total / max(tokens, 1)
+    nats = total_loss / max(tokens, 1)
     return {"perplexity": perplexity_of(nats), "cross_entropy": nats, "tokens": tokens}
 
 
 def perplexity_of(cross_entropy: float) -> float:
-    """exp(cross_entropy), infinite where that is no float."""
+    """exp(cross_entropy), or infinity where that is too large for a float."""
     return math.inf if cross_entropy >= 700 else math.exp(cross_entropy)

@@ -1,28 +1,38 @@
 """Adam as in section 5.3, applied to gradients that are already summed over the replicas."""
 
+from typing import NamedTuple
+
 import keras
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig
 from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
 
-# The first scale of a float16 loss, and the number of finite updates after which it is doubled.
-FIRST_SCALE, STEPS_TO_DOUBLE = 2.0**15, 2000
+FIRST_LOSS_SCALE = 2.0**15  # of float16
+UPDATES_TO_DOUBLE = 2000  # the scale is doubled after so many finite updates in a row
 
 
-@keras.saving.register_keras_serializable(package="keras_transformer")
+class Update(NamedTuple):
+    """What FusedAdam.apply has done."""
+
+    gradient_norm: tf.Tensor  # float32 scalar, of all gradients together, unscaled and unclipped
+    applied: tf.Tensor  # bool scalar; False where the norm was not finite and nothing was changed
+
+
 class FusedAdam(keras.optimizers.Adam):
     """Adam for the training loop: on TensorFlow, for gradients already summed over the replicas.
 
-    With `fit`, use keras.optimizers.Adam, which computes the same updates. Here, one fused
-    operation updates a parameter; Keras' own takes ten, which each read and write all parameters.
-    An update whose gradients are not all finite is skipped: neither the parameters nor the moments
-    nor the step of the schedule change.
+    It computes the same updates as keras.optimizers.Adam, which is the optimizer for `fit`. One
+    fused operation updates a parameter here; Keras' own takes ten, each of which reads and writes
+    all parameters. An update whose gradients are not all finite is skipped: neither the parameters
+    nor the moments nor the step of the schedule change.
 
     Args:
         learning_rate: a float or a keras.optimizers.schedules.LearningRateSchedule.
-        beta_1, beta_2, epsilon: of section 5.3.
-        clip_norm: the largest norm of all gradients together; 0 for any.
+        beta_1: decay of the first moment, section 5.3.
+        beta_2: decay of the second moment, section 5.3.
+        epsilon: added to the root of the second moment, section 5.3.
+        clip_norm: the largest norm of all gradients together; 0 for no limit.
         scale_losses: whether to multiply the loss by a scale that keeps float16 gradients from
             vanishing. A skipped update halves the scale, which was too large.
     """
@@ -35,18 +45,16 @@ class FusedAdam(keras.optimizers.Adam):
         epsilon: float = 1e-9,
         clip_norm: float = 0.0,
         scale_losses: bool = False,
-        **kwargs,
     ):
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, **kwargs)
-        self.clip_norm, self.scaled = clip_norm, scale_losses
-
-    def get_config(self):
-        return {**super().get_config(), "clip_norm": self.clip_norm, "scale_losses": self.scaled}
+        super().__init__(learning_rate, beta_1, beta_2, epsilon)
+        self.clip_norm = clip_norm
+        self.scaled = scale_losses
 
     def build(self, variables):
+        """Makes the moments, and for float16 the scale of the loss, for trainable variables."""
         super().build(variables)
         if self.scaled:
-            first = keras.initializers.Constant(FIRST_SCALE)
+            first = keras.initializers.Constant(FIRST_LOSS_SCALE)
             self.loss_scale = self.add_variable((), initializer=first, name="loss_scale")
             self.good_updates = self.add_variable((), dtype="int32", name="good_updates")
 
@@ -54,16 +62,15 @@ class FusedAdam(keras.optimizers.Adam):
         """float32 scalar -> the same, times the scale of float16."""
         return loss * self._scale()
 
-    def apply(self, grads, trainable_variables=None):
-        """Updates the variables, if the gradients allow it.
+    def apply(self, grads, trainable_variables=None) -> Update:
+        """Updates the variables, unless a gradient is not finite.
 
         Args:
             grads: dense float32 gradients of the scaled loss, summed over the replicas.
             trainable_variables: those that the optimizer was built for, in the same order.
 
         Returns:
-            float32 scalar, the norm of all gradients together, without scale and before they are
-            clipped; and bool scalar, whether it was finite, and the update made.
+            The norm of the gradients, and whether the update was made.
         """
         variables = trainable_variables or self._trainable_variables
         scale = self._scale()
@@ -75,25 +82,27 @@ class FusedAdam(keras.optimizers.Adam):
         if self.clip_norm or self.scaled:
             grads = [gradient * factor for gradient in grads]
         rate = tf.convert_to_tensor(self.learning_rate)
-        tf.cond(finite, lambda: self._update(grads, variables, rate), lambda: tf.constant(0))
+        tf.cond(
+            finite,
+            lambda: self._update_all(grads, variables, rate),
+            lambda: tf.constant(0),
+        )
         if self.scaled:
-            good, scale = _local(self.good_updates), _local(self.loss_scale)
-            good.assign(tf.where(finite, good + 1, 0))
-            double = tf.equal(good % STEPS_TO_DOUBLE, 0)
-            scale.assign(scale * tf.where(finite, tf.where(double, 2.0, 1.0), 0.5))
-        return norm, finite
+            self._adapt_scale(finite)
+        return Update(norm, finite)
 
     def _scale(self):
-        return _local(self.loss_scale).read_value() if self.scaled else 1.0
+        return _of_this_replica(self.loss_scale).read_value() if self.scaled else 1.0
 
-    def _update(self, grads, variables, rate):
-        step = tf.cast(_local(self._iterations).assign_add(1), tf.float32)
+    def _update_all(self, grads, variables, rate):
+        """Moves parameters and moments; returns a constant, as a branch of tf.cond has to."""
+        step = tf.cast(_of_this_replica(self._iterations).assign_add(1), tf.float32)
         slots = zip(grads, variables, self._momentums, self._velocities, strict=True)
         for gradient, variable, momentum, velocity in slots:
             tf.raw_ops.ResourceApplyAdam(
-                var=_local(variable).handle,
-                m=_local(momentum).handle,
-                v=_local(velocity).handle,
+                var=_of_this_replica(variable).handle,
+                m=_of_this_replica(momentum).handle,
+                v=_of_this_replica(velocity).handle,
                 beta1_power=self.beta_1**step,
                 beta2_power=self.beta_2**step,
                 lr=rate,
@@ -104,26 +113,43 @@ class FusedAdam(keras.optimizers.Adam):
             )
         return tf.constant(0)
 
+    def _adapt_scale(self, finite):
+        """Halves the scale after a skipped update, and doubles it after many good ones."""
+        good_updates = _of_this_replica(self.good_updates)
+        good_updates.assign(tf.where(finite, good_updates + 1, 0))
+        is_time_to_double = tf.equal(good_updates % UPDATES_TO_DOUBLE, 0)
+        growth = tf.where(is_time_to_double, 2.0, 1.0)
+        scale = _of_this_replica(self.loss_scale)
+        scale.assign(scale * tf.where(finite, growth, 0.5))
 
-def _local(variable):
+
+def _of_this_replica(variable):
     """The tf.Variable of the replica that is being updated."""
     value = variable.value if isinstance(variable, keras.Variable) else variable
-    replicas = getattr(value, "_get_on_device_or_primary", None)
-    return value if replicas is None else replicas()
+    if isinstance(value, tf.distribute.DistributedValues):
+        return value._get_on_device_or_primary()
+    return value
 
 
 def make_optimizer(d_model: int, config: TrainingConfig, total_steps=None) -> FusedAdam:
-    """Builds the optimizer that `config` describes for a model of width `d_model`.
+    """Builds the optimizer that a training configuration describes.
 
-    `total_steps` are those of the run, which a `decay` to zero needs to know; see WarmupToZero.
+    Args:
+        d_model: the width of the model, which equation 3 depends on.
+        config: the schedule of the learning rate and the settings of Adam.
+        total_steps: the steps of the run, which a `decay` to zero needs to know: see WarmupToZero.
     """
-    of_rate = {"warmup_steps": config.warmup_steps, "scale": config.learning_rate_scale}
     if config.learning_rate:
-        of_rate["scale"] = config.learning_rate * (d_model * config.warmup_steps) ** 0.5
-    if config.decay == "inverse_square_root":
-        schedule = WarmupInverseSquareRoot(d_model, **of_rate)
+        # Equation 3 is largest at warmup_steps, where it is (d_model warmup_steps)^-0.5.
+        scale = config.learning_rate * (d_model * config.warmup_steps) ** 0.5
     else:
-        schedule = WarmupToZero(d_model, **of_rate, total_steps=total_steps, shape=config.decay)
+        scale = config.learning_rate_scale
+    if config.decay == "inverse_square_root":
+        schedule = WarmupInverseSquareRoot(d_model, config.warmup_steps, scale)
+    else:
+        schedule = WarmupToZero(
+            d_model, config.warmup_steps, total_steps, scale, shape=config.decay
+        )
     return FusedAdam(
         schedule,
         beta_1=config.adam_beta_1,

@@ -1,30 +1,23 @@
-"""Where a run stands, and what its last steps add up to."""
+"""Where a run stands, what is decided about it between steps, and what its last steps add up to."""
 
 import dataclasses
 import math
 import time
-from typing import Any
 
-import numpy as np
-
-from keras_transformer.errors import require
+from keras_transformer.training.checkpoint_index import CheckpointEntry, Progress
 from keras_transformer.training.metrics import perplexity_of
+from keras_transformer.training.step_sums import StepSums
 
-# What TrainingStep sums over steps, in this order. Of a step that is skipped, as its gradients are
-# not finite, only that is counted.
-SUMS = (
-    "smoothed_loss",  # over non-padding target tokens
-    "loss",  # the same without smoothing
-    "target_tokens",  # without padding
-    "source_tokens",
-    "target_positions",  # with padding
-    "source_positions",
-    "gradient_norm",  # of the mean loss over the global batch; summed over steps
-    "skipped",  # steps
-    "skipped_in_row",  # no sum: the last steps, back to one that was not skipped
-)
-# What a checkpoint's entry holds under "progress".
-_SAVED = ("sums", "summed", "sum_seconds", "since_best")
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What depends on a clock, a signal or a disk. The chief of several workers decides for all."""
+
+    seconds: float  # of training so far, over all starts of the run
+    steps_per_call: int  # how many steps the next call of TrainingStep.run may take
+    saved_step: int  # the step of the newest checkpoint; 0 without one
+    checkpoint_due: bool  # whether to validate and to write a checkpoint now
+    stopped: str | None  # what ends the run now: a limit of LoopConfig or the name of a signal
 
 
 @dataclasses.dataclass
@@ -33,59 +26,97 @@ class RunState:
 
     # Saved with every checkpoint:
     step: int = 0
-    seconds: float = 0.0  # over all starts
-    # What was summed since the last point of the curves, over how many steps and seconds.
-    sums: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(len(SUMS)))
-    summed: int = 0
-    sum_seconds: float = 0.0
-    since_best: int = 0  # validations since the best one
-    # Of one start of the run:
-    began: float = dataclasses.field(default_factory=time.monotonic)  # `seconds` count from here
-    steps_a_call: int = 1  # of TrainingStep.run
-    saved_step: int = 0  # of the newest checkpoint; 0 without one
-    saved_seconds: float = 0.0  # `seconds` at that time
+    seconds: float = 0.0  # of training, over all starts of the run
+    sums: StepSums = dataclasses.field(default_factory=StepSums)  # since the last point of curves
+    summed_steps: int = 0  # the steps that were summed
+    summed_seconds: float = 0.0  # the time that these steps took
+    validations_since_best: int = 0  # validations without a better best_metric
+    # Of this start of the run alone:
+    started: float = dataclasses.field(default_factory=time.monotonic)  # when `seconds` were 0
+    steps_per_call: int = 1
+    saved_step: int = 0  # the step of the newest checkpoint; 0 without one
+    saved_seconds: float = 0.0  # `seconds` when it was written
     checkpoint_due: bool = False
     stopped: str | None = None  # what ended the run
-    metrics: dict[str, float] = dataclasses.field(default_factory=dict)  # made from `sums`
-    validation: dict[str, float] = dataclasses.field(default_factory=dict)  # the last one's
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)  # see `summarize`
+    validation: dict[str, float | None] = dataclasses.field(default_factory=dict)  # the last one
 
     @classmethod
-    def restored(cls, entry: dict[str, Any]) -> "RunState":
-        """Makes the state from a checkpoint's entry in the index."""
-        seconds, saved = entry.get("seconds") or 0.0, entry.get("progress") or {}
-        sums = saved.get("sums", SUMS)
-        require(len(sums) == len(SUMS), f"progress.sums must be {len(SUMS)} numbers", len(sums))
-        state = cls(entry["step"], seconds, began=time.monotonic() - seconds)
-        state.saved_step, state.saved_seconds = state.step, state.seconds
-        for name in saved.keys() & _SAVED:
-            setattr(state, name, np.array(saved[name]) if name == "sums" else saved[name])
-        return state
+    def restored(cls, entry: CheckpointEntry) -> "RunState":
+        """Makes the state that a run had when it wrote a checkpoint."""
+        seconds = entry.seconds or 0.0
+        progress = entry.progress or Progress()
+        return cls(
+            step=entry.step,
+            seconds=seconds,
+            sums=progress.sums,
+            summed_steps=progress.summed_steps,
+            summed_seconds=progress.summed_seconds,
+            validations_since_best=progress.validations_since_best,
+            started=time.monotonic() - seconds,
+            saved_step=entry.step,
+            saved_seconds=seconds,
+        )
 
-    def to_entry(self) -> dict[str, Any]:
-        """Returns what the index holds of a checkpoint of this state."""
-        progress = {name: getattr(self, name) for name in _SAVED} | {"sums": self.sums.tolist()}
-        return {"step": self.step, "seconds": self.seconds, "progress": progress}
+    def progress(self) -> Progress:
+        """What a checkpoint keeps of this state, beside step and seconds."""
+        return Progress(
+            sums=self.sums,
+            summed_steps=self.summed_steps,
+            summed_seconds=self.summed_seconds,
+            validations_since_best=self.validations_since_best,
+        )
+
+    def follow(self, decision: Decision) -> None:
+        """Takes over what was decided."""
+        self.seconds = decision.seconds
+        self.steps_per_call = decision.steps_per_call
+        self.saved_step = decision.saved_step
+        self.checkpoint_due = decision.checkpoint_due
+        self.stopped = decision.stopped
+
+    def add_steps(self, steps: int, seconds: float, sums: StepSums) -> None:
+        """Counts steps that were taken in some seconds; `sums` include those of earlier steps."""
+        self.step += steps
+        self.sums = sums
+        self.summed_steps += steps
+        self.summed_seconds += seconds
+        if self.metrics:  # the first call traces: its time says nothing about the next ones
+            self.steps_per_call = max(1, int(steps / seconds))
+        self.metrics = self.summarize()
+
+    def reset_sums(self) -> None:
+        """Begins new sums, after a point of the curves."""
+        self.sums = StepSums(skipped_in_row=self.sums.skipped_in_row)
+        self.summed_steps = 0
+        self.summed_seconds = 0.0
 
     @property
     def skipped_in_row(self) -> int:
-        return int(self.sums[-1])
+        """How many of the latest steps were skipped, up to the last."""
+        return int(self.sums.skipped_in_row)
 
     def summarize(self) -> dict[str, float]:
-        """Turns the sums into scalars; where all steps were skipped, loss and perplexity are NaN.
+        """Computes what the curves show of the summed steps.
 
-        The loss is smoothed, cross-entropy and perplexity are not. Tokens per second are target
-        tokens without padding; `padding` is a share of all positions, `gradient_norm` a mean.
+        Returns:
+            {"loss" (label-smoothed, nats per token), "cross_entropy" and "perplexity" (without
+            smoothing), "tokens_per_second" (target tokens without padding), "padding" (its share of
+            all positions), "gradient_norm" (the mean over steps), "skipped" (steps)}. Where all
+            steps were skipped, loss, cross-entropy and perplexity are NaN.
         """
-        total = dict(zip(SUMS, self.sums.tolist(), strict=True))
-        made = self.summed - total["skipped"]
-        tokens = max(total["target_tokens"], 1.0) if made or not self.summed else math.nan
-        positions = max(total["target_positions"] + total["source_positions"], 1.0)
+        sums = self.sums
+        steps = self.summed_steps - sums.skipped
+        all_skipped = self.summed_steps > 0 and steps == 0
+        target_tokens = math.nan if all_skipped else max(sums.target_tokens, 1.0)
+        tokens = sums.target_tokens + sums.source_tokens
+        positions = max(sums.target_positions + sums.source_positions, 1.0)
         return {
-            "loss": total["smoothed_loss"] / tokens,
-            "cross_entropy": total["loss"] / tokens,
-            "perplexity": perplexity_of(total["loss"] / tokens),
-            "tokens_per_second": total["target_tokens"] / max(self.sum_seconds, 1e-9),
-            "padding": 1 - (total["target_tokens"] + total["source_tokens"]) / positions,
-            "gradient_norm": total["gradient_norm"] / max(made, 1),
-            "skipped": total["skipped"],
+            "loss": sums.smoothed_loss / target_tokens,
+            "cross_entropy": sums.loss / target_tokens,
+            "perplexity": perplexity_of(sums.loss / target_tokens),
+            "tokens_per_second": sums.target_tokens / max(self.summed_seconds, 1e-9),
+            "padding": 1 - tokens / positions,
+            "gradient_norm": sums.gradient_norm / max(steps, 1),
+            "skipped": sums.skipped,
         }

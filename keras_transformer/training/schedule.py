@@ -24,13 +24,13 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         self.d_model, self.warmup_steps, self.scale = d_model, warmup_steps, scale
 
     def __call__(self, step):
-        """Maps the number of updates made so far, int, to the rate of the next one, float32."""
+        """Gives the rate of the next update, float32, by the number of earlier updates, int."""
         step_num = ops.cast(step, "float32") + 1
         slope = ops.minimum(self.fall(step_num), step_num * self.warmup_steps**-1.5)
         return self.scale * self.d_model**-0.5 * slope
 
     def fall(self, step_num):
-        """What eq. 3 is after the rise, without its factor of d_model."""
+        """Equation 3 after the warm-up, by the number of the step from 1, without d_model^-0.5."""
         return step_num**-0.5
 
     def get_config(self):
@@ -39,11 +39,13 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class WarmupToZero(WarmupInverseSquareRoot):
-    """The rise of equation 3, and then a fall to zero at the end of the run. Not the paper's.
+    """The warm-up of equation 3, and then a fall to zero at the end of the run. Not the paper's.
 
     Args:
-        d_model, warmup_steps, scale: of equation 3, whose largest rate this schedule has, too.
+        d_model: width of the model.
+        warmup_steps: where the rate is largest, and as large as that of equation 3.
         total_steps: steps of the run, an int; or a scalar variable, if the number is not yet known.
+        scale: a factor on the rate.
         shape: "linear", or "cosine", which falls slowly at first and at the end.
     """
 
@@ -54,9 +56,11 @@ class WarmupToZero(WarmupInverseSquareRoot):
         self.total_steps, self.shape = total_steps, shape
 
     def fall(self, step_num):
+        """The rate after the warm-up, without the factors `scale` and d_model^-0.5."""
         total_steps = ops.cast(self.total_steps, "float32")
-        share = (total_steps + 1 - step_num) / ops.maximum(total_steps + 1 - self.warmup_steps, 1)
-        share = ops.clip(share, 0.0, 1.0)
+        steps_left = total_steps + 1 - step_num
+        steps_of_the_fall = ops.maximum(total_steps + 1 - self.warmup_steps, 1)
+        share = ops.clip(steps_left / steps_of_the_fall, 0.0, 1.0)
         if self.shape == "cosine":
             share = (1 - ops.cos(math.pi * share)) / 2
         return self.warmup_steps**-0.5 * share

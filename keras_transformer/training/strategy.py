@@ -5,7 +5,6 @@ import tensorflow as tf
 
 from keras_transformer.errors import require
 from keras_transformer.training.addresses import Addresses
-from keras_transformer.training.cluster import multi_worker_strategy
 
 
 def make_strategy(
@@ -14,7 +13,7 @@ def make_strategy(
     addresses: Addresses | None = None,
     connect_seconds: float = 300,
 ) -> tf.distribute.Strategy:
-    """Makes the strategy that variables and steps live in, before TensorFlow uses a device.
+    """Makes the strategy that a model is trained under. No device must have been used before.
 
     Args:
         name: "one_device", the first GPU or the CPU; "mirrored", all GPUs of this machine; or
@@ -22,40 +21,50 @@ def make_strategy(
         replicas: number of logical CPU devices per worker to use instead of all GPUs, to try the
             last two on any machine.
         addresses: the workers, for "multi_worker".
-        connect_seconds: how long to wait for them.
+        connect_seconds: how long to wait for all workers.
 
     Raises:
         InputError: where the arguments do not go together, there is no GPU for "mirrored", some
-            workers do not come, or TensorFlow cannot start a server at this one's address.
+            workers do not come, or TensorFlow cannot start a server at this worker's address.
     """
-    rule = "--replicas must go with --strategy=mirrored or multi_worker"
+    rule = "replicas must go with the strategy mirrored or multi_worker"
     require(replicas is None or name != "one_device", rule, name)
-    require(replicas is None or replicas >= 1, "--replicas must be at least 1", replicas)
+    require(replicas is None or replicas >= 1, "replicas must be at least 1", replicas)
     if name == "one_device":
         return tf.distribute.get_strategy()
-    rule = "--strategy=mirrored must find a GPU, or be given --replicas=N for N replicas on the CPU"
-    on_cpu = replicas is not None or name == "multi_worker"
-    require(on_cpu or bool(tf.config.list_physical_devices("GPU")), rule, "no GPU")
+    rule = "strategy=mirrored must find a GPU, or be given replicas=N for N replicas on the CPU"
+    may_use_cpu = replicas is not None or name == "multi_worker"
+    require(may_use_cpu or bool(tf.config.list_physical_devices("GPU")), rule, "no GPU")
     if replicas is not None:
         cpu = tf.config.list_physical_devices("CPU")[0]
         devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]
         tf.config.set_logical_device_configuration(cpu, devices)
     if name == "multi_worker":
+        # Private names of TensorFlow, which no other strategy needs.
+        from keras_transformer.training.cluster import multi_worker_strategy
+
         return multi_worker_strategy(addresses, replicas, connect_seconds)
     devices = None if replicas is None else [f"CPU:{n}" for n in range(replicas)]
     return tf.distribute.MirroredStrategy(devices)
 
 
-def compiles(xla: str) -> bool:
-    """Whether XLA compiles training steps: "on", "off", or "auto", which is on if there is a GPU.
+def uses_xla(xla: str) -> bool:
+    """Whether XLA compiles training steps.
 
-    On CPUs it gains nothing and compiles for 10 to 25 s a shape.
+    Args:
+        xla: "on", "off", or "auto", which is on if there is a GPU: on a CPU, XLA gains nothing and
+            takes 10 to 25 seconds to compile for each shape of a batch.
     """
     return xla == "on" or (xla == "auto" and bool(tf.config.list_physical_devices("GPU")))
 
 
 def make_repeatable(seed: int, deterministic: bool) -> None:
-    """Seeds weights and dropout; `deterministic` chooses operations that repeat bit for bit."""
+    """Seeds weights and dropout.
+
+    Args:
+        seed: of Python, NumPy and Keras.
+        deterministic: whether to use operations that repeat bit for bit, which are slower on GPUs.
+    """
     keras.utils.set_random_seed(seed)
     if deterministic:
         tf.config.experimental.enable_op_determinism()

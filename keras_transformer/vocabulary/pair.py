@@ -20,14 +20,26 @@ class VocabularyPair(NamedTuple):
 
     @staticmethod
     def load(folder: str | os.PathLike) -> "VocabularyPair":
-        """Reads what a folder holds; InputError for files that are missing, many or damaged."""
-        names = [name + suffix for name in SHARED + SEPARATE for suffix in SUFFIXES.values()]
-        found = [file for name in names if (file := to_path(folder) / name).is_file()]
+        """Reads the vocabularies of a data or model directory.
+
+        Raises:
+            InputError: for files that are missing, too many or damaged.
+        """
+        files = []
+        for name in SHARED + SEPARATE:
+            for suffix in SUFFIXES.values():
+                file = to_path(folder) / (name + suffix)
+                if file.is_file():
+                    files.append(file)
+        names = tuple(file.stem for file in files)
         rule = f"{folder} must hold vocabulary.model or .txt, or one each of {', '.join(SEPARATE)}"
-        known = tuple(file.stem for file in found) in (SHARED, SEPARATE)
-        require(known, rule, ", ".join(file.name for file in found) or "none of them")
-        sides = [Subwords(file) for file in found]
-        return VocabularyPair(sides[0], sides[-1])
+        received = ", ".join(file.name for file in files) or "none of them"
+        require(names in (SHARED, SEPARATE), rule, received)
+        if names == SHARED:
+            shared = Subwords(files[0])
+            return VocabularyPair(shared, shared)
+        source_file, target_file = files
+        return VocabularyPair(Subwords(source_file), Subwords(target_file))
 
     @property
     def own_source(self) -> Subwords | None:
@@ -37,7 +49,8 @@ class VocabularyPair(NamedTuple):
     @property
     def fingerprints(self) -> dict[str, str | None]:
         """What config.json and the cards of exports know them by."""
+        own_source = self.own_source
         return {
             "vocabulary_fingerprint": self.target.fingerprint,
-            "source_vocabulary_fingerprint": self.own_source and self.own_source.fingerprint,
+            "source_vocabulary_fingerprint": None if own_source is None else own_source.fingerprint,
         }

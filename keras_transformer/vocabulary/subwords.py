@@ -2,7 +2,7 @@
 
 All kinds encode and decode inside a TensorFlow graph, so that an exported model takes and returns
 text; the Python methods run the same ops. In all kinds, ids 0 to 3 are pad, bos, eos and unk.
-pipelines/vocabulary.py learns vocabularies from text; pair.py has those of both sides.
+`pair` has the vocabularies of both sides; preparing data learns them from text.
 
 What `decode(encode(text))` returns:
 
@@ -45,6 +45,12 @@ _OTHER_WORD = r"#|[^\p{L}\p{N}\p{M}#\n]+"
 class Subwords(tf.Module):
     """A vocabulary with its encoder and decoder, which a SavedModel can contain.
 
+    Args:
+        file: path of the vocabulary, whose suffix says of which kind it is.
+
+    Raises:
+        InputError: if the file is of another kind.
+
     Attributes:
         kind: "bpe" (any SentencePiece model), "wordpiece" or "pieces" (of an imported model).
         vocab_size: number of ids, including the four special ones.
@@ -53,20 +59,20 @@ class Subwords(tf.Module):
     """
 
     def __init__(self, file: Path):
-        """Reads a file of the kind that its suffix says; InputError if it is not what it seems."""
         super().__init__(name="subwords")
         content = file.read_bytes()
         self.file = file
         self.kind = vocabulary_kind(file)
         self.fingerprint = hashlib.sha256(content).hexdigest()
-        makers = {"bpe": _sentencepiece, "wordpiece": _WordPiece, "pieces": _NumberedPieces}
+        tokenizers = {"bpe": _sentencepiece, "wordpiece": _WordPiece, "pieces": _NumberedPieces}
+        rule = f"{file} must be a {self.kind} vocabulary"
         try:
-            self._tokenizer = makers[self.kind](content)
-        except (tf.errors.OpError, ValueError) as error:
-            no_model = isinstance(error, tf.errors.OpError)
-            why = "it is no SentencePiece model" if no_model else reason(error)
-            message = f"{file} must be a {self.kind} vocabulary. Received: another file ({why})"
-            raise InputError(message) from None
+            self._tokenizer = tokenizers[self.kind](content)
+        except tf.errors.OpError:
+            received = "another file (it is no SentencePiece model)"
+            raise InputError(f"{rule}. Received: {received}") from None
+        except ValueError as error:
+            raise InputError(f"{rule}. Received: another file ({reason(error)})") from None
         self.vocab_size = int(self._tokenizer.vocab_size())
 
     def encode_tensor(self, sentences: tf.Tensor) -> tf.RaggedTensor:
@@ -99,14 +105,19 @@ class Subwords(tf.Module):
 
     def encode(self, sentences: list[str]) -> list[list[int]]:
         """Maps sentences to lists of ids; no special ids are added."""
-        batches = (self.encode_tensor(tf.constant(batch)) for batch in batched(sentences))
-        return [ids for batch in batches for ids in batch.to_list()]
+        ids = []
+        for batch in batched(sentences):
+            ids += self.encode_tensor(tf.constant(batch)).to_list()
+        return ids
 
     def decode(self, ids: list[list[int]]) -> list[str]:
         """Maps lists of ids to sentences: ids up to the first EOS, without pad and bos."""
-        dense = (tf.keras.utils.pad_sequences(batch, padding="post") for batch in batched(ids))
-        texts = (self.decode_tensor(batch).numpy() for batch in dense)
-        return [text.decode("utf-8") for batch in texts for text in batch]
+        sentences = []
+        for batch in batched(ids):
+            dense = tf.keras.utils.pad_sequences(batch, padding="post")
+            for text in self.decode_tensor(dense).numpy():
+                sentences.append(text.decode("utf-8"))
+        return sentences
 
 
 class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):

@@ -15,14 +15,14 @@ from keras_transformer.attention.pictures import (
     head_picture,
 )
 from keras_transformer.attention.views import AttentionView, attention_views
-from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.attention_maps import attention_maps
+from keras_transformer.decoding.compiled_model import compile_model, decode, encode
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.sample import SampleAnswers
 from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.vocabulary.pair import VocabularyPair
+from tests.decoding.conftest import translator_with
 
 PAIRS = [("a dog ran", "ein hund lief"), ("the cat", "die katze"), ("cats " * 9, "katzen " * 9)]
 WORDS = ["▁a", "▁<b>", "▁$c\x07$"]
@@ -189,7 +189,7 @@ def model(untrained):
 
 
 def views_of(model, vocabularies, source, target, config):
-    translator = Translator(text_graphs(model, vocabularies, config), config, model.config)
+    translator = translator_with(model, vocabularies, config)
     return attention_views(translator.attention(source, target))
 
 
@@ -198,7 +198,10 @@ def test_views_of_texts(model, vocabularies):
         model, vocabularies, "the cat", "die katze", DecodingConfig(max_source_length=8)
     )
     ids = [[*each, 2] for each in vocabularies.target.encode(["the cat", "die katze"])]
-    maps, _ = attention_maps(model, *(np.array([each], "i4") for each in ids))
+    source, target = (np.array([each], "i4") for each in ids)
+    compiled = compile_model(model)
+    encoded = encode(compiled, source)
+    maps = attention_maps(encoded, decode(compiled, encoded, target))
     assert "".join(encoder.queries) == "▁the▁cat</s>"
     assert "".join(decoder.keys) == "<s>▁die▁katze"
     assert memory.keys == encoder.queries

@@ -57,7 +57,7 @@ def test_the_model_translates(call_program, untrained, tmp_path):
     [
         (["--source= "], "--source must hold a word. Received: ' '"),
         (["--target="], "--target must hold a word. Received: ''"),
-        (["--model_dir=absent"], "--model_dir must be a directory that bin/train.py made"),
+        (["--model_dir=absent"], "--model_dir must be a directory that training has made"),
         (["--output=absent/page.html"], "--output must be a file in a directory that can be"),
         (
             ["--picture=absent/head.svg"],

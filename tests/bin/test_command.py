@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from absl import flags
 
 from tests.processes import PATIENCE
 from tests.program_fixtures import BIN
@@ -31,7 +32,7 @@ import os, warnings
 from absl import logging
 from keras_transformer.errors import InputError
 
-os.write(2, b"I0000 native line\\n")
+os.write(2, b"I0000 native line of level %s\\n" % os.environb.get(b"TF_CPP_MIN_LOG_LEVEL", b"0"))
 logging.warning("line of its log")
 warnings.warn("its warning")
 
@@ -48,7 +49,7 @@ def aborted():
     os.write(2, b"F0000 Check failed\\n" * 2000)
     os.abort()
 """
-FOREIGN = ("native line", "line of its log", "its warning")
+NATIVE = "I0000 native line of level 2"
 
 
 @pytest.fixture
@@ -58,9 +59,11 @@ def ending(tmp_path):
     def run(name, *arguments):
         (tmp_path / "noisy.py").write_text(LIBRARY)
         (tmp_path / "program.py").write_text(PROGRAM.format(ending=name))
+        environment = {**os.environ, "PYTHONPATH": str(BIN)}
+        environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
         done = subprocess.run(
             [sys.executable, tmp_path / "program.py", *arguments],
-            env={**os.environ, "PYTHONPATH": str(BIN)},
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
@@ -71,35 +74,90 @@ def ending(tmp_path):
     return run
 
 
-def test_what_libraries_write_is_not_shown_where_all_goes_well(ending):
+def test_what_libraries_log_and_warn_of_is_not_shown(ending):
     code, output, errors = ending("well", "--ending=well")
     assert (code, output) == (0, '{"a": 1}\n')
-    own, error = errors.splitlines()
-    assert own == "own line" and error.endswith("] its error")
+    own, native, error = errors.splitlines()
+    assert (own, native) == ("own line", NATIVE) and error.endswith("] its error")
 
 
 def test_it_is_shown_if_it_is_asked_for(ending):
     for flag in ("--verbosity=1", "-v=1"):
         code, output, errors = ending("well", "--ending=well", flag)
         assert (code, output) == (0, '{"a": 1}\n')
-        assert [text for text in FOREIGN if text in errors] == list(FOREIGN)
+        for text in ("native line of level 0\n", "line of its log\n", "its warning\n"):
+            assert text in errors
 
 
 def test_wrong_input_is_one_line(ending):
     line = "error: --ending must be well. Received: wrong"
-    assert ending("wrong", "--ending=wrong") == (1, "", f"own line\n{line}\n")
+    assert ending("wrong", "--ending=wrong") == (1, "", f"own line\n{NATIVE}\n{line}\n")
 
 
-def test_a_library_that_cannot_be_imported_shows_what_it_wrote(ending):
+def test_a_library_that_cannot_be_imported_has_a_traceback(ending):
     code, _, errors = ending("broken", "--ending=broken")
-    assert code == 1 and errors.startswith("own line\nI0000 native line\nTraceback")
+    assert code == 1 and errors.startswith(f"own line\n{NATIVE}\nTraceback")
     assert errors.endswith("ImportError: its library is damaged\n")
 
 
-def test_a_library_that_aborts_shows_what_it_wrote_last(ending):
+def test_nothing_is_lost_when_a_library_aborts(ending):
     code, output, errors = ending("aborted", "--ending=aborted")
     assert (code, output) == (-signal.SIGABRT, "")
     told, where = errors.split("Fatal Python error: Aborted")  # of faulthandler, which absl enables
-    own, *native = told.splitlines()
-    assert own == "own line" and len(native) > 900 and set(native) == {"F0000 Check failed"}
+    assert told.splitlines() == ["own line", NATIVE, *["F0000 Check failed"] * 2000]
     assert "noisy.py" in where
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        # An argument at the beginning becomes a flag, with or without an underscore.
+        (
+            "beam_size must be at least 1. Received: 0",
+            "--beam_size must be at least 1. Received: 0",
+        ),
+        ("alpha must be positive", "--alpha must be positive"),
+        ("alpha=3: it must be less", "--alpha=3: it must be less"),
+        ("alpha=3 is of another model: give 4", "--alpha=3 is of another model: give 4"),
+        ("alpha[1] must be less. Received: 3", "--alpha[1] must be less. Received: 3"),
+        # So does a word with an underscore later in the rule, and no other word.
+        ("min_length must be below batch_tokens", "--min_length must be below --batch_tokens"),
+        ("the text must fit beam_size=4", "the text must fit --beam_size=4"),
+        ("the alpha of this checkpoint must be 1", "the alpha of this checkpoint must be 1"),
+        # A word that is no flag of the program stays, and so does what is a flag already.
+        ("width must be above min_width", "width must be above min_width"),
+        ("--beam_size must be 1", "--beam_size must be 1"),
+        # What is said about a file stays.
+        (
+            "a/b.json: beam_size must be 1. Received: 2",
+            "a/b.json: beam_size must be 1. Received: 2",
+        ),
+        ("my models/c.json: beam_size must be 1", "my models/c.json: beam_size must be 1"),
+        ("alpha/c.json: min_length must be 1", "alpha/c.json: min_length must be 1"),
+        ("a/beam_size.json must have alpha", "a/beam_size.json must have alpha"),
+        # What was received stays.
+        ("alpha must be 1. Received: beam_size", "--alpha must be 1. Received: beam_size"),
+    ],
+)
+def test_arguments_are_named_as_flags(load_program, message, wanted):
+    with_flags = load_program("translate").run.__globals__["with_flags"]
+    assert with_flags(message) == wanted
+
+
+def test_every_search_flag_is_an_option_of_the_search(load_program, tmp_path):
+    from keras_transformer.decoding.config import DecodingConfig
+
+    phrases = tmp_path / "phrases"
+    phrases.write_text("a cat\n\n the dog \n")
+    given = {"beam_size": 3, "alpha": 0.5, "batch_tokens": 7, "min_length": 2}
+    given |= {"no_repeat_ngram_size": 4, "forbidden_phrases": phrases}
+    arguments = [f"--{name}={value}" for name, value in given.items()]
+    command = load_program("evaluate", "--data_dir=d", *arguments).run.__globals__
+    options = command["search_options"]()
+    assert options == given | {"forbidden_phrases": ("a cat", " the dog ")}
+    assert DecodingConfig(**options).beam_size == 3
+    assert list(options) == [flag.name for flag in command["SEARCH_FLAGS"]]
+    reported = command["given_search_flags"]()
+    assert reported == {name: flags.FLAGS[name].value for name in given if name != "batch_tokens"}
+    command = load_program("evaluate", "--data_dir=d").run.__globals__
+    assert command["search_options"]() == command["given_search_flags"]() == {}

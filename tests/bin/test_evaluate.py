@@ -61,7 +61,7 @@ def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path)
     (other / "metadata.json").write_text(json.dumps(metadata))
     done = call_program("evaluate", f"--model_dir={untrained}", f"--data_dir={other}")
     assert done.code == 1
-    assert "--data_dir must have the vocabulary of --model_dir" in done.errors
+    assert "error: --data_dir must have the vocabulary of the model. Received: " in done.errors
 
 
 def test_unknown_split(call_program, prepared, untrained):

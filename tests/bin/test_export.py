@@ -48,7 +48,7 @@ def test_second_export_needs_overwrite(call_program, exported, untrained, prepar
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}"]
     done = call_program("export", *arguments)
     assert done.code == 1
-    assert "--export_dir must not exist yet, or be empty, without --overwrite" in done.errors
+    assert "--export_dir must not exist yet, or be empty, without overwrite" in done.errors
     arguments += ["--overwrite", "--shortlist", f"--data_dir={prepared}"]
     done = call_program("export", *arguments, "--checkpoint=best")
     assert done.result["checkpoint"] == "step-00000020"
@@ -73,7 +73,7 @@ def test_ctranslate2(call_program, untrained, prepared, tmp_path):
     assert len(translator.translate_batch([["▁the"]], **settings)) == 1
     done = call_program("export", *arguments)
     assert done.code == 1
-    assert "--export_dir must not exist yet, or be empty, without --overwrite" in done.errors
+    assert "--export_dir must not exist yet, or be empty, without overwrite" in done.errors
 
 
 def test_ensemble(call_program, untrained, tmp_path):

@@ -2,7 +2,6 @@ import json
 import shutil
 
 import numpy as np
-import yaml
 
 from keras_transformer.export import saved_model
 from keras_transformer.loading import restore
@@ -12,10 +11,9 @@ from tests.importing import marian_files
 def test_marian_model(call_program, tmp_path):
     folder = tmp_path / "marian"
     folder.mkdir()
-    marian_files.train_sentencepiece(folder)
+    marian_files.write_vocabulary(folder)
+    (folder / "vocab.yml").rename(folder / "opus.vocab.yml")
     pieces = marian_files.pieces_of(folder)
-    ids = {piece: i for i, piece in enumerate(pieces)}
-    (folder / "opus.vocab.yml").write_text(yaml.safe_dump(ids), encoding="utf-8")
     marian_files.save(folder, *marian_files.draw("post", "swish", (1, 1), [len(pieces)], True))
     flags = [f"--path={folder}", f"--model_dir={tmp_path / 'model'}"]
     done = call_program("import_model", *flags)
@@ -46,7 +44,7 @@ def test_keras_file(untrained, call_program, tmp_path):
 
 
 def test_an_export(untrained, call_program, tmp_path, monkeypatch):
-    monkeypatch.setattr(saved_model, "text_graphs", lambda *_: {})  # none of them is run
+    monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
     export_dir, model_dir = tmp_path / "export", tmp_path / "model"
     done = call_program("export", f"--model_dir={untrained}", f"--export_dir={export_dir}")
     assert done.code == 0, done.errors
@@ -66,7 +64,7 @@ def test_an_export(untrained, call_program, tmp_path, monkeypatch):
     assert (done.code, done.errors.splitlines()[-1].startswith(message)) == (1, True), done.errors
     shutil.rmtree(export_dir / "assets.extra")
     done = call_program("import_model", *flags)
-    message = "error: --path must be a directory that bin/export.py made. Received: "
+    message = "error: --path must be a directory that an export has made. Received: "
     assert (done.code, done.errors.splitlines()[-1].startswith(message)) == (1, True), done.errors
     assert not model_dir.exists()
 
@@ -80,8 +78,8 @@ def test_a_parser_remains_a_parser(untrained, call_program, tmp_path):
     flags = [f"--path={folder / 'model.keras'}", f"--model_dir={tmp_path / 'model'}"]
     done = call_program("import_model", "--format=keras", *flags)
     assert done.code == 0, done.errors
-    found = restore(tmp_path / "model").about
-    assert (found["task"], found["task_options"]) == ("parsing", config["task_options"])
+    found = restore(tmp_path / "model").origin
+    assert (found.task, found.task_options) == ("parsing", config["task_options"])
 
 
 def test_wrong_paths(call_program, tmp_path):

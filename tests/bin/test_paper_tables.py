@@ -61,9 +61,9 @@ def test_a_trained_model(call_program, prepared, untrained, tmp_path):
         ("--table=5", "--table must be of 1, 2, 3, 4. Received: '5'"),
         ("--table=3,C", "--table must be of 1, 2, 3, 4. Received: 'C'"),
         ("--table=", "--table must be of 1, 2, 3, 4. Received: ''"),
-        ("--model_dirs=nowhere", "--model_dirs must name directories that bin/train.py"),
-        ("--measured=nowhere", "--measured must be a table.json of bin/sweep.py"),
-        ("--layers=nowhere", "--layers must be the output of benchmarks/layers.py"),
+        ("--model_dirs=nowhere", "--model_dirs must name directories of trained models"),
+        ("--measured=nowhere", "--measured must be the table.json of a sweep"),
+        ("--layers=nowhere", "--layers must be the output of benchmarks/layers"),
         ("--write_measured=/nowhere/x", "--write_measured must be a file that can be written"),
     ],
 )

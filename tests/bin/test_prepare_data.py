@@ -45,8 +45,8 @@ def test_filters_and_weights(call_program, text, tmp_path):
     assert done.result["pairs"] == {"train": 3}
     dropped = {"blank": 0, "too_long": 0, "length_limits": 0, "length_ratio": 1, "dedupe": 30}
     assert done.result["dropped"] == {"train": dropped}
-    assert "--dedupe leaves out 30 of 33 training pairs" in done.errors
-    assert "--length_ratio leaves out 1 of 33 training pairs" in done.errors
+    assert "dedupe leaves out 30 of 33 training pairs" in done.errors
+    assert "length_ratio leaves out 1 of 33 training pairs" in done.errors
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program_fixtures import foreign_lines
+from tests.program_fixtures import foreign_lines, without_greeting
 
 PROGRAM = Path(__file__).resolve().parents[2] / "bin" / "serve.py"
 SENTENCE = "the cat sat"
@@ -27,7 +27,7 @@ def exported(untrained, tmp_path_factory):
     trained = restore(untrained)
     config = decoding_config(trained, beam_size=2)
     export_dir = tmp_path_factory.mktemp("serve") / "model"
-    export_saved_model(trained.model, trained.vocabularies, config, export_dir, trained.facts)
+    export_saved_model(trained.models, trained.vocabularies, export_dir, trained.card(config))
     return export_dir, load(untrained, beam_size=2)
 
 
@@ -40,7 +40,7 @@ def served(exported):
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         try:
-            first = process.stderr.readline()  # not one of TensorFlow's
+            first = next(line for line in process.stderr if without_greeting(line))
             ready = re.search(r"serving at (http://127\.0\.0\.1:\d+) ", first)
             assert ready, first
             yield process, ready.group(1)
@@ -87,7 +87,7 @@ def test_requests_and_end(served, exported):
     ("arguments", "message"),
     [
         ([], "--saved_model"),
-        (["--saved_model=absent"], "--saved_model must be a directory that bin/export.py made"),
+        (["--saved_model=absent"], "--saved_model must be a directory that an export has made"),
         (["--saved_model={model}", "--port=70000"], "port"),
         (["--saved_model={model}", "--port=http"], "port"),
         (["--saved_model={model}", "--host=a..b"], "--host must be a name or an address"),
@@ -109,7 +109,10 @@ def test_port_in_use(call_program, exported):
         port = other.getsockname()[1]
         done = call_program("serve", f"--saved_model={exported[0]}", f"--port={port}")
     assert done.code == 1
-    assert f"must be an address that is free. Received: 127.0.0.1:{port}" in done.errors
+    assert (
+        f"error: --port must be one that is free, or 0 for any free one. Received: 127.0.0.1:{port}"
+        in done.errors
+    )
 
 
 def test_half_copied_export(call_program, exported, tmp_path):

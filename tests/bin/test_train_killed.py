@@ -129,7 +129,7 @@ def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     # Killed in the midst of a checkpoint.
     process = start(parts, "-c", KILLED_WRITING, str(rng.randrange(2, 5)))
     assert process.wait(PATIENCE) == -signal.SIGKILL, (parts / "stderr").read_text()
-    complete = CheckpointStore(parts).latest["step"]
+    complete = CheckpointStore(parts).latest.step
     half = parts / "checkpoints" / f"step-{complete + EVERY:08d}.data-00000-of-00001"
     assert half.exists() and not half.with_name(half.stem + ".index").exists()
     # Told to end, as by a scheduler; meanwhile nobody else may train there.
@@ -139,7 +139,7 @@ def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     assert code == 0, (parts / "stderr").read_text()
     stopped = json.loads(output.splitlines()[-1])
     assert stopped["stopped"] == "SIGTERM"
-    assert CheckpointStore(parts).latest["step"] == stopped["step"] < STEPS
+    assert CheckpointStore(parts).latest.step == stopped["step"] < STEPS
     told = f"SIGTERM at step {stopped['step']}: run the command again to resume"
     assert told in (parts / "stderr").read_text()
 

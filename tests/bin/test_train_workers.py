@@ -109,20 +109,20 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     last = said.splitlines()[-1]
     assert "error: --strategy=multi_worker: worker 1 (127.0.0.1:" in last
     assert last.endswith(
-        f"stopped answering. Start all workers again: they go on from checkpoint {killed['name']}"
+        f"stopped answering. Start all workers again: they continue from checkpoint {killed.name}"
     )
 
     # They resume; one is told to end, as by a scheduler, and both end well.
     chief, worker = start_workers()
-    wait_for_step(chief, model_dir, killed["step"] + EVERY)
+    wait_for_step(chief, model_dir, killed.step + EVERY)
     worker.send_signal(signal.SIGTERM)
     code, result, said = end(chief, errors[0])
     assert code == 0, said
-    assert f"resuming from step {killed['step']}" in said
+    assert f"resuming from step {killed.step}" in said
     code, short, said = end(worker, errors[1])
     assert code == 0, said
-    step = CheckpointStore(model_dir).latest["step"]
-    assert killed["step"] < step < STEPS
+    step = CheckpointStore(model_dir).latest.step
+    assert killed.step < step < STEPS
     assert f"SIGTERM at step {step}: run the command again to resume" in said
     assert short["worker"] == 1
     for name, value in (("step", step), ("stopped", "SIGTERM")):

@@ -15,8 +15,8 @@ from keras_transformer.decoding.beam_search import (
     can_improve,
     select,
 )
-from keras_transformer.decoding.config import BeamSearchConfig, SamplingConfig
-from keras_transformer.errors import InputError
+from keras_transformer.decoding.config import DecodingConfig, SamplingConfig, SearchSettings
+from tests.decoding.conftest import settings_of
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -35,16 +35,16 @@ def code(prefix, vocab):
     return number
 
 
-def table_search(tables, max_lengths, config, prefix=None):
+def table_search(tables, max_lengths, settings, prefix=None):
     """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
-    search = traced_search(tables.shape[-1], config, prefix is not None)
+    search = traced_search(tables.shape[-1], settings, prefix is not None)
     prefixes = [] if prefix is None else [prefix]
     result = search(tf.constant(tables), tf.constant(max_lengths, tf.int32), *prefixes)
     return Hypotheses(*[part.numpy() for part in result])
 
 
 @functools.lru_cache
-def traced_search(vocab, config, has_prefix):
+def traced_search(vocab, settings, has_prefix):
     """What `table_search` runs, traced once for tables of any number and size."""
     signature = [tf.TensorSpec([None, None, vocab]), tf.TensorSpec([None], tf.int32)]
     signature += [tf.TensorSpec([None, None], tf.int32)] * has_prefix
@@ -59,8 +59,9 @@ def traced_search(vocab, config, has_prefix):
 
     @tf.function(input_signature=signature)
     def search(tables, max_lengths, prefix=None):
-        empty = tf.zeros([tf.shape(max_lengths)[0], config.beam_size, 0], tf.int32)
-        return beam_search(step_fn, Cache(empty, (tables,)), max_lengths, config, prefix=prefix)
+        beams = settings.options.beam_size
+        empty = tf.zeros([tf.shape(max_lengths)[0], beams, 0], tf.int32)
+        return beam_search(step_fn, Cache(empty, (tables,)), max_lengths, settings, prefix=prefix)
 
     return search
 
@@ -130,13 +131,13 @@ def assert_same_list(got, wanted):
 def test_exhaustive_beam_is_brute_force(seed, vocab, length, alpha):
     tables = random_tables(seed, 2, vocab, length)
     beams = max(2, (vocab - 1) ** (length - 1) * vocab // 2 + 1)
-    result = table_search(tables, [length, length], BeamSearchConfig(beams, alpha))
+    result = table_search(tables, [length, length], settings_of(beams, alpha))
     for sentence in range(2):
         wanted = every_hypothesis(tables[sentence], length, alpha)[:beams]
         assert_same_list(listed(result, sentence), wanted)
 
 
-def reference_search(table, max_length, config):
+def reference_search(table, max_length, options):
     """The same search as nested lists, without early stop: [(score, sequence)], best first."""
     alive, finished = [(0.0, ())], []
     for length in range(1, max_length + 1):
@@ -144,33 +145,33 @@ def reference_search(table, max_length, config):
         for total, prefix in alive:
             log_probs = log_softmax(table[code(prefix, table.shape[-1])])
             candidates += [(total + p, (*prefix, token)) for token, p in enumerate(log_probs)]
-        candidates = sorted(candidates, reverse=True)[: 2 * config.beam_size]
+        candidates = sorted(candidates, reverse=True)[: 2 * options.beam_size]
         candidates = [(p, s) for p, s in candidates if p > -math.inf]
-        ended = [(p, s) for p, s in candidates if s[-1] == config.eos_id]
-        finished += [(p / penalty(length, config.alpha), s) for p, s in ended]
-        alive = [(p, s) for p, s in candidates if s[-1] != config.eos_id][: config.beam_size]
+        ended = [(p, s) for p, s in candidates if s[-1] == EOS]
+        finished += [(p / penalty(length, options.alpha), s) for p, s in ended]
+        alive = [(p, s) for p, s in candidates if s[-1] != EOS][: options.beam_size]
     if not finished:
-        finished = [(p / penalty(max_length, config.alpha), s) for p, s in alive]
+        finished = [(p / penalty(max_length, options.alpha), s) for p, s in alive]
     finished = sorted(finished, reverse=True)
-    assert_apart(finished[: config.beam_size + 1])
-    return finished[: config.beam_size]
+    assert_apart(finished[: options.beam_size + 1])
+    return finished[: options.beam_size]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("beam_size", [2, 3, 5])
 def test_narrow_beam_is_the_plain_search_without_early_stop(beam_size, alpha):
-    config = BeamSearchConfig(beam_size, alpha)
+    settings = settings_of(beam_size, alpha)
     tables = random_tables(beam_size, 8, 4, 6, scale=3.0)
     max_lengths = [6, 1, 2, 6, 5, 6, 4, 3]
-    result = table_search(tables, max_lengths, config)
+    result = table_search(tables, max_lengths, settings)
     for sentence, max_length in enumerate(max_lengths):
-        wanted = reference_search(tables[sentence], max_length, config)
+        wanted = reference_search(tables[sentence], max_length, settings.options)
         assert_same_list(listed(result, sentence), wanted)
 
 
 def test_log_probs_are_those_of_the_sequences():
     tables = random_tables(7, 3, 4, 4)
-    result = table_search(tables, [4, 4, 4], BeamSearchConfig(3, 0.6))
+    result = table_search(tables, [4, 4, 4], settings_of(3, 0.6))
     ids, lengths, scores, log_probs = result
     for sentence in range(3):
         for k in range(3):
@@ -207,25 +208,25 @@ def drawn_lattice():
 
 
 def test_drawn_lattice_by_log_probability():
-    result = table_search(drawn_lattice(), [3], BeamSearchConfig(2, alpha=0.0))
+    result = table_search(drawn_lattice(), [3], settings_of(2, alpha=0.0))
     assert_same_list(
         listed(result, 0), [(math.log(0.36), (A, EOS)), (math.log(0.336), (B, B, EOS))]
     )
 
 
 def test_drawn_lattice_with_penalty():
-    result = table_search(drawn_lattice(), [3], BeamSearchConfig(2, alpha=1.0))
+    result = table_search(drawn_lattice(), [3], settings_of(2, alpha=1.0))
     assert_same_list(listed(result, 0), [(-0.81798, (B, B, EOS)), (-0.87571, (A, EOS))])
 
 
 def test_drawn_lattice_greedy():
-    result = table_search(drawn_lattice(), [3], BeamSearchConfig(1, alpha=1.0))
+    result = table_search(drawn_lattice(), [3], settings_of(1, alpha=1.0))
     assert_same_list(listed(result, 0), [(-0.81798, (B, B, EOS))])
 
 
 def test_one_beam_is_greedy():
     tables = random_tables(11, 16, 5, 6, scale=1.0)
-    ids, lengths, scores, _ = table_search(tables, [6] * 16, BeamSearchConfig(1, 0.6))
+    ids, lengths, scores, _ = table_search(tables, [6] * 16, settings_of(1, 0.6))
     for sentence, table in enumerate(tables):
         wanted = []
         while len(wanted) < 6 and EOS not in wanted:
@@ -248,7 +249,7 @@ def test_early_stop_leaves_steps_out(alpha, wanted):
         steps.append(int(position))
         return tf.broadcast_to(logits, [1, 2, 5]), cache
 
-    result = beam_search(step_fn, Cache(), [50], BeamSearchConfig(2, alpha))
+    result = beam_search(step_fn, Cache(), [50], settings_of(2, alpha))
     assert steps == wanted
     assert result.ids.numpy()[0].tolist() == [[EOS, PAD], [A, EOS]]
 
@@ -260,15 +261,15 @@ def test_bound_is_of_the_best_alive_at_the_maximum_length():
     alive = Alive(ids, tf.constant([[-3.0, -9.0]] * 4))
     scores = tf.constant([[-1.0, -1.4], [-1.0, -1.6], [-1.0, -1.5], [-1.0, -math.inf]])
     finished = Hypotheses(ids, tf.ones([4, 2], tf.int32), scores, scores)
-    config = BeamSearchConfig(2, 1.0)
-    assert can_improve(alive, finished, tf.fill([4], 7), config).numpy().tolist() == [
+    settings = settings_of(2, 1.0)
+    assert can_improve(alive, finished, tf.fill([4], 7), settings, 2).numpy().tolist() == [
         False,
         True,
         False,
         True,
     ]
-    config = BeamSearchConfig(2, 0.0)
-    assert can_improve(alive, finished, tf.fill([4], 7), config).numpy().tolist() == [
+    settings = settings_of(2, 0.0)
+    assert can_improve(alive, finished, tf.fill([4], 7), settings, 2).numpy().tolist() == [
         False,
         False,
         False,
@@ -281,15 +282,15 @@ def test_nothing_finishes(beam_size):
     # EOS is impossible: the best sequences of 3 tokens come back, normalised, without EOS.
     tables = random_tables(13, 1, 5, 4)
     tables[:, :, EOS] = -np.inf
-    config = BeamSearchConfig(beam_size, 0.6)
-    got = listed(table_search(tables, [3], config), 0)
+    settings = settings_of(beam_size, 0.6)
+    got = listed(table_search(tables, [3], settings), 0)
     table = tables[0]
     sequences = [s for s in itertools.product(range(5), repeat=3) if EOS not in s]
     with np.errstate(divide="ignore"):
         best = sorted(((log_prob(table, s) / penalty(3, 0.6), s) for s in sequences), reverse=True)
     assert len(got) == beam_size
     if beam_size == 3:
-        assert_same_list(got, reference_search(table, 3, config))
+        assert_same_list(got, reference_search(table, 3, settings.options))
     assert got[0][0] <= best[0][0] + 1e-5
     assert all(len(sequence) == 3 for _, sequence in got)
 
@@ -298,7 +299,7 @@ def test_fewer_hypotheses_than_beams():
     # One token and EOS: two hypotheses within two tokens, however many beams.
     tables = random_tables(17, 1, 4, 3)
     tables[:, :, [PAD, BOS]] = -np.inf
-    ids, lengths, scores, _ = table_search(tables, [2], BeamSearchConfig(4, 0.6))
+    ids, lengths, scores, _ = table_search(tables, [2], settings_of(4, 0.6))
     assert sorted(map(tuple, ids[0, :2].tolist())) == [(EOS, PAD), (A, EOS)]
     assert scores[0, 2:].tolist() == [-math.inf, -math.inf]
     assert lengths[0, 2:].tolist() == [0, 0]
@@ -307,24 +308,24 @@ def test_fewer_hypotheses_than_beams():
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_result_does_not_depend_on_the_batch(beam_size):
-    config = BeamSearchConfig(beam_size, 0.6)
+    settings = settings_of(beam_size, 0.6)
     tables = random_tables(19, 12, 5, 5)
     max_lengths = [5, 2, 4, 0, 5, 1, 3, 5, 5, 2, 4, 5]
-    together = table_search(tables, max_lengths, config)
+    together = table_search(tables, max_lengths, settings)
     for sentence, max_length in enumerate(max_lengths):
-        alone = table_search(tables[sentence : sentence + 1], [max_length], config)
+        alone = table_search(tables[sentence : sentence + 1], [max_length], settings)
         assert_same_list(listed(alone, 0), listed(together, sentence))
 
 
 def test_maximum_length_of_zero_gives_the_empty_hypothesis():
-    ids, lengths, scores, _ = table_search(random_tables(0, 2, 4, 1), [0, 0], BeamSearchConfig(2))
+    ids, lengths, scores, _ = table_search(random_tables(0, 2, 4, 1), [0, 0], settings_of(2))
     assert ids.shape == (2, 2, 0)
     assert lengths.tolist() == [[0, 0], [0, 0]]
     assert scores.tolist() == [[0.0, -math.inf]] * 2
 
 
 def test_empty_batch():
-    ids, lengths, scores, _ = table_search(random_tables(0, 0, 4, 2), [], BeamSearchConfig(3))
+    ids, lengths, scores, _ = table_search(random_tables(0, 0, 4, 2), [], settings_of(3))
     assert ids.shape == (0, 3, 0)
     assert lengths.shape == scores.shape == (0, 3)
 
@@ -335,8 +336,8 @@ def test_special_ids_are_parameters():
     exchanged[..., [EOS, A]] = exchanged[..., [A, EOS]]
     permuted = exchanged.copy()
     permuted[:, code((EOS,), 5)] = exchanged[:, code((A,), 5)]
-    config = BeamSearchConfig(2, 0.0, bos_id=0, eos_id=A, pad_id=1)
-    ids = table_search(permuted, [3], config)[0]
+    settings = SearchSettings(DecodingConfig(2, alpha=0.0), bos_id=0, eos_id=A, pad_id=1)
+    ids = table_search(permuted, [3], settings)[0]
     assert ids[0].tolist() == [[EOS, A, 1], [B, B, A]]
 
 
@@ -347,27 +348,15 @@ def test_select_moves_beams_within_their_sentence():
     assert second.numpy().tolist() == [[2.0, 2.0], [4.0, 3.0]]
 
 
-@pytest.mark.parametrize("beam_size", [0, -1])
-def test_beam_size_is_checked(beam_size):
-    with pytest.raises(InputError, match=f"--beam_size must be at least 1. Received: {beam_size}"):
-        BeamSearchConfig(beam_size)
-
-
-@pytest.mark.parametrize("alpha", [-0.1, math.nan, math.inf])
-def test_alpha_is_checked(alpha):
-    with pytest.raises(InputError, match=f"(?i)--alpha must be at least 0 and finite. .*: {alpha}"):
-        BeamSearchConfig(4, alpha)
-
-
 def test_n_best_asks_less_and_keeps_the_best():
     # With n_best=1 the search may stop sooner, never with another best hypothesis.
     tables = random_tables(23, 16, 5, 6, scale=3.0)
     steps = {}
     for n_best in (1, None):
-        config = BeamSearchConfig(4, 0.6, n_best=n_best)
-        steps[n_best] = table_search(tables, [6] * 16, config)
+        settings = settings_of(4, 0.6, n_best=n_best)
+        steps[n_best] = table_search(tables, [6] * 16, settings)
     for table in tables:
-        assert_apart(reference_search(table, 6, config))
+        assert_apart(reference_search(table, 6, settings.options))
     np.testing.assert_array_equal(steps[1].ids[:, 0, :6], steps[None].ids[:, 0, :6])
     scores = [result.scores[:, 0] for result in steps.values()]
     np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-6)
@@ -376,16 +365,18 @@ def test_n_best_asks_less_and_keeps_the_best():
     finished = Hypotheses(ids, tf.ones([1, 2], tf.int32), scores, scores)
     alive = Alive(ids, tf.constant([[-3.0, -9.0]]))
     for n_best, wanted in ((1, False), (2, True)):
-        config = BeamSearchConfig(2, 0.0, n_best=n_best)
-        assert can_improve(alive, finished, tf.constant([7]), config).numpy().tolist() == [wanted]
+        settings = settings_of(2, 0.0, n_best=n_best)
+        assert can_improve(
+            alive, finished, tf.constant([7]), settings, settings.options.exact
+        ).numpy().tolist() == [wanted]
 
 
 @pytest.mark.parametrize("beam_size", [1, 21])
 def test_prefix_is_forced_and_scored(beam_size):
     tables = random_tables(29, 3, 4, 4)
     prefix = np.array([[A, A], [A, PAD], [PAD, PAD]], "i4")
-    config = BeamSearchConfig(beam_size, 0.6)
-    result = table_search(tables, [4, 4, 4], config, prefix=tf.constant(prefix))
+    settings = settings_of(beam_size, 0.6)
+    result = table_search(tables, [4, 4, 4], settings, prefix=tf.constant(prefix))
     for sentence, start in enumerate([(A, A), (A,), ()]):
         wanted = [
             found
@@ -401,7 +392,7 @@ def test_prefix_is_forced_and_scored(beam_size):
 
 def test_prefix_as_long_as_the_limit_comes_back_unfinished():
     tables = random_tables(31, 1, 4, 2)
-    result = table_search(tables, [2], BeamSearchConfig(2), prefix=tf.constant([[A, A, A]]))
+    result = table_search(tables, [2], settings_of(2), prefix=tf.constant([[A, A, A]]))
     assert result.ids[0].tolist() == [[A, A], [PAD, PAD]]
     assert result.log_probs[0, 0] == pytest.approx(log_prob(tables[0], (A, A)), abs=1e-4)
 
@@ -409,14 +400,14 @@ def test_prefix_as_long_as_the_limit_comes_back_unfinished():
 def test_sampling_draws_by_probability():
     # Of 2000 draws of the drawn lattice, A EOS has probability 0.36.
     sampling = SamplingConfig(seed=5)
-    config = BeamSearchConfig(2000, 0.0, sampling=sampling)
-    result = table_search(drawn_lattice(), [3], config)
+    settings = settings_of(2000, 0.0, sampling=sampling)
+    result = table_search(drawn_lattice(), [3], settings)
     drawn = [sequence for _, sequence in listed(result, 0)]
     for sequence, probability in {(A, EOS): 0.36, (B, EOS): 0.18, (B, B, EOS): 0.336}.items():
         share = drawn.count(sequence) / 2000
         # Four standard deviations of a share of 2000 draws.
         assert abs(share - probability) < 4 * math.sqrt(probability * (1 - probability) / 2000)
-    again = table_search(drawn_lattice(), [3], config)
+    again = table_search(drawn_lattice(), [3], settings)
     np.testing.assert_array_equal(again.ids, result.ids)
     best = [s for s, sequence in listed(result, 0) if sequence == (A, EOS)]
     np.testing.assert_allclose(best, math.log(0.36), rtol=1e-5)
@@ -424,13 +415,13 @@ def test_sampling_draws_by_probability():
 
 def test_a_cold_or_narrow_sample_is_greedy():
     tables = random_tables(37, 4, 5, 5)
-    greedy = table_search(tables, [5] * 4, BeamSearchConfig(1))
+    greedy = table_search(tables, [5] * 4, settings_of(1))
     for sampling in (
         SamplingConfig(temperature=1e-4),
         SamplingConfig(top_k=1),
         SamplingConfig(top_p=1e-6),
     ):
-        drawn = table_search(tables, [5] * 4, BeamSearchConfig(3, sampling=sampling))
+        drawn = table_search(tables, [5] * 4, settings_of(3, sampling=sampling))
         for sentence in range(4):
             found = {sequence for _, sequence in listed(drawn, sentence)}
             assert found == {listed(greedy, sentence)[0][1]}
@@ -451,15 +442,9 @@ def test_stopped_sentences_leave_between_rounds(monkeypatch):
 
     never = tf.constant([False] * 4 + [True] + [False] * 4)
     cache = Cache((), (never,))
-    result = beam_search(step_fn, cache, [9] * 9, BeamSearchConfig(1))
+    result = beam_search(step_fn, cache, [9] * 9, settings_of(1))
     assert rows == [9] + [1] * 8
     assert result.lengths[:, 0].numpy().tolist() == [1] * 4 + [9] + [1] * 4
-
-
-@pytest.mark.parametrize("n_best", [0, 5])
-def test_n_best_is_checked(n_best):
-    with pytest.raises(InputError, match=f"--n_best must be from 1 to the beam size, 4.*{n_best}"):
-        BeamSearchConfig(4, n_best=n_best)
 
 
 def has_repeated(sequence, size):
@@ -487,11 +472,11 @@ RESTRICTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "allows"), RESTRICTIONS)
-def test_restricted_search_is_brute_force_over_what_is_allowed(settings, allows):
+@pytest.mark.parametrize(("restrictions", "allows"), RESTRICTIONS)
+def test_restricted_search_is_brute_force_over_what_is_allowed(restrictions, allows):
     tables = random_tables(41, 2, 4, 5)
     beams = 3**4 * 2 + 1
-    result = table_search(tables, [5, 5], BeamSearchConfig(beams, 0.6, **settings))
+    result = table_search(tables, [5, 5], settings_of(beams, 0.6, **restrictions))
     for sentence in range(2):
         every = every_hypothesis(tables[sentence], 5, 0.6)
         wanted = [found for found in every if allows(found[1])]
@@ -502,9 +487,13 @@ def test_restricted_search_is_brute_force_over_what_is_allowed(settings, allows)
 def test_restrictions_where_logits_are_of_other_tokens():
     # A shortlist of five, in another order than the ids.
     tables, tokens = random_tables(43, 1, 5, 4), tf.constant([4, 2, 0, 3, 1])
-    settings = {"min_length": 3, "no_repeat_ngram_size": 1, "forbidden": ((B, A), (PAD,), (7, 9))}
-    config = BeamSearchConfig(4, 0.6, **settings)
-    wanted = listed(table_search(tables, [4], config), 0)
+    restrictions = {
+        "min_length": 3,
+        "no_repeat_ngram_size": 1,
+        "forbidden": ((B, A), (PAD,), (7, 9)),
+    }
+    settings = settings_of(4, 0.6, **restrictions)
+    wanted = listed(table_search(tables, [4], settings), 0)
 
     def step_fn(ids, cache, position):
         (tables,) = cache.per_sentence
@@ -514,17 +503,17 @@ def test_restrictions_where_logits_are_of_other_tokens():
         return tf.gather(logits, tokens, axis=2), Cache(written, (tables,))
 
     cache = Cache(tf.zeros([1, 4, 0], tf.int32), (tf.constant(tables),))
-    found = beam_search(step_fn, cache, [4], config, tokens=tokens)
+    found = beam_search(step_fn, cache, [4], settings, tokens=tokens)
     found = Hypotheses(*[part.numpy() for part in found])
     assert_same_list(listed(found, 0), wanted)
     assert all(len(s) > 2 and PAD not in s and not contains(s, (B, A)) for _, s in wanted)
 
 
 def test_samples_are_restricted_too():
-    settings = {"min_length": 3, "no_repeat_ngram_size": 1, "forbidden": ((A, PAD),)}
-    config = BeamSearchConfig(50, 0.0, sampling=SamplingConfig(seed=3), **settings)
+    restrictions = {"min_length": 3, "no_repeat_ngram_size": 1, "forbidden": ((A, PAD),)}
+    settings = settings_of(50, 0.0, sampling=SamplingConfig(seed=3), **restrictions)
     tables = random_tables(47, 1, 4, 4, scale=1.0)
-    drawn = listed(table_search(tables, [4], config), 0)
+    drawn = listed(table_search(tables, [4], settings), 0)
     assert len(drawn) == 50 and len({sequence for _, sequence in drawn}) > 3
     for score, sequence in drawn:
         assert len(sequence) >= 3
@@ -533,6 +522,6 @@ def test_samples_are_restricted_too():
 
 
 def test_nothing_that_is_allowed_is_left():
-    config = BeamSearchConfig(2, min_length=9, no_repeat_ngram_size=1, forbidden=((0,), (1,)))
-    result = table_search(random_tables(53, 1, 4, 5), [5], config)
+    settings = settings_of(2, min_length=9, no_repeat_ngram_size=1, forbidden=((0,), (1,)))
+    result = table_search(random_tables(53, 1, 4, 5), [5], settings)
     assert listed(result, 0) == []

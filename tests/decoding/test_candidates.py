@@ -10,7 +10,6 @@ from keras_transformer.decoding.candidates import (
     sampled_extensions,
 )
 from keras_transformer.decoding.config import SamplingConfig
-from keras_transformer.errors import InputError
 
 
 def test_best_extensions_by_hand():
@@ -73,17 +72,3 @@ def test_temperature_flattens():
     found = sampled_extensions(tf.zeros([1, 2]), logits, uniform, config)
     assert found.tokens.numpy().tolist() == [[0, 1]]
     np.testing.assert_allclose(np.exp(found.log_probs), [[0.9, 0.1]], rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"temperature": 0.0}, "--temperature must be positive and finite. Received: 0.0"),
-        ({"temperature": math.nan}, "--temperature must be positive and finite. Received: NaN"),
-        ({"top_k": -1}, "--top_k must be at least 0. Received: -1"),
-        ({"top_p": 0.0}, "--top_p must be in \\(0, 1\\]. Received: 0.0"),
-    ],
-)
-def test_sampling_is_checked(settings, message):
-    with pytest.raises(InputError, match=message):
-        SamplingConfig(**settings)

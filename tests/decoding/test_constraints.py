@@ -7,8 +7,13 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding.beam_search import Cache, Hypotheses, beam_search
-from keras_transformer.decoding.config import BeamSearchConfig
-from keras_transformer.decoding.constraints import allocated, earlier_equals, written
+from keras_transformer.decoding.constraints import (
+    PhraseProgress,
+    allocate_beam,
+    earlier_equals,
+    phrase_progress,
+)
+from tests.decoding.conftest import settings_of
 from tests.decoding.test_beam_search import (
     EOS,
     PAD,
@@ -44,7 +49,7 @@ def as_tensor(phrases):
 
 
 @functools.lru_cache
-def traced(vocab, config, order=None):
+def traced(vocab, settings, order=None):
     """A search of tables of logits, which may stand in another order than the tokens."""
     tokens = None if order is None else tf.constant(order)
 
@@ -59,19 +64,19 @@ def traced(vocab, config, order=None):
 
     @tf.function
     def search(tables, max_lengths, prefix, phrases):
-        empty = tf.zeros([tf.shape(max_lengths)[0], config.beam_size, 0], tf.int32)
+        empty = tf.zeros([tf.shape(max_lengths)[0], settings.options.beam_size, 0], tf.int32)
         cache = Cache(empty, (tables,))
         options = {"prefix": prefix, "tokens": tokens, "phrases": phrases}
-        return beam_search(step_fn, cache, max_lengths, config, **options)
+        return beam_search(step_fn, cache, max_lengths, settings, **options)
 
     return search
 
 
-def search(tables, config, phrases, prefix=None, order=None):
+def search(tables, settings, phrases, prefix=None, order=None):
     lengths = tf.fill([len(tables)], LENGTH)
-    of_search = () if phrases is None else (as_tensor(phrases),)
-    run = traced(tables.shape[-1], config, order)
-    found = run(tf.constant(tables), lengths, prefix, of_search)
+    required = None if phrases is None else as_tensor(phrases)
+    run = traced(tables.shape[-1], settings, order)
+    found = run(tf.constant(tables), lengths, prefix, required)
     return Hypotheses(*[part.numpy() for part in found])
 
 
@@ -83,7 +88,7 @@ def test_a_wide_search_is_brute_force_over_what_contains_the_phrases():
     restrictions = {"min_length": 3, "forbidden": ((1, 1),)}
     tables = random_tables(61, len(PHRASES), 5, LENGTH)
     beams = 4 ** (LENGTH - 1) * 5 // 2 + 1
-    result = search(tables, BeamSearchConfig(beams, 0.6, **restrictions), PHRASES)
+    result = search(tables, settings_of(beams, 0.6, **restrictions), PHRASES)
     for sentence, phrases in enumerate(PHRASES):
         every = every_hypothesis(tables[sentence], LENGTH, 0.6)
         every = [f for f in every if len(f[1]) >= 3 and not contains(f[1], (1, 1))]
@@ -95,7 +100,7 @@ def test_a_wide_search_is_brute_force_over_what_contains_the_phrases():
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_narrow_search_contains_what_fits(beam_size):
     tables = random_tables(67, 3 * len(PHRASES), 5, LENGTH, scale=4.0)
-    result = search(tables, BeamSearchConfig(beam_size, 0.6), 3 * PHRASES)
+    result = search(tables, settings_of(beam_size, 0.6), 3 * PHRASES)
     missed = 0
     for sentence, phrases in enumerate(3 * PHRASES):
         (_, best), *_ = listed(result, sentence)
@@ -107,10 +112,10 @@ def test_a_narrow_search_contains_what_fits(beam_size):
 
 
 def test_sentences_without_phrases_get_the_same_bits():
-    config = BeamSearchConfig(3, 0.6)
+    settings = settings_of(3, 0.6)
     tables = random_tables(71, 2 * len(PHRASES), 5, LENGTH)
     mixed = [row for phrases in PHRASES for row in (phrases, [])]
-    found, free = search(tables, config, mixed), search(tables, config, None)
+    found, free = search(tables, settings, mixed), search(tables, settings, None)
     for constrained, plain in zip(found, free, strict=True):
         assert np.array_equal(constrained[1::2], plain[1::2])
     assert not np.array_equal(found.ids, free.ids)
@@ -120,27 +125,27 @@ def test_a_begun_phrase_may_continue_after_a_prefix():
     # The prefix ends with the beginning of the phrase, and contains the other one.
     tables = random_tables(73, 1, 5, LENGTH)
     prefix, phrases = tf.constant([[B, A, PAD]]), [(A, B), (B,)]
-    result = search(tables, BeamSearchConfig(161, 0.6), [phrases], prefix)
+    result = search(tables, settings_of(161, 0.6), [phrases], prefix)
     every = every_hypothesis(tables[0], LENGTH, 0.6)
     wanted = [f for f in every if f[1][:2] == (B, A) and contains_all(f[1], phrases)]
     assert_same_list(listed(result, 0), wanted)
 
 
 def test_logits_of_tokens_in_another_order():
-    tables, config = random_tables(79, len(PHRASES), 5, LENGTH), BeamSearchConfig(3, 0.6)
-    plain = search(tables, config, PHRASES)
-    found = search(tables, config, PHRASES, order=(0, 4, 2, 1, 3))
+    tables, settings = random_tables(79, len(PHRASES), 5, LENGTH), settings_of(3, 0.6)
+    plain = search(tables, settings, PHRASES)
+    found = search(tables, settings, PHRASES, order=(0, 4, 2, 1, 3))
     assert np.array_equal(found.ids, plain.ids)
     np.testing.assert_allclose(found.scores, plain.scores, rtol=1e-5)
 
 
-def test_written_by_hand():
+def test_progress_by_hand():
     ids = tf.constant([[[3, 4, 3, 9, 9], [4, 3, 3, 4, 9]]])  # of which three or four count
     phrases = tf.constant([[[3, 4, 0], [3, 3, 4], [4, 4, 0], [0, 0, 0]]])
-    counts, occurs = written(ids, tf.constant(3), phrases, PAD)
+    counts, occurs = phrase_progress(ids, tf.constant(3), phrases, PAD)
     assert counts.numpy().tolist() == [[[2, 1, 0, 0], [1, 2, 0, 0]]]
     assert occurs.numpy().tolist() == [[[True, False, False, True], [False, False, False, True]]]
-    counts, occurs = written(ids[:, 1:], tf.constant(4), phrases, PAD)
+    counts, occurs = phrase_progress(ids[:, 1:], tf.constant(4), phrases, PAD)
     assert counts.numpy().tolist() == [[[2, 3, 1, 0]]]
 
 
@@ -148,9 +153,10 @@ def test_the_beam_is_divided_among_banks():
     # Banks: 2 (a phrase that occurs, of two), 0, 1 (begun), 1, 0, and one that does not exist.
     counts = tf.constant([[[2, 0], [0, 0], [0, 1], [0, 1], [0, 0], [2, 1]]])
     occurs = tf.constant([[[True, False]] + [[False, False]] * 5])
+    progress = PhraseProgress(counts, occurs)
     log_probs = tf.constant([[-9.0, -1.0, -4.0, -3.0, -2.0, -np.inf]])
     for beams, wanted in ((1, [0]), (2, [0, 3]), (4, [0, 3, 1, 2]), (5, [0, 3, 1, 2, 4])):
-        chosen_log_probs, chosen = allocated(counts, occurs, log_probs, beams)
+        chosen_log_probs, chosen = allocate_beam(progress, log_probs, beams)
         assert chosen.numpy().tolist() == [wanted]
         assert chosen_log_probs.numpy().tolist() == [log_probs.numpy()[0, wanted].tolist()]
 

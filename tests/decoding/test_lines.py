@@ -7,8 +7,8 @@ import types
 import pytest
 
 from keras_transformer.decoding import lines
-from keras_transformer.decoding.lines import LinesConfig, translate_lines, write_lines
-from keras_transformer.decoding.translator import AlignedPair, AlignedTranslation, Translation
+from keras_transformer.decoding.answers import AlignedPair, AlignedTranslation, Translation
+from keras_transformer.decoding.lines import LinesConfig, translate_lines
 from keras_transformer.errors import InputError
 
 PAIR = AlignedPair(
@@ -165,39 +165,14 @@ def test_a_pipe_that_is_waited_for_is_named(tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"waiting for what is written to {tmp_path}/pipe\n")
 
 
-def test_links_and_devices_stay_what_they_are(tmp_path):
-    (tmp_path / "file").write_text("old")
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    write_lines(str(tmp_path / "link"), ["new"])
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "file").read_text() == "new\n"
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    lines.check_output(str(tmp_path / "pipe"))
-    write_lines(str(tmp_path / "pipe"), ["through"])
-    assert os.read(reader, 100) == b"through\n"
-    os.close(reader)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "pipe"]
-
-
-def test_write_lines_holds_a_line_a_text(any_folder):
-    write_lines(str(any_folder / "out"), ["a\nb", "", "ü\r\n"])
-    assert (any_folder / "out").read_bytes() == "a b\n\nü  \n".encode()
-
-
 def test_settings_are_checked(tmp_path):
-    with pytest.raises(InputError, match=r"--n_best must be at least 1. Received: 0"):
+    with pytest.raises(InputError, match=r"^n_best must be at least 1. Received: 0"):
         LinesConfig(n_best=0)
-    with pytest.raises(InputError, match=r"--input must be a file that can be read. .*absent"):
+    with pytest.raises(InputError, match=r"^input must be a file that can be read. .*absent"):
         LinesConfig(input=str(tmp_path / "absent"))
-    with pytest.raises(InputError, match=r"--input must be a file that can be read"):
+    with pytest.raises(InputError, match=r"^input must be a file that can be read"):
         LinesConfig(input=str(tmp_path))
-    with pytest.raises(InputError, match=r"--output must be a file in a directory .*absent/out"):
+    with pytest.raises(InputError, match=r"^output must be a file in a directory .*absent/out"):
         LinesConfig(output=str(tmp_path / "absent" / "out"))
-    with pytest.raises(InputError, match=r"--output must be a file"):
+    with pytest.raises(InputError, match=r"^output must be a file"):
         LinesConfig(output=str(tmp_path))
-
-
-def test_full_device_is_an_input_error():
-    with pytest.raises(InputError, match=r"--output must be writable\. Received: ./dev/full"):
-        write_lines("/dev/full", ["a line"])

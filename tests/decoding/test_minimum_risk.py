@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
+from keras_transformer.decoding.answers import Translation
 from keras_transformer.decoding.minimum_risk import by_utility
-from keras_transformer.decoding.translator import Translation
 
 TEXTS = ["A man rides a bike.", "A man rides his bike.", "A dog ran.", "A man is riding a bike."]
 LOG_PROBS = [-3.0, -2.5, -2.0, -4.0]

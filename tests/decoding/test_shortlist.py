@@ -6,19 +6,15 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.decoding.candidates import BLOCK
-from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.inference import search_ids
-from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.compiled_model import compile_model
+from keras_transformer.decoding.search import search_ids
 from keras_transformer.decoding.shortlist import Shortlist
-from tests.decoding.conftest import VOCAB_SIZE
+from keras_transformer.decoding.weights import Linear
+from tests.decoding.conftest import VOCAB_SIZE, padded, search, settings_of
 
 SOURCES = [[9, 10, EOS_ID], [70, 71, 72, 73, 74, EOS_ID], [EOS_ID], [99, 98, 97, EOS_ID]]
 ALWAYS = [EOS_ID, 3, 4, 5, 6]
-CONFIG = DecodingConfig(3, extra_length=4)
-
-
-def padded(rows):
-    return tf.constant(tf.keras.utils.pad_sequences(rows, padding="post", value=PAD_ID))
+SETTINGS = settings_of(3, extra_length=4)
 
 
 @pytest.fixture(scope="module")
@@ -52,20 +48,12 @@ def test_considered_tokens(likely, shortlist):
     assert shortlist.sizes == {"likely": max(map(len, likely)), "always": len(ALWAYS)}
 
 
-class Forbidding:
-    """A model whose logits are -inf outside of what one source may use."""
-
-    def __init__(self, model, tokens):
-        self.model = model
-        self.penalty = np.full(VOCAB_SIZE, -np.inf, "f4")
-        self.penalty[list(tokens)] = 0
-
-    def __getattr__(self, name):
-        return getattr(self.model, name)
-
-    def decode_step(self, *arguments):
-        logits, cache = self.model.decode_step(*arguments)
-        return logits + self.penalty, cache
+def forbidding(model, tokens):
+    """The compiled model with logits of -inf outside of what one source may use."""
+    penalty = np.full(VOCAB_SIZE, -np.inf, "f4")
+    penalty[list(tokens)] = 0
+    logits = Linear(model.weights.logits.matrix, tf.constant(penalty))
+    return model._replace(weights=model.weights._replace(logits=logits))
 
 
 @pytest.mark.parametrize(
@@ -75,16 +63,16 @@ class Forbidding:
 def test_search_is_that_with_all_other_logits_forbidden(
     make_model, likely, shortlist, beam_size, tie_embeddings, has_prefix
 ):
-    model = inference_model(make_model(tie_embeddings=tie_embeddings))
-    config = DecodingConfig(beam_size, extra_length=4)
+    model = compile_model(make_model(tie_embeddings=tie_embeddings))
+    settings = settings_of(beam_size, extra_length=4)
     prefixes = padded([[40, EOS_ID + 1], [], [], [41]]) if has_prefix else None
-    found = search_ids(model, padded(SOURCES), config, prefixes, shortlist)
-    free = search_ids(model, padded(SOURCES), config)
+    found = search_ids([model], padded(SOURCES), settings, prefixes, shortlist)
+    free = search_ids([model], padded(SOURCES), settings)
     for i, source in enumerate(SOURCES):
         prefix = prefixes[i : i + 1] if has_prefix else None
         given = prefix.numpy()[prefix.numpy() != PAD_ID].tolist() if has_prefix else []
-        forbidding = Forbidding(model, allowed(likely, source).union(given))
-        wanted = search_ids(forbidding, tf.constant([source]), config, prefix)
+        one = forbidding(model, allowed(likely, source).union(given))
+        wanted = search_ids([one], tf.constant([source]), settings, prefix)
         if source != [EOS_ID]:
             assert found.ids[i, 0, : len(given)].numpy().tolist() == given
         length = wanted.ids.shape[2]
@@ -96,28 +84,28 @@ def test_search_is_that_with_all_other_logits_forbidden(
 
 
 def test_company_changes_nothing(make_model, shortlist):
-    model = inference_model(make_model())
-    together = search_ids(model, padded(SOURCES), CONFIG, shortlist=shortlist)
+    model = make_model()
+    together = search(model, padded(SOURCES), SETTINGS, shortlist=shortlist)
     for i, source in enumerate(SOURCES):
-        alone = search_ids(model, tf.constant([source]), CONFIG, shortlist=shortlist)
+        alone = search(model, tf.constant([source]), SETTINGS, shortlist=shortlist)
         assert np.array_equal(alone.ids[0], together.ids[i, :, : alone.ids.shape[2]])
         np.testing.assert_allclose(alone.scores[0], together.scores[i], rtol=1e-4, atol=1e-5)
 
 
 def test_all_tokens_are_the_plain_search(make_model):
-    model = inference_model(make_model())
+    model = make_model()
     every = Shortlist([[]] * VOCAB_SIZE, range(VOCAB_SIZE), VOCAB_SIZE)
-    found = search_ids(model, padded(SOURCES), CONFIG, shortlist=every)
-    wanted = search_ids(model, padded(SOURCES), CONFIG)
+    found = search(model, padded(SOURCES), SETTINGS, shortlist=every)
+    wanted = search(model, padded(SOURCES), SETTINGS)
     assert np.array_equal(found.ids, wanted.ids)
     np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-4, atol=1e-5)
 
 
 def test_fewer_tokens_than_beams(make_model):
-    model = inference_model(make_model())
+    model = make_model()
     only = Shortlist([[]] * VOCAB_SIZE, [EOS_ID, 7], VOCAB_SIZE)
-    config = DecodingConfig(5, extra_length=0)
-    found = search_ids(model, tf.constant([[9, EOS_ID]]), config, shortlist=only)
+    settings = settings_of(5, extra_length=0)
+    found = search(model, tf.constant([[9, EOS_ID]]), settings, shortlist=only)
     kept = [row[:n].tolist() for row, n in zip(found.ids[0].numpy(), found.lengths[0], strict=True)]
     assert sorted(kept) == [[], [], [], [EOS_ID], [7, EOS_ID]]
     assert found.scores[0].numpy()[2:].tolist() == [-math.inf] * 3

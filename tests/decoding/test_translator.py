@@ -1,27 +1,34 @@
+"""From texts to answers, with models of random weights."""
+
+import collections
 import copy
 import dataclasses
+import gc
 import logging
 import math
+import weakref
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
-from keras_transformer.decoding.answers import text_graphs
+from keras_transformer.decoding import translator as translator_module
+from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
-from keras_transformer.decoding.inference import search_ids, target_log_probs
-from keras_transformer.decoding.translator import (
-    AlignedPair,
-    Translator,
-    length_batches,
-    translations,
-)
+from keras_transformer.decoding.graphs import Graphs
+from keras_transformer.decoding.translator import Translator, length_batches, translations
+from keras_transformer.decoding.weights import variables_of
 from keras_transformer.errors import InputError
-
-
-def translator_with(model, vocabularies, config):
-    return Translator(text_graphs(model, vocabularies, config), config, model.config)
+from tests.decoding.conftest import (
+    VOCAB_SIZE,
+    GivenAnswers,
+    card_of,
+    log_probs_of,
+    search,
+    settings_of,
+    translator_with,
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +36,12 @@ def translator_of(characters):
     """Makes translators; those whose graphs do not differ share them, as tracing takes seconds."""
     traced = {}
 
-    def make(model, batch_tokens=DecodingConfig.batch_tokens, **settings):
-        config = DecodingConfig(**{"extra_length": 5} | settings)
+    def make(model, batch_tokens=DecodingConfig.batch_tokens, n_best=None, **options):
+        config = DecodingConfig(**{"extra_length": 5, "max_source_length": 20, **options})
         if (id(model), config) not in traced:
             traced[id(model), config] = translator_with(model, characters, config)
         translator = copy.copy(traced[id(model), config])
-        translator.config = dataclasses.replace(config, batch_tokens=batch_tokens)
+        translator.config = dataclasses.replace(config, batch_tokens=batch_tokens, n_best=n_best)
         return translator
 
     return make
@@ -59,7 +66,7 @@ def test_every_line_gets_an_answer(translator_of, model, caplog):
         "\n",
         "\ud800",
     ]
-    translator = translator_of(model, beam_size=2, max_source_length=20)
+    translator = translator_of(model, beam_size=2)
     with caplog.at_level(logging.WARNING):
         answers = translator.translate(lines)
     assert len(answers) == len(lines)
@@ -83,7 +90,7 @@ def test_results_are_in_input_order_whatever_the_batches(translator_of, model):
 
 
 def test_translations_begin_with_their_prefix(translator_of, model):
-    translator = translator_of(model, beam_size=2, max_source_length=20)
+    translator = translator_of(model, beam_size=2)
     lines, prefixes = ["abc", "abc", "de"], ["xy", "", " z "]
     answers = translator.translate(lines, target_prefixes=prefixes)
     free = translator.translate(lines)
@@ -93,7 +100,7 @@ def test_translations_begin_with_their_prefix(translator_of, model):
 
 
 def test_aligned_translations(translator_of, model):
-    translator = translator_of(model, beam_size=2, max_source_length=20)
+    translator = translator_of(model, beam_size=2)
     lines = ["ab c", "", "def"]
     plain, aligned = translator.translate(lines), translator.translate(lines, aligned=True)
     for line, wanted, answers in zip(lines, plain, aligned, strict=True):
@@ -119,20 +126,6 @@ def test_one_aligned_translation_is_that_of_n_best(translator_of, model):
     assert len(answers) == 1
 
 
-def test_pharaoh():
-    # "in spite of" is "trotz", "the" is "des"; a space before the first word is of no word.
-    pair = AlignedPair(
-        ["▁in", "▁sp", "ite", "▁of", "▁the", "</s>"],
-        ["▁", "▁tro", "tz", "▁des", "</s>"],
-        [0, 1, 1, 2, 3, 3],
-        [-1, 0, 0, 1, 1],
-        [-0.5] * 5,
-        [0, 2, 1, 4, 0],
-    )
-    assert pair.pharaoh == "1-0 3-1"
-    assert pair._replace(target_pieces=["▁"] * 5).pharaoh == "0-1 1-0 3-1", "without EOS"
-
-
 def test_restrictions(translator_of, model):
     free = [best.text for best in translator_of(model, beam_size=2).translate(["abc"])[0]]
     phrases = (free[0][:2], free[1][1:3])
@@ -147,7 +140,7 @@ def test_restrictions(translator_of, model):
 
 
 def test_translations_contain_the_required_phrases(translator_of, model):
-    translator = translator_of(model, beam_size=4, max_source_length=20)
+    translator = translator_of(model, beam_size=4)
     lines, phrases = ["abc", "abc", "de", "", "fg"], [["xy"], [], ["z", "a b"], ["q"], ["x", "x"]]
     answers, free = (translator.translate(lines, required_phrases=p) for p in (phrases, None))
     assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0)]
@@ -181,7 +174,7 @@ def test_required_phrases_are_checked(translator_of, model, phrases, message):
     with pytest.raises(InputError, match=message):
         translator_of(model).translate(["ab", "cd"], required_phrases=phrases)
     draws = translator_of(model, sampling=SamplingConfig())
-    with pytest.raises(InputError, match="required in a search, not of draws"):
+    with pytest.raises(InputError, match="required_phrases must be asked of a search"):
         draws.translate(["ab", "cd"], required_phrases=phrases)
 
 
@@ -211,11 +204,82 @@ def test_samples_are_drawn_by_their_seed(characters, make_model):
     assert drawn(1) == drawn(1) != drawn(2)
 
 
+class CountingGraphs(dict):
+    """Graphs that count their calls by name."""
+
+    def __init__(self, graphs):
+        super().__init__(graphs)
+        self.calls = collections.Counter()
+
+    def __getitem__(self, name):
+        graph = super().__getitem__(name)
+
+        def run(**inputs):
+            self.calls[name] += 1
+            return graph(**inputs)
+
+        return run
+
+
+def test_a_text_is_cut_into_subwords_once_and_put_into_a_batch_once(
+    translator_of, model, monkeypatch
+):
+    monkeypatch.setattr(translator_module, "streams", lambda: 1)
+    translator = translator_of(model)
+    lines = ["a", "bb", "c" * 30, "", "d" * 20] * 8
+    translator.graphs = CountingGraphs(translator.graphs)
+
+    def calls_of(function, *arguments, **others):
+        translator.graphs.calls.clear()
+        function(*arguments, **others)
+        return dict(translator.graphs.calls)
+
+    assert calls_of(translator.translate, lines) == {"encode_source": 1, "search_ids": 1}
+    found = calls_of(translator.translate, lines, target_prefixes=["x"] * len(lines))
+    assert found == {"encode_source": 1, "encode_target": 1, "search_ids": 1}
+    found = calls_of(translator.translate, lines, required_phrases=[["x"]] * len(lines))
+    assert found == {"encode_source": 1, "encode_target": 1, "constrain_ids": 1}
+    found = calls_of(translator.translate, lines, aligned=True)
+    assert found == {"encode_source": 1, "search_ids": 1, "align_ids": 4}, "one for each beam"
+    one_each = {"encode_source": 1, "encode_target": 1}
+    assert calls_of(translator.score, lines, lines) == {**one_each, "score_ids": 1}
+    assert calls_of(translator.align, lines, lines) == {**one_each, "align_ids": 1}
+    translator.config = dataclasses.replace(translator.config, batch_tokens=512)
+    found = calls_of(translator.translate, lines)  # 40 lines of 32 tokens at least: 16, 16 and 8
+    assert found == {"encode_source": 1, "search_ids": 3}
+
+
 def test_batches_of_any_shape_take_one_trace(translator_of, model):
     translator = translator_of(model)
     for lines in (["a"], ["bb", "cccc"], ["d" * 30] * 3):
         translator.translate(lines)
-    assert translator.graphs["n_best"].experimental_get_tracing_count() == 1
+    for name in ("encode_source", "search_ids"):
+        assert translator.graphs[name].experimental_get_tracing_count() == 1
+
+
+def test_a_translator_keeps_its_graphs(characters, model):
+    """The functions that TensorFlow makes of methods do not keep the object they belong to."""
+    config = DecodingConfig(1, extra_length=2)
+    translator = Translator(
+        Graphs([compile_model(model)], characters, config), card_of(model.config, config)
+    )
+    gc.collect()
+    (first,) = translator.translate(["ab"])
+    assert first == translator.translate(["ab"])[0]
+    graph = weakref.ref(translator.graphs)
+    del translator
+    gc.collect()
+    assert graph() is None, "and nothing else keeps them"
+
+
+def test_a_compiled_model_does_not_keep_the_keras_model(make_model):
+    model = make_model(num_layers=1)
+    size, read = model.count_params(), weakref.ref(model)
+    compiled = compile_model(model)
+    del model
+    gc.collect()
+    assert read() is None
+    assert sum(int(tf.size(variable)) for variable in variables_of(compiled.weights)) == size
 
 
 def test_scores_of_targets(translator_of, model):
@@ -225,7 +289,7 @@ def test_scores_of_targets(translator_of, model):
     for (source, target), result in zip(pairs, results, strict=True):
         source_ids = [ord(c) + 4 for c in source] + [EOS_ID]
         target_ids = [ord(c) + 4 for c in target] + [EOS_ID]
-        alone = target_log_probs(model, tf.constant([source_ids]), tf.constant([target_ids]))
+        alone = log_probs_of(model, tf.constant([source_ids]), tf.constant([target_ids]))
         assert result.log_prob == pytest.approx(float(tf.reduce_sum(alone)), rel=1e-3, abs=1e-5)
         assert result.tokens == len(target_ids)
 
@@ -241,7 +305,7 @@ def test_learned_positions_bound_both_sides(translator_of, make_model):
     answers = translator.translate(["a" * 30, "b"])
     assert translator.truncated == 1
     assert_same_answer(answers[0], translator.translate(["a" * 5])[0])
-    result = search_ids(model, tf.constant([[9, EOS_ID]]), translator.config)
+    result = search(model, tf.constant([[9, EOS_ID]]), settings_of(2, extra_length=50))
     assert int(tf.reduce_max(result.lengths)) <= 6
 
 
@@ -256,14 +320,50 @@ def test_length_batches():
 
 
 def test_translations_leave_out_what_does_not_exist():
-    found = translations([b"a", b""], [-1.5, -math.inf], [-3.0, -math.inf], [2, 0])
-    assert found == [("a", -1.5, -3.0, 2)]
-    nothing = translations([b"", b""], [-math.inf] * 2, [-math.inf] * 2, [0, 0])
-    assert nothing == [("", -math.inf, -math.inf, 0)]
-    with pytest.raises(InputError, match="weights must be finite"):
-        translations([b"a"], [math.nan], [math.nan], [2])
+    def found(texts, scores, log_probs, lengths):
+        names = ("translation", "score", "log_prob", "length")
+        columns = (texts, scores, log_probs, lengths)
+        return translations({n: np.array([c]) for n, c in zip(names, columns, strict=True)})
+
+    assert found([b"a", b""], [-1.5, -math.inf], [-3.0, -math.inf], [2, 0]) == [
+        [("a", -1.5, -3.0, 2)]
+    ]
+    nothing = found([b"", b""], [-math.inf] * 2, [-math.inf] * 2, [0, 0])
+    assert nothing == [[("", -math.inf, -math.inf, 0)]]
+    with pytest.raises(InputError, match=r"weights must be finite. Received: scores that are NaN"):
+        found([b"a"], [math.nan], [math.nan], [2])
+
+
+def test_weights_that_are_not_finite(model):
+    given = GivenAnswers(lambda text: [("", math.nan)])
+    translator = Translator(given.graphs, card_of(model.config, DecodingConfig(1)))
+    with pytest.raises(InputError, match=r"weights must be finite. Received: scores"):
+        translator.translate(["a"])
 
 
 def test_beam_larger_than_vocabulary(translator_of, model):
-    with pytest.raises(InputError, match=r"--beam_size must not exceed .* of 132. Received: 133"):
+    rule = f"beam_size must not exceed the model's vocabulary of {VOCAB_SIZE}. Received: 133"
+    with pytest.raises(InputError, match=f"^{rule}$"):
         translator_of(model, beam_size=133)
+
+
+def test_an_ensemble_of_the_same_model_is_that_model(characters, make_model):
+    """Only attention is of single models."""
+    model = make_model(num_layers=1)
+    config = DecodingConfig(2, extra_length=3, max_source_length=20)
+    one, two = [translator_with(each, characters, config) for each in (model, [model, model])]
+    lines, prefixes = ["ab c", "", "def"], ["x", "", ""]
+    answers = [t.translate(lines, target_prefixes=prefixes, aligned=True) for t in (one, two)]
+    for row, same in zip(*answers, strict=True):
+        for first, second in zip(row, same, strict=True):
+            assert first.text == second.text
+            assert first.score == pytest.approx(second.score, rel=1e-3, abs=1e-5)
+            assert first.pair.alignment == second.pair.alignment
+    with pytest.raises(InputError, match="attention needs a single model, not an ensemble"):
+        two.attention("a", "b")
+
+
+def test_a_translator_parses_nothing(model):
+    translator = Translator({}, card_of(model.config, DecodingConfig()))
+    with pytest.raises(InputError, match=r"parse must be asked of a parsing model. Received: a tr"):
+        translator.parse(["a"])

@@ -4,12 +4,12 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, TransformerConfig
-from keras_transformer.decoding.answers import text_graphs
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.evaluate import perplexity
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.vocabulary.pair import VocabularyPair
+from tests.decoding.conftest import translator_with
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +21,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def translator(model):
-    config = DecodingConfig()
-    return Translator(text_graphs(model, None, config), config, model.config)
+    return translator_with(model, VocabularyPair(None, None), DecodingConfig())
 
 
 def batch(source, target):
@@ -47,14 +46,11 @@ def test_perplexity_is_the_mean_over_tokens_not_batches(model, translator):
     assert result["perplexity"] == pytest.approx(np.exp(-total / 7), rel=1e-5)
 
 
-def test_uniform_model_has_the_vocabulary_as_perplexity(model, translator):
-    matrix = model.embedding.matrix
-    before = matrix.numpy()
-    matrix.assign(np.zeros_like(before))
-    try:
-        result = perplexity(translator, [batch([[4, EOS_ID]], [[5, 6, EOS_ID]])])
-    finally:
-        matrix.assign(before)
+def test_uniform_model_has_the_vocabulary_as_perplexity(model):
+    uniform = Transformer(model.config)
+    uniform.embedding.embeddings.assign(np.zeros(uniform.embedding.embeddings.shape))
+    translator = translator_with(uniform, VocabularyPair(None, None), DecodingConfig())
+    result = perplexity(translator, [batch([[4, EOS_ID]], [[5, 6, EOS_ID]])])
     assert result["perplexity"] == pytest.approx(10, rel=1e-5)
 
 

@@ -5,26 +5,35 @@ from tensorboard import plugin_util
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.parser import Parser
-from keras_transformer.decoding.translator import Translation, Translator
+from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.sample import SampleAnswers
+from keras_transformer.model_card import ModelOrigin
 from keras_transformer.parsing.trees import parse_trees
+from keras_transformer.vocabulary.pair import VocabularyPair
+from tests.decoding.conftest import Characters, GivenAnswers, card_of, small_model
 
 GOLD = list(
     parse_trees(["(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))", "(NP (NN cat))"], "test")
 )
 
 
-def answers_of(kind, answers):
-    """Makes a subclass of a translator whose answers are given."""
+def translator_of(answers, task_options=None):
+    """A Translator, or with `task_options` a Parser, whose answers are given: text -> answer."""
+    given = GivenAnswers(lambda text: [(answers[text], -1.0)])
+    task = "translation" if task_options is None else "parsing"
+    origin = ModelOrigin(task, task_options or {})
+    card = card_of(TransformerConfig(100), DecodingConfig(1), origin=origin)
+    kind = Translator if task_options is None else Parser
+    return kind(given.graphs, card)
 
-    class Answers(kind):
-        def _in_batches(self, signature, inputs, *_):
-            return [[Translation(answers[text], -1.0, -1.0, 3)] for text in inputs["text"]]
 
-        def _lengths(self, *_):
-            return []
+class GivenSample(SampleAnswers):
+    """A sample that a given translator answers."""
 
-    return Answers
+    given = None
+
+    def translator_of(self, model):
+        return self.given
 
 
 def cells_of(table):
@@ -36,9 +45,8 @@ def cells_of(table):
 
 
 def test_a_sample_is_translated_and_scored():
-    sample = SampleAnswers(None, ["a", "b"], ["1 2 3 4", "5 6 7 8"], 5, 64)
-    kind = answers_of(Translator, {"a": "1 2 3 4", "b": "5 6 7"})
-    sample.translator = kind({}, DecodingConfig(1), TransformerConfig(100))
+    sample = GivenSample(None, ["a", "b"], ["1 2 3 4", "5 6 7 8"], 5, 64)
+    sample.given = translator_of({"a": "1 2 3 4", "b": "5 6 7"})
     scores, shown = sample(None)
     # All that was translated is right, but 7 words stand for 8.
     assert scores == {"bleu": 86.6878}  # 100 exp(1 - 8 / 7)
@@ -49,12 +57,11 @@ def test_a_sample_is_translated_and_scored():
 
 
 def test_a_sample_is_parsed_and_scored():
-    card = {"task_options": {"words": "tags"}}
+    task_options = {"words": "tags"}
     sources = [" ".join(tree.words()) for tree in GOLD]
-    sample = SampleAnswers(None, sources, GOLD, 5, 64, card["task_options"])
+    sample = GivenSample(None, sources, GOLD, 5, 64, task_options)
     tokens = {"the dog barks .": "(S (NP DT NN )NP (VP VBZ )VP . )S", "cat": "(VP XX XX )VP"}
-    kind = answers_of(Parser, tokens)
-    sample.translator = kind({}, DecodingConfig(1), TransformerConfig(100), card)
+    sample.given = translator_of(tokens, task_options)
     scores, shown = sample(None)
     assert scores == {"f1": 75.0, "repaired": 50.0}  # S, NP, VP of 4 gold and 4 found brackets
     cells = cells_of(shown)
@@ -71,9 +78,8 @@ def test_no_character_of_a_text_is_markdown():
         "i\u2028j\rk",
         "",
     ]
-    sample = SampleAnswers(None, sources, sources, 5, 64)
-    same = answers_of(Translator, {source: source for source in sources})
-    sample.translator = same({}, DecodingConfig(1), TransformerConfig(100))
+    sample = GivenSample(None, sources, sources, 5, 64)
+    sample.given = translator_of({source: source for source in sources})
     _, shown = sample(None)
     assert cells_of(shown) == [[source] * 3 for source in sources]
 
@@ -88,3 +94,20 @@ def test_a_sample_is_the_same_each_time_and_in_order():
     drawn = sample_of(10)
     assert len(set(drawn)) == 10 and drawn == sorted(drawn) == sample_of(10)
     assert sample_of(99) == list(range(40))
+
+
+def test_each_time_the_weights_are_those_of_the_model():
+    """The graphs are traced once; the numbers of the variables that they read change."""
+    model, other = small_model(seed=1, num_layers=1), small_model(seed=2, num_layers=1)
+    sources, characters = ["ab c", "def"], VocabularyPair(*[Characters()] * 2)
+    sample = SampleAnswers(characters, sources, sources, 5, 20)
+    before = sample.translator_of(model).translate(sources)
+    for variable, value in zip(model.trainable_variables, other.trainable_variables, strict=True):
+        variable.assign(value)
+    translator = sample.translator_of(model)
+    after = translator.translate(sources)
+    assert translator is sample.translator_of(model)
+    assert translator.graphs["search_ids"].experimental_get_tracing_count() == 1
+    fresh = SampleAnswers(characters, sources, sources, 5, 20)
+    assert after == fresh.translator_of(other).translate(sources)
+    assert before != after

@@ -1,5 +1,6 @@
 """CTranslate2 shares no code with this library: where both agree, both are right."""
 
+import dataclasses
 import json
 import sys
 
@@ -11,20 +12,22 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.inference import search_ids, target_log_probs
-from keras_transformer.decoding.inference_model import inference_model
+from keras_transformer.decoding.compiled_model import CompiledModel
+from keras_transformer.decoding.config import DecodingConfig, SearchSettings
+from keras_transformer.decoding.search import search_ids
 from keras_transformer.decoding.shortlist import Shortlist
+from keras_transformer.decoding.weights import as_tensors, read_weights
 from keras_transformer.errors import InputError
 from keras_transformer.export.ctranslate2 import export_ctranslate2, vocabulary_map
-from keras_transformer.loading import load
-from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.step import TrainingStep
+from keras_transformer.model.transformer import Transformer, shift_right
+from keras_transformer.model_card import ModelCard, read_card
+from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.step import TrainingStep, zero_sums
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
 
-FACTS = {"checkpoint": "step-00000007", "step": 7}
+FACTS = CheckpointInfo("step-00000007", step=7)
 # Sources are made of 10 words; each has two translations, one four times as likely.
 WORDS = 10
 SOURCE, TARGET, SYNONYM = 4, 4 + WORDS, 4 + 2 * WORDS
@@ -36,11 +39,19 @@ VARIANTS = {
     "pre-norm": {"norm": "pre"},
     "learned-untied": {"positions": "learned", "max_positions": 64, "tie_embeddings": False},
 }
-SHAPES = {
-    "even": {},
-    "narrow-keys": {"d_k": 3},
-    "narrow-values": {"d_v": 5, "tie_embeddings": False},
-    "wide": {"d_k": 12, "d_v": 13},
+OPTIONS = {
+    "even heads": {},
+    "narrow keys": {"d_k": 3},
+    "narrow values": {"d_v": 5, "tie_embeddings": False},
+    "wide heads": {"d_k": 12, "d_v": 13},
+    "biases and narrow keys": {"d_k": 3, "attention_bias": True, "logits_bias": True},
+    "biases, untied": {"attention_bias": True, "logits_bias": True, "tie_embeddings": False},
+    "swish": {"activation": "swish", "decoder_layers": 1},
+    "gelu, pre-norm": {"activation": "gelu", "norm": "pre"},
+    "unscaled embeddings": {"scale_embeddings": False},
+    "large epsilon": {"norm_epsilon": 0.1},
+    "Marian's positions": {"positions": "marian"},
+    "learned positions": {"positions": "learned", "max_positions": 64},
 }
 
 
@@ -72,18 +83,25 @@ def trained(request, vocabulary, tmp_path_factory):
     step = TrainingStep(config, training, tf.distribute.get_strategy())
     pairs = tf.data.Dataset.from_tensor_slices(make_pairs(20000, seed=2))
     batches = iter(pairs.repeat().batch(64))
-    step.run(batches, tf.constant(300))  # enough for most
+    step.run(batches, tf.constant(300), zero_sums())  # enough for most
     for _ in range(12):
         if greedy_share(step.model) > 0.9:
             break
-        step.run(batches, tf.constant(100))
+        step.run(batches, tf.constant(100), zero_sums())
     return step.model, exported(step.model, vocabulary, tmp_path_factory)
+
+
+def search(model, source, beam_size, shortlist=None):
+    """The Hypotheses of our own search for what CTranslate2 searches for, too."""
+    compiled = CompiledModel(model.config, as_tensors(read_weights(model)))
+    settings = SearchSettings(DecodingConfig(beam_size, alpha=0.0))
+    return search_ids([compiled], tf.constant(source), settings, shortlist=shortlist)
 
 
 def greedy_share(model):
     """The share of sources whose words all come out as their likelier translation."""
     source, target = make_pairs(200, seed=7)
-    best = search_ids(model, tf.constant(source), DecodingConfig(1, alpha=0.0))
+    best = search(model, source, beam_size=1)
     return share_of_likely(words_of(best.ids.numpy()[:, 0]), target)
 
 
@@ -94,8 +112,19 @@ def share_of_likely(found, target):
 
 def exported(model, vocabulary, tmp_path_factory, shortlist=None, **settings):
     folder = tmp_path_factory.mktemp("export") / "model"
-    export_ctranslate2(model, vocabulary, folder, FACTS, shortlist=shortlist)
+    export_ctranslate2(model, vocabulary, folder, card_of(model), shortlist=shortlist)
     return ctranslate2.Translator(str(folder), intra_threads=1, **settings)
+
+
+def card_of(model):
+    """The card of a model of which little is known."""
+    return ModelCard(
+        config=model.config,
+        decoding=DecodingConfig(),
+        vocabulary_fingerprint="0123",
+        parameters=model.count_params(),
+        checkpoint=FACTS,
+    )
 
 
 def words_of(ids):
@@ -104,11 +133,13 @@ def words_of(ids):
 
 
 def assert_same_log_probs(model, translator, source, target, source_words=None):
-    ours = target_log_probs(model, tf.constant(source), tf.constant(target)).numpy()
+    source_ids, target_ids = tf.constant(source), tf.constant(target)
+    logits = model({"source": source_ids, "target": shift_right(target_ids)})
+    log_probs = tf.gather(tf.nn.log_softmax(logits), target, batch_dims=2).numpy()
+    ours = [row[ids != PAD_ID] for row, ids in zip(log_probs, target, strict=True)]
     scores = translator.score_batch(source_words or words_of(source), words_of(target))
     for row, theirs in zip(ours, scores, strict=True):
-        np.testing.assert_allclose(row[: len(theirs.log_probs)], theirs.log_probs, atol=1e-3)
-        assert not row[len(theirs.log_probs) :].any()
+        np.testing.assert_allclose(row, theirs.log_probs, atol=1e-3)
 
 
 def test_forced_scores(trained):
@@ -122,7 +153,7 @@ def test_forced_scores(trained):
 def test_best_translations(trained, beam_size):
     model, translator = trained
     source, target = make_pairs(200, seed=4)
-    best = search_ids(model, tf.constant(source), DecodingConfig(beam_size, alpha=0.0))
+    best = search(model, source, beam_size)
     ours = words_of(best.ids.numpy()[:, 0])
     # Its default minimum of one token keeps EOS out of the first step, and its probability too.
     results = translator.translate_batch(
@@ -145,16 +176,20 @@ def test_best_translations(trained, beam_size):
     assert share_of_likely(ours, target) > 0.8
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_heads_of_any_width(shape, vocabulary, tmp_path_factory):
-    config = TransformerConfig(VOCAB_SIZE, 2, 16, 24, 2, **SHAPES[shape])
-    model = Transformer(config)
+def perturb(model):
+    """Gives all weights other values than at the start of training, biases included."""
     for variable in model.trainable_variables:
         variable.assign(variable * 1.5 + 0.1 * keras.random.normal(variable.shape))
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_option_of_the_configuration(options, vocabulary, tmp_path_factory):
+    config = TransformerConfig(VOCAB_SIZE, 2, 16, 24, 2, **OPTIONS[options])
+    model = Transformer(config)
+    perturb(model)
     pairs = make_pairs(20, seed=5)
-    for layout in (model, inference_model(model)):
-        translator = exported(layout, vocabulary, tmp_path_factory)
-        assert_same_log_probs(model, translator, *pairs)
+    translator = exported(model, vocabulary, tmp_path_factory)
+    assert_same_log_probs(model, translator, *pairs)
 
 
 @pytest.mark.parametrize("tie_embeddings", [True, False])
@@ -164,10 +199,9 @@ def test_each_side_has_its_vocabulary(tie_embeddings, vocabulary, tmp_path):
         (tmp_path / f"{side}_vocabulary.txt").write_text("".join(f"{t}\n" for t in tokens))
     sizes = {"source_vocab_size": SOURCE + WORDS, "tie_embeddings": tie_embeddings}
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, **sizes))
-    for variable in model.trainable_variables:
-        variable.assign(variable * 1.5 + 0.1 * keras.random.normal(variable.shape))
+    perturb(model)
     folder = tmp_path / "model"
-    export_ctranslate2(model, VocabularyPair.load(tmp_path), folder, FACTS)
+    export_ctranslate2(model, VocabularyPair.load(tmp_path), folder, card_of(model))
     names = ("source_vocabulary", "target_vocabulary")
     found = [json.loads((folder / f"{name}.json").read_text()) for name in names]
     assert found == [source_tokens, TOKENS] and not (folder / "shared_vocabulary.json").exists()
@@ -182,7 +216,7 @@ def test_each_side_has_its_vocabulary(tie_embeddings, vocabulary, tmp_path):
 def test_directory(vocabulary, tmp_path):
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
     folder = tmp_path / "model"
-    result = export_ctranslate2(model, vocabulary, folder, FACTS)
+    result = export_ctranslate2(model, vocabulary, folder, card_of(model))
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     size = sum(path.stat().st_size for path in files.values())
     assert result == {"ctranslate2": str(folder), "bytes": size}
@@ -193,11 +227,12 @@ def test_directory(vocabulary, tmp_path):
     assert json.loads(files["shared_vocabulary.json"].read_text()) == TOKENS
     card = json.loads(files["assets.extra/model_card.json"].read_text())
     assert (card["checkpoint"], card["parameters"]) == ("step-00000007", model.count_params())
-    with pytest.raises(InputError, match=r"of --format=saved_model\. .* holds no SavedModel"):
-        load(folder)
-    with pytest.raises(InputError, match="--export_dir must not exist yet, or be empty, without"):
-        export_ctranslate2(model, vocabulary, folder, FACTS)
-    export_ctranslate2(model, vocabulary, folder, {"checkpoint": "other"}, overwrite=True)
+    with pytest.raises(InputError, match=r"which holds no SavedModel"):
+        read_card(folder)
+    with pytest.raises(InputError, match="export_dir must not exist yet, or be empty, without"):
+        export_ctranslate2(model, vocabulary, folder, card_of(model))
+    other = dataclasses.replace(card_of(model), checkpoint=CheckpointInfo("other"))
+    export_ctranslate2(model, vocabulary, folder, other, overwrite=True)
     assert "other" in files["assets.extra/model_card.json"].read_text()
 
 
@@ -229,13 +264,7 @@ def test_a_shortlist_becomes_its_vocabulary_map(trained, vocabulary, tmp_path_fa
         (result,) = translator.translate_batch(
             [words], use_vmap=True, return_scores=True, **settings
         )
-        ours = search_ids(
-            inference_model(model),
-            tf.constant([row]),
-            DecodingConfig(4, alpha=0.0),
-            None,
-            shortlist,
-        )
+        ours = search(model, row[None], beam_size=4, shortlist=shortlist)
         same = words_of(ours.ids.numpy()[:, 0]) == [result.hypotheses[0]]
         assert same or abs(result.scores[0] - ours.log_probs.numpy()[0, 0]) < 1e-3
         assert set(result.hypotheses[0]) <= {TOKENS[i] for i in range(SYNONYM, VOCAB_SIZE)}
@@ -252,7 +281,9 @@ def test_sentencepiece_tokens(tmp_path):
     text = ["the cat sat on the mat", "a dog ran to the house", "big red cats 😀"] * 5
     tokenizer = learn_subwords(text, "bpe", 310, tmp_path, seed=1)
     model = Transformer(TransformerConfig(310, 1, 16, 24, 2))
-    export_ctranslate2(model, VocabularyPair(tokenizer, tokenizer), tmp_path / "model", FACTS)
+    export_ctranslate2(
+        model, VocabularyPair(tokenizer, tokenizer), tmp_path / "model", card_of(model)
+    )
     processor = sentencepiece.SentencePieceProcessor(
         model_file=str(tmp_path / "model" / "vocabulary.model")
     )
@@ -270,11 +301,12 @@ def test_sentencepiece_tokens(tmp_path):
 
 def test_restricted_attention_is_refused(vocabulary, tmp_path):
     model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2, attention_window=3))
-    with pytest.raises(InputError, match=r"without attention_window, .* Received: .*=3"):
-        export_ctranslate2(model, vocabulary, tmp_path / "model", FACTS)
+    message = r"^model must be one without attention_window, .* Received: attention_window=3"
+    with pytest.raises(InputError, match=message):
+        export_ctranslate2(model, vocabulary, tmp_path / "model", card_of(model))
 
 
 def test_package_is_an_extra(vocabulary, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(InputError, match=r"pip install ctranslate2\)"):
-        export_ctranslate2(None, vocabulary, tmp_path / "model", FACTS)
+        export_ctranslate2(None, vocabulary, tmp_path / "model", None)

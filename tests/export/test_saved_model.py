@@ -1,5 +1,6 @@
 """Two small models, with other vocabularies and types of weights; a foreign process runs both."""
 
+import gc
 import json
 import os
 import pickle
@@ -15,20 +16,20 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
-from keras_transformer.decoding import int8
-from keras_transformer.decoding.answers import text_graphs
-from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
+from keras_transformer.decoding import matrices
+from keras_transformer.decoding.answers import AlignedPair
+from keras_transformer.decoding.attention_maps import alignment, attention_maps
+from keras_transformer.decoding.compiled_model import compile_model, decode, encode
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.inference_model import inference_model
-from keras_transformer.decoding.int8 import int8_model
+from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.shortlist import Shortlist
-from keras_transformer.decoding.translator import AlignedPair, Translator
+from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
-from keras_transformer.export import saved_model
-from keras_transformer.export.model_card import CARD, check_export_dir, read_card
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.model_card import CARD, ModelCard, ModelOrigin
+from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.vocabulary import learn_subwords
 
@@ -40,7 +41,6 @@ INVALID = [b"cat \xff dog", b"\xc3"]
 REPLACED = ["cat \ufffd dog", "\ufffd"]
 RESTRICTIONS = {"min_length": 4, "no_repeat_ngram_size": 2, "forbidden_phrases": ("the cat", "s")}
 DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=256, **RESTRICTIONS)
-FACTS = {"checkpoint": "step-00000007", "step": 7}
 KINDS = {"bpe": 310, "wordpiece": 40}
 WEIGHTS = {"bpe": "float32", "wordpiece": "bfloat16"}
 # Of the other half of the vocabulary nothing is ever written.
@@ -76,6 +76,19 @@ def pair_of(tokenizer):
     return VocabularyPair(tokenizer, tokenizer)
 
 
+def card_of(model, tokenizer, weights="float32"):
+    return ModelCard(
+        config=model.config,
+        decoding=DECODING,
+        vocabulary_fingerprint=tokenizer.fingerprint,
+        parameters=model.count_params(),
+        origin=ModelOrigin(preset="tiny"),
+        checkpoint=CheckpointInfo("step-00000007", 7),
+        weights=weights,
+        date="2017-06-12",
+    )
+
+
 def make_model(vocab_size):
     keras.utils.set_random_seed(5)
     config = TransformerConfig(vocab_size, num_layers=1, d_model=16, d_ff=8, num_heads=2)
@@ -96,12 +109,14 @@ def parts(tmp_path_factory):
     for kind, weights in WEIGHTS.items():
         folder = tmp_path_factory.mktemp(kind)
         model, tokenizer = make_parts(kind, folder)
-        export_dir, card = folder / "export" / "1", {"date": "2017-06-12", "preset": "tiny"}
-        card |= FACTS
-        of_export = {"weights": weights, "shortlist": SHORTLISTS[kind]}
-        of_export["constraints"] = kind == "wordpiece"
+        export_dir = folder / "export" / "1"
         result = export_saved_model(
-            model, pair_of(tokenizer), DECODING, export_dir, card, **of_export
+            [model],
+            pair_of(tokenizer),
+            export_dir,
+            card_of(model, tokenizer, weights),
+            shortlist=SHORTLISTS[kind],
+            constraints=kind == "wordpiece",
         )
         for variable in model.trainable_variables:
             variable.assign(tf.cast(tf.cast(variable.value, weights), tf.float32))
@@ -128,8 +143,10 @@ def foreign(parts, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exports(parts):
-    """kind -> the export, loaded."""
-    return {kind: load(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
+    """kind -> the export, loaded, and kept by its graphs alone."""
+    loaded = {kind: load(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
+    gc.collect()
+    return loaded
 
 
 @pytest.fixture(scope="module")
@@ -166,16 +183,17 @@ def operations_of(export_dir):
     return {node.op for node in nodes} - {function.signature.name for function in functions}
 
 
+def translator_of(model, tokenizer, shortlist=None, weights="float32"):
+    """A Translator in this process."""
+    compiled = compile_model(model, weights)
+    graphs = Graphs([compiled], pair_of(tokenizer), DECODING, shortlist)
+    return Translator(graphs, card_of(model, tokenizer))
+
+
 @pytest.fixture(scope="module")
 def translators(parts):
     return {
-        kind: Translator(
-            text_graphs(
-                inference_model(model), pair_of(tokenizer), DECODING, shortlist=SHORTLISTS[kind]
-            ),
-            DECODING,
-            model.config,
-        )
+        kind: translator_of(model, tokenizer, SHORTLISTS[kind])
         for kind, (model, tokenizer, *_) in parts.items()
     }
 
@@ -194,7 +212,7 @@ def test_a_shortlist_leaves_out_the_rest(parts, exports):
     model, tokenizer, *_ = parts["wordpiece"]
     shortlist = SHORTLISTS["wordpiece"]
     found = exports["wordpiece"].translate(LINES)
-    free = Translator(text_graphs(model, pair_of(tokenizer), DECODING), DECODING, model.config)
+    free = translator_of(model, tokenizer)
     assert [best[0].text for best in found] != [best[0].text for best in free.translate(LINES)]
     for line, answers in zip(LINES, found, strict=True):
         allowed = {*shortlist.always.numpy(), *tokenizer.encode([line])[0]}
@@ -255,7 +273,6 @@ def test_long_lines_are_cut(run):
             "n_best",
             {
                 **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
-                "ids": (0, 3, 1),
                 "truncated": (0,),
             },
         ),
@@ -263,14 +280,13 @@ def test_long_lines_are_cut(run):
             "complete",
             {
                 **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
-                "ids": (0, 3, 1),
                 "truncated": (0,),
             },
         ),
         ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
         ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
-        ("lengths", {"length": (0,), "unknown": (0,)}),
-        ("target_lengths", {"length": (0,), "unknown": (0,)}),
+        ("encode_source", {"ids": (0,), "length": (0,), "unknown": (0,)}),
+        ("encode_target", {"ids": (0,), "length": (0,), "unknown": (0,)}),
         ("tokenize", {"ids": (0, 1), "length": (0,), "pieces": (0, 1)}),
         (
             "attention",
@@ -331,7 +347,7 @@ def test_translations_contain_required_phrases(translators, exports):
         np.testing.assert_allclose([best.score for best in found], scores, rtol=1e-4, atol=1e-5)
         assert all(phrase in found[0].text for phrase in required) or not line.strip()
         assert wanted == free or required
-    with pytest.raises(InputError, match="an export with --constraints"):
+    with pytest.raises(InputError, match="required_phrases must be asked of an export"):
         exports["bpe"].translate(LINES, required_phrases=phrases)
 
 
@@ -352,18 +368,9 @@ def test_aligned_translations(translators, exports, kind):
                 assert sum(other.pair.log_probs) == pytest.approx(other.log_prob, rel=1e-3)
 
 
-def test_an_export_of_an_earlier_version(exports, monkeypatch):
-    monkeypatch.delitem(exports["bpe"].graphs, "complete")
-    with pytest.raises(
-        InputError, match=r"complete needs a single .* or an export of this version"
-    ):
-        exports["bpe"].translate(["the cat"], target_prefixes=["a"])
-
-
 def test_best_is_the_first_of_n_best(run):
     best, n_best = run("best", LINES), run("n_best", LINES)
     n_best["truncated"] = n_best["truncated"][:, None]
-    assert n_best.pop("ids").shape == (len(LINES), 3, n_best["length"].max())
     assert best.keys() == n_best.keys()
     for name in best.keys() - {"score", "log_prob"}:
         assert np.array_equal(best[name], n_best[name][:, 0]), name
@@ -391,16 +398,6 @@ def test_score_needs_a_target_for_every_source(bpe):
         answers_of(bpe, "score", source=["a", "b"], target=["c"])
 
 
-def test_weights_that_are_not_finite(bpe, monkeypatch):
-    nan = np.array([[np.nan]])
-    answer = {"score": nan, "log_prob": nan, "translation": np.array([[b""]], object)}
-    answer |= {"length": np.array([[3]]), "truncated": np.array([False])}
-    monkeypatch.setattr(bpe, "_run", lambda *_, **__: answer)
-    monkeypatch.setattr(bpe, "_lengths", lambda *_: [3])
-    with pytest.raises(InputError, match=r"weights must be finite. Received: scores"):
-        bpe.translate(["a"])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_and_attention(parts, exports, kind):
     model, tokenizer, *_ = parts[kind]
@@ -416,11 +413,12 @@ def test_pieces_and_attention(parts, exports, kind):
         assert pieces[-1] == "</s>"
         assert len(pieces) == len(row)
         assert spellings[kind](pieces[:-1]) == text
-    maps, _ = attention_maps(model, tf.constant(ids[:1]), tf.constant(ids[1:]))
+    compiled = compile_model(model)
+    encoded = encode(compiled, tf.constant(ids[:1]))
+    maps = attention_maps(encoded, decode(compiled, encoded, tf.constant(ids[1:])))
     for name, wanted in maps._asdict().items():
         np.testing.assert_allclose(getattr(found, name), wanted[0], atol=1e-5)
-    own_maps = AttentionMaps(*[tf.constant(getattr(found, name)[None]) for name in maps._fields])
-    places = alignment([own_maps.memory], tf.constant(ids[:1]) != PAD_ID)
+    places = alignment([tf.constant(found.memory[None])], tf.constant(ids[:1]) != PAD_ID)
     assert found.alignment.tolist() == places[0].numpy().tolist()
     assert max(found.alignment) < len(ids[0]) - 1
 
@@ -486,51 +484,46 @@ def test_bfloat16_weights_in_a_graph(parts, translators):
 def test_int8_weights_and_a_shortlist(parts, tmp_path, monkeypatch):
     model, tokenizer, *_ = parts["bpe"]
     shortlist = Shortlist([[i] for i in range(310)], range(2, 200), 310)
-    layout, export_dir = inference_model(model), tmp_path / "export"
-    export_saved_model(
-        layout, pair_of(tokenizer), DECODING, export_dir, FACTS, weights="int8", shortlist=shortlist
-    )
+    export_dir = tmp_path / "export"
+    card = card_of(model, tokenizer, "int8")
+    export_saved_model([model], pair_of(tokenizer), export_dir, card, shortlist=shortlist)
     card = json.loads((export_dir / CARD).read_text())
     assert (card["weights"], card["shortlist"]) == ("int8", {"likely": 1, "always": 198})
     assert card["parameters"] == model.count_params()
     reader = tf.train.load_checkpoint(str(export_dir / "variables" / "variables"))
-    types, sizes = reader.get_variable_to_dtype_map(), stored_sizes(export_dir)
-    narrow = sum(size for name, size in sizes.items() if types[name] == tf.int8)
-    wide = sum(stored_sizes(export_dir, "weights").values())
-    assert narrow + wide == model.count_params()
-    assert wide < 0.05 * model.count_params()
-    exported, (copy, *_) = load(export_dir), int8_model(layout)
-    graphs = text_graphs(copy, pair_of(tokenizer), DECODING, shortlist=shortlist)
-    found, wanted = exported.translate(LINES), Translator(graphs, DECODING, model.config)
-    for one, other in zip(found, wanted.translate(LINES), strict=True):
+    types, shapes = reader.get_variable_to_dtype_map(), reader.get_variable_to_shape_map()
+    narrow = [shapes[name] for name in shapes if types[name] == tf.int8]
+    scales = sum(columns for _, columns in narrow)
+    whole = sum(stored_sizes(export_dir, "weights").values())
+    assert whole - scales == model.count_params(), "and no float32 copies"
+    matrix_sizes = [
+        int(np.prod(variable.shape))
+        for variable in model.trainable_variables
+        if variable.path.endswith(("kernel", "embeddings"))
+    ]
+    assert sum(rows * columns for rows, columns in narrow) == sum(matrix_sizes)
+
+    exported = load(export_dir)
+    found = exported.translate(LINES)
+    wanted = translator_of(model, tokenizer, shortlist, "int8").translate(LINES)
+    for one, other in zip(found, wanted, strict=True):
         assert one[0].text == other[0].text
         assert one[0].score == pytest.approx(other[0].score, abs=1e-3)
     assert exported.translate([]) == []
     assert exported.attention("the cat", "a dog").memory.shape[0] == 1
 
-    monkeypatch.setattr(int8.op_def_library, "apply_op", None)
-    with pytest.raises(InputError, match=r"^--saved_model of int8 weights must run in"):
+    monkeypatch.setattr(matrices.op_def_library, "apply_op", None)
+    with pytest.raises(InputError, match=r"^path, an export with int8 weights, must run in"):
         load(export_dir)
-
-
-def test_overwrite_replaces_an_earlier_export(parts, tmp_path, monkeypatch):
-    model, tokenizer, export_dir, _ = parts["bpe"]
-    shutil.copytree(export_dir, tmp_path / "export")
-    (tmp_path / "export" / "earlier").write_text("a file of the earlier export")
-    monkeypatch.setattr(saved_model, "text_graphs", lambda *_: {})
-    export_saved_model(
-        model, pair_of(tokenizer), DECODING, tmp_path / "export", {"step": 8}, overwrite=True
-    )
-    assert read_card(tmp_path / "export")["step"] == 8
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
-    assert not (tmp_path / "export" / "earlier").exists()
 
 
 def test_model_card(parts, bpe):
     model, tokenizer, export_dir, _ = parts["bpe"]
     card = json.loads((export_dir / CARD).read_text())
-    assert card == bpe.card
-    assert (card["format_version"], card["date"], card["preset"]) == (2, "2017-06-12", "tiny")
+    others = {"format_version": card["format_version"], "files": card["files"]}
+    assert card == json.loads(json.dumps({**bpe.card.to_json(), **others}))
+    assert (card["format_version"], card["date"], card["preset"]) == (3, "2017-06-12", "tiny")
+    assert card["tensorflow"] == tf.__version__
     assert (card["task"], card["task_options"]) == ("translation", {})
     assert card["shortlist"] is None
     assert (card["checkpoint"], card["step"]) == ("step-00000007", 7)
@@ -543,16 +536,16 @@ def test_model_card(parts, bpe):
     assert card["files"] == sizes
 
 
-def test_nothing_is_lost(parts, tmp_path):
+def test_an_earlier_export_is_not_replaced_without_asking(parts):
     model, tokenizer, export_dir, _ = parts["bpe"]
-    with pytest.raises(InputError, match="--export_dir must not exist yet, or be empty, without"):
-        export_saved_model(model, pair_of(tokenizer), DECODING, export_dir, FACTS)
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="--overwrite replaces nothing but an earlier export"):
-        export_saved_model(model, pair_of(tokenizer), DECODING, tmp_path, FACTS, overwrite=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-    (tmp_path / "empty").mkdir()
-    check_export_dir(tmp_path / "empty", overwrite=False)
+    with pytest.raises(InputError, match=r"^export_dir must not exist yet, or be empty, without"):
+        export_saved_model([model], pair_of(tokenizer), export_dir, card_of(model, tokenizer))
+
+
+def test_signatures_are_the_graphs_of_the_process(exports, translators):
+    assert exports["wordpiece"].graphs.keys() == translators["wordpiece"].graphs.keys()
+    names = translators["bpe"].graphs.keys() - {"constrain", "constrain_ids"}
+    assert exports["bpe"].graphs.keys() == names
 
 
 def card_of_version(text):
@@ -571,8 +564,8 @@ DATA = "variables/variables.data-00000-of-00001"
 INDEX = "variables/variables.index"
 
 
-PLACE = "be a directory that bin/export.py made"
-VERSION = "be of format_version 2, as bin/export.py makes it anew from the model directory"
+PLACE = "be a directory that an export has made"
+VERSION = "be of format_version 3; export the model again"
 
 
 @pytest.mark.parametrize(
@@ -585,7 +578,7 @@ VERSION = "be of format_version 2, as bin/export.py makes it anew from the model
         (DATA, garbage, PLACE, ""),
         (CARD, os.remove, PLACE, "No such file"),
         (CARD, truncated, PLACE, ""),
-        (CARD, card_of_version('{"format_version": 1}'), VERSION, "of 1"),
+        (CARD, card_of_version('{"format_version": 2}'), VERSION, "of 2"),
         (CARD, card_of_version("{}"), VERSION, "of None"),
         (CARD, card_of_version("[]"), PLACE, "its content must be of type dict"),
     ],
@@ -593,17 +586,17 @@ VERSION = "be of format_version 2, as bin/export.py makes it anew from the model
 def test_half_copied_or_foreign(parts, tmp_path, file, change, rule, received):
     shutil.copytree(parts["bpe"][2], tmp_path / "copy")
     change(tmp_path / "copy" / file)
-    message = f"^--saved_model must {rule}.* Received: .*{received}"
+    message = f"^path must {rule}.* Received: .*{received}"
     with pytest.raises(InputError, match=message) as error:
         load(tmp_path / "copy")
     assert "\n" not in str(error.value)
 
 
 def test_what_an_export_has_fixed_is_not_changed(parts):
-    with pytest.raises(InputError, match=r"--beam_size is fixed in an export.* Received: 5"):
+    with pytest.raises(InputError, match=r"^beam_size is fixed in an export; .* Received: 5"):
         load(parts["bpe"][2], beam_size=5)
     with pytest.raises(
-        InputError, match=r"--n_best must be from 1 to the beam size, 3. Received: 4"
+        InputError, match=r"^n_best must be from 1 to the beam size, 3. Received: 4"
     ):
         load(parts["bpe"][2], n_best=4)
 

@@ -5,6 +5,8 @@ code with the library.
 """
 
 import math
+import shutil
+import types
 
 import numpy as np
 import sentencepiece
@@ -26,6 +28,11 @@ TARGETS = [
 ]
 D_MODEL, D_FF, HEADS = 12, 20, 3
 NORMS = {"post": ("", "dan", "d", ""), "pre": ("n", "da", "d", "n")}
+VARIANTS = {  # norm, activation, layers, number of embeddings, whether softmax and target are tied
+    "OPUS-MT": ("post", "swish", (2, 2), 1, True),
+    "pre-norm": ("pre", "relu", (2, 1), 2, True),
+    "untied": ("post", "gelu", (1, 2), 1, False),
+}
 ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
     "swish": lambda x: x / (1 + np.exp(-x)),
@@ -56,17 +63,43 @@ def pieces_of(folder):
     return pieces
 
 
+def write_vocabulary(folder):
+    """Writes source.spm, target.spm and vocab.yml of the sentences into a folder."""
+    train_sentencepiece(folder)
+    ids = {piece: number for number, piece in enumerate(pieces_of(folder))}
+    (folder / "vocab.yml").write_text(yaml.safe_dump(ids), encoding="utf-8")
+
+
+def write_model(texts, folder, variant="OPUS-MT"):
+    """A model in Marian's own format: its folder, options, weights and number of ids.
+
+    `texts` is a folder with its vocabulary.
+    """
+    norm, activation, layers, count, tied = VARIANTS[variant]
+    shutil.copytree(texts, folder)
+    size = len(pieces_of(folder))
+    options, weights = draw(norm, activation, layers, [size] * count, tied)
+    save(folder, options, weights)
+    return types.SimpleNamespace(folder=folder, options=options, weights=weights, size=size)
+
+
 def draw(norm, activation, layers, sizes, tied, seed=1):
     """The options and the weights, by Marian's names; sizes of both vocabularies, one if shared."""
     rng = np.random.default_rng(seed)
     names = ("preprocess", "postprocess", "postprocess-emb", "postprocess-top")
     options = {
-        **{"type": "transformer", "dim-emb": D_MODEL, "enc-depth": layers[0]},
-        **{"dec-depth": layers[1], "transformer-heads": HEADS, "transformer-dim-ffn": D_FF},
-        **{"transformer-ffn-activation": activation, "dim-vocabs": [sizes[0], sizes[-1]]},
-        **{f"transformer-{name}": NORMS[norm][i] for i, name in enumerate(names)},
+        "type": "transformer",
+        "dim-emb": D_MODEL,
+        "enc-depth": layers[0],
+        "dec-depth": layers[1],
+        "transformer-heads": HEADS,
+        "transformer-dim-ffn": D_FF,
+        "transformer-ffn-activation": activation,
+        "dim-vocabs": [sizes[0], sizes[-1]],
         "transformer-decoder-autoreg": "self-attention",
     }
+    for name, letters in zip(names, NORMS[norm], strict=True):
+        options[f"transformer-{name}"] = letters
     weights = {}
 
     def add(name, *shape):

@@ -10,9 +10,13 @@ import types
 import numpy as np
 import pytest
 
+from keras_transformer.config import EOS_ID
 from keras_transformer.errors import InputError
-from keras_transformer.importing import marian
+from keras_transformer.importing.hugging_face import read_hugging_face
+from keras_transformer.importing.marian import import_marian
+from keras_transformer.importing.marian_model import build
 from keras_transformer.loading import load
+from keras_transformer.vocabulary.pair import VocabularyPair
 from tests.importing import marian_files
 from tests.importing.marian_files import SOURCES, TARGETS
 
@@ -52,11 +56,19 @@ def make(texts, folder, **settings):
     pad = len(marian_files.pieces_of(texts))
     torch.manual_seed(3)
     defaults = {
-        **{"vocab_size": pad + 1, "pad_token_id": pad, "decoder_start_token_id": pad},
-        **{"eos_token_id": 0, "forced_eos_token_id": None, "d_model": 32, "init_std": 0.3},
-        **{"encoder_attention_heads": 4, "decoder_attention_heads": 4},
-        **{"encoder_ffn_dim": 48, "decoder_ffn_dim": 48},
-        **{"encoder_layers": 2, "decoder_layers": 2},
+        "vocab_size": pad + 1,
+        "pad_token_id": pad,
+        "decoder_start_token_id": pad,
+        "eos_token_id": 0,
+        "forced_eos_token_id": None,
+        "d_model": 32,
+        "init_std": 0.3,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 48,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
     }
     config = transformers.MarianConfig(**{**defaults, **settings})
     model = transformers.MarianMTModel(config).eval()
@@ -76,14 +88,17 @@ def make(texts, folder, **settings):
 
 def ours_of(kept):
     """Ids of ours by theirs, for each side."""
-    return [{int(row): i for i, row in enumerate(side.rows) if i != 1} for side in kept.sides]
+    return [
+        {int(row): i for i, row in enumerate(pieces.rows) if i != 1}
+        for pieces in (kept.source, kept.target)
+    ]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_logits(name, texts, tmp_path):
     made = make(texts, tmp_path, **SETTINGS[name])
-    kept = marian.read_hugging_face(made.folder)
-    model, ours = marian.build(kept), ours_of(kept)
+    kept = read_hugging_face(made.folder)
+    model, ours = build(kept), ours_of(kept)
     sources = made.tokenizer(SOURCES, return_tensors="pt", padding=True)
     targets = np.random.default_rng(1).integers(made.pad, size=(len(SOURCES), 7))
     targets[:, 0] = made.pad
@@ -93,18 +108,18 @@ def test_logits(name, texts, tmp_path):
     target = np.vectorize(ours[1].get)(targets).astype("int32")
     target[:, 0] = 1
     found = np.array(model({"source": source, "target": target}))
-    np.testing.assert_allclose(found[..., 2:], theirs[..., kept.sides[1].rows[2:]], atol=1e-4)
+    np.testing.assert_allclose(found[..., 2:], theirs[..., kept.target.rows[2:]], atol=1e-4)
 
 
 def test_half_precision_in_every_kind_of_file(texts, tmp_path):
     made = make(texts, tmp_path)
     made.model.half().save_pretrained(tmp_path)
-    models = [marian.build(marian.read_hugging_face(tmp_path))]
+    models = [build(read_hugging_face(tmp_path))]
     (tmp_path / "model.safetensors").unlink()
     for zipped in (True, False):  # False: as PyTorch wrote before 1.6
         file, state = tmp_path / "pytorch_model.bin", made.model.state_dict()
         torch.save(state, file, _use_new_zipfile_serialization=zipped)
-        models.append(marian.build(marian.read_hugging_face(tmp_path)))
+        models.append(build(read_hugging_face(tmp_path)))
     for variables in zip(*[model.trainable_variables for model in models], strict=True):
         first, *others = map(np.array, variables)
         assert first.dtype == np.float32 and np.ptp(first) > 0
@@ -122,7 +137,7 @@ def test_pickled_code_is_not_run(texts, tmp_path, monkeypatch):
     (tmp_path / "model.safetensors").unlink()
     torch.save({"model.shared.weight": Evil()}, tmp_path / "pytorch_model.bin")
     with pytest.raises(InputError, match=r"pytorch_model\.bin must be a whole file of tensors"):
-        marian.read_hugging_face(tmp_path)
+        read_hugging_face(tmp_path)
     assert not (tmp_path / "touched").exists()
 
 
@@ -145,13 +160,14 @@ def test_what_does_not_belong_together(name, value, message, texts, tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, name: value}))
     with pytest.raises(InputError, match=message):
-        marian.build(marian.read_hugging_face(tmp_path))
+        build(read_hugging_face(tmp_path))
 
 
 def test_tokens(texts, tmp_path):
     made = make(texts, tmp_path / "there")
-    marian.import_marian(made.folder, tmp_path / "model")
-    kept, translator = marian.read_hugging_face(made.folder), load(tmp_path / "model")
+    import_marian(made.folder, tmp_path / "model")
+    ours = ours_of(read_hugging_face(made.folder))[0]
+    vocabularies = VocabularyPair.load(tmp_path / "model")
     texts = [
         *SOURCES,
         "漢字 bücher xyz",
@@ -160,13 +176,12 @@ def test_tokens(texts, tmp_path):
         "  two  spaces ",
         "a\nb",
     ]
-    ids = translator.graphs["tokenize"](text=texts)["ids"].numpy()
-    for text, row in zip(texts, ids, strict=True):
-        there = [ours_of(kept)[0][i] for i in made.tokenizer(text).input_ids]
-        assert row[row != 0].tolist() == there, text
-    lengths = translator.graphs["target_lengths"](text=TARGETS)["length"].numpy()
+    for text, ids in zip(texts, vocabularies.source.encode(texts), strict=True):
+        there = [ours[i] for i in made.tokenizer(text).input_ids]
+        assert [*ids, EOS_ID] == there, text
+    lengths = [len(ids) + 1 for ids in vocabularies.target.encode(TARGETS)]
     there = made.tokenizer(text_target=TARGETS).input_ids
-    assert lengths.tolist() == [len(row) for row in there]
+    assert lengths == [len(row) for row in there]
 
 
 def sentences(count, seed):
@@ -204,7 +219,7 @@ def trained(tmp_path_factory):
         adam.step()
     made.model.eval()
     made.model.save_pretrained(made.folder)
-    marian.import_marian(made.folder, folder / "model")
+    import_marian(made.folder, folder / "model")
     made.model_dir = folder / "model"
     return made
 

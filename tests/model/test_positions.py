@@ -64,18 +64,34 @@ def test_sinusoids_are_float32_under_any_policy(policy):
     np.testing.assert_allclose(found, rounded, atol=8e-3 if "bfloat16" in policy else 1e-3)
 
 
-@pytest.mark.parametrize("kind", ["sinusoidal", "learned"])
-def test_start_continues_where_a_longer_call_would(kind):
+@pytest.mark.parametrize("kind", ["sinusoidal", "learned", "marian"])
+def test_the_encodings_of_the_first_positions_are_added(kind):
     layer = PositionalEncoding(kind)
-    whole = ops.convert_to_numpy(layer(np.ones((1, 6, 8), "float32")))
-    np.testing.assert_allclose(
-        layer(np.ones((1, 2, 8), "float32"), start=4), whole[:, 4:], atol=1e-6
-    )
-    assert not np.allclose(whole[:, 0], whole[:, 1])
+    added = ops.convert_to_numpy(layer(np.ones((1, 6, 8), "float32"))) - 1
+    np.testing.assert_allclose(added[0], layer.encoding(6, 8), atol=1e-6)
+    np.testing.assert_allclose(added[0, :2], layer.encoding(2, 8), atol=1e-6)
+    assert not np.allclose(added[0, 0], added[0, 1])
+
+
+def test_marian_sinusoids_by_hand():
+    # d_model 4: 1 and exactly 1/10000 radians a position.
+    expected = [
+        [0, 1, 0, 1],
+        [0.841470985, 0.540302306, 0.0001, 1],
+        [0.909297427, -0.416146837, 0.0002, 1],
+    ]
+    np.testing.assert_allclose(PositionalEncoding("marian").encoding(3, 4), expected, atol=5e-7)
 
 
 def test_learned_table_has_the_paper_settings():
     layer = PositionalEncoding("learned", max_positions=500)
     layer.build((1, 5, 256))
-    assert layer.table.shape == (500, 256)
-    assert abs(ops.convert_to_numpy(layer.table).std() * 16 - 1) < 0.02
+    assert layer.embeddings.shape == (500, 256)
+    assert abs(ops.convert_to_numpy(layer.embeddings).std() * 16 - 1) < 0.02
+    # As large as token embeddings times sqrt(d_model): variance 1.
+    assert abs(ops.convert_to_numpy(layer.encoding(500, 256)).std() - 1) < 0.02
+
+
+def test_other_positions_are_refused():
+    with pytest.raises(ValueError, match=r"positions must be .*Received: 'rotary'"):
+        PositionalEncoding("rotary")

@@ -23,77 +23,135 @@ def random_model(config=CONFIG, precision="float32"):
     return model
 
 
+DROPOUT = {"dropout": 0.3, "attention_dropout": 0.2, "activation_dropout": 0.1}
+
+
 def logits(model, source, target):
     inputs = {"source": np.array(source, "int32"), "target": np.array(target, "int32")}
     return model(inputs).numpy()
+
+
+# What of a configuration the weights do not show.
+READ_FROM_THE_CONFIG = (
+    "num_layers",
+    "num_heads",
+    "decoder_layers",
+    "norm",
+    "positions",
+    "attention_window",
+    "activation",
+    "scale_embeddings",
+    "norm_epsilon",
+)
+SOURCE, TARGET = [4, 9, 12, 5, 7, 2], [1, 7, 3, 11, 8]
+
+
+def assert_equals_numpy(config):
+    model = random_model(config)
+    weights = {v.path: v.numpy() for v in model.trainable_variables}
+    settings = {name: getattr(config, name) for name in READ_FROM_THE_CONFIG}
+    expected = numpy_reference.transformer(weights, SOURCE, TARGET, **settings)
+    np.testing.assert_allclose(logits(model, [SOURCE], [TARGET])[0], expected, atol=2e-5)
+    return weights
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"norm": "pre"},
+        {"norm": "pre", "d_k": 4, "d_v": 4, "norm_epsilon": 0.01},
+        {"norm": "pre", "positions": "learned", "max_positions": 9, "activation": "swish"},
+        {"positions": "learned", "attention_window": 2, "attention_bias": True},
+        {"norm": "pre", "attention_window": 3, "decoder_layers": 1},
+        {"positions": "marian", "activation": "gelu", "attention_bias": True, "logits_bias": True},
+        {"logits_bias": True, "scale_embeddings": False, "norm_epsilon": 0.01},
+        {"logits_bias": True, "source_vocab_size": 17, "decoder_layers": 3},
+        {"norm": "pre", "logits_bias": True, "tie_embeddings": False, "attention_bias": True},
+    ],
+    ids=lambda settings: " ".join(settings) or "defaults",
+)
+def test_whole_model_equals_numpy(settings):
+    config = dataclasses.replace(CONFIG, **settings)
+    weights = assert_equals_numpy(config)
+    biases = sum(path.endswith(("embedding/bias", "output/bias")) for path in weights)
+    attentions = config.num_layers + 2 * (config.decoder_layers or config.num_layers)
+    assert biases == config.logits_bias + config.attention_bias * attentions
 
 
 @pytest.mark.parametrize(
     ("source_vocab_size", "tie_embeddings", "matrices"),
     [(None, True, 1), (None, False, 3), (17, True, 2), (17, False, 3), (13, True, 2)],
 )
-def test_whole_model_equals_numpy(source_vocab_size, tie_embeddings, matrices):
+def test_matrices_of_embeddings_and_softmax(source_vocab_size, tie_embeddings, matrices):
     settings = {"source_vocab_size": source_vocab_size, "tie_embeddings": tie_embeddings}
+    weights = assert_equals_numpy(dataclasses.replace(CONFIG, **settings))
+    assert sum(path.endswith("embedding/embeddings") for path in weights) == matrices
+
+
+def test_paths_of_the_variables():
+    """Checkpoints, frozen parts and imported models are told apart by these names."""
+    paths = [v.path for v in random_model(dataclasses.replace(CONFIG, norm="pre")).variables]
+    for path in (
+        "embedding/embeddings",
+        "encoder/layer_0/self_attention/query/kernel",
+        "encoder/layer_1/self_attention_norm/gamma",
+        "encoder/layer_0/feed_forward/inner/kernel",
+        "encoder/layer_0/feed_forward/outer/bias",
+        "encoder/last_norm/beta",
+        "decoder/layer_1/cross_attention/output/kernel",
+        "decoder/layer_0/cross_attention_norm/beta",
+        "decoder/layer_1/feed_forward_norm/gamma",
+        "decoder/last_norm/gamma",
+    ):
+        assert path in paths
+
+
+VARIANTS = pytest.mark.parametrize(
+    "settings",
+    [{}, {"norm": "pre", "positions": "learned"}, {"attention_window": 3}],
+    ids=lambda settings: " ".join(settings) or "defaults",
+)
+
+
+@VARIANTS
+def test_padding_changes_nothing(settings):
     model = random_model(dataclasses.replace(CONFIG, **settings))
-    weights = {v.path: v.numpy() for v in model.trainable_variables}
-    assert sum(path.endswith("/matrix") for path in weights) == matrices
-    source, target = [4, 9, (source_vocab_size or 13) - 1, 5, 2], [1, 7, 3, 11]
-    expected = numpy_reference.transformer(weights, source, target, 2, 2)
-    np.testing.assert_allclose(logits(model, [source], [target])[0], expected, atol=2e-5)
-
-
-def test_padding_changes_nothing():
-    model = random_model()
     alone = logits(model, [[4, 9, 2]], [[1, 7]])[0]
     batched = logits(model, [[4, 9, 2, 0, 0], [3, 4, 5, 6, 2]], [[1, 7, 0, 0], [1, 5, 6, 7]])
     np.testing.assert_allclose(batched[0, :2], alone, atol=1e-5)
 
 
-def test_future_changes_nothing_and_the_past_does():
-    model = random_model()
+@VARIANTS
+def test_future_changes_nothing_and_the_past_does(settings):
+    model = random_model(dataclasses.replace(CONFIG, **settings))
     one = logits(model, [[4, 9, 2]], [[1, 7, 8, 5]])[0]
     other = logits(model, [[4, 9, 2]], [[1, 7, 6, 12]])[0]
     np.testing.assert_allclose(one[:2], other[:2], atol=1e-6)
     assert np.abs(one[2:] - other[2:]).max() > 1e-3
 
 
-# Any two of the three meet.
-@pytest.mark.parametrize(
-    ("settings", "norm", "positions"),
-    [
-        ({}, "post", "sinusoidal"),
-        ({}, "pre", "learned"),
-        ({"tie_embeddings": False}, "post", "learned"),
-        ({"tie_embeddings": False}, "pre", "sinusoidal"),
-        ({"attention_window": 3}, "post", "sinusoidal"),
-        ({"attention_window": 3}, "pre", "learned"),
-    ],
-)
-def test_cached_steps_equal_one_pass(settings, norm, positions):
-    config = dataclasses.replace(CONFIG, norm=norm, positions=positions, **settings)
-    steps_equal_one_pass(random_model(config))
-
-
-def steps_equal_one_pass(model):
-    source = tf.constant([[4, 9, 2, 0], [5, 6, 7, 2]])
-    target = tf.constant(
-        [[[1, 7, 8, 9], [1, 5, 3, 6]], [[1, 4, 4, 10], [1, 12, 9, 3]]]
-    )  # [B, K, T]
-    memory, mask = model.encode(source)
-    projected = model.project_memory(memory)
-    cache = model.empty_cache(2, 2).reserve(2).reserve(4)
-    for position in range(4):
-        step, cache = model.decode_step(target[:, :, position], position, cache, projected, mask)
-        for beam in range(2):
-            whole = logits(model, source, target[:, beam])[:, position]
-            np.testing.assert_allclose(step[:, beam], whole, atol=2e-5)
+def test_a_window_adds_no_variables_and_limits_the_reach():
+    settings = {"vocab_size": 20, "num_layers": 2, "d_model": 8, "d_ff": 16, "num_heads": 2}
+    model = transformer.Transformer(TransformerConfig(**settings, attention_window=6))
+    plain = transformer.Transformer(TransformerConfig(**settings))
+    paths = [v.path for v in plain.trainable_variables]
+    assert [v.path for v in model.trainable_variables] == paths
+    source, target = np.random.default_rng(5).integers(4, 20, size=(2, 1, 100))
+    before = logits(model, source, target)
+    target[0, 60] = 3
+    after = logits(model, source, target)
+    np.testing.assert_array_equal(before[:, :60], after[:, :60])
+    # Two layers of reach 3: what came in at 60 can be felt at 66 and no further.
+    changed = np.abs(before - after).max(axis=(0, 2)) > 0
+    assert changed[60] and not changed[67:].any()
 
 
 def test_states_make_the_logits():
     model = random_model()
     inputs = {"source": np.array([[4, 9, 2]], "int32"), "target": np.array([[1, 7]], "int32")}
     states = model.states(inputs).numpy()
-    matrix = model.embedding.matrix.numpy()
+    matrix = model.embedding.embeddings.numpy()
     np.testing.assert_allclose(states @ matrix.T, model(inputs), atol=1e-5)
 
 
@@ -103,8 +161,7 @@ def test_shift_right():
 
 
 def test_dropout_acts_in_training_only():
-    config = dataclasses.replace(CONFIG, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1)
-    model = random_model(config)
+    model = random_model(dataclasses.replace(CONFIG, **DROPOUT))
     inputs = {"source": np.array([[4, 9, 2]], "int32"), "target": np.array([[1, 7]], "int32")}
     np.testing.assert_array_equal(model(inputs), model(inputs, training=False))
     assert np.abs(model(inputs, training=True) - model(inputs, training=True)).max() > 1e-3
@@ -121,3 +178,64 @@ def test_narrow_activations_give_float32_logits_near_the_exact_ones(precision):
     mean, most = (0.03, 0.3) if precision == "bfloat16" else (0.003, 0.05)
     assert np.sqrt((errors**2).mean()) < mean
     assert np.abs(errors).max() < most
+
+
+def gradients_of(model, jit_compile=False):
+    """The gradients of a training pass, and a function that gives them once more."""
+    inputs = {
+        "source": tf.constant([[4, 9, 2, 0], [5, 6, 7, 2]]),
+        "target": tf.constant([[1, 7, 8, 2], [1, 5, 3, 2]]),
+    }
+
+    @tf.function(jit_compile=jit_compile)
+    def gradients():
+        with tf.GradientTape() as tape:
+            total = tf.reduce_mean(model(inputs, training=True) ** 2)
+        return tape.gradient(total, [v.value for v in model.trainable_variables])
+
+    return [tf.convert_to_tensor(gradient).numpy() for gradient in gradients()]
+
+
+def assert_same_gradients(found, expected):
+    largest = max(np.abs(gradient).max() for gradient in expected)
+    assert largest > 1e-3
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5 * largest)
+
+
+@pytest.mark.parametrize("settings", [{}, {"norm": "pre", "attention_window": 3}])
+def test_training_pass_compiled_by_xla(settings):
+    config = dataclasses.replace(CONFIG, num_layers=1, dropout=0.0, **settings)
+    model = random_model(config)
+    assert_same_gradients(gradients_of(model, jit_compile=True), gradients_of(model))
+
+
+def test_training_pass_with_dropout_compiled_by_xla():
+    model = random_model(dataclasses.replace(CONFIG, num_layers=1, **DROPOUT))
+    seeds = [v for v in model.variables if "seed_generator" in v.path]
+    states = [v.numpy() for v in seeds]
+    compiled = gradients_of(model, jit_compile=True)
+    for variable, state in zip(seeds, states, strict=True):
+        variable.assign(state)
+    assert_same_gradients(compiled, gradients_of(model))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_rematerialization_changes_no_gradient(frozen):
+    config = dataclasses.replace(CONFIG, **DROPOUT)
+    found = []
+    for rematerialize in (True, False):
+        model = transformer.Transformer(config, rematerialize=rematerialize)
+        rng = np.random.default_rng(3)
+        for variable in model.variables:
+            if variable.trainable:
+                variable.assign(rng.normal(size=variable.shape, scale=0.5))
+            else:
+                variable.assign(rng.integers(1000, size=variable.shape))  # a seed
+        if frozen:
+            model.encoder.layers[0].trainable = False
+            dense = model.decoder.layers[1].self_attention.query_dense
+            dense.enable_lora(2)
+            dense.lora_kernel_a.assign(rng.normal(size=dense.lora_kernel_a.shape))
+        found.append(gradients_of(model))
+    assert_same_gradients(*found)

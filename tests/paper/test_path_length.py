@@ -10,7 +10,6 @@ from keras import ops
 
 from keras_transformer.errors import InputError
 from keras_transformer.model.attention import MultiHeadAttention
-from keras_transformer.model.restricted_attention import RestrictedSelfAttention
 from keras_transformer.paper.path_length import dependencies, path_lengths
 
 
@@ -63,7 +62,7 @@ def dependencies_of(layer, length, d_model=8):
     ("layer", "name", "number"),
     [
         (lambda: MultiHeadAttention(2, 4), "self-attention", 0),
-        (lambda: RestrictedSelfAttention(2, 4, window=5), "restricted self-attention", 0),
+        (lambda: MultiHeadAttention(2, 4, window=5), "restricted self-attention", 0),
         (lambda: keras.layers.Conv1D(8, 4, padding="same"), "convolutional", 0),
         (
             lambda: keras.layers.Conv1D(8, 4, padding="causal", dilation_rate=16),

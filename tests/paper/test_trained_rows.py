@@ -15,7 +15,7 @@ from keras_transformer.paper.tables import (
     table_4,
 )
 from keras_transformer.paper.trained_rows import (
-    again,
+    commands_again,
     find_model_dirs,
     measured_table,
     read_measured,
@@ -67,7 +67,7 @@ def test_a_reduced_row(make):
     assert (row["steps"], row["perplexity"], row["bleu"]) == (300, 20.123, 12.3)
     assert row["data"] == "runs/data en-de"
     assert row["test"] is None and row["commands"]["test"] is None
-    assert again(row, "validation") == (
+    assert commands_again(row, "validation") == (
         f"python bin/train.py --data_dir=runs/data --model_dir={path} --preset=C1 "
         "--config=num_layers=1 --config=d_model=32 --config=d_k=4 --config=d_v=4 "
         "--config=dropout=0.2 --tokens_per_batch=300 --accumulate_steps=1 --precision=float32 "
@@ -97,7 +97,7 @@ def test_folders_of_model_directories(make, tmp_path):
     (tmp_path / "root" / "table.md").write_text("")
     assert find_model_dirs([str(tmp_path / "root")]) == [one, two]
     assert find_model_dirs([str(two), str(one)]) == [two, one]
-    with pytest.raises(InputError, match=r"--model_dirs must name .*Received: .*/no"):
+    with pytest.raises(InputError, match=r"^model_dirs must name .*Received: .*/no"):
         find_model_dirs([str(tmp_path / "no")])
 
 
@@ -108,7 +108,7 @@ def test_measured_rows_are_read_back(make, tmp_path):
     assert read_measured(path) == [row]
     for content in ("[", "[1]", '[{"row": "A1"}]', "5"):
         path.write_text(content)
-        with pytest.raises(InputError, match=r"--measured must be a table.json .*table.json"):
+        with pytest.raises(InputError, match=r"^measured must be the table.json .*table.json"):
             read_measured(path)
 
 
@@ -148,7 +148,7 @@ class TestTable3:
         assert first[:12] == ["A2", "2", *settings, "300", "20.12", "12.3"]
         assert first[-4:] == ["5.00", "25.5", "", "runs/data en-de"]
         assert second[:12] == ["A2", "6", *settings, "400", "1.00", ""]
-        assert again(found[0], "validation") in text
+        assert commands_again(found[0], "validation") in text
 
     def test_sweep(self, make):
         rows = [trained_row(make("D2", "D2", ["d_model=32"], validation=SCORES))]
@@ -172,7 +172,7 @@ class TestOtherTables:
         assert "self-attention: n^1.9, d^1.0" in text
         assert text.count("not run here") == 3
         output.write_text("nothing")
-        with pytest.raises(InputError, match=r"--layers must be the output of benchmarks/layers"):
+        with pytest.raises(InputError, match=r"^layers must be the output of benchmarks/layers"):
             read_layers(output)
 
     def test_2(self, make):
@@ -194,7 +194,7 @@ class TestOtherTables:
         _, text = table_2([full])
         assert "| 13.50 on tfds:wmt14_translate/de-en en-de |" in text
         assert text.count("not run here") == 1
-        assert again(full, "test") in text
+        assert commands_again(full, "test") in text
         without = {name: value for name, value in wmt.items() if name != "paper_bleu"}
         unscored = trained_row(make("unscored", "base", test=without))
         assert table_2([unscored])[1].count("not run here") == 2
@@ -207,7 +207,7 @@ class TestOtherTables:
         _, text = table_4([row])
         assert "| parsing_wsj   | True      |   400 |   80.46 |" in text
         assert "| 80.46 on runs/craft |" in text and text.count("not run here") == 1
-        assert again(row, "test") in text
+        assert commands_again(row, "test") in text
         assert not table_2([row])[0]["measured"]
 
     def test_parsers_are_not_in_table_3(self, make):
@@ -240,12 +240,12 @@ def test_rows_and_groups():
 
 @pytest.mark.parametrize("name", ["F", "A5", "tiny", "a", ""])
 def test_unknown_rows(name):
-    with pytest.raises(InputError, match=rf"--rows must be of Table 3's base, A1, .*: '{name}'"):
+    with pytest.raises(InputError, match=rf"^rows must be of Table 3's base, A1, .*: '{name}'"):
         select_rows(["base", name])
 
 
 def test_no_rows():
-    with pytest.raises(InputError, match="--rows must be of"):
+    with pytest.raises(InputError, match=r"^rows must be of"):
         select_rows([])
 
 
@@ -271,8 +271,8 @@ def test_ratios_stay(row):
 
 
 def test_remainders_are_refused():
-    rule = r"--divide_layers must divide num_layers=2 of row C1. Received: 3"
+    rule = r"^divide_layers must divide num_layers=2 of row C1. Received: 3"
     with pytest.raises(InputError, match=rule):
         reduced_settings("C1", 3, 8)
-    with pytest.raises(InputError, match=r"--divide_widths must divide d_k=16 .*A4. Received: 32"):
+    with pytest.raises(InputError, match=r"^divide_widths must divide d_k=16 .*A4. Received: 32"):
         reduced_settings("A4", 2, 32)

@@ -165,8 +165,8 @@ def test_hundreds_of_open_brackets_do_no_harm():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"words": "pos"}, '--tree_words must be one of xx, tags, keep. Received: "pos"'),
-        ({"unaries": "drop"}, '--tree_unaries must be one of keep, collapse. Received: "drop"'),
+        ({"words": "pos"}, 'words must be one of xx, tags, keep. Received: "pos"'),
+        ({"unaries": "drop"}, 'unaries must be one of keep, collapse. Received: "drop"'),
     ],
 )
 def test_unknown_options(options, message):

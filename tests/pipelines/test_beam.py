@@ -105,7 +105,7 @@ def test_a_failed_pipeline_is_resumed_by_either_runner(
     with monkeypatch.context() as patch:
         interrupt(patch, Sharding, name, call)
         with pytest.raises(
-            InputError, match=r"^--runner=beam must run its pipeline to the end.*disk full"
+            InputError, match=r"^runner=beam must run its pipeline to the end.*disk full"
         ):
             prepare(source, tmp_path, CONFIG, training_writer([]))
     assert len(list(tmp_path.glob("train-*.tfrecord"))) == shards
@@ -143,5 +143,5 @@ def test_beam_repairs_what_the_local_runner_wrote(source, local, tmp_path):
     ],
 )
 def test_flags_that_beam_refuses(option, received):
-    with pytest.raises(InputError, match=f"^--pipeline_options must .* Received: {received}"):
+    with pytest.raises(InputError, match=f"^pipeline_options must .* Received: {received}"):
         training_writer([option])

@@ -5,15 +5,17 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
-from pipelines import sharding, vocabulary
+from pipelines import damage, sharding, vocabulary
+from pipelines.damage import damaged_byte
 from pipelines.datasets import damage_named, evaluation_batches, training_batches
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
-from pipelines.sharding import Sharding, frames
+from pipelines.sharding import Sharding, frames, serialized_example
 from pipelines.sources import FileSource
 from tests.data_folders import contents
 
@@ -70,7 +72,7 @@ def test_damage_is_named_in_training_and_evaluation(data_dir):
         begin, end = frames(shard.read_bytes())[-1]
         whole = shard.read_bytes()
         message = (
-            rf"{shard.name} must hold sound records: run prepare_data.py again with the same flags,"
+            rf"{shard.name} must hold sound records: prepare the data again with the same settings,"
             rf" which rewrites .* files. Received: damage at byte {begin}$"
         )
         iterators = {
@@ -137,8 +139,8 @@ def test_running_again_rewrites_damaged_files_alone(
     run, data_dir, sound, monkeypatch, damages, split
 ):
     before = times(data_dir)
-    for name, damage in damages.items():
-        damage(data_dir / name)
+    for name, change in damages.items():
+        change(data_dir / name)
     encoded, write_block = [], Sharding.write_block
     monkeypatch.setattr(
         Sharding,
@@ -198,9 +200,46 @@ def test_a_sound_data_set_may_be_read_only(run, data_dir):
     assert times(data_dir) == before
 
 
-def test_a_shard_of_another_data_set_is_named(run, data_dir, tmp_path):
-    run(tmp_path / "other", vocab_size=310)
-    mixed = shards(data_dir)[2]
-    mixed.write_bytes((tmp_path / "other" / mixed.name).read_bytes())
-    with pytest.raises(InputError, match=rf"{mixed.name} must (have \d+ bytes|be the shard that)"):
-        training_batches(data_dir, 500, seed=1)
+@pytest.fixture
+def file(tmp_path):
+    """A file of 50 records; where they begin, and its end."""
+    path, starts = tmp_path / "file", [0]
+    generator = np.random.default_rng(1)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for length in generator.integers(1, 40, size=50):
+            record = serialized_example(generator.integers(0, 500, size=length), [2])
+            writer.write(record)
+            starts.append(starts[-1] + len(record) + 16)
+    return path, starts
+
+
+def test_an_undamaged_file(file):
+    path, starts = file
+    assert frames(path.read_bytes()) == list(itertools.pairwise(starts))
+    assert damaged_byte(path) is None
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 4096])
+@pytest.mark.parametrize("offset", [0, 7, 8, 11, 12, 20, -1])  # length, checksum, content, checksum
+def test_the_first_damaged_record_is_found(file, monkeypatch, offset, at_once):
+    monkeypatch.setattr(damage, "_RECORDS_AT_ONCE", at_once)
+    path, starts = file
+    content = bytearray(path.read_bytes())
+    content[starts[10 + (offset < 0)] + offset] ^= 0x10
+    content[starts[30] + 14] ^= 1
+    path.write_bytes(content)
+    assert damaged_byte(path) == starts[10]
+
+
+@pytest.mark.parametrize("kept", [1, 11, 14])
+def test_a_cut_off_record_is_found(file, kept):
+    path, starts = file
+    path.write_bytes(path.read_bytes()[: starts[20] + kept])
+    assert damaged_byte(path) == starts[20]
+
+
+def test_other_and_empty_files(any_folder):
+    (any_folder / "text").write_text("no records at all, but long enough for a header")
+    assert damaged_byte(any_folder / "text") == 0
+    (any_folder / "empty").write_bytes(b"")
+    assert damaged_byte(any_folder / "empty") is None

@@ -11,7 +11,7 @@ import pytest
 
 from keras_transformer import InputError
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import preparation, records, sharding, vocabulary
+from pipelines import data_files, preparation, records, sharding, vocabulary
 from pipelines.datasets import evaluation_batches
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
@@ -81,7 +81,7 @@ def test_max_length_counts_eos(tmp_path):
     longest = read_metadata(tmp_path / "data").splits["train"].longest
     exact = PreparationConfig(vocab_size=262, max_length=longest)
     assert prepare(source, tmp_path / "exact", exact)["pairs"] == {"train": 9}
-    with pytest.raises(InputError, match=r"--max_length must leave at least one training pair"):
+    with pytest.raises(InputError, match=r"^max_length must leave at least one training pair"):
         prepare(
             source, tmp_path / "none", PreparationConfig(vocab_size=262, max_length=longest - 1)
         )
@@ -113,13 +113,13 @@ def test_a_data_set_of_other_settings_is_left_alone(files, data_dir):
     other = PreparationConfig(vocab_size=291, max_length=41)
     with pytest.raises(
         InputError,
-        match=r"--data_dir=.*data holds a data set of another --vocab_size.*"
+        match=r"^data_dir=.*data holds a data set of another vocab_size.*"
         r"Received: 291, there: 290",
     ):
         prepare(FileSource(files), data_dir, other)
     with open(files["train"][1][0], "a") as file:
         file.write("neu\n")
-    with pytest.raises(InputError, match=r"of another --train_target"):
+    with pytest.raises(InputError, match=r"of another train_target"):
         prepare(FileSource(files), data_dir, CONFIG)
     train = {"train": files["train"]}
     with pytest.raises(InputError, match=r"of another .*Received"):
@@ -189,7 +189,7 @@ def test_an_interrupted_run_is_resumed(
         interrupt(patch, target, name, call)
         with pytest.raises(OSError, match="disk full"):
             prepare(many, data_dir, CONFIG)
-    with pytest.raises(InputError, match=r"must be a folder completed by prepare_data"):
+    with pytest.raises(InputError, match=r"must be a prepared data directory"):
         read_metadata(data_dir)
     learned = interrupt(monkeypatch, vocabulary, "learn_subwords", 9)
     written = interrupt(monkeypatch, Sharding, "write_block", 9)
@@ -214,21 +214,16 @@ def test_a_remote_data_set_is_like_a_local_one(
         }
     )
     data_dir = any_folder / "data"
-    with (
-        preparation._claimed(data_dir),
-        pytest.raises(InputError, match=r"--data_dir must not be in use by another process"),
-    ):
-        prepare(source, data_dir, CONFIG)
     with monkeypatch.context() as patch:
         interrupt(patch, Sharding, "write_shard", 2)
         with pytest.raises(OSError, match="disk full"):
             prepare(source, str(data_dir), CONFIG)
     with caplog.at_level("INFO", logger="absl"):
         assert not prepare(source, data_dir, CONFIG)["up_to_date"]
-    assert "taken over" not in caplog.text
+    assert "data cannot be locked (it is remote)" in caplog.text
     assert contents(data_dir) == contents(whole)
     assert prepare(source, data_dir, CONFIG)["up_to_date"]
-    with pytest.raises(InputError, match=r"--train_source must be a readable file.*none.*No such"):
+    with pytest.raises(InputError, match=r"^train_source must be a readable file.*none.*No such"):
         FileSource({"train": ([str(any_folder / "none")], [str(any_folder / "none")])})
 
 
@@ -255,10 +250,10 @@ def test_a_run_interrupted_in_its_cleanup_is_complete(many, data_dir, monkeypatc
 
 def test_a_full_disk_is_named(many, data_dir, monkeypatch):
     (data_dir / "unfinished").mkdir(parents=True)
-    monkeypatch.setattr(Sharding, "_data", lambda *_: Path("/dev/full"))
+    monkeypatch.setattr(Sharding, "_data_file", lambda *_: Path("/dev/full"))
     (data_dir / "prepare.lock").write_text("")  # as if interrupted
     with pytest.raises(
-        InputError, match=r"--data_dir must have room .* Received: .*data \(.*No space left"
+        InputError, match=r"^data_dir must have room .* Received: .*data \(.*No space left"
     ):
         prepare(many, data_dir, CONFIG)
 
@@ -315,7 +310,8 @@ def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
         *("漢字 日本", "e\u0301 \u00e9", "\U0001f431 \u200d\ufeff", "\x01\x7f\x80", "(S (NP x))"),
         *(text for pair in PAIRS[:2] for text in pair),
     ]
-    for encode in PairEncoder(vocabularies, 9999)._encoders:
+    encoder = PairEncoder(vocabularies, 9999)
+    for encode in (encoder._encode_source, encoder._encode_target):
         assert encode(texts) == vocabularies.source.encode(texts)
         assert encode([]) == []
 
@@ -323,7 +319,7 @@ def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
 def test_foreign_files_are_not_overwritten(files, data_dir):
     data_dir.mkdir()
     (data_dir / "vocabulary.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"--data_dir must be empty, new, or a data set"):
+    with pytest.raises(InputError, match=r"^data_dir must be empty, new, or a data set"):
         prepare(FileSource(files), data_dir, CONFIG)
     assert (data_dir / "vocabulary.txt").read_text() == "mine"
 
@@ -331,12 +327,12 @@ def test_foreign_files_are_not_overwritten(files, data_dir):
 def test_two_runs_cannot_share_a_folder(files, data_dir):
     with (
         preparation._claimed(data_dir),
-        pytest.raises(InputError, match=r"--data_dir must not be in use by another process"),
+        pytest.raises(InputError, match=r"^data_dir must not be in use by another process"),
     ):
         prepare(FileSource(files), data_dir, CONFIG)
 
 
-@pytest.mark.parametrize(("target", "name"), [(records, "leftovers"), (preparation, "locked")])
+@pytest.mark.parametrize(("target", "name"), [(data_files, "leftovers"), (preparation, "locked")])
 def test_another_run_that_ends_as_this_one_begins_is_not_repeated(
     files, data_dir, monkeypatch, target, name
 ):
@@ -359,7 +355,7 @@ def test_another_run_that_ends_as_this_one_begins_is_not_repeated(
     shutil.rmtree(data_dir)
     data_dir.mkdir()
     config = PreparationConfig(vocab_size=291, max_length=40)
-    with pytest.raises(InputError, match=r"of another --vocab_size"):
+    with pytest.raises(InputError, match=r"of another vocab_size"):
         prepare(FileSource(files), data_dir, CONFIG)
     (data_dir / "prepare.lock").unlink()  # as of any that failed; the next to end would
     assert found == [None, snapshot(data_dir)]
@@ -367,7 +363,7 @@ def test_another_run_that_ends_as_this_one_begins_is_not_repeated(
 
 def test_a_folder_must_be_writable(files, tmp_path):
     (tmp_path / "file").write_text("")
-    message = r"--data_dir must be a directory that can be written to. Received: .*file"
+    message = r"data_dir must be a directory that can be written to. Received: .*file"
     with pytest.raises(InputError, match=message):
         prepare(FileSource(files), tmp_path / "file" / "data", CONFIG)
     with pytest.raises(InputError, match=message):
@@ -377,20 +373,23 @@ def test_a_folder_must_be_writable(files, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tokenizer": "words"}, r"--tokenizer must be one of bpe, wordpiece, pieces. .* .words."),
-        ({"tokenizer": "pieces"}, r"--tokenizer=pieces needs --vocabulary, of an imported model"),
-        ({"vocab_size": 4}, r"--vocab_size must exceed the 4 special ids. Received: 4"),
-        ({"vocabulary": ["no"]}, r"--vocabulary must be a readable file. Received: no \(No such"),
-        ({"vocabulary": ["a", "b"]}, r"--vocabulary must be one file, or SOURCE,T.*Received: a,b"),
+        ({"tokenizer": "words"}, r"^tokenizer must be one of bpe, wordpiece, pieces. .* .words."),
+        (
+            {"tokenizer": "pieces"},
+            r"^tokenizer=pieces needs a vocabulary, that of an imported model",
+        ),
+        ({"vocab_size": 4}, r"^vocab_size must exceed the 4 special ids. Received: 4"),
+        ({"vocabulary": ["no"]}, r"^vocabulary must be a readable file. Received: no \(No such"),
+        ({"vocabulary": ["a", "b"]}, r"^vocabulary must be one file, or SOURCE,T.*Received: a,b"),
         (
             {"vocabulary": ["a"], "shared_vocabulary": False},
-            r"--vocabulary must be one file, or SOURCE,TARGET with --shared_voc.* Received: a$",
+            r"^vocabulary must be one file, or SOURCE,TARGET with shared_voc.* Received: a$",
         ),
         (
             {"vocabulary": [__file__], "tokenizer": "wordpiece"},
-            r"--tokenizer must be bpe with --vocabulary=.*test_preparation.py. Received: wordpiece",
+            r"^tokenizer must be bpe with vocabulary=.*test_preparation.py. Received: wordpiece",
         ),
-        ({"max_length": 1}, r"--max_length must be at least 2, .* Received: 1"),
+        ({"max_length": 1}, r"^max_length must be at least 2, .* Received: 1"),
     ],
 )
 def test_impossible_settings_are_named(settings, message):
@@ -424,7 +423,7 @@ def test_each_vocabulary_is_repaired_alone(files, data_dir):
     before = snapshot(data_dir)
     for name in ("source_vocabulary.model", "target_vocabulary.model"):
         (data_dir / name).write_bytes(b"damaged")
-        message = rf"{name} must be as it was prepared: run prepare_data.py again"
+        message = rf"{name} must be as it was prepared: prepare the data again"
         with pytest.raises(InputError, match=message):
             read_metadata(data_dir)
         assert not prepare(FileSource(files), data_dir, SEPARATE)["up_to_date"]
@@ -451,7 +450,7 @@ def test_an_existing_vocabulary_is_used(files, tmp_path, tokenizer, vocab_size):
     (tmp_path / "given" / file.name).unlink()
     prepare(FileSource(files), tmp_path / "given", given)
     assert (tmp_path / "given" / file.name).read_bytes() == file.read_bytes()
-    with pytest.raises(InputError, match=r"holds a data set of another --vocab"):
+    with pytest.raises(InputError, match=r"holds a data set of another vocab"):
         prepare(FileSource(files), tmp_path / "given", learned)
 
 
@@ -466,7 +465,7 @@ def test_a_data_set_of_an_earlier_version(files, data_dir):
     path.write_text(json.dumps(fields))
     assert read_metadata(data_dir).source_vocabulary is None
     assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
-    with pytest.raises(InputError, match=r"of another --shared_vocabulary.* there: True"):
+    with pytest.raises(InputError, match=r"of another shared_vocabulary.* there: True"):
         prepare(FileSource(files), data_dir, dataclasses.replace(CONFIG, shared_vocabulary=False))
 
 
@@ -476,3 +475,12 @@ def test_metadata_are_plain_json(files, data_dir):
     assert fields["settings"]["--vocab_size"] == 290
     for name, size in fields["splits"]["train"]["shards"].items():
         assert os.path.getsize(data_dir / name) == size
+
+
+def test_metadata_name_settings_as_the_command_line_does():
+    settings = {"dataset": "tfds:x", "split_sizes": {"train": 9}, "grammar_sentences": "0a"}
+    assert preparation._recorded(settings) == {
+        "--dataset": "tfds:x",
+        "the split sizes of --dataset": {"train": 9},
+        "the grammar's sentences": "0a",
+    }

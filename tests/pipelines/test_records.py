@@ -1,16 +1,13 @@
 import dataclasses
 import hashlib
-import itertools
 import json
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
-from pipelines import records
-from pipelines.records import Metadata, SplitInfo, damaged_byte, read_metadata, write_metadata
-from pipelines.sharding import example, frames
+from pipelines.records import Metadata, SplitInfo, read_metadata, write_metadata
+from pipelines.sharding import serialized_example
 
 SHARD = "train-00000-of-00001.tfrecord"
 
@@ -20,14 +17,14 @@ def write(path, first=4):
     path.unlink(missing_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for number in range(first, first + 3):
-            writer.write(example([number, 2], [number, 9, 2]))
+            writer.write(serialized_example([number, 2], [number, 9, 2]))
     return path
 
 
 @pytest.fixture
 def metadata(any_folder):
     (any_folder / "vocabulary.model").write_bytes(b"any")
-    info = SplitInfo.total([SplitInfo.of([(2, 3)] * 3, {})], [write(any_folder / SHARD)])
+    info = SplitInfo.total([SplitInfo.from_lengths([(2, 3)] * 3, {})], [write(any_folder / SHARD)])
     return Metadata(
         task="translation",
         tokenizer="bpe",
@@ -42,7 +39,10 @@ def metadata(any_folder):
 
 
 def test_statistics_by_hand():
-    parts = [SplitInfo.of([(2, 2), (4, 17)], {"blank": 1}), SplitInfo.of([(9, 1)], {"blank": 2})]
+    parts = [
+        SplitInfo.from_lengths([(2, 2), (4, 17)], {"blank": 1}),
+        SplitInfo.from_lengths([(9, 1)], {"blank": 2}),
+    ]
     assert SplitInfo.total(parts, []) == SplitInfo(
         pairs=3,
         dropped={"blank": 3},
@@ -53,7 +53,7 @@ def test_statistics_by_hand():
         length_histogram={"8": 1, "16": 1, "24": 1},
     )
     assert SplitInfo.total(parts, []).longest == 17
-    assert SplitInfo.total([SplitInfo.of([], {})], []).longest == 0
+    assert SplitInfo.total([SplitInfo.from_lengths([], {})], []).longest == 0
 
 
 def test_metadata_come_back(metadata, any_folder):
@@ -62,7 +62,7 @@ def test_metadata_come_back(metadata, any_folder):
 
 
 def test_a_folder_without_metadata_is_not_a_data_set(metadata, any_folder):
-    with pytest.raises(InputError, match=r"--data_dir must be a folder completed by prepare_data"):
+    with pytest.raises(InputError, match=r"^data_dir must be a prepared data directory"):
         read_metadata(any_folder)
     with pytest.raises(InputError, match=r"no metadata.json"):
         read_metadata(any_folder / "nowhere")
@@ -137,64 +137,3 @@ def test_data_of_an_earlier_version_without_digests(metadata, any_folder):
     del fields["splits"]["train"]["beginnings"]
     (any_folder / "metadata.json").write_text(json.dumps(fields))
     assert read_metadata(any_folder).splits["train"].pairs == 3
-
-
-def test_only_own_leftovers_are_removed(any_folder):
-    data = ["vocabulary.txt", "test.source.txt", "train-00000-of-00002.tfrecord"]
-    temporary = [".metadata.json.0a1b.tmp", ".train-00000-of-00002.tfrecord.0a1b.tmp"]
-    foreign = ["notes.txt", "my.tfrecord", "vocabulary.txt.bak", "metadata.json", ".notes.0a.tmp"]
-    for name in data + temporary + foreign:
-        (any_folder / name).write_text("x")
-    (any_folder / "unfinished").mkdir()
-    (any_folder / "unfinished" / "train-block-00000.json").write_text("x")
-    assert len(records.leftovers(any_folder)) == len(data + temporary) + 1
-    records.remove_leftovers(any_folder, keep_data=True)
-    assert sorted(path.name for path in any_folder.iterdir()) == sorted(data + foreign)
-    records.remove_leftovers(any_folder, keep_data=False)
-    assert sorted(path.name for path in any_folder.iterdir()) == sorted(foreign)
-    assert not records.leftovers(any_folder)
-
-
-@pytest.fixture
-def file(tmp_path):
-    """A file of 50 records; where they begin, and its end."""
-    path, starts = tmp_path / "file", [0]
-    generator = np.random.default_rng(1)
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for length in generator.integers(1, 40, size=50):
-            record = example(generator.integers(0, 500, size=length), [2])
-            writer.write(record)
-            starts.append(starts[-1] + len(record) + 16)
-    return path, starts
-
-
-def test_an_undamaged_file(file):
-    path, starts = file
-    assert frames(path.read_bytes()) == list(itertools.pairwise(starts))
-    assert damaged_byte(path) is None
-
-
-@pytest.mark.parametrize("at_once", [1, 4, 4096])
-@pytest.mark.parametrize("offset", [0, 7, 8, 11, 12, 20, -1])  # length, checksum, content, checksum
-def test_the_first_damaged_record_is_found(file, monkeypatch, offset, at_once):
-    monkeypatch.setattr(records, "_RECORDS_AT_ONCE", at_once)
-    path, starts = file
-    content = bytearray(path.read_bytes())
-    content[starts[10 + (offset < 0)] + offset] ^= 0x10
-    content[starts[30] + 14] ^= 1
-    path.write_bytes(content)
-    assert damaged_byte(path) == starts[10]
-
-
-@pytest.mark.parametrize("kept", [1, 11, 14])
-def test_a_cut_off_record_is_found(file, kept):
-    path, starts = file
-    path.write_bytes(path.read_bytes()[: starts[20] + kept])
-    assert damaged_byte(path) == starts[20]
-
-
-def test_other_and_empty_files(any_folder):
-    (any_folder / "text").write_text("no records at all, but long enough for a header")
-    assert damaged_byte(any_folder / "text") == 0
-    (any_folder / "empty").write_bytes(b"")
-    assert damaged_byte(any_folder / "empty") is None

@@ -198,7 +198,7 @@ def test_the_data_set_is_that_of_the_cleaned_text(tmp_path, small_blocks, monkey
     assert set(result["dropped"]["test"]) == {"blank", "too_long"}
     again = prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS, **RULES))
     assert again["up_to_date"]
-    with pytest.raises(InputError, match=r"of another --length_limits.*Received: None, there: \["):
+    with pytest.raises(InputError, match=r"of another length_limits.*Received: None, there: \["):
         prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS))
 
 
@@ -265,20 +265,20 @@ def test_parts_can_be_read_elsewhere(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"length_ratio": 0.0}, r"--length_ratio must be positive and finite\. Received: 0\.0"),
-        ({"length_limits": [3]}, r"--length_limits must be two values, .* Received: \[3\]"),
-        ({"length_limits": [3, -1]}, r"--length_limits\[1\] must be at least 0. Received: -1"),
-        ({"length_unit": "bytes"}, r"--length_unit must be one of words, characters"),
-        ({"script_share": 1.5}, r"--script_share must be from 0 to 1. Received: 1\.5"),
-        ({"weights": [1, 5000]}, r"--weights\[1\] must be from 0 to 1000. Received: 5000"),
+        ({"length_ratio": 0.0}, r"^length_ratio must be positive and finite\. Received: 0\.0"),
+        ({"length_limits": [3]}, r"^length_limits must be two values, .* Received: \[3\]"),
+        ({"length_limits": [3, -1]}, r"^length_limits\[1\] must be at least 0. Received: -1"),
+        ({"length_unit": "bytes"}, r"^length_unit must be one of words, characters"),
+        ({"script_share": 1.5}, r"^script_share must be from 0 to 1. Received: 1\.5"),
+        ({"weights": [1, 5000]}, r"^weights\[1\] must be from 0 to 1000. Received: 5000"),
         (
             {"weights": [1.0]},
-            r"--weights must be 2 numbers, one for each training file\. ",
+            r"^weights must be 2 numbers, one for each training file\. ",
         ),
-        ({"scripts": ["Latin", "Klingon"]}, r"--scripts must be names of Unicode.*: Klingon"),
+        ({"scripts": ["Latin", "Klingon"]}, r"^scripts must be names of Unicode.*: Klingon"),
         (
             {"dedupe": True, "length_limits": [40, 50]},
-            r"--length_limits, --dedupe, --weights must leave at least one training pair\. "
+            r"^length_limits, dedupe, weights must leave at least one training pair\. "
             r"Received: \{'length_limits': 20, 'dedupe': 0\} left out",
         ),
     ],

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines import sharding
-from pipelines.sharding import Sharding, example
+from pipelines.sharding import Sharding, serialized_example
 
 
 def numbered(begin, end):
@@ -130,4 +130,4 @@ def message(source, target):
 )
 def test_examples_have_the_bytes_of_protobuf(source, target):
     expected = message(source, target)
-    assert example(source, target) == expected.SerializeToString(deterministic=True)
+    assert serialized_example(source, target) == expected.SerializeToString(deterministic=True)

@@ -7,7 +7,9 @@ import pytest
 import tensorflow_datasets as tfds
 
 from keras_transformer import InputError
-from pipelines.sources import FileSource, GrammarSource, TfdsSource, matching_files, read_lines
+from pipelines.sources import FileSource, GrammarSource
+from pipelines.text_files import matching_files, read_lines
+from pipelines.tfds_source import TfdsSource
 
 
 def write(path, content):
@@ -16,7 +18,7 @@ def write(path, content):
 
 
 def lines(path):
-    return list(read_lines(path, "--train_source"))
+    return list(read_lines(path, "train_source"))
 
 
 def source(train_source, train_target, **splits):
@@ -59,10 +61,10 @@ class TestLines:
         for name in ("b.en", "a.en", "a[1].en", "c.de"):
             write(tmp_path / name, b"a\n")
         pattern, exact = str(tmp_path / "?.en"), str(tmp_path / "a[1].en")
-        found = matching_files("--train_source", [pattern, exact])
+        found = matching_files("train_source", [pattern, exact])
         assert [Path(path).name for path in found] == ["a.en", "b.en", "a[1].en"]
-        with pytest.raises(InputError, match=r"--train_source must match a file. .*x\*"):
-            matching_files("--train_source", [str(tmp_path / "x*")])
+        with pytest.raises(InputError, match=r"^train_source must match a file. .*x\*"):
+            matching_files("train_source", [str(tmp_path / "x*")])
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),
@@ -126,7 +128,7 @@ class TestFiles:
         unequal = source([parts["1.en"]], [parts["2.de"]])
         with pytest.raises(
             InputError,
-            match=r"--train_source and --train_target must have the same number of lines. "
+            match=r"^train_source and train_target must have the same number of lines. "
             r"Received: 2 in .*1.en, 1 in .*2.de",
         ):
             unequal.counts()
@@ -136,22 +138,18 @@ class TestFiles:
             source([parts["1.en"], parts["2.en"]], [parts["1.de"]])
 
     def test_every_flag_needs_a_file(self, parts):
-        with pytest.raises(InputError, match=r"--test_source must name at least one file"):
+        with pytest.raises(InputError, match=r"^test_source must name at least one file"):
             source([parts["1.en"]], [parts["1.de"]], test=([], []))
 
     def test_missing_and_empty_files_are_named(self, parts, tmp_path):
         with pytest.raises(
-            InputError, match=r"--train_target must be a readable file. .*no.de \(No such file"
+            InputError, match=r"^train_target must be a readable file. .*no.de \(No such file"
         ):
             source([parts["1.en"]], [str(tmp_path / "no.de")])
-        with pytest.raises(
-            InputError, match=r"--train_source must be a readable file. .*directory"
-        ):
+        with pytest.raises(InputError, match=r"^train_source must be a readable file. .*directory"):
             source([str(tmp_path)], [parts["1.de"]])
         empty = write(tmp_path / "empty", b"")
-        with pytest.raises(
-            InputError, match=r"--train_target must not be empty. Received: .*empty"
-        ):
+        with pytest.raises(InputError, match=r"^train_target must not be empty. Received: .*empty"):
             source([parts["1.en"]], [empty])
 
 
@@ -248,17 +246,17 @@ class TestTfds:
     @pytest.mark.parametrize(
         ("name", "languages", "message"),
         [
-            ("no_such_set", ("en", "de"), r"--dataset must be a data set that TFDS knows"),
+            ("no_such_set", ("en", "de"), r"^dataset must be a data set that TFDS knows"),
             (
                 "tiny_translation/x",
                 ("en", "de"),
-                r"--dataset must name a configuration and version",
+                r"^dataset must name a configuration and version",
             ),
             ("tiny_translation:9.0.0", ("en", "de"), r"version that TFDS knows .*9.0.0"),
-            ("", ("en", "de"), r"--dataset must name a configuration .*Received: tfds:$"),
-            ("tiny_translation", ("fr", "de"), r"--source_language must be one of de, en .*'fr'"),
-            ("tiny_translation", ("en", "fr"), r"--target_language must be one of de, en .*'fr'"),
-            ("tiny_translation", ("en", "en"), r"--target_language must differ from"),
+            ("", ("en", "de"), r"^dataset must name a configuration .*Received: tfds:$"),
+            ("tiny_translation", ("fr", "de"), r"^source_language must be one of de, en .*'fr'"),
+            ("tiny_translation", ("en", "fr"), r"^target_language must be one of de, en .*'fr'"),
+            ("tiny_translation", ("en", "en"), r"^target_language must differ from"),
             ("tiny_numbers", ("en", "de"), r"must be a translation set.* the features label"),
             ("tiny_test_only", ("en", "de"), r"must have a split train. Received: splits test"),
             (
@@ -270,7 +268,7 @@ class TestTfds:
             (
                 "tiny_unreachable",
                 ("en", "de"),
-                r"--tfds_data_dir must hold tfds:tiny_unreachable .*`tfds build tiny_unreachable`.*"
+                r"^tfds_data_dir must hold tfds:tiny_unreachable .*`tfds build tiny_unreachable`.*"
                 r"ConnectionError: no route to host",
             ),
         ],
@@ -296,5 +294,5 @@ class TestGrammar:
         assert grammar.settings() != GrammarSource(7, seed=2).settings()
 
     def test_zero_pairs_are_refused(self):
-        with pytest.raises(InputError, match=r"--grammar_pairs must be at least 1. Received: 0"):
+        with pytest.raises(InputError, match=r"^grammar_pairs must be at least 1. Received: 0"):
             GrammarSource(0, seed=1)

@@ -84,7 +84,7 @@ def test_no_gold_tree_is_lost_and_none_is_changed_but_by_cleaning(files, tmp_pat
 def test_another_linearisation_is_another_data_set(files, tmp_path):
     make(files, tmp_path / "data", Linearisation())
     assert make(files, tmp_path / "data", Linearisation())["up_to_date"]
-    with pytest.raises(InputError, match=r"of another --tree_words.*: tags, there: x"):
+    with pytest.raises(InputError, match=r"of another tree_words.*: tags, there: x"):
         make(files, tmp_path / "data", Linearisation("tags"))
 
 
@@ -96,10 +96,13 @@ def test_bad_trees_are_named_and_leave_nothing(files, tmp_path):
         make(files, tmp_path / "data", Linearisation())
     assert not (tmp_path / "data" / "metadata.json").exists()
     files["validation"] = [str(tmp_path / "none.mrg")]
-    with pytest.raises(InputError, match="--validation_trees must be a readable file"):
+    with pytest.raises(InputError, match=r"^validation_trees must be a readable file"):
         TreebankSource(files, Linearisation())
 
 
 def test_translation_data_have_no_gold_trees(prepared):
-    with pytest.raises(InputError, match=r"--dataset=treebank\. Received: .*, for translation"):
+    with pytest.raises(
+        InputError,
+        match=r"^data_dir must be prepared from a treebank\. Received: .*, for translation",
+    ):
         gold_trees(prepared, "test")

@@ -42,10 +42,10 @@ def test_more_text_than_fits_is_sampled():
 @pytest.mark.parametrize(
     ("kind", "size", "message"),
     [
-        ("bpe", 37000, r"--vocab_size must be at most (\d+), which is all .* Received: 37000"),
-        ("bpe", 100, r"--vocab_size must be at least (\d+), to hold every .* Received: 100"),
-        ("wordpiece", 37000, r"--vocab_size must be at most (\d+), which is all .*: 37000"),
-        ("wordpiece", 50, r"--vocab_size must be at least (\d+), to hold every .*: 50"),
+        ("bpe", 37000, r"^vocab_size must be at most (\d+), which is all .* Received: 37000"),
+        ("bpe", 100, r"^vocab_size must be at least (\d+), to hold every .* Received: 100"),
+        ("wordpiece", 37000, r"^vocab_size must be at most (\d+), which is all .*: 37000"),
+        ("wordpiece", 50, r"^vocab_size must be at least (\d+), to hold every .*: 50"),
     ],
 )
 def test_impossible_sizes_are_named_with_a_bound_that_holds(kind, size, message, tmp_path):
@@ -104,7 +104,7 @@ def test_our_own_vocabularies_are_copied(kind, size, tmp_path):
     copy = tmp_path / f"source_vocabulary{learned.file.suffix}"
     adopt_subwords(learned.file, copy, size)
     assert copy.read_bytes() == learned.file.read_bytes()
-    with pytest.raises(InputError, match=rf"--vocab_size must be {size}, or not .* Received: 99"):
+    with pytest.raises(InputError, match=rf"^vocab_size must be {size}, or not .* Received: 99"):
         adopt_subwords(learned.file, copy, 99)
 
 

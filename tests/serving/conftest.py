@@ -16,6 +16,13 @@ Pair = namedtuple("Pair", ("target_pieces", "log_probs", "pharaoh"))
 ALIGNMENT = [0, 1, 1, 2, 3, 4]
 
 
+class FakeCard(dict):
+    """In place of a ModelCard: what GET /model answers."""
+
+    def to_json(self):
+        return dict(self)
+
+
 class FakeTranslator:
     """Answers at once, unless `before_call` waits or raises; keeps what it was asked.
 
@@ -25,7 +32,8 @@ class FakeTranslator:
 
     def __init__(self):
         self.graphs = dict.fromkeys(["attention", "complete"])
-        self.card = {"beam_size": 2, "alpha": 0.6, "parameters": 1234567}
+        self.card = FakeCard(beam_size=2, alpha=0.6, parameters=1234567)
+        self.config = types.SimpleNamespace(beam_size=2)
         self.calls = []
         self.before_call = lambda: None
 

@@ -95,19 +95,17 @@ def test_aligned_translations(translator):
     }
 
 
-def test_phrases_that_do_not_fit(translator):
-    request = {"text": "a", "required_phrases": [["b"], ["c"]]}
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prefixes": ["die Katze"]}, "a prefix must be short. Received: a long one"),
+        ({"required_phrases": [["b"], ["c"]]}, "phrases must be as many. Received: others"),
+    ],
+)
+def test_what_does_not_fit_the_model_is_refused(translator, options, message):
+    request = {"text": "a"} | options
     status, _, body = answer_to(translator, "POST", "/translate", json=request)
-    assert (status, json.loads(body)["error"]) == (400, "phrases must be as many. Received: others")
-
-
-def test_a_prefix_that_is_too_long(translator):
-    request = {"text": "a", "prefixes": ["die Katze"]}
-    status, _, body = answer_to(translator, "POST", "/translate", json=request)
-    assert (status, json.loads(body)) == (
-        400,
-        {"error": "a prefix must be short. Received: a long one"},
-    )
+    assert (status, json.loads(body)) == (400, {"error": message})
 
 
 def test_half_a_surrogate_pair(translator):
@@ -141,7 +139,7 @@ def test_attention_that_is_too_much(translator, monkeypatch):
 
 
 def test_model_and_health(translator):
-    limits = Limits(sentences=7, characters=99)
+    limits = Limits(max_sentences=7, max_characters=99)
     status, _, body = answer_to(translator, "GET", "/model", limits)
     limits = {"sentences": 7, "characters": 99}
     wanted = {**translator.card, "signatures": ["attention", "complete"], "limits": limits}
@@ -190,10 +188,7 @@ def test_page_is_in_the_wheel():
         ("GET", "/translate", {}, 405, "/translate allows POST only. Received: GET"),
         ("DELETE", "/attention", {}, 405, "/attention allows POST only. Received: DELETE"),
         ("POST", "/", {"data": b""}, 405, "/ allows GET,HEAD only. Received: POST"),
-        ("POST", "/translate", {"data": b"\xff"}, 400, "the body must be JSON in UTF-8"),
         ("POST", "/translate", {"data": b"{"}, 400, "the body must be JSON"),
-        ("POST", "/translate", {"json": {"txt": "a"}}, 400, "txt must be a field"),
-        ("POST", "/translate", {"json": {"text": "a", "n_best": 3}}, 400, "from 1 to 2"),
         ("POST", "/attention", {"json": {"source": "a"}}, 400, "target must be given"),
         ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "at most 20000 characters"),
         ("POST", "/translate", {"data": b" " * 300_000}, 413, "at most 241536 bytes"),
@@ -312,7 +307,7 @@ def test_slow_model_and_full_queue(translator, timeouts):
         assert (await client.post("/translate", json={"text": "after"})).status == 200
         assert translator.calls == [["slow"], ["after"]], "who gave up is not translated"
 
-    served(translator, scenario, Limits(timeout=60, waiting=1))
+    served(translator, scenario, Limits(timeout=60, max_waiting=1))
 
 
 def test_slow_body(translator):

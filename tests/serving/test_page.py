@@ -29,7 +29,7 @@ def serving(translator):
     url = "http://127.0.0.1:{1}/".format(*listening.getsockname())
 
     async def run():
-        service = Service(translator, Limits(characters=500), frozenset({"127.0.0.1"}))
+        service = Service(translator, Limits(max_characters=500), frozenset({"127.0.0.1"}))
         async with answering(service, listening):
             ready.set()
             await stopped.wait()

@@ -12,7 +12,7 @@ from keras_transformer.serving.requests import (
     parse_translate,
 )
 
-LIMITS = Limits(sentences=3, characters=10)
+LIMITS = Limits(max_sentences=3, max_characters=10)
 NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -174,12 +174,12 @@ def test_any_name_where_all_are_allowed():
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"timeout": 0}, "--timeout must be positive seconds. Received: 0"),
-        ({"timeout": math.nan}, "--timeout must be positive seconds. Received: nan"),
-        ({"timeout": math.inf}, "--timeout must be positive seconds. Received: inf"),
-        ({"sentences": 0}, "--max_sentences must be at least 1. Received: 0"),
-        ({"characters": -1}, "--max_characters must be at least 1. Received: -1"),
-        ({"waiting": 0}, "--max_waiting must be at least 1. Received: 0"),
+        ({"timeout": 0}, "timeout must be positive seconds. Received: 0"),
+        ({"timeout": math.nan}, "timeout must be positive seconds. Received: nan"),
+        ({"timeout": math.inf}, "timeout must be positive seconds. Received: inf"),
+        ({"max_sentences": 0}, "max_sentences must be at least 1. Received: 0"),
+        ({"max_characters": -1}, "max_characters must be at least 1. Received: -1"),
+        ({"max_waiting": 0}, "max_waiting must be at least 1. Received: 0"),
     ],
 )
 def test_limits(limits, message):

@@ -13,9 +13,7 @@ def steps_traced_once():
 
     made = {}
 
-    def step_of(model_config, training_config, strategy, lengths):
-        if lengths is not None:
-            return TrainingStep(model_config, training_config, strategy, lengths)
+    def step_of(model_config, training_config, strategy):
         configs = (model_config, training_config)
         if configs not in made:
             step = TrainingStep(*configs, strategy)

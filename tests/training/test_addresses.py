@@ -87,7 +87,7 @@ def test_tf_config_goes_before_slurm(say):
     assert own_addresses().source == "TF_CONFIG"
 
 
-TOLD = "--strategy=multi_worker must be told who the workers are, by TF_CONFIG or srun. Received: "
+TOLD = "strategy=multi_worker must be told who the workers are, by TF_CONFIG or srun. Received: "
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ TOLD = "--strategy=multi_worker must be told who the workers are, by TF_CONFIG o
         (tf_config(index=None), "TF_CONFIG must be JSON: {cluster: .* Received: int"),
         (
             tf_config({"worker": ["one:1", "one:1"]}),
-            "of its own. Received: one:1, one:1",
+            "that no other has. Received: one:1, one:1",
         ),
         (tf_config({"worker": [7]}), "Task address 7 must be bytes or unicode"),
         ({"SLURM_PROCID": "0"}, f"{TOLD}SLURM_STEP_NUM_TASKS not found in environment"),

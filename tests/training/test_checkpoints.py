@@ -11,7 +11,11 @@ from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training import checkpoints
-from keras_transformer.training.model_directory import ModelDescription, create_or_check
+from keras_transformer.training.model_directory import (
+    ModelDescription,
+    create_or_check,
+    read_description,
+)
 
 CONFIG = TransformerConfig(vocab_size=9, num_layers=1, d_model=4, d_ff=4, num_heads=2)
 
@@ -21,9 +25,9 @@ def store_of(model_dir, keep=20):
 
 
 def save(store, step, value, validation_loss=None):
-    # By name, as earlier versions saved them. It makes the same files as a list.
-    variables = {"0": tf.Variable([value, 2 * value]), "1": tf.Variable(int(step))}
-    return store.save({"model": variables}, step=step, validation_loss=validation_loss)
+    variables = [tf.Variable([value, 2 * value]), tf.Variable(int(step))]
+    validation = {} if validation_loss is None else {"loss": validation_loss}
+    return store.save({"model": variables}, step, validation=validation)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +49,7 @@ def made_once(tmp_path_factory):
         for variable in model.trainable_variables:
             variable.assign(np.full(variable.shape, value))
         trackables = {"model": [variable.value for variable in model.variables]}
-        store.save(trackables, step=step, validation_loss=loss)
+        store.save(trackables, step, validation={"loss": loss})
     return tmp_path / "model"
 
 
@@ -70,17 +74,25 @@ def model_dir(made_once, any_folder):
     ],
 )
 def test_restores_what_was_asked_for(model_dir, checkpoint, value):
-    model, facts = checkpoints.restore_model(model_dir, checkpoint)
+    model, info = checkpoints.restore_model(model_dir, checkpoint)
     for variable in model.trainable_variables:
         np.testing.assert_array_equal(variable, value)
-    assert facts["step"] in (1, 2, 3)
+    assert info.step in (1, 2, 3)
+
+
+def test_a_description_that_was_read_is_not_read_again(model_dir):
+    description = read_description(model_dir)
+    (model_dir / "config.json").unlink()
+    model, info = checkpoints.restore_model(model_dir, description=description)
+    np.testing.assert_array_equal(model.trainable_variables[0], 6.0)
+    assert info.to_json() == {"checkpoint": "step-00000003", "step": 3, "validation_loss": 2.0}
 
 
 def test_restores_a_path(model_dir):
     path = str(model_dir / "checkpoints" / "step-00000002")
-    model, facts = checkpoints.restore_model(model_dir, path)
+    model, info = checkpoints.restore_model(model_dir, path)
     np.testing.assert_array_equal(model.trainable_variables[0], 2.0)
-    assert facts == {"checkpoint": path, "step": 2, "validation_loss": 1.0}
+    assert info.to_json() == {"checkpoint": path, "step": 2, "validation_loss": 1.0}
 
 
 def test_the_mean_of_checkpoints_of_several_runs(model_dir, tmp_path):
@@ -88,28 +100,28 @@ def test_the_mean_of_checkpoints_of_several_runs(model_dir, tmp_path):
     latest, _ = checkpoints.read_weights(model_dir, "latest")
     store.save({"model": [tf.Variable(weight + 7) for weight in latest]}, step=2)
     other = store.path(store.latest)
-    model, facts = checkpoints.restore_model(model_dir, f"latest,{other}.index")
+    model, info = checkpoints.restore_model(model_dir, f"latest,{other}.index")
     for variable in model.trainable_variables:
         np.testing.assert_array_equal(variable, 9.5)
-    assert facts == {"checkpoint": f"latest,{other}.index", "averaged": 2}
+    assert info.to_json() == {"checkpoint": f"latest,{other}.index", "averaged": 2}
 
 
 def test_a_mean_of_different_models(model_dir, tmp_path):
     store = store_of(tmp_path)
     save(store, 1, 1.0)
     other = store.path(store.latest)
-    rule = f"--checkpoint=best,{other} must name checkpoints of models of one size."
+    rule = f"checkpoint=best,{other} must name checkpoints of models of one size."
     with pytest.raises(InputError, match=re.escape(f"{rule} Received: 2 sizes")):
         checkpoints.restore_model(model_dir, f"best,{other}")
 
 
 def test_written_average_is_a_checkpoint_of_its_own(model_dir):
     result = checkpoints.average_checkpoints(model_dir, 2)
-    assert result["averaged"] == 2
-    model, _ = checkpoints.restore_model(model_dir, result["checkpoint"])
+    assert result.averaged == 2
+    model, _ = checkpoints.restore_model(model_dir, result.checkpoint)
     np.testing.assert_array_equal(model.trainable_variables[0], 4.0)
     # It is none of the run's: training resumes from the last step.
-    assert store_of(model_dir).latest["step"] == 3
+    assert store_of(model_dir).latest.step == 3
 
 
 @pytest.mark.parametrize(
@@ -117,8 +129,8 @@ def test_written_average_is_a_checkpoint_of_its_own(model_dir):
     [
         ("average:0", "must be 1 or more. Received: '0'"),
         ("average:x", "must be 1 or more. Received: 'x'"),
-        ("step-9", "--checkpoint must be latest, best, average:K or the path"),
-        ("latest,", "--checkpoint must be latest, best, average:K or the path"),
+        ("step-9", "checkpoint must be latest, best, average:K or the path"),
+        ("latest,", "checkpoint must be latest, best, average:K or the path"),
     ],
 )
 def test_checkpoints_that_there_are_not(model_dir, checkpoint, message):
@@ -129,9 +141,7 @@ def test_checkpoints_that_there_are_not(model_dir, checkpoint, message):
 def test_directory_without_checkpoints(model_dir):
     (model_dir / "checkpoints" / "index.json").unlink()
     for name in ("latest", "average:2"):
-        rule = (
-            f"--checkpoint={name} needs a checkpoint in .* Received: none. bin/train.py writes them"
-        )
+        rule = f"^checkpoint={name} needs a checkpoint in .* Received: none; training writes them"
         with pytest.raises(InputError, match=rule):
             checkpoints.restore_model(model_dir, name)
 
@@ -139,10 +149,10 @@ def test_directory_without_checkpoints(model_dir):
 def test_an_average_of_more_than_there_are_is_of_all_and_says_so(model_dir, caplog):
     result = checkpoints.average_checkpoints(model_dir, 5)
     path = str(model_dir / "checkpoints" / "average-3-step-00000003")
-    assert (result["averaged"], result["checkpoint"]) == (3, path)
-    model, facts = checkpoints.restore_model(model_dir, "average:9")
+    assert (result.averaged, result.checkpoint) == (3, path)
+    model, info = checkpoints.restore_model(model_dir, "average:9")
     np.testing.assert_array_equal(model.trainable_variables[0], 3.0)
-    assert (facts["checkpoint"], facts["averaged"]) == ("average:3", 3)
+    assert (info.checkpoint, info.averaged) == ("average:3", 3)
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert told == [f"averaging all 3 checkpoints: there are not {count}" for count in (5, 9)]
 
@@ -151,7 +161,7 @@ def test_checkpoint_of_another_model(model_dir):
     config = json.loads((model_dir / "config.json").read_text())
     config["model"]["d_ff"] = 5
     (model_dir / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match=r"inner_kernel must have shape \(4, 5\)"):
+    with pytest.raises(InputError, match=r"inner/kernel must have shape \(4, 5\)"):
         checkpoints.restore_model(model_dir)
 
 
@@ -159,23 +169,25 @@ def test_keeps_the_last_and_the_best(any_folder):
     store = store_of(any_folder, keep=2)
     for step, loss in enumerate([5.0, 1.0, 4.0, 3.0, 2.0], start=1):
         save(store, step, float(step), loss)
-    assert [entry["step"] for entry in store.entries] == [2, 4, 5]
-    assert store.best["step"] == 2
+    assert [entry.step for entry in store.entries] == [2, 4, 5]
+    assert store.best.step == 2
     files = {path.name.split(".")[0] for path in (any_folder / "checkpoints").iterdir()}
     assert files == {"index", "step-00000002", "step-00000004", "step-00000005"}
-    assert [entry["step"] for entry in store_of(any_folder).entries] == [2, 4, 5]
+    assert [entry.step for entry in store_of(any_folder).entries] == [2, 4, 5]
 
 
 def test_best_by_a_score_is_the_highest_and_the_first(any_folder):
     store = checkpoints.CheckpointStore(any_folder, keep=1, best_metric="bleu")
     for step, bleu in enumerate([5.0, 9.0, None, 9.0, 7.0], start=1):
         variables = [tf.Variable(1.0)]
-        facts = {} if bleu is None else {"validation_bleu": bleu}
-        store.save({"model": variables}, step=step, validation_loss=6.0 - step, **facts)
-    assert store.best["step"] == 2
-    assert [entry["step"] for entry in store.entries] == [2, 5]
-    assert store_of(any_folder).best["step"] == 2  # a reader need not be told
-    assert checkpoints.CheckpointStore(any_folder, best_metric="loss").best["step"] == 5
+        validation = {"loss": 6.0 - step, "bleu": bleu}
+        is_best = store.would_be_best(validation)
+        store.save({"model": variables}, step, validation=validation)
+        assert (store.best == store.latest) is is_best
+    assert store.best.step == 2
+    assert [entry.step for entry in store.entries] == [2, 5]
+    assert store_of(any_folder).best.step == 2  # a reader need not be told
+    assert checkpoints.CheckpointStore(any_folder, best_metric="loss").best.step == 5
 
 
 def test_best_needs_a_validation_loss(tmp_path):
@@ -200,8 +212,8 @@ def test_no_room_leaves_the_last_checkpoint_as_it_was(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     after = {path: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()}
     assert after == before
-    assert store.latest["step"] == 1
-    assert store.save(large, step=2)["step"] == 2  # with room again, the run can be resumed
+    assert store.latest.step == 1
+    assert store.save(large, step=2).step == 2  # with room again, the run can be resumed
 
 
 def in_the_middle(checkpoint, path):
@@ -211,15 +223,15 @@ def in_the_middle(checkpoint, path):
     raise tf.errors.UnavailableError(None, None, "the network is gone\nfor a while")
 
 
-def without_index(path, content):
-    raise OSError(13, "Permission denied", str(path))
+def without_index(model_dir, index):
+    raise OSError(13, "Permission denied", str(model_dir / "checkpoints" / "index.json"))
 
 
 @pytest.mark.parametrize(
     ("target", "name", "fail", "why"),
     [
         (tf.train.Checkpoint, "write", in_the_middle, "the network is gone. The last"),
-        (checkpoints, "write_json", without_index, "Permission denied: .*index.json.*The last"),
+        (checkpoints, "write_index", without_index, "Permission denied: .*index.json.*The last"),
     ],
 )
 def test_a_checkpoint_that_fails_leaves_the_one_before(
@@ -230,14 +242,14 @@ def test_a_checkpoint_that_fails_leaves_the_one_before(
     before = {path: path.read_bytes() for path in (any_folder / "checkpoints").glob("*")}
     with monkeypatch.context() as patch:
         patch.setattr(target, name, fail)
-        rule = rf"^--model_dir must have room.*{why} complete checkpoint \(step 1\) is unchanged"
+        rule = rf"^model_dir must have room.*{why} complete checkpoint \(step 1\) is unchanged"
         with pytest.raises(InputError, match=rule):
             save(store, 2, 2.0)
     after = {path: path.read_bytes() for path in (any_folder / "checkpoints").glob("*")}
-    assert after == before and store.latest["step"] == 1
+    assert after == before and store.latest.step == 1
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
-    assert store_of(any_folder).restore({"model": variables})["step"] == 1
-    assert save(store, 2, 2.0)["step"] == 2
+    assert store_of(any_folder).restore({"model": variables}).step == 1
+    assert save(store, 2, 2.0).step == 2
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"checkpoints": [5]}'])
@@ -278,14 +290,14 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(any_folder, damage, c
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
     store = store_of(any_folder)
     with caplog.at_level("WARNING", logger="absl"):
-        assert store.restore({"model": variables})["step"] == 2
+        assert store.restore({"model": variables}).step == 2
     np.testing.assert_array_equal(variables[0], [2.0, 4.0])
     assert int(variables[1]) == 2
     assert re.search(
         r"step-00000003 must be whole. Received: .*; resuming from step-00000002", caplog.text
     )
     # It is struck out, and the run's next start removes what is left of it.
-    assert [entry["step"] for entry in store_of(any_folder).entries] == [1, 2]
+    assert [entry.step for entry in store_of(any_folder).entries] == [1, 2]
     store_of(any_folder).remove_unlisted()
     assert not list((any_folder / "checkpoints").glob("step-00000003*"))
 
@@ -298,10 +310,10 @@ def test_no_whole_checkpoint_is_an_error_and_changes_nothing(any_folder):
     variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
     with pytest.raises(
         InputError,
-        match=r"step-00000002 must be whole.*nor is any before it. Choose a new --model_dir",
+        match=r"step-00000002 must be whole.*nor is any before it. Choose a new model_dir",
     ):
         store.restore({"model": variables})
-    assert [entry["step"] for entry in store_of(any_folder).entries] == [1, 2]
+    assert [entry.step for entry in store_of(any_folder).entries] == [1, 2]
 
 
 def test_restoring_nothing(any_folder):

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.training import checkpoints
-from keras_transformer.training.loop import TrainingData, train
+from keras_transformer.training.data import TrainingData
+from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
@@ -51,7 +52,7 @@ def test_a_jump_changes_nothing(tmp_path, request):
         run(tmp_path / name, 7)
         run(tmp_path / name, 20)  # the clock has been set while nothing ran, too
         latest = checkpoints.CheckpointStore(tmp_path / name).latest
-        assert 0 < latest["seconds"] <= time.monotonic() - begun
+        assert 0 < latest.seconds <= time.monotonic() - begun
     assert log(tmp_path / "jumping") == log(tmp_path / "steady")
     kept = [
         checkpoints.read_weights(tmp_path / name, "latest")[0] for name in ("steady", "jumping")

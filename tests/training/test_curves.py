@@ -12,7 +12,7 @@ from keras_transformer.training.run_state import RunState
 
 
 def curves_from(directory, step):
-    return Curves(directory, RunState(step, saved_step=step), LoopConfig(), write=True)
+    return Curves(directory, RunState(step, saved_step=step), LoopConfig())
 
 
 def lines(directory):
@@ -37,8 +37,8 @@ def points(directory):
 
 def test_training_and_validation_are_two_runs_with_the_same_names(tmp_path):
     with curves_from(tmp_path, 0) as curves:
-        curves.scalars("training", 1, {"loss": 3.5, "cross_entropy": 3.0, "gradient_norm": 0.5})
-        curves.scalars("validation", 1, {"loss": 2.0})
+        curves.training(1, {"loss": 3.5, "cross_entropy": 3.0, "gradient_norm": 0.5})
+        curves.validation(1, {"loss": 2.0})
         tf.summary.text("translations", "hello", step=1)
     found = points(tmp_path)
     assert found == {
@@ -58,7 +58,7 @@ def test_a_resumed_run_of_the_earlier_layout(tmp_path):
         tf.summary.scalar("training/loss", 4.0, step=1)
     for step in (2, 3):
         with curves_from(tmp_path, step - 1) as curves:
-            curves.scalars("training", step, {"cross_entropy": 3.0})
+            curves.training(step, {"cross_entropy": 3.0})
     found = points(tmp_path)
     assert found["."] == {"training/loss": [(1, 4.0)]}
     assert found["train"] == {"quality/loss": [(2, 3.0), (3, 3.0)]}
@@ -82,7 +82,7 @@ def test_log_of_a_resumed_run_has_no_step_twice(any_folder):
 
 def test_lines_are_json_even_without_a_number(any_folder):
     curves = curves_from(any_folder, 0)
-    curves.scalars("training", 5, {"loss": math.nan, "perplexity": math.inf, "skipped": 5.0})
+    curves.training(5, {"loss": math.nan, "perplexity": math.inf, "skipped": 5.0})
     curves.close()
     assert lines(any_folder) == [
         {"event": "training", "step": 5, "loss": None, "perplexity": None, "skipped": 5.0}
@@ -98,7 +98,7 @@ def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(any_
     folder = any_folder / "tensorboard" / "train"
     for start in range(4):
         curves = curves_from(any_folder, start)
-        curves.scalars("training", start, {"loss": 1.0})
+        curves.training(start, {"loss": 1.0})
         curves.close()
         (newest,) = (path for path in folder.iterdir() if not path.name.endswith("written"))
         parts = newest.name.split(".")
@@ -110,7 +110,7 @@ def test_event_files_sort_as_they_were_written_though_the_clock_is_set_back(any_
 @pytest.mark.parametrize("limit", [{"train_steps": 4}, {"train_minutes": 0.1}])
 def test_the_bar_says_that_it_compiles_and_is_full_in_the_end(tmp_path, capsys, limit):
     metrics = {"loss": 2.5, "tokens_per_second": 1000.0}
-    with Curves(tmp_path, RunState(), LoopConfig(**limit), write=True) as curves:
+    with Curves(tmp_path, RunState(), LoopConfig(**limit)) as curves:
         (first,) = shown(capsys)
         assert first.startswith("compiling:   0%|")
         for step, seconds in ((1, 2.0), (4, 6.5)):

@@ -10,10 +10,10 @@ from keras_transformer.training.interruption import listening
 def test_a_signal_is_heard_and_nothing_ends(number):
     done = []
     with listening() as interruption:
-        assert not interruption and interruption.signal is None
+        assert interruption.signal is None
         signal.raise_signal(number)
         done.append("step")
-        assert interruption and interruption.signal == number
+        assert interruption.signal == number
     assert done == ["step"]
 
 
@@ -38,9 +38,9 @@ def test_a_validation_ends_where_it_is():
         done.append("ended")
 
     with listening() as interruption:
-        assert interruption.unless_heard(lambda: "whole") == "whole"
-        assert interruption.unless_heard(validate) is None
-        assert interruption.unless_heard(lambda: "too late") is None
+        assert interruption.unless_interrupted(lambda: "whole") == "whole"
+        assert interruption.unless_interrupted(validate) is None
+        assert interruption.unless_interrupted(lambda: "too late") is None
         signal.raise_signal(signal.SIGTERM)  # between validations, again: only noted
     assert done == ["begun"]
 
@@ -51,8 +51,8 @@ def test_errors_of_a_validation_are_not_swallowed():
 
     with listening() as interruption:
         with pytest.raises(ValueError, match="broken"):
-            interruption.unless_heard(fail)
-        assert interruption.unless_heard(lambda: {}) == {}
+            interruption.unless_interrupted(fail)
+        assert interruption.unless_interrupted(lambda: {}) == {}
 
 
 def test_another_thread_hears_nothing_and_changes_nothing():
@@ -60,9 +60,9 @@ def test_another_thread_hears_nothing_and_changes_nothing():
 
     def listen():
         with listening() as interruption:
-            heard.append((bool(interruption), signal.getsignal(signal.SIGTERM) is before))
+            heard.append((interruption.signal, signal.getsignal(signal.SIGTERM) is before))
 
     thread = threading.Thread(target=listen)
     thread.start()
     thread.join()
-    assert heard == [(False, True)]
+    assert heard == [(None, True)]

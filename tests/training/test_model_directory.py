@@ -45,16 +45,18 @@ def test_both_vocabularies_are_kept(any_folder, data_dir):
         create_or_check(any_folder / "model", DESCRIPTION, data_dir)
 
 
-def test_a_directory_of_an_earlier_version(any_folder, data_dir):
+def test_a_directory_of_another_version_is_refused(any_folder, data_dir):
     create_or_check(any_folder / "model", DESCRIPTION, data_dir)
     path = any_folder / "model" / "config.json"
     content = json.loads(path.read_text())
-    for name in ("source_vocabulary", "source_vocabulary_fingerprint"):
-        del content[name]
-    del content["model"]["source_vocab_size"]
+    content["model"]["layout"] = "joined"
     path.write_text(json.dumps(content))
-    create_or_check(any_folder / "model", DESCRIPTION, data_dir)
-    assert read_description(any_folder / "model") == DESCRIPTION
+    rule = "config.json: model.layout must be a field that this version knows"
+    with pytest.raises(InputError, match=rule):
+        read_description(any_folder / "model")
+    path.write_text(json.dumps({**content, "format_version": 1}))
+    with pytest.raises(InputError, match=r"config.json: format_version must be 2. Received: 1$"):
+        create_or_check(any_folder / "model", DESCRIPTION, data_dir)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_a_directory_of_an_earlier_version(any_folder, data_dir):
         ({"training": TrainingConfig(seed=3)}, "label_smoothing: 0.2, not 0.1; .*seed: 1, not 3"),
         (
             {"preset": "base"},
-            "has preset: tiny, not base. Choose another directory, or --preset=tiny$",
+            "has preset: tiny, not base. Choose another directory, or preset=tiny$",
         ),
         (
             {"max_length": 9},
@@ -84,13 +86,14 @@ def test_another_model_is_refused_and_told_what_to_do(tmp_path, data_dir, change
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "must be a directory that bin/train.py made.*has no config.json"),
+        (None, "must be a directory that training has made.*has no config.json"),
         ("{", "must be readable JSON"),
         ("[]", "config.json: its content must be of type dict"),
-        ("{}", "format_version must be 1. Received: None"),
-        ('{"format_version": 9}', "format_version must be 1. Received: 9"),
-        ('{"format_version": 1}', "config.json: preset must be given"),
-        ('{"format_version": 1, "width": 3}', "width must be a field that this version knows"),
+        ("{}", "format_version must be 2. Received: None"),
+        ('{"format_version": 1}', "format_version must be 2. Received: 1"),
+        ('{"format_version": 9}', "format_version must be 2. Received: 9"),
+        ('{"format_version": 2}', "config.json: preset must be given"),
+        ('{"format_version": 2, "width": 3}', "width must be a field that this version knows"),
     ],
 )
 def test_directories_that_are_none(tmp_path, content, message):

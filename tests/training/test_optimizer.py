@@ -44,7 +44,7 @@ def test_float16_skips_a_step_that_is_not_finite_and_halves_the_scale(gradient):
 
 
 def test_float16_doubles_the_scale_after_good_updates(monkeypatch):
-    monkeypatch.setattr("keras_transformer.training.optimizer.STEPS_TO_DOUBLE", 3)
+    monkeypatch.setattr("keras_transformer.training.optimizer.UPDATES_TO_DOUBLE", 3)
     optimizer = make_optimizer(4, TrainingConfig(precision="float16"))
     variable = tf.Variable([1.0])
     optimizer.build([variable])

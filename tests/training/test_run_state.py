@@ -1,16 +1,29 @@
+import json
 import math
 
-import numpy as np
 import pytest
 
-from keras_transformer.training.run_state import SUMS, RunState
+from keras_transformer.training.checkpoint_index import CheckpointEntry
+from keras_transformer.training.run_state import Decision, RunState
+from keras_transformer.training.step_sums import StepSums
+
+SUMS = StepSums(
+    smoothed_loss=300.0,
+    loss=100 * math.log(5),
+    target_tokens=100.0,
+    source_tokens=80.0,
+    target_positions=150.0,
+    source_positions=90.0,
+    gradient_norm=6.0,
+    skipped=2.0,
+    skipped_in_row=1.0,
+)
 
 
 def test_summary_by_hand():
-    # smoothed, plain, target and source tokens, their positions, norms, skipped, in a row
-    sums = np.array([300.0, 100 * math.log(5), 100, 80, 150, 90, 6.0, 2, 1])
-    summary = RunState(sums=sums, summed=5, sum_seconds=4.0).summarize()
+    summary = RunState(sums=SUMS, summed_steps=5, summed_seconds=4.0).summarize()
     assert summary["loss"] == 3.0
+    assert summary["cross_entropy"] == pytest.approx(math.log(5))
     assert summary["perplexity"] == pytest.approx(5.0)
     assert summary["tokens_per_second"] == 25.0
     assert summary["padding"] == pytest.approx(1 - 180 / 240)
@@ -23,18 +36,46 @@ def test_nothing_is_no_division_by_zero():
 
 
 def test_skipped_steps_have_no_loss():
-    state = RunState(sums=np.array([0.0] * 7 + [4, 4]), summed=4, sum_seconds=1.0)
+    sums = StepSums(skipped=4.0, skipped_in_row=4.0)
+    state = RunState(sums=sums, summed_steps=4, summed_seconds=1.0)
     summary = state.summarize()
     assert math.isnan(summary["loss"]) and math.isnan(summary["perplexity"])
     assert summary["gradient_norm"] == summary["tokens_per_second"] == 0
     assert state.skipped_in_row == 4
 
 
-def test_entries_of_earlier_versions_are_read():
-    sums = [float(number) for number in range(len(SUMS))]
-    progress = {"sums": sums, "summed": 3, "sum_seconds": 0.5, "since_best": 2, "best_value": 1.5}
-    state = RunState.restored({"step": 8, "seconds": 60.0, "progress": progress})
-    assert (state.step, state.saved_step, state.saved_seconds) == (8, 8, 60.0)
-    del progress["best_value"]
-    assert state.to_entry() == {"step": 8, "seconds": 60.0, "progress": progress}
-    assert RunState.restored({"step": 8, "seconds": 60.0}).since_best == 0
+def test_a_resumed_run_continues_with_its_sums():
+    state = RunState(8, 60.0, SUMS, summed_steps=3, summed_seconds=0.5, validations_since_best=2)
+    entry = CheckpointEntry("step-8", state.step, state.seconds, state.progress())
+    read = CheckpointEntry.from_json(json.loads(json.dumps(entry.to_json())))
+    assert read == entry
+    restored = RunState.restored(read)
+    assert (restored.step, restored.saved_step, restored.saved_seconds) == (8, 8, 60.0)
+    assert restored.progress() == state.progress()
+
+
+def test_an_imported_model_has_nothing_to_continue_with():
+    assert RunState.restored(CheckpointEntry("step-8", 8)).validations_since_best == 0
+
+
+def test_new_sums_begin_after_a_point_of_the_curves():
+    state = RunState(sums=SUMS, summed_steps=5, summed_seconds=4.0)
+    state.reset_sums()
+    assert (state.summed_steps, state.summed_seconds) == (0, 0.0)
+    assert state.sums == StepSums(skipped_in_row=1.0)  # which is no sum
+
+
+def test_the_first_call_does_not_decide_how_many_steps_the_next_ones_take():
+    state = RunState()
+    state.add_steps(1, 20.0, SUMS)  # it traces
+    assert state.steps_per_call == 1
+    state.add_steps(1, 0.25, SUMS)
+    assert (state.steps_per_call, state.step, state.summed_seconds) == (4, 2, 20.25)
+
+
+def test_a_state_follows_what_was_decided():
+    state = RunState(step=6)
+    state.follow(Decision(90.0, 3, 5, True, "SIGTERM"))
+    decided = (state.seconds, state.steps_per_call, state.saved_step)
+    assert decided == (90.0, 3, 5)
+    assert state.checkpoint_due and state.stopped == "SIGTERM"

@@ -1,0 +1,426 @@
+"""The Transformer for decoding: pure functions over the weights of weights.py.
+
+A model is encoded once for each source, and then decoded one target position at a time, with the
+keys and values of earlier positions in a cache; or all positions of a given target are decoded at
+once. The numbers are those of model/transformer.py, whose layers compute all positions of a target
+for training: a test compares the two for every option of the configuration.
+
+Shapes are those of keras_transformer/__init__.py. Rows are what a matrix is multiplied with: all
+positions, or beams, of all sentences, [B P, D].
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.cache import (
+    NOT_WRITTEN,
+    DecoderCache,
+    KeysValues,
+    attention_mask,
+    with_own_entries,
+    written,
+)
+from keras_transformer.decoding.weights import (
+    CrossAttention,
+    FeedForward,
+    Linear,
+    Normalization,
+    SelfAttention,
+    Weights,
+    as_tensors,
+    read_weights,
+)
+from keras_transformer.model.attention import scaled_dot_product_attention
+from keras_transformer.model.masks import causal_mask, padding_mask, window_mask
+from keras_transformer.model.positions import sinusoids
+from keras_transformer.model.transformer import Transformer, shift_right
+
+
+class CompiledModel(NamedTuple):
+    """A model for decoding."""
+
+    config: TransformerConfig
+    weights: Weights  # variables as they are stored; tensors within a graph
+
+
+class Encoded(NamedTuple):
+    """What the encoder computes of sources."""
+
+    memory: tf.Tensor  # float32 [B, S, D]
+    mask: tf.Tensor  # bool [B, S], False at padding
+    attention: list[tf.Tensor]  # of each layer, the attention weights, float32 [B, H, S, S]
+
+
+class Decoded(NamedTuple):
+    """What the decoder computes of whole targets."""
+
+    logits: tf.Tensor  # float32 [B, T, V]; row t predicts token t
+    self_attention: list[tf.Tensor]  # of each layer, float32 [B, H, T, T]
+    cross_attention: list[tf.Tensor]  # of each layer, float32 [B, H, T, S]
+
+
+class _HeadLayout:
+    """Takes projections that stand side by side apart, and their heads, and puts heads together.
+
+    Rows of the last axis are gathered, which on CPUs is several times faster than tf.transpose. In
+    which order is the same for all layers, and computed once.
+
+    Args:
+        num_heads: H.
+        batch: B.
+        length: P, the number of rows of a sentence: positions or beams.
+    """
+
+    def __init__(self, num_heads: int, batch: tf.Tensor, length: tf.Tensor | int):
+        self._num_heads = num_heads
+        self._batch = batch
+        self._length = length
+        self._order_to_split: dict[int, tf.Tensor] = {}  # by the number of projections
+        self._order_to_concatenate: tf.Tensor | None = None
+
+    def split(self, projected: tf.Tensor, widths: Sequence[int]) -> list[tf.Tensor]:
+        """float32 [B P, sum of H d] -> for each d in `widths`, float32 [B, H, P, d]."""
+        if len(set(widths)) > 1:
+            sizes = [self._num_heads * width for width in widths]
+            parts = tf.split(projected, sizes, axis=-1)
+            return [self.split(part, [width])[0] for part, width in zip(parts, widths, strict=True)]
+        count, width = len(widths), widths[0]
+        if count not in self._order_to_split:
+            places = self._places([self._batch, self._length, count, self._num_heads])
+            order = tf.transpose(places, [2, 0, 3, 1])  # [count, B, H, P]
+            self._order_to_split[count] = tf.reshape(order, [-1])
+        rows = tf.gather(tf.reshape(projected, [-1, width]), self._order_to_split[count])
+        shape = [count, self._batch, self._num_heads, self._length, width]
+        return tf.unstack(tf.reshape(rows, shape), num=count)
+
+    def concatenate(self, heads: tf.Tensor) -> tf.Tensor:
+        """float32 [B, H, P, d] -> [B P, H d]."""
+        width = heads.shape[-1]
+        if self._order_to_concatenate is None:
+            places = self._places([self._batch, self._num_heads, self._length])
+            order = tf.transpose(places, [0, 2, 1])  # [B, P, H]
+            self._order_to_concatenate = tf.reshape(order, [-1])
+        rows = tf.gather(tf.reshape(heads, [-1, width]), self._order_to_concatenate)
+        return tf.reshape(rows, [self._batch * self._length, self._num_heads * width])
+
+    @staticmethod
+    def _places(shape: list) -> tf.Tensor:
+        """Numbers all places of a tensor: int32 of `shape`."""
+        return tf.reshape(tf.range(tf.reduce_prod(shape)), shape)
+
+
+def compile_model(model: Transformer, dtype: str = "float32") -> CompiledModel:
+    """Reads a Transformer's weights once; `dtype` as of weights.read_weights."""
+    return CompiledModel(model.config, read_weights(model, dtype))
+
+
+def in_graph(model: CompiledModel) -> CompiledModel:
+    """Reads the stored variables, at the beginning of a graph."""
+    return CompiledModel(model.config, as_tensors(model.weights))
+
+
+def encode(model: CompiledModel, source: tf.Tensor) -> Encoded:
+    """Runs the encoder over sources, int32 [B, S], padded."""
+    config, weights = model.config, model.weights
+    mask = padding_mask(source)
+    batch, length = tf.unstack(tf.shape(source))
+    layout = _HeadLayout(config.num_heads, batch, length)
+    attention_allowed = mask[:, None, None, :]  # [B, 1, 1, S]
+    if config.attention_window is not None:
+        attention_allowed &= window_mask(length, length, config.attention_window)
+
+    embeddings = _embed(config, weights.source_embedding, source)  # [B, S, D]
+    positions = _positions(config, weights.encoder.positions, tf.range(length))  # [S, D]
+    x = tf.reshape(embeddings + positions, [batch * length, config.d_model])
+    attention = []
+    for layer in weights.encoder.layers:
+        norm = layer.self_attention_norm
+        attended, attention_weights = _attend_to_itself(
+            config, layer.self_attention, _before(config, norm, x), layout, attention_allowed
+        )
+        attention.append(attention_weights)
+        x = _after(config, norm, x + attended)
+
+        norm = layer.feed_forward_norm
+        transformed = _feed_forward(config, layer.feed_forward, _before(config, norm, x))
+        x = _after(config, norm, x + transformed)
+    x = _last_norm(config, weights.encoder.last_norm, x)
+    return Encoded(tf.reshape(x, [batch, length, config.d_model]), mask, attention)
+
+
+def decode(model: CompiledModel, encoded: Encoded, target: tf.Tensor) -> Decoded:
+    """Runs the decoder over whole targets, int32 [B, T], padded, without BOS."""
+    config, weights = model.config, model.weights
+    batch, length = tf.unstack(tf.shape(target))
+    layout = _HeadLayout(config.num_heads, batch, length)
+    self_allowed = causal_mask(length)
+    if config.attention_window is not None:
+        self_allowed &= window_mask(length, length, config.attention_window)
+    memory_allowed = encoded.mask[:, None, None, :]  # [B, 1, 1, S]
+
+    embeddings = _embed(config, weights.target_embedding, shift_right(target))
+    positions = _positions(config, weights.decoder.positions, tf.range(length))
+    x = tf.reshape(embeddings + positions, [batch * length, config.d_model])
+    self_attention, cross_attention = [], []
+    memory = project_memory(model, encoded.memory)
+    for layer, layer_memory in zip(weights.decoder.layers, memory, strict=True):
+        norm = layer.self_attention_norm
+        attended, attention_weights = _attend_to_itself(
+            config, layer.self_attention, _before(config, norm, x), layout, self_allowed
+        )
+        self_attention.append(attention_weights)
+        x = _after(config, norm, x + attended)
+
+        norm = layer.cross_attention_norm
+        attended, attention_weights = _attend_to_memory(
+            config,
+            layer.cross_attention,
+            _before(config, norm, x),
+            layout,
+            layer_memory,
+            memory_allowed,
+        )
+        cross_attention.append(attention_weights)
+        x = _after(config, norm, x + attended)
+
+        norm = layer.feed_forward_norm
+        transformed = _feed_forward(config, layer.feed_forward, _before(config, norm, x))
+        x = _after(config, norm, x + transformed)
+    x = _last_norm(config, weights.decoder.last_norm, x)
+    logits = tf.reshape(weights.logits.apply(x), [batch, length, config.vocab_size])
+    return Decoded(logits, self_attention, cross_attention)
+
+
+def project_memory(model: CompiledModel, memory: tf.Tensor) -> list[KeysValues]:
+    """Computes the keys and values that each layer of the decoder attends to, once for a source.
+
+    Args:
+        memory: float32 [B, S, D].
+
+    Returns:
+        For each layer, keys [B, H, S, d_k] and values [B, H, S, d_v].
+    """
+    config = model.config
+    batch, length, _ = tf.unstack(tf.shape(memory))
+    rows = tf.reshape(memory, [batch * length, config.d_model])
+    layout = _HeadLayout(config.num_heads, batch, length)
+    projected = []
+    for layer in model.weights.decoder.layers:
+        keys_and_values = layer.cross_attention.key_value.apply(rows)
+        keys, values = layout.split(keys_and_values, [config.d_k, config.d_v])
+        projected.append(KeysValues(keys, values))
+    return projected
+
+
+def empty_cache(models: Sequence[CompiledModel], batch: tf.Tensor, beams: int) -> DecoderCache:
+    """Makes the cache of B x K hypotheses before the first position, with room for one position.
+
+    Each tensor has memory of its own, which `cache.written` writes into. A tensor without elements
+    would have none, and the graph's optimizer lets tensors that it finds equal share memory.
+    """
+    layers = []
+    for model in models:
+        config = model.config
+        for _ in model.weights.decoder.layers:
+            keys = tf.zeros([batch, config.num_heads, 1, beams, config.d_k])
+            values = tf.zeros([batch, config.num_heads, 1, beams, config.d_v])
+            layers.append(KeysValues(tf.raw_ops.DeepCopy(x=keys), tf.raw_ops.DeepCopy(x=values)))
+    return DecoderCache(tf.fill([batch, beams, 1], NOT_WRITTEN), tuple(layers))
+
+
+def decode_step(
+    model: CompiledModel,
+    ids: tf.Tensor,
+    position: tf.Tensor,
+    cache: DecoderCache,
+    memory: Sequence[KeysValues],
+    source_mask: tf.Tensor,
+    logits: Linear,
+) -> tuple[tf.Tensor, DecoderCache]:
+    """Computes one position of every beam.
+
+    Args:
+        model: of the cache's layers.
+        ids: int32 [B, K], the tokens at this position: BOS at position 0.
+        position: int32 scalar, below the capacity of the cache.
+        cache: of the earlier positions; its pools are written into, see `cache.written`.
+        memory: what `project_memory` returned.
+        source_mask: bool [B, S], False at padding.
+        logits: of all tokens, `model.weights.logits`, or of those of a shortlist.
+
+    Returns:
+        The logits of the next token, float32 [B, K, V], and the cache with this position.
+    """
+    config, weights = model.config, model.weights
+    batch, beams = tf.shape(ids)[0], ids.shape[1]
+    layout = _HeadLayout(config.num_heads, batch, beams)  # beams in place of positions
+    origins = with_own_entries(cache.origins, position)
+    self_allowed = attention_mask(origins, position, config.attention_window)
+    memory_allowed = source_mask[:, None, None, :]  # [B, 1, 1, S]
+
+    embeddings = _embed(config, weights.target_embedding, ids)  # [B, K, D]
+    positions = _positions(config, weights.decoder.positions, tf.reshape(position, [1]))  # [1, D]
+    x = tf.reshape(embeddings + positions, [batch * beams, config.d_model])
+    layer_caches = []
+    layers = zip(weights.decoder.layers, cache.layers, memory, strict=True)
+    for layer, layer_cache, layer_memory in layers:
+        norm = layer.self_attention_norm
+        attended, layer_cache = _attend_to_cache(
+            config,
+            layer.self_attention,
+            _before(config, norm, x),
+            layout,
+            layer_cache,
+            position,
+            self_allowed,
+        )
+        layer_caches.append(layer_cache)
+        x = _after(config, norm, x + attended)
+
+        norm = layer.cross_attention_norm
+        attended, _ = _attend_to_memory(
+            config,
+            layer.cross_attention,
+            _before(config, norm, x),
+            layout,
+            layer_memory,
+            memory_allowed,
+        )
+        x = _after(config, norm, x + attended)
+
+        norm = layer.feed_forward_norm
+        transformed = _feed_forward(config, layer.feed_forward, _before(config, norm, x))
+        x = _after(config, norm, x + transformed)
+    x = _last_norm(config, weights.decoder.last_norm, x)
+    row_logits = logits.apply(x)  # [B K, V]
+    vocab_size = row_logits.shape[1] or tf.shape(row_logits)[1]
+    next_logits = tf.reshape(row_logits, [batch, beams, vocab_size])
+    return next_logits, DecoderCache(origins, tuple(layer_caches))
+
+
+def _embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
+    """Section 3.4: int32 [...] -> float32 [..., D]."""
+    vectors = embedding.look_up(ids)
+    return vectors * config.d_model**0.5 if config.scale_embeddings else vectors
+
+
+def _positions(
+    config: TransformerConfig, table: tf.Tensor | None, positions: tf.Tensor
+) -> tf.Tensor:
+    """The encodings of positions, int32 [P] -> float32 [P, D]."""
+    if table is not None:
+        return tf.gather(table, positions) * config.d_model**0.5
+    divisor = config.d_model - 2 if config.positions == "marian" else config.d_model
+    return sinusoids(positions, config.d_model, divisor)
+
+
+def _before(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
+    """What a sublayer is applied to: with norm="pre", x after layer normalisation."""
+    return _normalize(config, norm, x) if config.norm == "pre" else x
+
+
+def _after(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
+    """What a residual connection gives: with norm="post", its sum after layer normalisation."""
+    return _normalize(config, norm, x) if config.norm == "post" else x
+
+
+def _last_norm(config: TransformerConfig, norm: Normalization | None, x: tf.Tensor) -> tf.Tensor:
+    return x if norm is None else _normalize(config, norm, x)
+
+
+def _normalize(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
+    """Layer normalisation over the last axis."""
+    centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
+    return centred * tf.math.rsqrt(variance + config.norm_epsilon) * norm.gamma + norm.beta
+
+
+def _feed_forward(config: TransformerConfig, weights: FeedForward, rows: tf.Tensor) -> tf.Tensor:
+    """Equation 2: [R, D] -> [R, D]."""
+    activation = keras.activations.get(config.activation)
+    return weights.outer.apply(activation(weights.inner.apply(rows)))
+
+
+def _attend_to_itself(
+    config: TransformerConfig,
+    weights: SelfAttention,
+    rows: tf.Tensor,
+    layout: _HeadLayout,
+    allowed: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Self-attention of whole sequences.
+
+    Args:
+        rows: float32 [B P, D].
+        layout: of the heads of these rows.
+        allowed: bool, broadcast against [B, H, P, P].
+
+    Returns:
+        float32 [B P, D], and the attention weights [B, H, P, P].
+    """
+    widths = [config.d_k, config.d_k, config.d_v]
+    queries, keys, values = layout.split(weights.query_key_value.apply(rows), widths)
+    heads, attention = scaled_dot_product_attention(queries, keys, values, allowed)
+    return weights.output.apply(layout.concatenate(heads)), attention
+
+
+def _attend_to_cache(
+    config: TransformerConfig,
+    weights: SelfAttention,
+    rows: tf.Tensor,
+    layout: _HeadLayout,
+    cache: KeysValues,
+    position: tf.Tensor,
+    allowed: tf.Tensor,
+) -> tuple[tf.Tensor, KeysValues]:
+    """Self-attention of one position of every beam to the earlier ones and to itself.
+
+    Args:
+        rows: float32 [B K, D].
+        layout: of the heads of these rows.
+        cache: of this layer.
+        position: int32 scalar.
+        allowed: bool [B, 1, K, C K].
+
+    Returns:
+        float32 [B K, D], and the cache with this position.
+    """
+    widths = [config.d_k, config.d_k, config.d_v]
+    queries, keys, values = layout.split(
+        weights.query_key_value.apply(rows), widths
+    )  # [B, H, K, d]
+    cache = KeysValues(written(cache.keys, keys, position), written(cache.values, values, position))
+    shape = tf.shape(cache.keys)
+    pool = [shape[0], config.num_heads, shape[2] * cache.keys.shape[3]]
+    all_keys = tf.reshape(cache.keys, [*pool, config.d_k])  # [B, H, C K, d_k]
+    all_values = tf.reshape(cache.values, [*pool, config.d_v])  # [B, H, C K, d_v]
+    heads, _ = scaled_dot_product_attention(queries, all_keys, all_values, allowed)
+    return weights.output.apply(layout.concatenate(heads)), cache
+
+
+def _attend_to_memory(
+    config: TransformerConfig,
+    weights: CrossAttention,
+    rows: tf.Tensor,
+    layout: _HeadLayout,
+    memory: KeysValues,
+    allowed: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Attention to the encoder's output.
+
+    Args:
+        rows: float32 [B P, D], all positions of a target, or one position of all beams.
+        layout: of the heads of these rows.
+        memory: keys [B, H, S, d_k] and values [B, H, S, d_v].
+        allowed: bool [B, 1, 1, S].
+
+    Returns:
+        float32 [B P, D], and the attention weights [B, H, P, S].
+    """
+    (queries,) = layout.split(weights.query.apply(rows), [config.d_k])
+    heads, attention = scaled_dot_product_attention(queries, memory.keys, memory.values, allowed)
+    return weights.output.apply(layout.concatenate(heads)), attention

@@ -1,0 +1,56 @@
+"""The directory of an export: written whole or not at all, with a card that says what it holds."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_transformer.errors import InputError, reason, require
+from keras_transformer.files import replacing_folder, to_path, write_json
+from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, file_sizes
+
+
+def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
+    """Raises InputError where writing would replace anything but an export, or without asking."""
+    export_dir = to_path(export_dir)
+    if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.glob("*"))):
+        rule = "export_dir must not exist yet, or be empty, without overwrite"
+        require(overwrite, rule, repr(str(export_dir)))
+        rule = "overwrite replaces nothing but an earlier export"
+        require((export_dir / CARD).is_file(), rule, f"export_dir={str(export_dir)!r}")
+
+
+def write_export(
+    write: Callable[[Path], None],
+    export_dir: str | os.PathLike,
+    card: ModelCard,
+    overwrite: bool = False,
+) -> int:
+    """Makes an export, whole or not at all.
+
+    Args:
+        write: puts the files of the export into a new folder.
+        export_dir: where the export shall be; it must not exist, or be empty.
+        card: what is known of the model; it is written last.
+        overwrite: whether an earlier export is replaced.
+
+    Returns:
+        The size in bytes.
+
+    Raises:
+        InputError: if `export_dir` holds something else, or cannot be written.
+    """
+    export_dir = to_path(export_dir).resolve()
+    check_export_dir(export_dir, overwrite)
+    try:
+        with replacing_folder(export_dir, CARD) as folder:
+            (folder / CARD).parent.mkdir()
+            write(folder)
+            sizes = file_sizes(folder)
+            content = {"format_version": FORMAT_VERSION, **card.to_json(), "files": sizes}
+            write_json(folder / CARD, content)
+    except (OSError, tf.errors.OpError) as error:
+        rule = "export_dir must be writable"
+        raise InputError(f"{rule}. Received: {export_dir}: {reason(error)}") from None
+    return sum(file_sizes(export_dir).values())

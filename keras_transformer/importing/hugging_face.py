@@ -1,0 +1,177 @@
+"""Marian's models as Hugging Face keeps them.
+
+A directory of config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm and
+vocab.json; target_vocab.json if the vocabularies are separate, and generation_config.json if there
+is one.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.errors import InputError, require
+from keras_transformer.fields import Count, Size, from_json
+from keras_transformer.files import read_json
+from keras_transformer.importing.marian_model import (
+    MarianModel,
+    make_config,
+    names_of_layers,
+    require_values,
+)
+from keras_transformer.importing.sentencepiece_pieces import read_pieces
+from keras_transformer.importing.tensors import read_tensors
+
+# The options of config.json that are fields of TransformerConfig.
+OPTION_NAMES = {
+    "d_model": "d_model",
+    "num_layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+    "num_heads": "encoder_attention_heads",
+    "d_ff": "encoder_ffn_dim",
+    "activation": "activation_function",
+}
+# The types of the other options that are read.
+OPTION_TYPES = {
+    "decoder_start_token_id": Count,
+    "max_position_embeddings?": Size,
+    "scale_embedding?": bool,
+    "share_encoder_decoder_embeddings?": bool,
+    "tie_word_embeddings?": bool,
+}
+# The tensors of a layer, "model.encoder.layers.0.NAME", by the paths of our variables.
+LAYER_PREFIX = "model.{stack}.layers.{layer}."
+LAYER_NAMES = {
+    "self_attention/query/kernel": "self_attn.q_proj.weight",
+    "self_attention/query/bias": "self_attn.q_proj.bias",
+    "self_attention/key/kernel": "self_attn.k_proj.weight",
+    "self_attention/key/bias": "self_attn.k_proj.bias",
+    "self_attention/value/kernel": "self_attn.v_proj.weight",
+    "self_attention/value/bias": "self_attn.v_proj.bias",
+    "self_attention/output/kernel": "self_attn.out_proj.weight",
+    "self_attention/output/bias": "self_attn.out_proj.bias",
+    "self_attention_norm/gamma": "self_attn_layer_norm.weight",
+    "self_attention_norm/beta": "self_attn_layer_norm.bias",
+    "cross_attention/query/kernel": "encoder_attn.q_proj.weight",
+    "cross_attention/query/bias": "encoder_attn.q_proj.bias",
+    "cross_attention/key/kernel": "encoder_attn.k_proj.weight",
+    "cross_attention/key/bias": "encoder_attn.k_proj.bias",
+    "cross_attention/value/kernel": "encoder_attn.v_proj.weight",
+    "cross_attention/value/bias": "encoder_attn.v_proj.bias",
+    "cross_attention/output/kernel": "encoder_attn.out_proj.weight",
+    "cross_attention/output/bias": "encoder_attn.out_proj.bias",
+    "cross_attention_norm/gamma": "encoder_attn_layer_norm.weight",
+    "cross_attention_norm/beta": "encoder_attn_layer_norm.bias",
+    "feed_forward/inner/kernel": "fc1.weight",
+    "feed_forward/inner/bias": "fc1.bias",
+    "feed_forward/outer/kernel": "fc2.weight",
+    "feed_forward/outer/bias": "fc2.bias",
+    "feed_forward_norm/gamma": "final_layer_norm.weight",
+    "feed_forward_norm/beta": "final_layer_norm.bias",
+}
+SHARED_MATRIX = "model.shared.weight"
+SOURCE_MATRIX = "model.encoder.embed_tokens.weight"
+TARGET_MATRIX = "model.decoder.embed_tokens.weight"
+LOGITS_MATRIX = "lm_head.weight"
+LOGITS_BIAS = "final_logits_bias"
+
+
+def read_hugging_face(path: Path) -> MarianModel:
+    """Reads a directory with config.json.
+
+    Raises:
+        InputError: if a file is missing or damaged, or the files do not belong together, or the
+            model has something that this library's has not.
+    """
+    config_file = path / "config.json"
+    options = _read_options(path)
+    has_shared_vocabulary = options.get("share_encoder_decoder_embeddings", True)
+    is_tied = options.get("tie_word_embeddings", True)
+
+    target_ids = "vocab.json" if has_shared_vocabulary else "target_vocab.json"
+    start_id = options["decoder_start_token_id"]
+    source = read_pieces(path / "source.spm", path / "vocab.json", start_id)
+    target = read_pieces(path / "target.spm", path / target_ids, start_id)
+
+    wanted = {
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "add_final_layer_norm": False,
+        "static_position_embeddings": True,
+        "decoder_attention_heads": options.get("encoder_attention_heads"),
+        "decoder_ffn_dim": options.get("encoder_ffn_dim"),
+        "eos_token_id": int(target.rows[EOS_ID]),
+        "pad_token_id": int(target.rows[PAD_ID]),
+    }
+    require_values(config_file, options, wanted)
+    config = make_config(
+        config_file,
+        options,
+        OPTION_NAMES,
+        vocab_size=len(target.names),
+        source_vocab_size=None if has_shared_vocabulary else len(source.names),
+        tie_embeddings=is_tied,
+        scale_embeddings=options.get("scale_embedding", False),
+        norm_epsilon=1e-5,  # that of torch.nn.LayerNorm
+    )
+
+    file = _weight_file(path)
+    names = names_of_layers(config, LAYER_PREFIX, first_layer=0, names=LAYER_NAMES)
+    names |= _names_of_embeddings(has_shared_vocabulary, is_tied)
+    return MarianModel(
+        file,
+        tensors=_read_weights(file),
+        config=config,
+        source=source,
+        target=target,
+        names=names,
+        kernels_are_transposed=True,
+        max_length=options.get("max_position_embeddings", 512),
+    )
+
+
+def _read_options(folder: Path) -> dict[str, Any]:
+    """The content of config.json, and of generation_config.json where there is one."""
+    config_file, generation_file = folder / "config.json", folder / "generation_config.json"
+    options = read_json(config_file)
+    if generation_file.is_file():
+        options |= read_json(generation_file)
+    kind = options.get("model_type")
+    rule = f"{config_file}: model_type must be marian, the only one that can be imported"
+    require(kind == "marian", rule, kind)
+    return from_json(OPTION_TYPES, options, config_file)
+
+
+def _weight_file(folder: Path) -> Path:
+    """The file of the weights; a directory may have them in both formats."""
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        if (folder / name).is_file():
+            return folder / name
+    rule = f"{folder} must hold model.safetensors or pytorch_model.bin"
+    raise InputError(f"{rule}. Received: neither")
+
+
+def _read_weights(file: Path) -> dict[str, Any]:
+    """The tensors of a file without the sinusoids, which older versions stored."""
+    tensors = read_tensors(file)
+    return {name: tensor for name, tensor in tensors.items() if "embed_positions" not in name}
+
+
+def _names_of_embeddings(has_shared_vocabulary: bool, is_tied: bool) -> dict[str, tuple[str, ...]]:
+    """What the tensors of embeddings may be called; the first one that a file has counts.
+
+    A file has a matrix that is used several times once or several times, under any of its names.
+    """
+    target = (TARGET_MATRIX, SHARED_MATRIX)
+    if is_tied:
+        target = (*target, LOGITS_MATRIX)
+    source = (SOURCE_MATRIX, SHARED_MATRIX)
+    if has_shared_vocabulary and is_tied:
+        source = (*source, *target)
+    return {
+        "embedding/embeddings": source,
+        "target_embedding/embeddings": target,
+        "logits_embedding/embeddings": (LOGITS_MATRIX,),
+        "embedding/bias": (LOGITS_BIAS,),
+        "target_embedding/bias": (LOGITS_BIAS,),
+        "logits_embedding/bias": (LOGITS_BIAS,),
+    }

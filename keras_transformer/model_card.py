@@ -1,0 +1,159 @@
+"""What is known of a trained model: a ModelCard, which an export keeps as checked JSON.
+
+Imports no TensorFlow, so that programs can refuse a wrong directory before they wait for it.
+"""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from keras_transformer.config import Task, TransformerConfig
+from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.errors import InputError, require
+from keras_transformer.fields import Count, Size, from_json, one_of
+from keras_transformer.files import read_json, to_path
+from keras_transformer.training.checkpoint_info import CheckpointInfo
+
+CARD = Path("assets.extra") / "model_card.json"
+FORMAT_VERSION = 3
+# What the data says about a model: fields of ModelDescription.
+DATA_FIELDS = (
+    "vocabulary",
+    "vocabulary_fingerprint",
+    "source_vocabulary",
+    "source_vocabulary_fingerprint",
+    "max_length",
+)
+
+Storage = Annotated[str, one_of("float32", "bfloat16", "int8")]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelOrigin:
+    """What a model was trained for, how, and on which data, as far as that is known."""
+
+    task: Task = "translation"
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # of parsing
+    preset: str | None = None
+    training: dict[str, Any] | None = None  # the fields of TrainingConfig
+    data: dict[str, Any] | None = None  # the DATA_FIELDS of ModelDescription
+    evaluation: dict[str, Any] | None = None  # what evaluation found on the test split
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sentence of training, in ids with EOS."""
+        return None if self.data is None else self.data.get("max_length")
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelCard:
+    """What is known of a trained model.
+
+    In JSON (`to_json`), the fields of `origin`, `checkpoint` and `decoding` are beside the others.
+    """
+
+    config: TransformerConfig
+    decoding: DecodingConfig  # how it translates
+    vocabulary_fingerprint: str  # of the target's vocabulary, SHA-256
+    parameters: Size
+    origin: ModelOrigin = ModelOrigin()
+    checkpoint: CheckpointInfo | None = None  # which weights it has; None if that is not known
+    ensemble: tuple[CheckpointInfo, ...] = ()  # those of each model, where there are several
+    source_vocabulary_fingerprint: str | None = None  # if the source has its own vocabulary
+    weights: Storage = "float32"  # how the weights are stored
+    shortlist: dict[str, Count] | None = None  # the sizes of an export's shortlist
+    date: str | None = None  # of the export, YYYY-MM-DD
+    tensorflow: str | None = None  # the version that made the export
+    ctranslate2: str | None = None  # the version that made the export
+    max_positions: Size | None = None  # rows of CTranslate2's table of positions
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as one JSON object, which from_json reads."""
+        values = dataclasses.asdict(self)
+        origin, decoding = values.pop("origin"), values.pop("decoding")
+        checkpoint = values.pop("checkpoint") or {}
+        known = {name: value for name, value in checkpoint.items() if value is not None}
+        optional = {name: value for name, value in values.items() if value not in (None, ())}
+        always = {"source_vocabulary_fingerprint": None, "shortlist": None}
+        return {**known, **origin, **decoding, **always, **optional}
+
+
+def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCard:
+    """Makes a ModelCard of what ModelCard.to_json gave; `place` is the file, for errors.
+
+    Raises:
+        InputError: if a field is missing, or has a value that it cannot have.
+    """
+    nested = {"origin": ModelOrigin, "checkpoint": CheckpointInfo, "decoding": DecodingConfig}
+    names = [field.name for field in dataclasses.fields(ModelCard)]
+    values = {name: content[name] for name in names if name in content and name not in nested}
+    for name, kind in nested.items():
+        inner_names = [field.name for field in dataclasses.fields(kind)]
+        inner = {key: content[key] for key in inner_names if key in content}
+        if name == "checkpoint" and not inner:
+            continue
+        from_json(kind, inner, place)  # so that an error names a field as it is called in the file
+        values[name] = inner
+    return from_json(ModelCard, values, place)
+
+
+def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> ModelCard:
+    """Reads the card of a SavedModel.
+
+    Args:
+        export_dir: the folder of the export.
+        argument: what the caller calls it, for errors.
+
+    Returns:
+        What the export says of its model. All of its files are there, with their sizes.
+
+    Raises:
+        InputError: if it is no export, or of another version, or not whole.
+    """
+    folder = to_path(export_dir)
+    try:
+        content = read_json(folder / CARD)
+    except InputError as error:
+        rule = f"{argument} must be a directory that an export has made"
+        raise InputError(f"{rule}. Received: {str(folder)!r}: {error}") from None
+    version = content.get("format_version")
+    rule = f"{argument} must be of format_version {FORMAT_VERSION}; export the model again"
+    require(version == FORMAT_VERSION, rule, f"{str(folder)!r}, of {version}")
+    expected_sizes = from_json({"files": dict[str, Count]}, content, folder / CARD)["files"]
+    rule = f"{argument} must be of format saved_model"
+    is_saved_model = "saved_model.pb" in expected_sizes
+    require(is_saved_model, rule, f"{str(folder)!r}, which holds no SavedModel")
+    card = card_from_json(content, folder / CARD)
+    sizes = file_sizes(folder)
+    for name, size in expected_sizes.items():
+        found = f"has {sizes[name]} of {size} bytes" if name in sizes else "is missing"
+        rule = f"{argument} must be whole"
+        require(sizes.get(name) == size, rule, f"{str(folder)!r}, where {name} {found}")
+    return card
+
+
+def file_sizes(folder: Path) -> dict[str, int]:
+    """The sizes in bytes of the files of an export, by their paths in it."""
+    files = [*folder.glob("*"), *folder.glob("*/*")]
+    return {
+        path.relative_to(folder).as_posix(): path.stat().st_size
+        for path in sorted(files)
+        if path.is_file()
+    }
+
+
+def require_unset(options: dict[str, Any], names: Sequence[str] = ()) -> None:
+    """Refuses options that an export has fixed.
+
+    Args:
+        options: those that the caller gave, by name; None for one that was not given.
+        names: of those that may be given all the same.
+
+    Raises:
+        InputError: for the first one that was given.
+    """
+    for name, value in options.items():
+        rule = f"{name} is fixed in an export; give it when the model is exported"
+        require(value is None or name in names, rule, value)

@@ -1,0 +1,55 @@
+"""Files that programs write for their users: checked early, and written whole or not at all."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from keras_transformer.errors import InputError, require
+from keras_transformer.files import RemotePath, replacing, to_path
+
+STANDARD_STREAM = "-"  # in place of a path: stdin or stdout
+
+
+def check_output(path: str, argument: str = "output") -> None:
+    """Raises an InputError, which names the argument, where no file could be written at `path`."""
+    file = to_path(path)
+    place = file if is_device(path) else file.parent
+    writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
+    require(writable, f"{argument} must be a file in a directory that can be written", repr(path))
+
+
+def is_device(path: str) -> bool:
+    """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
+    file = to_path(path)
+    return file.exists() and not file.is_file() and not file.is_dir()
+
+
+def write_lines(path: str, texts: Sequence[str]) -> None:
+    """Writes a file of one text a line, whole or not at all."""
+    with opened_output(path) as file:
+        file.write("".join(map(one_line, texts)).encode("utf-8"))
+
+
+def one_line(text: str) -> str:
+    """Ends a text with a line break; those that it holds become spaces."""
+    return text.replace("\r", " ").replace("\n", " ") + "\n"
+
+
+@contextlib.contextmanager
+def opened_output(path: str, argument: str = "output") -> Iterator[BinaryIO]:
+    """Opens stdout, or a file that takes its place when it is complete.
+
+    Raises:
+        InputError: which names the argument, if the file cannot be written.
+    """
+    if path == STANDARD_STREAM:
+        yield sys.stdout.buffer
+        return
+    try:
+        with replacing(path) as file:
+            yield file
+    except OSError as error:
+        rule = f"{argument} must be writable"
+        raise InputError(f"{rule}. Received: {path!r}: {error}") from None

@@ -1,0 +1,38 @@
+"""Gradient accumulation: the gradient of many rows in the memory of a few."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+
+def accumulate_gradients(
+    gradients_of: Callable, source: tf.Tensor, target: tf.Tensor, tokens: tf.Tensor, parts: int
+):
+    """Sums losses and gradients over parts of a batch, which are computed one after the other.
+
+    Row n belongs to part n mod `parts`.
+
+    Args:
+        gradients_of: a function of (source, target, tokens) that returns a nested structure of
+            tensors, as TrainingStep does: sums over the rows that it is given.
+        source: int32 [B, S].
+        target: int32 [B, T].
+        tokens: float32 scalar, passed on: what all gradients are divided by.
+        parts: 2 or more.
+
+    Returns:
+        The structure that `gradients_of` returns, summed over the parts.
+    """
+
+    def gradients_of_part(number):
+        return gradients_of(source[number::parts], target[number::parts], tokens)
+
+    def is_part(number, total):
+        return number < parts
+
+    def add_part(number, total):
+        return number + 1, tf.nest.map_structure(tf.add, total, gradients_of_part(number))
+
+    first = gradients_of_part(0)
+    _, total = tf.while_loop(is_part, add_part, (tf.constant(1), first))
+    return total

@@ -1,0 +1,41 @@
+"""Parts of a model that keep their weights during training."""
+
+import fnmatch
+
+import keras
+
+from keras_transformer.errors import require
+
+
+def freeze(model: keras.Model, names: str) -> None:
+    """Excludes parts of a model from training.
+
+    Args:
+        model: its variables are found by their paths, such as
+            "encoder/layer_0/feed_forward_norm/gamma".
+        names: the parts, separated by commas, such as "embedding,encoder/layer_[01]". Each is one
+            component of a path or several in a row, and may be a pattern of fnmatch. Empty: none.
+
+    Raises:
+        InputError: where a name matches nothing, or nothing would be left to train.
+    """
+    variables = {f"/{variable.path}/": variable for variable in model.weights}
+    for name in names.split(","):
+        if not name:
+            continue
+        matching = fnmatch.filter(variables, f"*/{name}/*")
+        parts = ", ".join(_parts(variables))
+        require(matching != [], f"freeze must name parts of the model ({parts})", name)
+        for path in matching:
+            variables[path].trainable = False
+    require(model.trainable_variables != [], "freeze must leave something to train", names)
+
+
+def _parts(paths) -> list[str]:
+    """The components of paths "/encoder/last_norm/gamma/" but the last, each once, in order."""
+    parts = []
+    for path in paths:
+        for part in path.split("/")[1:-2]:
+            if part not in parts:
+                parts.append(part)
+    return parts

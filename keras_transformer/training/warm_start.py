@@ -1,0 +1,143 @@
+"""The warm start: a new run begins with the weights of another model, as far as they fit."""
+
+import dataclasses
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from absl import logging
+
+from keras_transformer.config import UNK_ID
+from keras_transformer.errors import require
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import Subwords
+
+# Fields of TransformerConfig in which two models may differ and still have the same layers.
+_MAY_DIFFER = (
+    "vocab_size",
+    "source_vocab_size",
+    "tie_embeddings",
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+    "attention_window",
+)
+
+
+class _Embedding(NamedTuple):
+    """An embedding of a model, and the vocabulary that its rows belong to."""
+
+    layer: keras.Layer
+    vocabulary: Subwords
+
+
+def carry_over(
+    trained: Transformer,
+    trained_vocabularies: VocabularyPair,
+    model: Transformer,
+    vocabularies: VocabularyPair,
+) -> dict[str, tuple[int, int]]:
+    """Gives a new model the weights of a trained one.
+
+    The rows of embeddings go by subword: a subword that both vocabularies have keeps its row, and
+    the rows of others stay as they were drawn.
+
+    Args:
+        trained: the model whose weights are taken.
+        trained_vocabularies: of `trained`.
+        model: the new model, which has the same layers.
+        vocabularies: of `model`.
+
+    Returns:
+        For each embedding of `model`, by the path of its matrix: how many rows it has, and how many
+        of them were carried over.
+
+    Raises:
+        InputError: where the layers differ.
+    """
+    _check_same_layers(trained, model)
+    layers = zip(_weights_of_layers(model), _weights_of_layers(trained), strict=True)
+    for weight, trained_weight in layers:
+        weight.assign(trained_weight)
+
+    counts = {}
+    embeddings = _embeddings(model, vocabularies)
+    trained_embeddings = _embeddings(trained, trained_vocabularies)
+    for number, embedding in enumerate(embeddings):
+        if _shares_its_matrix(embedding, embeddings[number + 1 :]):
+            continue
+        matrix = embedding.layer.embeddings
+        kept = _carry_rows(trained_embeddings[number], embedding)
+        counts[matrix.path] = (matrix.shape[0], kept)
+        text = "warm start: %s has %d subwords, %d of them carried over, the others drawn anew"
+        logging.info(text, matrix.path, matrix.shape[0], kept)
+    return counts
+
+
+def _check_same_layers(trained: Transformer, model: Transformer) -> None:
+    wanted = dataclasses.asdict(model.config)
+    existing = dataclasses.asdict(trained.config)
+    differences = [
+        f"{name}: {existing[name]}, not {wanted[name]}"
+        for name in wanted
+        if name not in _MAY_DIFFER and existing[name] != wanted[name]
+    ]
+    rule = "init_from must have the layers of the model that is to be trained"
+    require(not differences, rule, "; ".join(differences))
+
+
+def _embeddings(model: Transformer, vocabularies: VocabularyPair) -> list[_Embedding]:
+    """The embeddings of a model, always in the same order; several may share a matrix."""
+    return [
+        _Embedding(model.embedding, vocabularies.source),
+        _Embedding(model.target_embedding, vocabularies.target),
+        _Embedding(model.logits_embedding, vocabularies.target),
+    ]
+
+
+def _shares_its_matrix(embedding: _Embedding, later: list[_Embedding]) -> bool:
+    """Whether a later embedding has the same matrix, which then takes the rows for that one."""
+    return any(other.layer.embeddings is embedding.layer.embeddings for other in later)
+
+
+def _carry_rows(trained: _Embedding, new: _Embedding) -> int:
+    """Copies the rows of subwords that both vocabularies have; returns their number."""
+    rows, trained_rows = matching_rows(trained.vocabulary, new.vocabulary)
+    # The matrix, and the bias of logits where both have one.
+    for weight, trained_weight in zip(new.layer.weights, trained.layer.weights, strict=False):
+        values = np.array(weight)
+        values[rows] = np.array(trained_weight)[trained_rows]
+        weight.assign(values)
+    return len(rows)
+
+
+def _weights_of_layers(model: Transformer) -> list[keras.Variable]:
+    """All weights but those of the embeddings."""
+    embeddings = (model.embedding, model.target_embedding, model.logits_embedding)
+    of_embeddings = {id(weight) for layer in embeddings for weight in layer.weights}
+    return [weight for weight in model.weights if id(weight) not in of_embeddings]
+
+
+def matching_rows(old: Subwords, new: Subwords) -> tuple[list[int], list[int]]:
+    """Finds the subwords that two vocabularies share.
+
+    The special ids match whatever the vocabularies call them.
+
+    Returns:
+        The ids of these subwords in `new`, and their ids in `old`.
+    """
+    ids_in_old = {piece: id for id, piece in enumerate(_pieces(old)) if id > UNK_ID}
+    rows = list(range(UNK_ID + 1))
+    old_rows = list(range(UNK_ID + 1))
+    for id, piece in enumerate(_pieces(new)):
+        if id > UNK_ID and piece in ids_in_old:
+            rows.append(id)
+            old_rows.append(ids_in_old[piece])
+    return rows, old_rows
+
+
+def _pieces(vocabulary: Subwords) -> list[bytes]:
+    """All subwords in the order of their ids."""
+    ids = np.arange(vocabulary.vocab_size, dtype="int32")[None]
+    return vocabulary.pieces_tensor(ids)[0].numpy().tolist()

@@ -1,0 +1,288 @@
+"""Writes the files of a data set: all of them, or only those that are damaged.
+
+Text is encoded by one thread for each core, in one process: the encoders are C++ and release
+Python's lock.
+"""
+
+import dataclasses
+import itertools
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from absl import logging
+from tqdm import tqdm
+
+from keras_transformer.config import SUFFIXES
+from keras_transformer.errors import InputError, require
+from keras_transformer.fields import Count, FileName
+from keras_transformer.files import write_json
+from pipelines import data_files, records, sharding
+from pipelines.damage import damaged_files
+from pipelines.preparation_config import PreparationConfig
+from pipelines.records import Metadata, SplitInfo
+from pipelines.selection import select
+from pipelines.sharding import Sharding
+from pipelines.sources import Pair, Source
+
+if TYPE_CHECKING:  # both import TensorFlow
+    from keras_transformer.vocabulary.pair import VocabularyPair
+    from pipelines.vocabulary import PairEncoder
+
+# What an interrupted preparation needs to be resumed, beside its vocabulary, blocks and shards.
+_STATE_FILE = "preparation.json"
+_STATE = {"settings": dict[str, Any], "block_pairs": int, "counts": dict[FileName, Count]}
+# More threads wait for one another, as a seventh of the work holds Python's lock. Each thread has a
+# block in memory.
+_MAX_THREADS = 8
+_BAR = {"unit": " pairs", "mininterval": 1}
+# Writes the training shards of a source; the other arguments are data_dir and max_length.
+TrainingWriter = Callable[[Source, Sharding, Path, int], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Preparation:
+    """What a data set is made of, and where."""
+
+    source: Source
+    data_dir: Path
+    config: PreparationConfig
+    settings: dict[str, Any]  # of source and config, as metadata.json has them
+    write_training: TrainingWriter | None = None  # None: the threads of this process
+
+
+def write_data_set(preparation: Preparation) -> None:
+    """Writes a new data set, or resumes writing it.
+
+    Raises:
+        InputError: for text that cannot be read, or that leaves no training pair.
+    """
+    from keras_transformer.vocabulary.pair import VocabularyPair
+
+    config = preparation.config
+    selection = select(preparation.source, config)
+    preparation = dataclasses.replace(preparation, source=selection.source)
+    counts = _resumed_counts(preparation)
+    if counts is None:
+        counts = _begin(preparation, keep_data=False)
+    vocabularies = VocabularyPair.load(preparation.data_dir)
+    splits = _write_splits(preparation, vocabularies, counts, list(counts))
+    train = splits["train"]
+    splits["train"] = dataclasses.replace(
+        train, dropped=train.dropped | selection.dropped, examples=selection.examples
+    )
+    metadata = _metadata(preparation, vocabularies, splits)
+    records.write_metadata(preparation.data_dir, metadata)
+
+
+def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[Path]) -> None:
+    """Writes the damaged files of a data set again, byte for byte as they were.
+
+    Args:
+        preparation: what the data set was made of.
+        metadata: of the data set.
+        damaged: its files that are damaged or missing.
+
+    Raises:
+        InputError: if another file is written, as another version of a library may do it.
+    """
+    from keras_transformer.vocabulary.pair import VocabularyPair
+
+    data_dir = preparation.data_dir
+    for path in damaged:
+        logging.warning("%s is missing or damaged, and is written again", path)
+        path.unlink(missing_ok=True)
+    selection = select(preparation.source, preparation.config)
+    preparation = dataclasses.replace(preparation, source=selection.source)
+    counts = _resumed_counts(preparation)
+    if counts is None:
+        counts = _begin(preparation, keep_data=True)
+    damaged_splits = {data_files.split_of(path) for path in damaged}
+    splits = [split for split in counts if split in damaged_splits]
+    _write_splits(preparation, VocabularyPair.load(data_dir), counts, splits)
+    for damage in damaged_files(data_dir, metadata, read_records=True):
+        raise InputError(
+            f"{damage.path} must be the same when it is written again: prepare the data in a new "
+            "folder. Received: another file, as of another version of the programs"
+        )
+
+
+def _resumed_counts(preparation: Preparation) -> dict[str, int] | None:
+    """Split -> number of pairs, if an interrupted preparation can be resumed."""
+    data_dir = preparation.data_dir
+    state = sharding.read_or_none(_STATE, data_dir / data_files.WORK_FOLDER / _STATE_FILE)
+    if state is None:
+        return None
+    same_settings = state["settings"] == preparation.settings
+    if not same_settings or state["block_pairs"] != sharding.BLOCK_PAIRS:
+        logging.info("%s: starting again, because settings have changed", data_dir)
+        return None
+    if not all(file.exists() for file in _vocabulary_files(data_dir, preparation.config)):
+        return None
+    logging.info("%s: resuming an interrupted preparation", data_dir)
+    return state["counts"]
+
+
+def _begin(preparation: Preparation, keep_data: bool) -> dict[str, int]:
+    """Counts pairs and makes the vocabularies; after that a preparation can be resumed."""
+    data_dir = preparation.data_dir
+    data_files.remove_leftovers(data_dir, keep_data)
+    counts = preparation.source.counts()
+    for side, file in enumerate(_vocabulary_files(data_dir, preparation.config)):
+        if not file.exists():
+            _make_vocabulary(preparation, side, file, counts["train"])
+    work = data_dir / data_files.WORK_FOLDER
+    work.mkdir()
+    state = {
+        "settings": preparation.settings,
+        "block_pairs": sharding.BLOCK_PAIRS,
+        "counts": counts,
+    }
+    write_json(work / _STATE_FILE, state)
+    return counts
+
+
+def _vocabulary_files(data_dir: Path, config: PreparationConfig) -> list[Path]:
+    """The file of the vocabulary of both sides, or those of source and target."""
+    from keras_transformer.vocabulary.pair import SEPARATE, SHARED
+
+    names = SHARED if config.shared_vocabulary else SEPARATE
+    return [data_dir / f"{name}{SUFFIXES[config.tokenizer]}" for name in names]
+
+
+def _make_vocabulary(preparation: Preparation, side: int, file: Path, train_pairs: int) -> None:
+    """Learns a vocabulary, or takes an existing one.
+
+    Args:
+        preparation: what the data set is made of.
+        side: 0 for the vocabulary of the source, or of both sides; 1 for that of the target.
+        file: where it is written.
+        train_pairs: number of training pairs.
+    """
+    from pipelines.vocabulary import adopt_subwords, learn_subwords
+
+    config = preparation.config
+    is_source_alone = side == 0 and not config.shared_vocabulary
+    symbols = [] if is_source_alone else preparation.source.symbols()
+    if config.vocabulary:
+        adopt_subwords(config.vocabulary[side], file, config.vocab_size, symbols)
+        return
+    logging.info("learning %s on %d pairs", config.tokenizer, train_pairs)
+    pairs = tqdm(preparation.source.pairs("train"), "reading train", train_pairs, **_BAR)
+    if config.shared_vocabulary:
+        sentences = itertools.chain.from_iterable(pairs)
+    else:
+        sentences = (pair[side] for pair in pairs)
+    learn_subwords(
+        sentences,
+        kind=config.tokenizer,
+        vocab_size=config.vocab_size,
+        directory=file.parent,
+        seed=config.seed,
+        symbols=symbols,
+        name=file.stem,
+    )
+
+
+def _write_splits(
+    preparation: Preparation,
+    vocabularies: "VocabularyPair",
+    counts: dict[str, int],
+    splits: list[str],
+) -> dict[str, SplitInfo]:
+    """Writes the shards of `splits`; `counts` has the number of pairs of every split."""
+    from pipelines.vocabulary import PairEncoder
+
+    source = preparation.source
+    data_dir = preparation.data_dir
+    config = preparation.config
+    if preparation.write_training is not None and "train" in splits:
+        shards = Sharding(data_dir, "train", counts["train"], config.seed)
+        preparation.write_training(source, shards, data_dir, config.max_length)
+    encoder = PairEncoder(vocabularies, config.max_length)
+    infos = {}
+    for split in splits:
+        shards = Sharding(data_dir, split, counts[split], config.seed)
+        info = shards.finished()
+        if info is None:
+            pairs = source.pairs(split)
+            if split != "train":
+                pairs = data_files.keep_text(data_dir, split, pairs)
+                source.keep(data_dir, split)
+            with tqdm(desc=f"encoding {split}", total=counts[split], **_BAR) as bar:
+                _write_blocks(shards, pairs, encoder, bar)
+            info = shards.finish()
+        infos[split] = info
+        if split == "train":
+            _check_training_pairs(info, config.max_length)
+    return infos
+
+
+def _check_training_pairs(info: SplitInfo, max_length: int) -> None:
+    too_long, blank = info.dropped["too_long"], info.dropped["blank"]
+    require(
+        info.pairs > 0,
+        "max_length must leave at least one training pair",
+        f"{max_length}, with {too_long} pairs too long and {blank} blank",
+    )
+
+
+def _write_blocks(
+    shards: Sharding, pairs: Iterable[Pair], encoder: "PairEncoder", bar: tqdm
+) -> None:
+    """Encodes pairs and writes them as blocks, one block a thread at a time."""
+    threads = min(_MAX_THREADS, os.cpu_count() or 1)
+    with ThreadPoolExecutor(threads) as pool:
+        writing = deque()
+        for number, block in enumerate(_blocks(pairs)):
+            writing.append(pool.submit(write_block, shards, number, block, encoder))
+            if len(writing) > threads:  # bounds the text in memory
+                bar.update(writing.popleft().result())
+        for written in writing:
+            bar.update(written.result())
+
+
+def _blocks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Cuts pairs into blocks of BLOCK_PAIRS, the last of which may have fewer."""
+    pairs = iter(pairs)
+    while block := list(itertools.islice(pairs, sharding.BLOCK_PAIRS)):
+        yield block
+
+
+def write_block(shards: Sharding, number: int, block: list[Pair], encoder: "PairEncoder") -> int:
+    """Encodes and writes a block that does not exist; returns its number of pairs."""
+    if not shards.has_block(number):
+        dropped = Counter(blank=0, too_long=0)
+        shards.write_block(number, encoder.encode(block, dropped), dropped)
+    return len(block)
+
+
+def _metadata(
+    preparation: Preparation, vocabularies: "VocabularyPair", splits: dict[str, SplitInfo]
+) -> Metadata:
+    source = preparation.source
+    target_vocabulary = vocabularies.target
+    metadata = Metadata(
+        task=source.task,
+        task_options=source.task_options(),
+        tokenizer=target_vocabulary.kind,
+        vocabulary=target_vocabulary.file.name,
+        vocab_size=target_vocabulary.vocab_size,
+        fingerprint=target_vocabulary.fingerprint,
+        max_length=preparation.config.max_length,
+        languages=list(source.languages),
+        settings=preparation.settings,
+        splits=splits,
+    )
+    source_vocabulary = vocabularies.own_source
+    if source_vocabulary is None:
+        return metadata
+    return dataclasses.replace(
+        metadata,
+        source_vocabulary=source_vocabulary.file.name,
+        source_vocab_size=source_vocabulary.vocab_size,
+        source_fingerprint=source_vocabulary.fingerprint,
+    )

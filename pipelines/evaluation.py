@@ -1,0 +1,130 @@
+"""Evaluating a trained model on a split of a prepared data directory."""
+
+import dataclasses
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from keras_transformer.errors import require
+from keras_transformer.evaluation.results import write_results
+from keras_transformer.fields import Size, check_fields, one_of
+from keras_transformer.model_card import ModelCard
+from keras_transformer.output_files import check_output, write_lines
+from pipelines.records import Metadata, read_metadata
+
+if TYPE_CHECKING:  # a module with TensorFlow
+    from keras_transformer.decoding.translator import Translator
+
+TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig:
+    """What is scored, and how."""
+
+    split: str = "test"  # of the data
+    limit: Size | None = None  # the most sentences to translate; perplexity is of all
+    output: str | None = None  # a file for the translations or trees, one a line
+    # Of translations only: sacreBLEU's tokenization (None for "13a"), and whether to ignore case.
+    tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = None
+    lowercase: bool = False
+
+    def __post_init__(self):
+        check_fields(self)
+
+    def check(self, data_dir: str | os.PathLike) -> Metadata:
+        """Checks that the data can be scored so; needs no TensorFlow. Returns its metadata.
+
+        Raises:
+            InputError: where an option does not go with the data, or the output cannot be written.
+        """
+        metadata = read_metadata(data_dir)
+        rule = f"split must be one of {', '.join(metadata.splits)} in {data_dir}"
+        require(self.split in metadata.splits, rule, self.split)
+        if self.output is not None:
+            check_output(self.output)
+        if metadata.task == "parsing":
+            rule = "tokenize is for translations, and data_dir has trees"
+            require(self.tokenize is None, rule, self.tokenize)
+            rule = "lowercase is for translations, and data_dir has trees"
+            require(not self.lowercase, rule, self.lowercase)
+        return metadata
+
+
+def evaluate_on(
+    data_dir: str | os.PathLike,
+    translator: "Translator",
+    config: EvaluationConfig | None = None,
+    model_dir: str | os.PathLike | None = None,
+    notes: Mapping[str, Any] | None = None,
+    started: float | None = None,
+) -> dict[str, Any]:
+    """Scores a model on a split: BLEU and chrF of its translations, and perplexity.
+
+    A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
+
+    Args:
+        data_dir: prepared data, with the vocabulary of the model.
+        translator: the model, as keras_transformer.load gives it.
+        config: what is scored; EvaluationConfig() if not given, the test split.
+        model_dir: the model directory that keeps the results, if all sentences were translated.
+            None to keep none.
+        notes: further entries of the results, such as how translations were restricted.
+        started: the time.monotonic() that "seconds" of the results count from; that of the call if
+            not given.
+
+    Returns:
+        The scores, as of keras_transformer.evaluation.evaluate.evaluate, with {"split", "data_dir",
+        "dataset", "languages", "seconds"} and the notes.
+
+    Raises:
+        InputError: where the data is not that of the model, or cannot be used.
+    """
+    from keras_transformer.evaluation.evaluate import evaluate
+    from pipelines.datasets import damage_named, evaluation_batches, gold_trees, split_text
+
+    started = time.monotonic() if started is None else started
+    config = EvaluationConfig() if config is None else config
+    metadata = config.check(data_dir)
+    _check_same_data(data_dir, metadata, translator.card)
+    sources, references = split_text(data_dir, config.split)
+    trees = None
+    if metadata.task == "parsing":
+        trees = gold_trees(data_dir, config.split)[: config.limit]
+    batches = evaluation_batches(data_dir, config.split, translator.config.batch_tokens)
+    with damage_named(data_dir):
+        scores, answers = evaluate(
+            translator,
+            (sources[: config.limit], references[: config.limit]),
+            batches,
+            trees,
+            language=metadata.languages[1] or "de",
+            tokenize=config.tokenize or "13a",
+            lowercase=config.lowercase,
+        )
+    if config.output is not None:
+        write_lines(config.output, answers)
+    results = {
+        **scores,
+        "split": config.split,
+        "data_dir": os.fspath(data_dir),
+        "dataset": metadata.settings.get("--dataset"),
+        "languages": metadata.languages,
+        **(notes or {}),
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    if model_dir is not None and config.limit is None:
+        write_results(model_dir, config.split, results)
+    return results
+
+
+def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: ModelCard) -> None:
+    """Raises InputError where a model was trained on data of another vocabulary or task."""
+    same_target = metadata.fingerprint == card.vocabulary_fingerprint
+    same_source = metadata.source_fingerprint == card.source_vocabulary_fingerprint
+    rule = "data_dir must have the vocabulary of the model"
+    received = f"{data_dir}, which has another. Choose the data of training"
+    require(same_target and same_source, rule, received)
+    rule = f"data_dir must be prepared for the task of the model, {card.origin.task}"
+    require(metadata.task == card.origin.task, rule, f"{data_dir}, for {metadata.task}")

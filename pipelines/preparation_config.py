@@ -1,0 +1,72 @@
+"""How text is prepared: the vocabulary, the longest pairs, the order, and which pairs are used."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.config import VocabularySize, vocabulary_kind
+from keras_transformer.errors import require
+from keras_transformer.fields import Seed, check_fields
+from pipelines.records import Tokenizer
+from pipelines.selection import SelectionConfig
+from pipelines.text_files import check_files, content_digests
+
+_PAPER_VOCAB_SIZE = 37000  # section 5.1
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparationConfig(SelectionConfig):
+    """How text is prepared, whatever its source is.
+
+    Args:
+        tokenizer: the kind of vocabulary: "bpe" (section 5.1), "wordpiece", or "pieces", which is
+            that of imported models and goes with `vocabulary`.
+        vocab_size: ids of a vocabulary, the four special ones included. None stands for the 37,000
+            of section 5.1, or for the ids of `vocabulary`.
+        max_length: largest number of ids of either side, EOS included; longer pairs are left out.
+        seed: determines the order of the pairs, and the text that a vocabulary is learned from.
+        shared_vocabulary: one vocabulary for both sides, or one for each.
+        vocabulary: files of existing vocabularies, used in place of learned ones: one file, or two,
+            of source and target, with shared_vocabulary=False.
+
+    The other arguments select the training pairs: see `SelectionConfig`.
+
+    Raises:
+        InputError: for an argument that breaks a rule, and for files that cannot be read.
+    """
+
+    tokenizer: Tokenizer = "bpe"
+    vocab_size: VocabularySize | None = None
+    max_length: int = 256
+    seed: Seed = 1
+    shared_vocabulary: bool = True
+    vocabulary: Sequence[str] = ()
+
+    def __post_init__(self):
+        check_fields(self)
+        if self.tokenizer == "pieces":
+            rule = "tokenizer=pieces needs a vocabulary, that of an imported model"
+            require(len(self.vocabulary) > 0, rule, "none")
+        if self.vocab_size is None and not self.vocabulary:
+            object.__setattr__(self, "vocab_size", _PAPER_VOCAB_SIZE)
+        self._check_vocabulary()
+        rule = "max_length must be at least 2, for a subword and EOS"
+        require(self.max_length >= 2, rule, self.max_length)
+
+    def _check_vocabulary(self) -> None:
+        if not self.vocabulary:
+            return
+        wanted = 1 if self.shared_vocabulary else 2
+        rule = "vocabulary must be one file, or SOURCE,TARGET with shared_vocabulary=False"
+        require(len(self.vocabulary) == wanted, rule, ",".join(self.vocabulary))
+        for path in self.vocabulary:
+            check_files("vocabulary", [path])
+            kind = vocabulary_kind(path)
+            rule = f"tokenizer must be {kind} with vocabulary={path}"
+            require(self.tokenizer == kind, rule, self.tokenizer)
+
+    def settings(self) -> dict[str, Any]:
+        """Argument -> JSON value; equal settings prepare equal pairs equally."""
+        settings = dataclasses.asdict(self)
+        settings["vocabulary"] = content_digests(self.vocabulary)
+        return settings

@@ -1,0 +1,113 @@
+"""Text files that data are prepared from: lines, patterns of names, checks, and digests."""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from keras_transformer.errors import InputError, require
+from keras_transformer.files import opened, text_lines, to_path
+
+# The first bytes of a compressed file, and the ending that its name must have.
+COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
+_DIGEST_CHARACTERS = 16
+
+
+def read_lines(path: str, argument: str) -> Iterator[str]:
+    """Streams the lines of a UTF-8 text file, plain, .gz or .zst; see `files.text_lines`.
+
+    Args:
+        path: the file.
+        argument: the name of the argument that named the file, for errors.
+
+    Yields:
+        The lines, without their ends.
+
+    Raises:
+        InputError: naming the argument and the file where the file is empty or badly compressed,
+            and the file and the line where it is not text.
+    """
+    number = 0
+    try:
+        with _open(path, argument) as file:
+            for number, line in enumerate(text_lines(file, path), start=1):
+                if "\0" in line:
+                    raise InputError(f"{path}:{number} must be text. Received: a NUL character")
+                yield line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f"{argument} must be a whole compressed file. "
+            f"Received: {path}, broken after line {number} ({error})"
+        ) from None
+    require(number > 0, f"{argument} must not be empty", path)
+
+
+def _open(path: str, argument: str):
+    """Opens a text file; refuses a compressed one whose name does not say so."""
+    if not path.endswith(tuple(COMPRESSED.values())):
+        with opened(path) as file:
+            ending = COMPRESSED.get(file.read(2))
+        require(ending is None, f"{argument} must end in {ending} if it is compressed", path)
+    return opened(path)
+
+
+def matching_files(argument: str, paths: list[str]) -> list[str]:
+    """Replaces every pattern among `paths` by the files that match it, in order of their names.
+
+    Args:
+        argument: the name of the argument that holds the paths, for errors.
+        paths: names of files, and patterns with *, ? or [. A name that exists is no pattern.
+
+    Returns:
+        Names of files.
+
+    Raises:
+        InputError: for a pattern that matches no file.
+    """
+    found = []
+    for path in paths:
+        pattern = to_path(path)
+        if set("*?[").isdisjoint(path) or pattern.exists():
+            found.append(path)
+            continue
+        files = sorted(map(str, pattern.parent.glob(pattern.name)))
+        require(files, f"{argument} must match a file", path)
+        found += files
+    return found
+
+
+def check_files(argument: str, paths: list[str]) -> None:
+    """Checks that `paths` has at least one file, and that every file can be read and is not empty.
+
+    Args:
+        argument: the name of the argument that holds the paths, for errors.
+        paths: names of files.
+
+    Raises:
+        InputError: for an empty list, and for a file that is missing, empty, unreadable or a pipe.
+    """
+    require(paths, f"{argument} must name at least one file", "none")
+    for path in paths:
+        rule = f"{argument} must be a file, which is read several times"
+        require(not Path(path).is_fifo(), rule, f"{path}, a pipe")
+        try:
+            with to_path(path).open("rb") as file:
+                require(file.read(1), f"{argument} must not be empty", path)
+        except OSError as error:
+            raise InputError(
+                f"{argument} must be a readable file. Received: {path} ({error.strerror})"
+            ) from None
+
+
+def content_digests(paths: list[str]) -> list[str]:
+    """A short digest of the content of every file, by which a data set recognises its text."""
+    return ["sha256:" + _sha256(path)[:_DIGEST_CHARACTERS] for path in paths]
+
+
+def _sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with to_path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

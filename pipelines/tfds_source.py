@@ -1,0 +1,150 @@
+"""Any translation set of TensorFlow Datasets (TFDS) as a source of sentence pairs."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from absl import logging
+
+from keras_transformer.errors import InputError, reason, require
+from pipelines.sources import Pair, Source
+
+_SPLITS = ("train", "validation", "test")
+_BATCH = 1024
+_ANSWER_SECONDS = 10  # how long a server may take to answer
+
+
+class TfdsSource(Source):
+    """Sentence pairs of any TFDS data set with a Translation feature.
+
+    Args:
+        dataset: TFDS's name of the data set, e.g. "wmt14_translate/de-en".
+        source_language: a language of the data set, e.g. "en".
+        target_language: another language of the data set.
+        tfds_data_dir: TFDS's folder of data sets, on disk or to download to; None for its default.
+
+    Raises:
+        InputError: for a name, configuration or language that TFDS does not know, and for data that
+            are not on disk and cannot be downloaded.
+
+    Example:
+        TfdsSource("wmt14_translate/de-en", "en", "de")
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        source_language: str,
+        target_language: str,
+        tfds_data_dir: str | None = None,
+    ):
+        self.languages = (source_language, target_language)
+        self._builder = _find_builder(dataset, tfds_data_dir)
+        _check_languages(dataset, self._builder.info.features, self.languages)
+        _ensure_prepared(dataset, self._builder)
+        splits = self._builder.info.splits
+        self._splits = [split for split in _SPLITS if split in splits]
+        require(
+            "train" in self._splits,
+            f"dataset=tfds:{dataset} must have a split train",
+            f"splits {', '.join(splits) or 'none'}",
+        )
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "dataset": f"tfds:{self._builder.info.full_name}",
+            "source_language": self.languages[0],
+            "target_language": self.languages[1],
+            "split_sizes": self.counts(),
+        }
+
+    def counts(self) -> dict[str, int]:
+        return {split: self._builder.info.splits[split].num_examples for split in self._splits}
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        source_language, target_language = self.languages
+        dataset = self._builder.as_dataset(split=split, shuffle_files=False)
+        for batch in dataset.batch(_BATCH).as_numpy_iterator():
+            sources = batch[source_language].tolist()
+            targets = batch[target_language].tolist()
+            for source, target in zip(sources, targets, strict=True):
+                yield _one_line(source), _one_line(target)
+
+
+def _find_builder(dataset: str, tfds_data_dir: str | None):
+    import tensorflow_datasets as tfds
+
+    try:
+        return tfds.builder(dataset, data_dir=tfds_data_dir, try_gcs=False)
+    except tfds.core.registered.DatasetNotFoundError:
+        rule = "must be a data set that TFDS knows or that is in tfds_data_dir"
+    except Exception as error:  # TFDS raises many types, including AssertionError
+        rule = f"must name a configuration and version that TFDS knows ({_brief(error)})"
+    raise InputError(f"dataset {rule}. Received: tfds:{dataset}")
+
+
+def _check_languages(dataset: str, features, languages: Pair) -> None:
+    import tensorflow_datasets as tfds
+
+    # Translation is a FeaturesDict; the features of some other data sets are not.
+    features = dict(features) if isinstance(features, tfds.features.FeaturesDict) else {}
+    texts = [name for name, feature in features.items() if isinstance(feature, tfds.features.Text)]
+    rule = "dataset must be a translation set, with a Translation feature"
+    require(len(texts) >= 2, rule, f"tfds:{dataset}, which has the features {', '.join(features)}")
+    source_language, target_language = languages
+    rule = f"must be one of {', '.join(texts)} for tfds:{dataset}"
+    require(source_language in texts, f"source_language {rule}", repr(source_language))
+    require(target_language in texts, f"target_language {rule}", repr(target_language))
+    rule = "target_language must differ from source_language"
+    require(source_language != target_language, rule, repr(target_language))
+
+
+def _ensure_prepared(dataset: str, builder) -> None:
+    """Downloads a data set that is not on disk, or says how to copy it there."""
+    if builder.is_prepared():
+        return
+    logging.info("downloading tfds:%s to %s", dataset, builder.data_dir)
+    try:
+        _check_network(builder)
+        with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
+            builder.download_and_prepare()
+    except ImportError as error:
+        raise InputError(
+            f"dataset=tfds:{dataset} must have the Python packages that TFDS needs for it. "
+            f"Received: {error}"
+        ) from error
+    except Exception as error:  # TFDS passes on all errors of the download and of parsing
+        raise InputError(
+            f"tfds_data_dir must hold tfds:{dataset} where it cannot be downloaded: run "
+            f"`tfds build {dataset}` on a machine with a network, and copy its "
+            f"~/tensorflow_datasets here. "
+            f"Received: {builder.data_dir}, without it ({_brief(error)})"
+        ) from error
+
+
+def _check_network(builder) -> None:
+    """Raises a ConnectionError where no server answers: TFDS would try for minutes."""
+    import requests  # what TFDS downloads with
+
+    urls_by_server = {urlsplit(url).netloc: url for url in builder.url_infos or {}}
+    if not urls_by_server:
+        return
+    servers = " or ".join(urls_by_server)
+    logging.info("waiting for an answer of %s", servers)
+    for url in list(urls_by_server.values())[:2]:
+        with contextlib.suppress(requests.RequestException):
+            requests.head(url, timeout=_ANSWER_SECONDS).close()
+            return
+    raise ConnectionError(f"no answer of {servers}")
+
+
+def _brief(error: Exception) -> str:
+    """The type and first line of an error."""
+    return f"{type(error).__name__}: {reason(error)[:200]}"
+
+
+def _one_line(text: bytes) -> str:
+    """A sentence without line breaks, which would break it in text files."""
+    return " ".join(text.decode("utf-8", errors="replace").split("\n"))

@@ -1,0 +1,223 @@
+"""Training a model on a prepared data directory: all that is done before the loop begins."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from keras_transformer.config import TransformerConfig, replace_settings
+from keras_transformer.errors import require
+from keras_transformer.files import locked, to_path
+from keras_transformer.model_card import CARD, read_card
+from keras_transformer.presets import preset as configurations_of
+from keras_transformer.training.device_config import DeviceConfig
+from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.training.model_directory import (
+    ModelDescription,
+    create_or_check,
+    described_in,
+    read_description,
+)
+from pipelines.records import Metadata, read_metadata
+
+if TYPE_CHECKING:  # modules with TensorFlow, which functions import where they begin to need it
+    import keras
+
+    from keras_transformer.training.data import TrainingData
+
+EVALUATION_TOKENS = 4096  # padded tokens a side of a validation batch
+
+
+def train_on(
+    data_dir: str | os.PathLike,
+    model_dir: str | os.PathLike,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    init_from: str | os.PathLike | None = None,
+    loop: LoopConfig | None = None,
+    devices: DeviceConfig | None = None,
+    sample_sentences: int = 100,
+) -> dict[str, Any]:
+    """Trains a model on a data directory, or resumes the run of the same arguments.
+
+    What can be checked without TensorFlow is checked before it is imported.
+
+    Args:
+        data_dir: prepared data.
+        model_dir: the folder for checkpoints, curves and settings. It is made if need be.
+        preset: a name of PRESETS. If not given, the model of `init_from`, or else "base".
+        settings: other values for fields of TransformerConfig or TrainingConfig, by name, such as
+            {"num_layers": 2, "tokens_per_batch": 4096}.
+        init_from: a model directory, a checkpoint, an export or a .keras file, whose weights the
+            model begins with.
+        loop: when the run stops, saves and reports; LoopConfig() if not given.
+        devices: where it runs; DeviceConfig() if not given, the first GPU or the CPU.
+        sample_sentences: how many sentences of the validation split are translated, or parsed, at
+            each validation for BLEU or F1; 0 for none.
+
+    Returns:
+        Where the run stands: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
+        "best", ...}; see keras_transformer.training.loop.train.
+
+    Raises:
+        InputError: where an argument or a file cannot be used.
+        KeyboardInterrupt: on Ctrl-C, after the steps under way were saved.
+    """
+    loop = LoopConfig() if loop is None else loop
+    devices = DeviceConfig() if devices is None else devices
+    metadata = read_metadata(data_dir)
+    loop.check_measured(_measured(metadata, sample_sentences))
+    description = _describe(metadata, preset, settings or {}, init_from)
+
+    from keras_transformer.training.addresses import own_addresses
+    from keras_transformer.training.loop import train
+    from keras_transformer.training.strategy import make_repeatable, make_strategy
+    from pipelines.datasets import damage_named
+
+    addresses = own_addresses() if devices.strategy == "multi_worker" else None
+    strategy = make_strategy(devices.strategy, devices.replicas, addresses, devices.connect_seconds)
+    with contextlib.ExitStack() as contexts:
+        cluster = None
+        if addresses is not None:
+            from keras_transformer.training.cluster import Cluster
+
+            cluster = contexts.enter_context(Cluster(addresses))
+            same = _same_on_every_worker(metadata, description, loop, devices, init_from)
+            cluster.require_same({**same, "replicas": strategy.num_replicas_in_sync})
+        make_repeatable(description.training.seed, devices.deterministic)
+        data = _training_data(data_dir, metadata, description, sample_sentences)
+        contexts.enter_context(damage_named(data_dir))
+        if cluster is None or cluster.is_chief:
+            contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
+            create_or_check(model_dir, description, data_dir)
+        return train(
+            description.model,
+            description.training,
+            data,
+            model_dir,
+            loop,
+            strategy,
+            cluster,
+            None if init_from is None else _warm_start(init_from, data_dir),
+        )
+
+
+def _measured(metadata: Metadata, sample_sentences: int) -> list[str]:
+    """Names the metrics that a validation measures, which may choose the best checkpoint."""
+    if "validation" not in metadata.splits:
+        return []
+    if sample_sentences <= 0:
+        return ["loss"]
+    return ["loss", "f1" if metadata.task == "parsing" else "bleu"]
+
+
+def _describe(
+    metadata: Metadata,
+    preset: str | None,
+    settings: Mapping[str, Any],
+    init_from: str | os.PathLike | None,
+) -> ModelDescription:
+    """Describes the model that is to be trained, and its training; see train_on."""
+    name = preset or "base"
+    model, training = configurations_of(name, metadata.vocab_size)
+    if preset is None and init_from is not None:
+        name, model = _model_of(init_from)
+    model = dataclasses.replace(
+        model, vocab_size=metadata.vocab_size, source_vocab_size=metadata.source_vocab_size
+    )
+    model, training = replace_settings(model, training, settings)
+    return ModelDescription(
+        name,
+        model,
+        training,
+        vocabulary=metadata.vocabulary,
+        vocabulary_fingerprint=metadata.fingerprint,
+        max_length=metadata.max_length,
+        source_vocabulary=metadata.source_vocabulary,
+        source_vocabulary_fingerprint=metadata.source_fingerprint,
+        task=metadata.task,
+        task_options=metadata.task_options,
+    )
+
+
+def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
+    """Reads the preset and the configuration of the model that a run begins with."""
+    if (to_path(init_from) / CARD).exists():
+        card = read_card(init_from, "init_from")
+        return card.origin.preset or "imported", card.config
+    description = read_description(described_in(init_from), "init_from")
+    return description.preset, description.model
+
+
+def _same_on_every_worker(
+    metadata: Metadata,
+    description: ModelDescription,
+    loop: LoopConfig,
+    devices: DeviceConfig,
+    init_from: str | os.PathLike | None,
+) -> dict[str, Any]:
+    """Lists what must be the same on every worker, as JSON values by the names of arguments."""
+    content = json.dumps(dataclasses.asdict(metadata), sort_keys=True, default=str)
+    return {
+        **description.flat(),
+        **dataclasses.asdict(loop),
+        "deterministic": devices.deterministic,
+        "init_from": None if init_from is None else os.fspath(init_from),
+        "data_dir": hashlib.sha256(content.encode()).hexdigest()[:16],
+    }
+
+
+def _warm_start(
+    init_from: str | os.PathLike, data_dir: str | os.PathLike
+) -> "Callable[[keras.Model], None]":
+    """Makes the function that gives a new model the weights of `init_from`."""
+    from keras_transformer.loading import restore
+    from keras_transformer.training.warm_start import carry_over
+    from keras_transformer.vocabulary.pair import VocabularyPair
+
+    def initialize(model: "keras.Model") -> None:
+        trained = restore(init_from)
+        carry_over(trained.model, trained.vocabularies, model, VocabularyPair.load(data_dir))
+
+    return initialize
+
+
+def _training_data(
+    data_dir: str | os.PathLike,
+    metadata: Metadata,
+    description: ModelDescription,
+    sample_sentences: int,
+) -> "TrainingData":
+    """Gives batches to train on, and what the validation split offers to try the model on."""
+    from keras_transformer.attention.pictures import attention_images
+    from keras_transformer.evaluation.sample import SampleAnswers
+    from keras_transformer.training.data import TrainingData
+    from keras_transformer.vocabulary.pair import VocabularyPair
+    from pipelines.batching import length_lattice
+    from pipelines.datasets import evaluation_batches, gold_trees, split_text, training_batches
+
+    vocabularies = VocabularyPair.load(data_dir)
+    sizes = (metadata.source_vocab_size or metadata.vocab_size, metadata.vocab_size)
+    for vocabulary, size in zip(vocabularies, sizes, strict=True):
+        rule = f"{vocabulary.file} must have the {size} ids that metadata.json says"
+        require(vocabulary.vocab_size == size, rule, vocabulary.vocab_size)
+    training = description.training
+    batches = training_batches(data_dir, training.tokens_per_batch, training.seed)
+    lengths = length_lattice(metadata.splits["train"].longest)
+    if "validation" not in metadata.splits:
+        return TrainingData(batches, lengths)
+    validation = evaluation_batches(data_dir, "validation", EVALUATION_TOKENS)
+    if sample_sentences <= 0:
+        return TrainingData(batches, lengths, validation)
+    sources, references = split_text(data_dir, "validation")
+    task_options = None
+    if metadata.task == "parsing":
+        references = gold_trees(data_dir, "validation")
+        task_options = metadata.task_options
+    sample = SampleAnswers(
+        vocabularies, sources, references, sample_sentences, metadata.max_length, task_options
+    )
+    return TrainingData(batches, lengths, validation, sample, attention_images(sample))

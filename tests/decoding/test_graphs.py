@@ -1,0 +1,95 @@
+"""Which graphs there are, and batches of similar length inside a graph."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.decoding.compiled_model import compile_model
+from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, Graphs, in_batches
+
+NAMES = {
+    *("serving_default", "best", "beams", "n_best", "complete", "score", "align", "tokenize"),
+    *("encode_source", "encode_target", "search_ids", "score_ids", "align_ids"),
+}
+CONSTRAINTS = {"constrain", "constrain_ids"}
+
+
+def describe_batch(ids):
+    """What each row could tell of its batch."""
+    shape = tf.shape(ids)
+    return {
+        "sum": tf.reduce_sum(ids, axis=1),
+        "shape": tf.ensure_shape(tf.tile(shape[None], [shape[0], 1]), [None, 2]),
+        "text": tf.strings.as_string(ids[:, 0])[:, None],
+    }
+
+
+def test_batches_are_of_similar_length_and_the_order_stays():
+    assert MIN_ROW_TOKENS == 32
+    lengths = [3, 40, 120, 50, 5, 1, 41]
+    ids = tf.ragged.constant([[number] * length for number, length in enumerate(lengths, 1)])
+    found = in_batches(describe_batch, 100, tf.cast(ids, tf.int32))
+    assert found["sum"].numpy().tolist() == [3, 80, 360, 200, 25, 6, 287]
+    assert found["text"].numpy().tolist() == [[b"%d" % number] for number in range(1, 8)]
+    # Longest first: 120 alone, though too long; 50 and 41; 40 and 5, as two of 40 fit; 3 and 1.
+    wanted = [[2, 3], [2, 40], [1, 120], [2, 50], [2, 40], [2, 3], [2, 50]]
+    assert found["shape"].numpy().tolist() == wanted
+
+
+def test_rows_of_two_sides_stay_together():
+    left = tf.ragged.constant([[1], [2] * 60, [3] * 10], dtype=tf.int32)
+    right = tf.ragged.constant([[4] * 70, [5], [6] * 2], dtype=tf.int32)
+
+    def products(left, right):
+        size = tf.fill([tf.shape(left)[0]], tf.shape(left)[0])
+        return {"product": left[:, 0] * right[:, 0], "size": size}
+
+    found = tf.function(lambda: in_batches(products, 110, left, right))()
+    assert found["product"].numpy().tolist() == [4, 10, 18]
+    # The longer side counts: 70, then 60 (with 10 beside it, two would be 120), then 10.
+    assert found["size"].numpy().tolist() == [1, 1, 1]
+
+
+def test_no_rows():
+    none = tf.RaggedTensor.from_row_splits(tf.zeros([0], tf.int32), [0])
+    found = tf.function(lambda: in_batches(describe_batch, 100, none))()
+    assert found["sum"].shape == [0]
+    assert found["shape"].shape == [0, 2]
+    assert found["text"].dtype == tf.string
+
+
+def test_a_batch_sees_what_was_computed_outside():
+    # As the weights of an exported model are: read once, not in every batch.
+    ids = tf.ragged.constant([[1], [2] * 90, [3]], dtype=tf.int32)
+
+    @tf.function
+    def scaled(factor):
+        outer = factor * 10
+        return in_batches(lambda ids: {"scaled": ids[:, 0] * outer}, 64, ids)
+
+    np.testing.assert_array_equal(scaled(tf.constant(2))["scaled"], [20, 40, 60])
+
+
+def test_an_ensemble_has_no_attention_and_constraints_are_asked_for(characters, make_model):
+    model = compile_model(make_model(num_layers=1))
+    options = DecodingConfig(2, extra_length=3)
+    one = Graphs([model], characters, options)
+    assert set(one) == NAMES | CONSTRAINTS | {"attention"}
+    assert len(one) == 16
+    without = Graphs([model], characters, options, constraints=False)
+    assert set(without) == NAMES | {"attention"}
+    two = Graphs([model, model], characters, options)
+    assert set(two) == NAMES | CONSTRAINTS
+    with pytest.raises(KeyError):
+        two["attention"]
+
+
+def test_ids_of_texts(characters, make_model):
+    """The ids of all texts stand one after the other."""
+    graphs = Graphs([compile_model(make_model(num_layers=1))], characters, DecodingConfig())
+    for name in ("encode_source", "encode_target"):
+        found = graphs[name](text=tf.constant(["ab", " ", "\u00e9", "c"]))
+        assert found["ids"].numpy().tolist() == [101, 102, 3, 103]
+        assert found["length"].numpy().tolist() == [2, 0, 1, 1]
+        assert found["unknown"].numpy().tolist() == [False, False, True, False]

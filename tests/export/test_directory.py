@@ -1,0 +1,71 @@
+"""The directory of an export: whole or none, and a card that says what it holds."""
+
+import dataclasses
+import json
+
+import pytest
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.errors import InputError
+from keras_transformer.export.directory import check_export_dir, write_export
+from keras_transformer.model_card import CARD, ModelCard, read_card
+
+MODEL_CARD = ModelCard(TransformerConfig(100), DecodingConfig(), "0123", parameters=7)
+
+
+def write(folder):
+    """Writes the files of an export."""
+    (folder / "part").mkdir()
+    (folder / "part" / "weights").write_bytes(b"12345")
+    (folder / "saved_model.pb").write_bytes(b"123")
+
+
+def test_card_lists_the_files_and_tells_of_missing_ones(any_folder):
+    export = any_folder / "export"
+    size = write_export(write, export, MODEL_CARD)
+    files = {"part/weights": 5, "saved_model.pb": 3}
+    wanted = {"format_version": 3, **MODEL_CARD.to_json(), "files": files}
+    assert json.loads((export / CARD).read_text()) == json.loads(json.dumps(wanted))
+    assert read_card(export) == MODEL_CARD
+    assert size == 8 + (export / CARD).stat().st_size
+    (export / "part" / "more").write_bytes(b"")
+    assert read_card(export) == MODEL_CARD, "files that are added do no harm"
+    (export / "part" / "weights").write_bytes(b"1234")
+    with pytest.raises(InputError, match=r"must be whole.*where part/weights has 4 of 5 bytes"):
+        read_card(export)
+
+
+def test_an_export_that_cannot_be_written_is_none(any_folder):
+    def fail(folder):
+        raise PermissionError(13, "Permission denied")
+
+    rule = r"^export_dir must be writable\. Received: .*export: .*Permission denied"
+    with pytest.raises(InputError, match=rule):
+        write_export(fail, any_folder / "export", MODEL_CARD)
+    assert list(any_folder.glob("*")) == []
+
+
+def test_overwrite_replaces_an_earlier_export(tmp_path):
+    write_export(write, tmp_path / "export", MODEL_CARD)
+    (tmp_path / "export" / "earlier").write_text("a file of the earlier export")
+    other = dataclasses.replace(MODEL_CARD, parameters=8)
+    write_export(write, tmp_path / "export", other, overwrite=True)
+    assert read_card(tmp_path / "export").parameters == 8
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    assert not (tmp_path / "export" / "earlier").exists()
+
+
+def test_nothing_is_lost(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for function in (
+        lambda **options: write_export(write, tmp_path, MODEL_CARD, **options),
+        lambda overwrite=False: check_export_dir(tmp_path, overwrite),
+    ):
+        with pytest.raises(InputError, match=r"^export_dir must not exist yet, or be empty"):
+            function()
+        with pytest.raises(InputError, match=r"^overwrite replaces nothing but an earlier export"):
+            function(overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    (tmp_path / "empty").mkdir()
+    check_export_dir(tmp_path / "empty", overwrite=False)

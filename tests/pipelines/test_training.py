@@ -1,0 +1,86 @@
+"""Training on a data directory as a function: its arguments, and what it makes of them."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.loading import restore
+from keras_transformer.training.device_config import DeviceConfig
+from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.training.model_directory import read_description
+from pipelines.training import train_on
+from tests.processes import ROOT
+
+SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2, "tokens_per_batch": 256}
+
+
+@pytest.fixture(scope="module")
+def trained(prepared, tmp_path_factory):
+    """A model directory after two steps, and what training returned."""
+    model_dir = tmp_path_factory.mktemp("trained_on") / "model"
+    loop = LoopConfig(train_steps=2)
+    return model_dir, train_on(prepared, model_dir, "tiny", {**SMALL, "seed": 3}, loop=loop)
+
+
+def test_a_model_is_trained_and_resumed(trained, prepared):
+    model_dir, result = trained
+    assert (result["step"], result["stopped"]) == (2, "train_steps")
+    description = read_description(model_dir)
+    assert (description.preset, description.model.d_ff) == ("tiny", 16)
+    assert description.training.seed == 3
+    assert description.training.tokens_per_batch == 256
+    settings = {**SMALL, "seed": 3}
+    again = train_on(prepared, model_dir, "tiny", settings, loop=LoopConfig(train_steps=2))
+    assert again["checkpoint"] == result["checkpoint"]
+    with pytest.raises(
+        InputError, match=r"^model_dir must be .* has seed: 3, not 1. Choose another"
+    ):
+        train_on(prepared, model_dir, "tiny", SMALL, loop=LoopConfig(train_steps=2))
+
+
+def test_a_run_begins_with_the_weights_and_the_model_of_another(trained, prepared, tmp_path):
+    model_dir, _ = trained
+    # Nothing is trained but the decoder, so the encoder stays what it was.
+    settings = {"tokens_per_batch": 256, "freeze": "embedding,encoder"}
+    loop = LoopConfig(train_steps=1)
+    train_on(prepared, tmp_path, settings=settings, init_from=model_dir, loop=loop)
+    description = read_description(tmp_path)
+    assert (description.preset, description.model.d_ff) == ("tiny", 16)
+    before, after = restore(model_dir).model, restore(tmp_path).model
+    for one, same in zip(before.encoder.weights, after.encoder.weights, strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"settings": {"width": 3}}, "^settings must be fields of .* Received: 'width'$"),
+        ({"settings": {"vocab_size": 30}}, "^settings must be fields of .*'vocab_size'$"),
+        ({"settings": {"dropout": 2.0}}, r"^dropout must be in \[0, 1\)"),
+        ({"init_from": "absent"}, "^init_from must be a directory that training has made"),
+        ({"loop": LoopConfig(patience=2)}, r"^best_metric must be measured .* nothing"),
+        ({"devices": DeviceConfig(replicas=2)}, "^replicas must go with the strategy mirrored"),
+    ],
+)
+def test_errors_name_arguments_and_nothing_is_written(prepared, tmp_path, arguments, message):
+    with pytest.raises(InputError, match=message):
+        train_on(prepared, tmp_path / "model", **arguments)
+    assert not (tmp_path / "model").exists()
+
+
+def test_wrong_arguments_are_refused_before_tensorflow_is_imported(prepared):
+    program = """
+import sys
+from keras_transformer.errors import InputError
+from pipelines.training import train_on
+try:
+    train_on(sys.argv[1], "nowhere", settings={"width": 3})
+except InputError:
+    print("tensorflow" in sys.modules)
+"""
+    command = [sys.executable, "-c", program, str(prepared)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

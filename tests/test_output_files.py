@@ -1,0 +1,43 @@
+"""Files that programs write for their users."""
+
+import os
+
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.output_files import check_output, write_lines
+
+
+def test_links_and_devices_stay_what_they_are(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_lines(str(tmp_path / "link"), ["new"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new\n"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    check_output(str(tmp_path / "pipe"))
+    write_lines(str(tmp_path / "pipe"), ["through"])
+    assert os.read(reader, 100) == b"through\n"
+    os.close(reader)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "pipe"]
+
+
+def test_write_lines_holds_a_line_a_text(any_folder):
+    write_lines(str(any_folder / "out"), ["a\nb", "", "ü\r\n"])
+    assert (any_folder / "out").read_bytes() == "a b\n\nü  \n".encode()
+
+
+def test_full_device_is_an_input_error():
+    with pytest.raises(InputError, match=r"^output must be writable\. Received: ./dev/full"):
+        write_lines("/dev/full", ["a line"])
+
+
+def test_errors_name_what_the_caller_names(tmp_path):
+    rule = (
+        r"^predictions must be a file in a directory that can be written\. Received: .*absent/out"
+    )
+    with pytest.raises(InputError, match=rule):
+        check_output(str(tmp_path / "absent" / "out"), "predictions")
+    with pytest.raises(InputError, match=r"^output must be a file in a directory"):
+        check_output(str(tmp_path))

@@ -1,0 +1,94 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.errors import InputError
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.training.warm_start import carry_over
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import Subwords
+
+WORDS = ["a", "b", "##c", "d"]
+CONFIG = TransformerConfig(vocab_size=8, num_layers=1, d_model=4, d_ff=6, num_heads=2)
+
+
+@pytest.fixture
+def vocabulary(tmp_path):
+    def make(name, *words):
+        folder = tmp_path / name
+        folder.mkdir()
+        lines = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *words]
+        (folder / "vocabulary.txt").write_text("\n".join(lines) + "\n")
+        return Subwords(folder / "vocabulary.txt")
+
+    return make
+
+
+def arrays(model):
+    return {weight.path: np.array(weight) for weight in model.weights}
+
+
+def test_the_same_vocabulary(vocabulary):
+    pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
+    trained = Transformer(CONFIG)
+    model = Transformer(dataclasses.replace(CONFIG, dropout=0.0))
+    assert carry_over(trained, pair, model, pair) == {"embedding/embeddings": (8, 8)}
+    expected = arrays(trained)
+    assert arrays(model).keys() == expected.keys()
+    for path, values in arrays(model).items():
+        np.testing.assert_array_equal(values, expected[path])
+
+
+def test_rows_go_by_subword(vocabulary):
+    old = VocabularyPair(*[vocabulary("old", *WORDS)] * 2)
+    new = VocabularyPair(vocabulary("source", "d", "new", "a"), vocabulary("target", "b", "d"))
+    trained = Transformer(CONFIG)
+    config = dataclasses.replace(
+        CONFIG, vocab_size=6, source_vocab_size=7, tie_embeddings=False, dropout=0.3
+    )
+    model = Transformer(config)
+    drawn = arrays(model)["embedding/embeddings"]
+    counts = {"embedding": (7, 6), "target_embedding": (6, 6), "logits_embedding": (6, 6)}
+    expected = {f"{name}/embeddings": count for name, count in counts.items()}
+    assert carry_over(trained, old, model, new) == expected
+    matrix, found = np.array(trained.embedding.embeddings), arrays(model)
+    expected = np.concatenate([matrix[:4], matrix[7:8], drawn[5:6], matrix[4:5]])
+    np.testing.assert_array_equal(found["embedding/embeddings"], expected)
+    expected = matrix[[0, 1, 2, 3, 5, 7]]
+    for name in ("target_embedding", "logits_embedding"):
+        np.testing.assert_array_equal(found[f"{name}/embeddings"], expected)
+    gain = "decoder/layer_0/feed_forward/inner/kernel"
+    np.testing.assert_array_equal(found[gain], arrays(trained)[gain])
+
+
+def test_the_bias_of_logits_goes_by_subword(vocabulary):
+    config = dataclasses.replace(CONFIG, logits_bias=True)
+    trained, model = Transformer(config), Transformer(dataclasses.replace(config, vocab_size=6))
+    trained.logits_embedding.bias.assign(np.arange(8.0))
+    old, new = (VocabularyPair(*[vocabulary(f"of{n}", *WORDS[-n:])] * 2) for n in (4, 2))
+    carry_over(trained, old, model, new)
+    np.testing.assert_array_equal(model.logits_embedding.bias, [0, 1, 2, 3, 6, 7])
+
+
+def test_from_separate_vocabularies_to_one(vocabulary):
+    """The matrix of both sides gets the rows of the target's."""
+    sides = (vocabulary("source", "a", "d"), vocabulary("target", "b", "d"))
+    trained = Transformer(dataclasses.replace(CONFIG, vocab_size=6, source_vocab_size=6))
+    model = Transformer(CONFIG)
+    drawn = np.array(model.embedding.embeddings)
+    pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
+    assert carry_over(trained, VocabularyPair(*sides), model, pair) == {
+        "embedding/embeddings": (8, 6)
+    }
+    rows = np.array(trained.target_embedding.embeddings)
+    expected = np.concatenate([rows[:4], drawn[4:5], rows[4:5], drawn[6:7], rows[5:6]])
+    np.testing.assert_array_equal(np.array(model.embedding.embeddings), expected)
+
+
+def test_other_layers_are_refused(vocabulary):
+    pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
+    model = Transformer(dataclasses.replace(CONFIG, num_layers=2, norm="pre"))
+    with pytest.raises(InputError, match=r"^init_from must have .* num_layers: 1, not 2; norm: p"):
+        carry_over(Transformer(CONFIG), pair, model, pair)
