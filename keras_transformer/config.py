@@ -65,16 +65,19 @@ class TransformerConfig:
 
     def __post_init__(self):
         check_fields(self)
-        width, rest = divmod(self.d_model, self.num_heads)
-        if self.d_k is None or self.d_v is None:
-            rule = "d_k and d_v must be given, as num_heads does not divide d_model"
-            require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
         if self.d_k is None:
-            object.__setattr__(self, "d_k", width)
+            object.__setattr__(self, "d_k", self._head_width("d_k"))
         if self.d_v is None:
-            object.__setattr__(self, "d_v", width)
+            object.__setattr__(self, "d_v", self._head_width("d_v"))
         even = self.positions == "learned" or self.d_model % 2 == 0
         require(even, "d_model must be even for sinusoidal positions", self.d_model)
+
+    def _head_width(self, name: str) -> int:
+        """Returns d_model / num_heads, for the field `name`."""
+        width, rest = divmod(self.d_model, self.num_heads)
+        rule = f"{name} must be given, as num_heads does not divide d_model"
+        require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
+        return width
 
 
 @dataclasses.dataclass(frozen=True)
