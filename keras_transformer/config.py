@@ -65,14 +65,19 @@ class TransformerConfig:
 
     def __post_init__(self):
         check_fields(self)
-        width, rest = divmod(self.d_model, self.num_heads)
-        for name in ("d_k", "d_v"):
-            if getattr(self, name) is None:
-                rule = f"{name} must be given, as num_heads does not divide d_model"
-                require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
-                object.__setattr__(self, name, width)
+        if self.d_k is None:
+            object.__setattr__(self, "d_k", self._head_width("d_k"))
+        if self.d_v is None:
+            object.__setattr__(self, "d_v", self._head_width("d_v"))
         even = self.positions == "learned" or self.d_model % 2 == 0
         require(even, "d_model must be even for sinusoidal positions", self.d_model)
+
+    def _head_width(self, name: str) -> int:
+        """Returns d_model / num_heads, for the field `name`."""
+        width, rest = divmod(self.d_model, self.num_heads)
+        rule = f"{name} must be given, as num_heads does not divide d_model"
+        require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
+        return width
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,12 +152,12 @@ def replace_settings(
         rule = f"settings must be fields of the configurations: {', '.join(fields)}"
         require(name in fields, rule, repr(name))
         changes[fields[name]][name] = value
-    of_model = changes[TransformerConfig]
+    model_changes = changes[TransformerConfig]
     even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
-    if even_heads and of_model.keys() & {"d_model", "num_heads"}:
-        of_model = {"d_k": None, "d_v": None, **of_model}
+    if even_heads and model_changes.keys() & {"d_model", "num_heads"}:
+        model_changes = {"d_k": None, "d_v": None, **model_changes}
     return (
-        dataclasses.replace(model, **of_model),
+        dataclasses.replace(model, **model_changes),
         dataclasses.replace(training, **changes[TrainingConfig]),
     )
 

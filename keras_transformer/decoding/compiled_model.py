@@ -26,7 +26,8 @@ from keras_transformer.decoding.cache import (
 )
 from keras_transformer.decoding.weights import (
     CrossAttention,
-    FeedForward,
+    DecoderLayer,
+    EncoderLayer,
     Linear,
     Normalization,
     SelfAttention,
@@ -145,9 +146,7 @@ def encode(model: CompiledModel, source: tf.Tensor) -> Encoded:
         attention.append(attention_weights)
         x = _after(config, norm, x + attended)
 
-        norm = layer.feed_forward_norm
-        transformed = _feed_forward(config, layer.feed_forward, _before(config, norm, x))
-        x = _after(config, norm, x + transformed)
+        x = _transform(config, layer, x)
     x = _last_norm(config, weights.encoder.last_norm, x)
     return Encoded(tf.reshape(x, [batch, length, config.d_model]), mask, attention)
 
@@ -187,9 +186,7 @@ def decode(model: CompiledModel, encoded: Encoded, target: tf.Tensor) -> Decoded
         cross_attention.append(attention_weights)
         x = _after(config, norm, x + attended)
 
-        norm = layer.feed_forward_norm
-        transformed = _feed_forward(config, layer.feed_forward, _before(config, norm, x))
-        x = _after(config, norm, x + transformed)
+        x = _transform(config, layer, x)
     x = _last_norm(config, weights.decoder.last_norm, x)
     logits = tf.reshape(weights.logits.apply(x), [batch, length, config.vocab_size])
     return Decoded(logits, self_attention, cross_attention)
@@ -292,9 +289,7 @@ def decode_step(
         )
         x = _after(config, norm, x + attended)
 
-        norm = layer.feed_forward_norm
-        transformed = _feed_forward(config, layer.feed_forward, _before(config, norm, x))
-        x = _after(config, norm, x + transformed)
+        x = _transform(config, layer, x)
     x = _last_norm(config, weights.decoder.last_norm, x)
     row_logits = logits.apply(x)  # [B K, V]
     vocab_size = row_logits.shape[1] or tf.shape(row_logits)[1]
@@ -339,10 +334,14 @@ def _normalize(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> 
     return centred * tf.math.rsqrt(variance + config.norm_epsilon) * norm.gamma + norm.beta
 
 
-def _feed_forward(config: TransformerConfig, weights: FeedForward, rows: tf.Tensor) -> tf.Tensor:
-    """Equation 2: [R, D] -> [R, D]."""
+def _transform(
+    config: TransformerConfig, layer: EncoderLayer | DecoderLayer, x: tf.Tensor
+) -> tf.Tensor:
+    """The feed-forward network (equation 2) in its residual connection: [R, D] -> [R, D]."""
     activation = keras.activations.get(config.activation)
-    return weights.outer.apply(activation(weights.inner.apply(rows)))
+    norm = layer.feed_forward_norm
+    inner = activation(layer.feed_forward.inner.apply(_before(config, norm, x)))  # [R, F]
+    return _after(config, norm, x + layer.feed_forward.outer.apply(inner))
 
 
 def _attend_to_itself(

@@ -99,9 +99,9 @@ def allocate_beam(
     Returns:
         The log-probabilities of the chosen hypotheses, float32 [B, K], and their places, int32.
     """
-    of_complete = tf.where(progress.occurs, progress.counts, 0)
-    of_begun = tf.where(progress.occurs, 0, progress.counts)
-    banks = tf.reduce_sum(of_complete, axis=2) + tf.reduce_max(of_begun, axis=2)  # [B, C]
+    complete_tokens = tf.where(progress.occurs, progress.counts, 0)
+    begun_tokens = tf.where(progress.occurs, 0, progress.counts)
+    banks = tf.reduce_sum(complete_tokens, axis=2) + tf.reduce_max(begun_tokens, axis=2)  # [B, C]
     log_probs, order = tf.math.top_k(log_probs, tf.shape(log_probs)[1])
     banks = tf.gather(banks, order, batch_dims=1)
     fullest = tf.reduce_max(banks, axis=1, keepdims=True)

@@ -14,6 +14,7 @@ from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.decoding.beam_search import (
     Cache,
     Hypotheses,
+    StepFunction,
     beam_search,
 )
 from keras_transformer.decoding.cache import DecoderCache, KeysValues, with_room
@@ -25,8 +26,8 @@ from keras_transformer.decoding.compiled_model import (
     encode,
     project_memory,
 )
-from keras_transformer.decoding.config import SearchSettings
-from keras_transformer.decoding.shortlist import Shortlist
+from keras_transformer.decoding.config import DecodingConfig, SearchSettings
+from keras_transformer.decoding.shortlist import Considered, Shortlist
 from keras_transformer.decoding.weights import Linear
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -79,47 +80,18 @@ def search_ids(
     Returns:
         K hypotheses of each sentence, best first; see beam_search.Hypotheses.
     """
-    options = settings.options
     batch = tf.shape(source)[0]
     encoded = [encode(model, source) for model in models]
     memories = [
         project_memory(model, result.memory) for model, result in zip(models, encoded, strict=True)
     ]
     source_mask = encoded[0].mask
-    source_lengths = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=1)
-    longest = min(options.limits(model.config).target for model in models)
-    max_lengths = tf.minimum(source_lengths + options.extra_length, longest)
-    max_lengths = tf.where(source_lengths > 1, max_lengths, 0)
-
     considered = None
-    softmax_layers = [model.weights.logits for model in models]
     if shortlist is not None:
         considered = shortlist.considered(source, _given_tokens(target_prefix, phrases))
         if target_prefix is not None:
             target_prefix = considered.places_of(target_prefix)
-        softmax_layers = [_narrowed(softmax_layers[0], considered.tokens)]
-
-    def step(ids, cache, position):
-        old_cache = DecoderCache(cache.per_beam, cache.per_sentence.layers)
-        logits, new_cache = _ensemble_step(
-            models,
-            softmax_layers,
-            ids,
-            position,
-            old_cache,
-            cache.per_sentence.memories,
-            cache.per_sentence.source_mask,
-        )
-        if considered is not None:
-            logits += cache.per_sentence.penalties[:, None]
-        per_sentence = cache.per_sentence._replace(layers=new_cache.layers)
-        return logits, Cache(new_cache.origins, per_sentence)
-
-    def reserve(cache, capacity):
-        larger = with_room(DecoderCache(cache.per_beam, cache.per_sentence.layers), capacity)
-        return Cache(larger.origins, cache.per_sentence._replace(layers=larger.layers))
-
-    empty = empty_cache(models, batch, options.beam_size)
+    empty = empty_cache(models, batch, settings.options.beam_size)
     per_sentence = SentenceCache(
         layers=empty.layers,
         memories=memories,
@@ -127,16 +99,56 @@ def search_ids(
         penalties=() if considered is None else considered.penalties,
     )
     return beam_search(
-        step,
+        _step_function(models, considered),
         Cache(empty.origins, per_sentence),
-        max_lengths=max_lengths,
+        max_lengths=_max_lengths(models, source_mask, settings.options),
         settings=settings,
-        reserve=reserve,
+        reserve=_reserve,
         prefix=target_prefix,
         tokens=None if considered is None else considered.tokens,
         phrases=phrases,
         n_best=n_best,
     )
+
+
+def _max_lengths(
+    models: Sequence[CompiledModel], source_mask: tf.Tensor, options: DecodingConfig
+) -> tf.Tensor:
+    """The most tokens of a translation of each source, int32 [B]: 0 of an empty one."""
+    source_lengths = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=1)
+    limit = min(options.limits(model.config).target for model in models)
+    longest = tf.minimum(source_lengths + options.extra_length, limit)
+    return tf.where(source_lengths > 1, longest, 0)
+
+
+def _step_function(models: Sequence[CompiledModel], considered: Considered | None) -> StepFunction:
+    """Makes the function that computes one position of all hypotheses; see beam_search."""
+    softmax_layers = [model.weights.logits for model in models]
+    if considered is not None:
+        softmax_layers = [_narrowed(softmax_layers[0], considered.tokens)]
+
+    def step(ids, cache, position):
+        per_sentence = cache.per_sentence
+        logits, new_cache = _ensemble_step(
+            models,
+            softmax_layers,
+            ids,
+            position,
+            DecoderCache(cache.per_beam, per_sentence.layers),
+            per_sentence.memories,
+            per_sentence.source_mask,
+        )
+        if considered is not None:
+            logits += per_sentence.penalties[:, None]
+        return logits, Cache(new_cache.origins, per_sentence._replace(layers=new_cache.layers))
+
+    return step
+
+
+def _reserve(cache: Cache, capacity: tf.Tensor) -> Cache:
+    """Makes room for positions below `capacity`."""
+    larger = with_room(DecoderCache(cache.per_beam, cache.per_sentence.layers), capacity)
+    return Cache(larger.origins, cache.per_sentence._replace(layers=larger.layers))
 
 
 class SentenceCache(NamedTuple):
@@ -203,8 +215,8 @@ def target_log_probs(
 
 def token_log_probs(logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
     """The log-probabilities of the target's tokens, int32 [B, T]: float32 [B, T], 0 at padding."""
-    of_target = tf.gather(logits, target, batch_dims=2)
-    log_probs = of_target - tf.reduce_logsumexp(logits, axis=2)
+    target_logits = tf.gather(logits, target, batch_dims=2)
+    log_probs = target_logits - tf.reduce_logsumexp(logits, axis=2)
     return tf.where(target == PAD_ID, 0.0, log_probs)
 
 

@@ -104,19 +104,25 @@ def _shares_its_matrix(embedding: _Embedding, later: list[_Embedding]) -> bool:
 def _carry_rows(trained: _Embedding, new: _Embedding) -> int:
     """Copies the rows of subwords that both vocabularies have; returns their number."""
     rows, trained_rows = matching_rows(trained.vocabulary, new.vocabulary)
-    # The matrix, and the bias of logits where both have one.
-    for weight, trained_weight in zip(new.layer.weights, trained.layer.weights, strict=False):
-        values = np.array(weight)
-        values[rows] = np.array(trained_weight)[trained_rows]
-        weight.assign(values)
+    _copy_rows(trained.layer.embeddings, trained_rows, new.layer.embeddings, rows)
+    if trained.layer.bias is not None and new.layer.bias is not None:
+        _copy_rows(trained.layer.bias, trained_rows, new.layer.bias, rows)
     return len(rows)
+
+
+def _copy_rows(
+    trained: keras.Variable, trained_rows: list[int], new: keras.Variable, rows: list[int]
+) -> None:
+    values = np.array(new)
+    values[rows] = np.array(trained)[trained_rows]
+    new.assign(values)
 
 
 def _weights_of_layers(model: Transformer) -> list[keras.Variable]:
     """All weights but those of the embeddings."""
     embeddings = (model.embedding, model.target_embedding, model.logits_embedding)
-    of_embeddings = {id(weight) for layer in embeddings for weight in layer.weights}
-    return [weight for weight in model.weights if id(weight) not in of_embeddings]
+    left_out = {id(weight) for layer in embeddings for weight in layer.weights}
+    return [weight for weight in model.weights if id(weight) not in left_out]
 
 
 def matching_rows(old: Subwords, new: Subwords) -> tuple[list[int], list[int]]:

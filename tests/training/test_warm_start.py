@@ -72,6 +72,20 @@ def test_the_bias_of_logits_goes_by_subword(vocabulary):
     np.testing.assert_array_equal(model.logits_embedding.bias, [0, 1, 2, 3, 6, 7])
 
 
+def test_a_bias_is_carried_from_a_tied_model_to_an_untied_one(vocabulary):
+    """Only the layer that makes logits has a bias: in a tied model, the embedding of the source."""
+    config = dataclasses.replace(CONFIG, logits_bias=True)
+    trained = Transformer(config)
+    model = Transformer(dataclasses.replace(config, tie_embeddings=False))
+    trained.logits_embedding.bias.assign(np.arange(8.0))
+    pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
+    carry_over(trained, pair, model, pair)
+    assert model.embedding.bias is None
+    np.testing.assert_array_equal(model.logits_embedding.bias, np.arange(8.0))
+    for layer in (model.embedding, model.target_embedding, model.logits_embedding):
+        np.testing.assert_array_equal(layer.embeddings, trained.embedding.embeddings)
+
+
 def test_from_separate_vocabularies_to_one(vocabulary):
     """The matrix of both sides gets the rows of the target's."""
     sides = (vocabulary("source", "a", "d"), vocabulary("target", "b", "d"))
