@@ -110,13 +110,6 @@ class TrainingConfig:
         return self.precision if self.precision == "float32" else f"mixed_{self.precision}"
 
 
-def with_settings(
-    model: TransformerConfig, training: TrainingConfig, settings: list[str]
-) -> tuple[TransformerConfig, TrainingConfig]:
-    """Returns both configurations with each "KEY=VALUE" put in; see the next two functions."""
-    return replace_settings(model, training, parse_settings(settings))
-
-
 def parse_settings(settings: list[str]) -> dict[str, Any]:
     """Reads each "KEY=VALUE" as a value of the type of its field, in either configuration."""
     fields = {**get_type_hints(TransformerConfig), **get_type_hints(TrainingConfig)}

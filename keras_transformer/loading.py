@@ -174,7 +174,7 @@ def restore(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) ->
 
     Args:
         path: what `load` takes; of an export, the weights are read back into that layout.
-        checkpoint: as of `load`.
+        checkpoint: which weights of a model directory; see `load`.
 
     Raises:
         InputError: where there is no such model; or of an export that has int8 weights, or is an

@@ -1,8 +1,9 @@
 import pytest
 
-from keras_transformer.config import TrainingConfig, TransformerConfig, with_settings
+from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.presets import preset
+from tests.configurations import with_settings
 
 
 def test_defaults_are_the_base_model():

@@ -23,7 +23,8 @@ class Parse(NamedTuple):
     """One answer to a sentence: a Translation of what the model wrote, and the tree of it."""
 
     text: str  # the tree in brackets on one line; empty for a sentence without words
-    score: float  # this and the next two before repairs, as of Translation
+    # The next three are those of the Translation, before repairs.
+    score: float
     log_prob: float
     tokens: int
     tree: Tree | None  # None for a sentence without words

@@ -75,7 +75,7 @@ def read_measured(measured: str | Path) -> list[dict[str, Any]]:
         measured: the file.
 
     Returns:
-        The rows, as of `trained_row`.
+        The rows; see `trained_row`.
 
     Raises:
         InputError: if it cannot be read, or holds anything else.

@@ -125,7 +125,7 @@ def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
         name: the name of the file, for errors.
 
     Raises:
-        InputError: naming file and line, as of `read_trees`.
+        InputError: naming file and line; see `read_trees`.
     """
     stack: list[_OpenBracket] = []
     for number, line in enumerate(lines, start=1):

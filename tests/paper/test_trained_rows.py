@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from keras_transformer.config import with_settings
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import write_results
 from keras_transformer.paper.complexity import count_parameters
@@ -25,6 +24,7 @@ from keras_transformer.paper.trained_rows import (
 )
 from keras_transformer.presets import preset
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
+from tests.configurations import with_settings
 
 SIGNATURE = "nrefs:1|tok:13a"
 SCORES = {
