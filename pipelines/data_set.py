@@ -21,6 +21,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, FileName
 from keras_transformer.files import write_json
 from pipelines import data_files, records, sharding
+from pipelines.augmentation import augment
 from pipelines.damage import damaged_files
 from pipelines.preparation_config import PreparationConfig
 from pipelines.records import Metadata, SplitInfo
@@ -64,7 +65,8 @@ def write_data_set(preparation: Preparation) -> None:
 
     config = preparation.config
     selection = select(preparation.source, config)
-    preparation = dataclasses.replace(preparation, source=selection.source)
+    augmentation = augment(selection.source, config.augment, config.seed)
+    preparation = dataclasses.replace(preparation, source=augmentation.source)
     counts = _resumed_counts(preparation)
     if counts is None:
         counts = _begin(preparation, keep_data=False)
@@ -72,7 +74,10 @@ def write_data_set(preparation: Preparation) -> None:
     splits = _write_splits(preparation, vocabularies, counts, list(counts))
     train = splits["train"]
     splits["train"] = dataclasses.replace(
-        train, dropped=train.dropped | selection.dropped, examples=selection.examples
+        train,
+        dropped=train.dropped | selection.dropped,
+        examples=selection.examples,
+        added=augmentation.added,
     )
     metadata = _metadata(preparation, vocabularies, splits)
     records.write_metadata(preparation.data_dir, metadata)
@@ -95,8 +100,10 @@ def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[
     for path in damaged:
         logging.warning("%s is missing or damaged, and is written again", path)
         path.unlink(missing_ok=True)
-    selection = select(preparation.source, preparation.config)
-    preparation = dataclasses.replace(preparation, source=selection.source)
+    config = preparation.config
+    selection = select(preparation.source, config)
+    augmentation = augment(selection.source, config.augment, config.seed)
+    preparation = dataclasses.replace(preparation, source=augmentation.source)
     counts = _resumed_counts(preparation)
     if counts is None:
         counts = _begin(preparation, keep_data=True)

@@ -43,6 +43,7 @@ class SplitInfo:
     shards: dict[FileName, Count] = dataclasses.field(default_factory=dict)  # file name -> bytes
     beginnings: dict[FileName, str] = dataclasses.field(default_factory=dict)  # name -> digest
     examples: dict[str, list[list[str]]] = dataclasses.field(default_factory=dict)  # of `dropped`
+    added: dict[str, Count] = dataclasses.field(default_factory=dict)  # kind -> pairs by `augment`
 
     def __post_init__(self):
         pairs = sum(self.length_histogram.values())
