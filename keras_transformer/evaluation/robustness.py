@@ -88,9 +88,10 @@ def robustness_table(results: dict[str, Any]) -> str:
     one_word = results["one_word"]
     if not one_word["words"]:
         return table
+    share, words = one_word["bad"], one_word["words"]
     return (
-        f"{table}\n{one_word['bad']}% of {one_word['words']} words alone have a translation of more "
-        f"than {_MOST_WORDS} words, with a word twice, or with none."
+        f"{table}\n{share}% of {words} words alone have a translation of more than {_MOST_WORDS} "
+        "words, with a word twice, or with none."
     )
 
 
