@@ -42,15 +42,18 @@ def frequent_word_pairs(pairs: Iterable[Pair], count: int, most: int) -> list[Pa
     """
     step = 1 + (count - 1) // _MAX_PAIRS
     punctuation = _punctuation()
-    sides: tuple[list, list] = ([], [])
-    for pair in itertools.islice(pairs, 0, None, step):
-        for side, text in zip(sides, pair, strict=True):
-            side.append(_words(text, punctuation))
-    source_words, target_words = map(_frequent_words, sides)
+    source_sentences, target_sentences = [], []
+    for source, target in itertools.islice(pairs, 0, None, step):
+        words_of_source, words_of_target = _words(source, punctuation), _words(target, punctuation)
+        if words_of_source and words_of_target:
+            source_sentences.append(words_of_source)
+            target_sentences.append(words_of_target)
+    source_words = _frequent_words(source_sentences)
+    target_words = _frequent_words(target_sentences)
     if not source_words or not target_words:
         return []
-    sources = _ids(sides[0], source_words)
-    targets = _ids(sides[1], target_words)
+    sources = _ids(source_sentences, source_words)
+    targets = _ids(target_sentences, target_words)
     best_targets = _best(sources, targets, len(source_words), len(target_words))
     best_sources = _best(targets, sources, len(target_words), len(source_words))
     found = []

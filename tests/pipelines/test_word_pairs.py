@@ -46,6 +46,11 @@ def test_every_nth_pair_of_a_large_corpus_is_read(monkeypatch):
     )
 
 
+def test_pairs_with_a_side_without_words_are_passed_over():
+    pairs = [*sentences(200), *[("horse", "")] * 9, *[("12", "Pferd")] * 9]
+    assert dict(frequent_word_pairs(pairs, 218, most=100)) == DICTIONARY
+
+
 def test_text_without_words_has_none():
     assert frequent_word_pairs([("1 2", "!")] * 9, 9, most=5) == []
     assert frequent_word_pairs([("", "")] * 9, 9, most=5) == []
