@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import RemotePath, replacing, to_path
+from keras_transformer.files import RemotePath, is_device, replacing, to_path
 
 STANDARD_STREAM = "-"  # in place of a path: stdin or stdout
 
@@ -18,12 +18,6 @@ def check_output(path: str, argument: str = "output") -> None:
     place = file if is_device(path) else file.parent
     writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
     require(writable, f"{argument} must be a file in a directory that can be written", repr(path))
-
-
-def is_device(path: str) -> bool:
-    """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
-    file = to_path(path)
-    return file.exists() and not file.is_file() and not file.is_dir()
 
 
 def write_lines(path: str, texts: Sequence[str]) -> None:

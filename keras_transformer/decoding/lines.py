@@ -24,11 +24,10 @@ from tqdm import tqdm
 
 from keras_transformer.decoding.answers import Translation
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import RemotePath, text_lines, to_path
+from keras_transformer.files import RemotePath, is_device, text_lines, to_path
 from keras_transformer.output_files import (
     STANDARD_STREAM,
     check_output,
-    is_device,
     one_line,
     opened_output,
 )

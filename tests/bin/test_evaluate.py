@@ -1,8 +1,10 @@
+import dataclasses
 import hashlib
-import json
 import shutil
 
 import pytest
+
+from pipelines.records import read_metadata, write_metadata
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +57,10 @@ def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
 
 def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path):
     other = shutil.copytree(prepared, tmp_path / "other")
-    metadata = json.loads((other / "metadata.json").read_text())
-    (other / metadata["vocabulary"]).write_bytes(b"another")
-    metadata["fingerprint"] = hashlib.sha256(b"another").hexdigest()
-    (other / "metadata.json").write_text(json.dumps(metadata))
+    metadata = read_metadata(prepared)
+    (other / metadata.vocabulary).write_bytes(b"another")
+    fingerprint = hashlib.sha256(b"another").hexdigest()
+    write_metadata(other, dataclasses.replace(metadata, fingerprint=fingerprint))
     done = call_program("evaluate", f"--model_dir={untrained}", f"--data_dir={other}")
     assert done.code == 1
     assert "error: --data_dir must have the vocabulary of the model. Received: " in done.errors
