@@ -28,7 +28,7 @@ from typing import Any, BinaryIO
 
 from absl import logging
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import from_json
 
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
@@ -156,7 +156,7 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
 
     If the process is killed, `path` is either the old or the new folder. Where the system cannot
     exchange two folders in one step, there is a moment in which the old one waits under another
-    name: see `replaced_folder`.
+    name (see `replaced_folder`), and `put_back` gives it its own again.
 
     A remote folder cannot be renamed: the old one is removed, and the files of the new one are
     copied one by one, `last` as the last of them. Whoever finds that file finds a whole folder.
@@ -176,6 +176,8 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
             _copy_to_remote(Path(folder), path, Path(last))
         return
     put_back(path)
+    if path.exists():
+        shutil.rmtree(replaced_folder(path), ignore_errors=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     with _temporary(path, Path.mkdir) as new:
         yield new
@@ -214,20 +216,12 @@ def replaced_folder(path: Path) -> Path:
     return path.with_name(f".{path.name}.replaced")
 
 
-def put_back(path: "Path | RemotePath") -> None:
-    """Gives an old folder its name again, if a program was killed before the new one was there.
-
-    A folder that still waits beside the new one is removed.
-    """
-    if isinstance(path, RemotePath):
-        return
-    old = replaced_folder(path)
-    if not old.is_dir():
-        return
-    if path.exists():
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        old.rename(path)
+def put_back(path: str | os.PathLike) -> None:
+    """Gives an old folder its name again, if a program was killed before the new one was there."""
+    path = to_path(path).resolve()
+    if isinstance(path, Path) and not path.exists():
+        with contextlib.suppress(OSError):  # there is none, or it cannot be renamed
+            replaced_folder(path).rename(path)
 
 
 def _copy_to_remote(folder: Path, target: RemotePath, last: Path) -> None:
@@ -325,6 +319,30 @@ def is_device(path: str | os.PathLike) -> bool:
     return file.exists() and not file.is_file() and not file.is_dir()
 
 
+def require_end(path: str | os.PathLike, argument: str = "") -> None:
+    """Refuses to read a device such as /dev/zero, which has no end.
+
+    Pipes, terminals and the empty device are read like files.
+
+    Args:
+        path: what is to be read.
+        argument: what the caller calls it, for errors; the path if not given.
+
+    Raises:
+        InputError: for such a device.
+    """
+    file = to_path(path)
+    if isinstance(file, RemotePath) or not file.is_char_device():
+        return
+    if file.samefile(os.devnull):
+        return
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOCTTY)
+    is_terminal = os.isatty(descriptor)
+    os.close(descriptor)
+    rule = f"{argument or path} must be a file, a pipe or a terminal"
+    require(is_terminal, rule, f"{path}, a device")
+
+
 def file_digest(path: str | os.PathLike) -> str:
     """Returns the SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
@@ -358,6 +376,7 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
     Raises:
         InputError: if the file cannot be read, or holds anything else.
     """
+    require_end(path)
     try:
         content = json.loads(to_path(path).read_bytes().decode("utf-8"))
         written = json.dumps(content, ensure_ascii=False, indent=1)  # a space for each level
@@ -374,9 +393,11 @@ def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Opens a file to read its bytes, decompressed if its name ends in .gz or .zst.
 
     Raises:
-        InputError: for a .zst file where the package that reads it is missing.
+        InputError: for a .zst file where the package that reads it is missing, and for a device
+            that has no end.
         zlib.error: where the compressed bytes are damaged.
     """
+    require_end(path)
     with to_path(path).open("rb") as file:
         if str(path).endswith(".zst"):
             zstd = _zstandard(path)

@@ -19,7 +19,7 @@ from keras_transformer.decoding.weights import read_weights, variables_of, write
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_results
 from keras_transformer.export.saved_model import load_signatures
-from keras_transformer.files import to_path
+from keras_transformer.files import put_back, to_path
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import (
     CARD,
@@ -112,6 +112,8 @@ def load(
     """
     check_options(options)
     is_single = isinstance(path, str | os.PathLike)
+    if is_single:
+        put_back(path)
     # A damaged export may have lost one of them.
     is_export = is_single and any(
         (to_path(path) / name).exists() for name in ("saved_model.pb", "assets.extra")

@@ -66,6 +66,16 @@ def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path)
     assert "error: --data_dir must have the vocabulary of the model. Received: " in done.errors
 
 
+def test_the_data_is_no_output(call_program, prepared, untrained):
+    text = prepared / "test.source.txt"
+    before = text.read_bytes()
+    arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", f"--output={text}"]
+    done = call_program("evaluate", *arguments)
+    assert done.code == 1 and text.read_bytes() == before
+    rule = "error: --output must be another file than those of --data_dir. Received: "
+    assert done.errors.splitlines()[-1].startswith(rule)
+
+
 def test_unknown_split(call_program, prepared, untrained):
     arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", "--split=dev"]
     done = call_program("evaluate", *arguments)
