@@ -24,7 +24,7 @@ from pipelines.preparation_config import PreparationConfig
 from pipelines.records import Metadata, read_metadata
 from pipelines.sources import Source
 
-# Exists during a preparation, and after one that was killed; it then means nothing.
+# Exists during a preparation. After one that was killed it means nothing, and is removed.
 _LOCK_FILE = "prepare.lock"
 # metadata.json names arguments as the command line does, and two properties in words.
 _RECORDED_PROPERTIES = {
@@ -94,9 +94,11 @@ def _recorded(settings: dict[str, Any]) -> dict[str, Any]:
 def _is_up_to_date(preparation: Preparation) -> bool:
     """Whether there is nothing to do: no file to write, and none to remove."""
     metadata = _existing_metadata(preparation)
-    if metadata is None or unfinished.work_folder(preparation.data_dir).exists():
+    data_dir = preparation.data_dir
+    left_behind = [data_dir / _LOCK_FILE, unfinished.work_folder(data_dir)]
+    if metadata is None or any(path.exists() for path in left_behind):
         return False
-    return not _damaged_files(preparation.data_dir, metadata)
+    return not _damaged_files(data_dir, metadata)
 
 
 def _write_or_repair(preparation: Preparation) -> bool:

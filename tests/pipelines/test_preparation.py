@@ -244,6 +244,7 @@ def test_a_run_interrupted_in_its_cleanup_is_complete(many, data_dir, monkeypatc
         with pytest.raises(OSError, match="disk full"):
             prepare(many, data_dir, CONFIG)
     assert (data_dir / "unfinished").exists() and read_metadata(data_dir)
+    (data_dir / "prepare.lock").write_text("as a killed process leaves it")
     assert prepare(many, data_dir, CONFIG)["up_to_date"]
     assert not (data_dir / "unfinished").exists() and not (data_dir / "prepare.lock").exists()
 
