@@ -136,11 +136,12 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     Raises:
         OSError: where the file cannot be written.
     """
-    path = to_path(path).resolve()
-    if is_device(path):
+    path = to_path(path)
+    if is_device(path):  # before it is resolved: what /dev/stdout leads to may have no path
         with path.open("wb") as file:
             yield file
         return
+    path = path.resolve()
     with _temporary(path, _make_file) as temporary:
         with temporary.open("wb") as file:
             yield file

@@ -295,6 +295,11 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     write_file(pipe, "text")
     assert os.read(reader, 10) == b"text" and pipe.is_fifo()
     os.close(reader)
+    reader, writer = os.pipe()
+    write_file(f"/dev/fd/{writer}", "text")  # as /dev/stdout
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    os.close(writer)
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/urandom"])
