@@ -7,7 +7,7 @@ line break, is a Mark: it leaves the text before the translation and returns to 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 
 
@@ -25,13 +25,17 @@ class Mark:
 
     `start` and `end` are places in the segment's text. The mark stands in place of
     text[start:end]: of nothing, if both are equal, as a tag does; of one space, as a line break
-    within a paragraph does; or of what it is written as, as a URL does.
+    within a paragraph does; or of what it reads as, as a URL or a code span does.
+
+    A mark may hold language of its own: the alternative text of an image within a sentence. Then
+    `parts` is what the mark is written as, with such segments in it.
     """
 
     source: str  # as the document writes it
     start: int
     end: int
     kind: MarkKind = MarkKind.WHOLE
+    parts: tuple["str | Segment", ...] = ()  # if empty, there is no language in the mark
 
 
 def as_written(text: str) -> str:
@@ -69,5 +73,13 @@ class Document:
 
     @property
     def segments(self) -> list[Segment]:
-        """What is translated."""
-        return [part for part in self.parts if isinstance(part, Segment)]
+        """What is translated: the segments, each before those that its marks hold."""
+        return list(_segments(self.parts))
+
+
+def _segments(parts: Iterable[str | Segment]) -> Iterator[Segment]:
+    for part in parts:
+        if isinstance(part, Segment):
+            yield part
+            for mark in part.marks:
+                yield from _segments(mark.parts)
