@@ -16,37 +16,40 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import NamedTuple
 
-from keras_transformer.documents.marked_text import MarkedText, OpenTags, Parts, joined
-from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.segment_builder import OpenTags, Parts, SegmentBuilder, joined
+from keras_transformer.documents.segments import Document, Piece, Segment, writing_with
+
+
+def _names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
 
 # Elements that begin and end a paragraph, and elements that only contain such ones.
-_BLOCKS = frozenset(
+_BLOCKS = _names(
     "address article aside blockquote body button caption center col colgroup datalist dd details "
     "dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 "
     "head header hgroup hr html legend li link main menu meta nav noframes noscript ol optgroup "
     "option p pre search section select summary table tbody td template textarea tfoot th thead "
-    "title tr ul xmp".split()
+    "title tr ul xmp"
 )
 # Elements that have no end tag.
-_VOID = frozenset(
-    "area base br col embed frame hr img input link meta param source track wbr".split()
-)
-# Elements whose content is not translated. The first ones stand for words.
-_KEPT_WORDS = frozenset("code kbd samp tt var".split())
-_KEPT = _KEPT_WORDS | frozenset(
+_VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
+# Elements whose content is not translated; the first ones stand for words.
+_KEPT_WORDS = _names("code kbd samp tt var")
+_KEPT = _KEPT_WORDS | _names(
     "applet audio canvas iframe math noembed object plaintext pre script style svg textarea video "
-    "xmp".split()
+    "xmp"
 )
 # The end tags of these may be left out: they end where one of those begins.
 _ENDED_BY = {
     "p": _BLOCKS,
-    "li": {"li"},
-    "dt": {"dt", "dd"},
-    "dd": {"dt", "dd"},
-    "td": {"td", "th", "tr"},
-    "th": {"td", "th", "tr"},
-    "tr": {"tr"},
-    "option": {"option", "optgroup"},
+    "li": _names("li"),
+    "dt": _names("dt dd"),
+    "dd": _names("dt dd"),
+    "td": _names("td th tr"),
+    "th": _names("td th tr"),
+    "tr": _names("tr"),
+    "option": _names("option optgroup"),
 }
 # Attributes that are translated, and elements where they are not shown.
 _TRANSLATED_ATTRIBUTES = ("alt", "title", "placeholder")
@@ -60,22 +63,17 @@ _TAG_NAME = re.compile(r"<[^\s/>]*")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\N{NO-BREAK SPACE}": "&nbsp;"}
 
 
-def _escape_with(entities: dict[str, str]) -> Callable[[str], str]:
+def _writing_with(entities: dict[str, str]) -> Callable[[Sequence[Piece]], str]:
     table = str.maketrans(entities)
-    return lambda text: text.translate(table)
+    return writing_with(lambda text: text.translate(table))
 
 
-_escape_text = _escape_with(_ENTITIES)
-_ESCAPES = {  # in attributes, by their quotes
-    '"': _escape_with(_ENTITIES | {'"': "&quot;"}),
-    "'": _escape_with(_ENTITIES | {"'": "&#39;"}),
-    "": _escape_with(_ENTITIES | {mark: f"&#{ord(mark)};" for mark in "\"'=` \t\n\f\r"}),
+_write_text = _writing_with(_ENTITIES)
+_WRITE_VALUES = {  # of attributes, by their quotes
+    '"': _writing_with(_ENTITIES | {'"': "&quot;"}),
+    "'": _writing_with(_ENTITIES | {"'": "&#39;"}),
+    "": _writing_with(_ENTITIES | {mark: f"&#{ord(mark)};" for mark in "\"'=` \t\n\f\r"}),
 }
-
-
-def escape(text: str) -> str:
-    """Writes a text so that a browser shows it, with entities for & < > and no-break spaces."""
-    return _escape_text(text)
 
 
 class Tag(NamedTuple):
@@ -131,9 +129,9 @@ def _parts_of_tag(tag: Tag) -> list[str | Segment]:
             start = match.start("value") + len(quote)
             parts.append(tag.source[end:start])
             end = match.end("value") - len(quote)
-            marked = MarkedText(_ESCAPES[quote])
-            _add_text(marked, tag.source[start:end])
-            parts.extend(marked.parts())
+            builder = SegmentBuilder(_WRITE_VALUES[quote])
+            _add_text(builder, tag.source[start:end])
+            parts.extend(builder.parts())
     return [*parts, tag.source[end:]]
 
 
@@ -159,49 +157,49 @@ def parts_of(text: str) -> list[str | Segment]:
     """Reads HTML, a page or a piece of one, into the parts of a document."""
     tags = tags_of(text)
     parts: list[str | Segment] = []
-    marked = MarkedText(escape)
+    builder = SegmentBuilder(_write_text)
     open_tags = OpenTags()
     number = 0
     while number < len(tags):
         tag = tags[number]
         end = number + 1
         if tag.name in _BLOCKS:
-            parts.extend(marked.parts())
-            marked = MarkedText(escape)
+            parts.extend(builder.parts())
+            builder = SegmentBuilder(_write_text)
         if tag.begins_kept:
             end = end_of_kept(tags, number, open_tags)
             rest = "".join(inner.source for inner in tags[number + 1 : end])
             if tag.name in _BLOCKS:
                 parts.extend([*(tag.parts() or [tag.source]), rest])
             else:
-                add_kept(marked, tags[number:end])
+                add_kept(builder, tags[number:end])
         elif tag.name in _BLOCKS:
             parts.extend(tag.parts() or [tag.source])
         elif tag.kind == "text":
-            _add_text(marked, tag.source)
+            _add_text(builder, tag.source)
         else:
-            add_tag(marked, tag)
+            add_tag(builder, tag)
         if tag.has_content and not tag.begins_kept:
             open_tags.begin(tag.name)
         elif tag.kind == "end":
             open_tags.end(tag.name)
         number = end
-    return parts + marked.parts()
+    return parts + builder.parts()
 
 
-def add_tag(marked: MarkedText, tag: Tag) -> None:
+def add_tag(builder: SegmentBuilder, tag: Tag) -> None:
     """Adds a tag to a segment."""
     if tag.name == "br":
-        marked.space(tag.source)
+        builder.space(tag.source)
     elif tag.has_content:
-        marked.begin(tag.name, tag.source, tag.parts())
+        builder.begin(tag.name, tag.source, tag.parts())
     elif tag.kind == "end":
-        marked.end(tag.name, tag.source)
+        builder.end(tag.name, tag.source)
     else:
-        marked.kept(tag.source, parts=tag.parts())
+        builder.kept(tag.source, parts=tag.parts())
 
 
-def add_kept(marked: MarkedText, element: Sequence[Tag]) -> None:
+def add_kept(builder: SegmentBuilder, element: Sequence[Tag]) -> None:
     """Adds an element that is not translated to a segment."""
     first, *rest = element
     inner = "".join(tag.source for tag in rest)
@@ -210,7 +208,7 @@ def add_kept(marked: MarkedText, element: Sequence[Tag]) -> None:
         shown = "".join(html.unescape(tag.source) for tag in rest if tag.kind == "text")
         text = " ".join(_SPACE.sub(" ", shown).split(" ")).strip(" ")
     parts = (*first.parts(), inner) if first.parts() else ()
-    marked.kept(first.source + inner, text, parts)
+    builder.kept(first.source + inner, text, parts)
 
 
 def end_of_kept(tags: Sequence[Tag], first: int, open_tags: OpenTags) -> int:
@@ -238,12 +236,12 @@ def end_of_kept(tags: Sequence[Tag], first: int, open_tags: OpenTags) -> int:
     return len(tags)
 
 
-def _add_text(marked: MarkedText, source: str) -> None:
+def _add_text(builder: SegmentBuilder, source: str) -> None:
     for number, piece in enumerate(_SPACE.split(source)):
         if number % 2:
-            marked.space(piece)
+            builder.space(piece)
         elif piece:
-            marked.word(piece, html.unescape(piece))
+            builder.word(piece, html.unescape(piece))
 
 
 def tags_of(text: str) -> list[Tag]:

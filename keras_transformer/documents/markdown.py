@@ -1,23 +1,24 @@
-r"""Markdown: CommonMark with tables and ~~strikethrough~~, as GitHub and documentation tools read it.
+r"""Markdown: CommonMark with tables and ~~strikethrough~~, as GitHub and documentation tools do.
 
 markdown-it-py parses. The document is not written anew: what is not translated comes back as it is.
 markdown-it-py says in which lines a block is, and not where in them. So its rules are wrapped here,
 and note where the lines of a block begin, after "> " and the like, and where what they have found
 within a line ends. All else is text, character by character.
 
-Paragraphs, headings, table cells and alternative texts of images are segments. Emphasis, links, code
-spans, tags and line breaks are marks within them. HTML blocks are read as HTML. Code blocks, link
-definitions, titles of links, and front matter (between lines of --- or +++ at the beginning) stay
-as they are, and so does what tools add to Markdown: [^1], the [x] of a task, [!NOTE], $formulas$,
-{#names}, {{templates}}, and lines with ::: or !!!.
+Paragraphs, headings, table cells and alternative texts of images are segments. Emphasis, links,
+code spans, tags and line breaks are marks within them. HTML blocks are read as HTML. Code blocks,
+link definitions, titles of links, and front matter (between lines of --- or +++ at the beginning)
+stay as they are, and so does what tools add to Markdown: [^1], the [x] of a task, [!NOTE],
+$formulas$, {#names}, {{templates}}, and lines with ::: or !!!.
 """
 
+import dataclasses
 import functools
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt, rules_block, rules_inline
 from markdown_it.common.utils import normalizeReference
@@ -26,8 +27,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from keras_transformer.documents import html
-from keras_transformer.documents.marked_text import MarkedText, OpenTags, Parts, joined
-from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.segment_builder import OpenTags, Parts, SegmentBuilder, joined
+from keras_transformer.documents.segments import Document, Mark, MarkKind, Piece, Segment
 
 _MAX_NESTING = 100  # of blocks and of brackets; what is deeper stays as it is
 
@@ -64,10 +65,10 @@ def read(text: str, language: str) -> Document:
     begin = _FRONT_MATTER.match(source.text).end()
     found: dict[str, dict] = {}
     tokens = _parser().parse(source.text[begin:], found)
-    escape = _escape_beside(found.get("references", {}))
+    references = found.get("references", {})
     parts: list[str | Segment] = []
     end = 0
-    for block in _blocks(tokens, source, begin, escape):
+    for block in _blocks(tokens, source, begin, references):
         parts += [source.original(end, block.begin), *block.parts]
         end = block.end
     return Document(joined([*parts, source.original(end, len(source.text))]))
@@ -188,7 +189,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(
-    tokens: Sequence[Token], source: _Source, begin: int, escape: Callable[[str], str]
+    tokens: Sequence[Token], source: _Source, begin: int, references: dict[str, Any]
 ) -> Iterator[_Block]:
     """The blocks that hold language, in their order.
 
@@ -196,7 +197,7 @@ def _blocks(
         tokens: of the parser.
         source: the document.
         begin: where the parser began in its text.
-        escape: writes translated text.
+        references: the link definitions by their normalized names.
     """
     first_line = source.line(begin)
     cell_end = 0  # of the table cell before
@@ -210,12 +211,14 @@ def _blocks(
             if opening.type in ("th_open", "td_open"):
                 places = _places_in_cell(token.content, source.text, max(cell_end, starts[0]))
                 cell_end = places(len(token.content))
+                write = _Writer(references, in_cell=True)
             else:
                 if opening.markup.startswith("#"):
                     starts[0] += len(opening.markup)
                 starts[0] = _NO_SPACE.search(source.text, starts[0]).start()
                 places = _places_in_lines(token.content, starts)
-            inline = _Inline(token.content, places, source, escape)
+                write = _Writer(references)
+            inline = _Inline(token.content, places, source, write)
             yield _Block(places(0), places(len(token.content)), inline.parts(token.children))
 
 
@@ -253,6 +256,112 @@ def _places_in_cell(content: str, text: str, begin: int) -> Callable[[int], int]
     return lambda offset: start + offset + content.count("|", 0, offset)
 
 
+# ---- Translated text --------------------------------------------------------------------------
+
+_SPACES = re.compile(r"[ \t\n\r]+")
+_MEANINGFUL = re.compile(
+    r"""\\(?=[!-/:-@\[-`{-~]|\Z)  # before punctuation
+    | `
+    | (?<!\s)\*+ | \*+(?!\s)
+    | ~(?=~) | (?<=\S)~
+    | (?<![^\W_])_+ | _+(?![^\W_])
+    | <(?=[A-Za-z/!?]|\Z)
+    | &(?=\#|[A-Za-z][A-Za-z0-9]*;)
+    | \[(?P<label>[^\[\]\\]*)\](?![\[(:])
+    | [\[\]]
+    """,
+    re.VERBOSE,
+)
+# What begins a block, or is the second line of a table; a backslash belongs behind the match.
+_BLOCK_START = re.compile(
+    r" ?(?:\d{1,9}(?=[.)](?:\s|\Z))|(?=(?:\#{1,6}|[-+*])(?:\s|\Z)|>|=+\s*\Z|[-:|][-:|\s]*\Z))"
+)
+_HEADING_END = re.compile(r"(?<=\s)(?=#+\s*\Z)")
+_LINE_START = re.compile(r"\n[ \t>]*\Z")  # what is before it
+_LINE_END_AFTER = re.compile(r"[ \t]*\\?\n")
+_TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "s"}
+
+
+class _Writer:
+    """Writes translated text so that it reads as it is, and has no meaning in Markdown.
+
+    Args:
+        references: the link definitions by their normalized names: [text] is a link if there is one
+            of this name.
+        in_cell: whether it is written into the cell of a table.
+    """
+
+    def __init__(self, references: dict[str, Any], in_cell: bool = False):
+        self._references = references
+        self._in_cell = in_cell
+
+    def __call__(self, pieces: Sequence[Piece]) -> str:
+        """Writes text and marks.
+
+        If the signs of emphasis would not be read as such where they are now, as in `**a.**b`, tags
+        are written.
+        """
+        written = self._joined(pieces)
+        marks = [piece for piece in pieces if _is_emphasis(piece)]
+        if marks and self._emphasis_in(written) != [(mark.source, mark.kind) for mark in marks]:
+            pieces = [_tag_of(piece) if _is_emphasis(piece) else piece for piece in pieces]
+            return self._joined(pieces)
+        return written
+
+    def _emphasis_in(self, written: str) -> list[tuple[str, MarkKind]]:
+        (block,) = _parser().parseInline(written, {"references": self._references})
+        return [
+            (token.markup, MarkKind.OPEN if token.nesting > 0 else MarkKind.CLOSE)
+            for token in block.children
+            if token.tag in _TAGS.values()
+        ]
+
+    def _joined(self, pieces: Sequence[Piece]) -> str:
+        written = []
+        for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
+            members = list(group)
+            written.append("".join(members if is_text else [mark.source for mark in members]))
+        # Texts and marks take turns.
+        for number in range(0 if pieces and isinstance(pieces[0], str) else 1, len(written), 2):
+            before = written[number - 1] if number > 0 else "\n"
+            after = written[number + 1] if number + 1 < len(written) else "\n"
+            written[number] = self._escaped(written[number], before, after)
+        return "".join(written)
+
+    def _escaped(self, text: str, before: str, after: str) -> str:
+        """Writes a text between what is already written."""
+        text = _MEANINGFUL.sub(self._escaped_match, _SPACES.sub(" ", text))
+        ends_line = _LINE_END_AFTER.match(after)
+        if text.endswith("!") and after.startswith("["):
+            text = f"{text[:-1]}\\!"
+        if _LINE_START.search(before):
+            block = _BLOCK_START.match(text if ends_line else text + after[:1])
+            if block:
+                text = f"{block[0]}\\{text[block.end() :]}"
+        if ends_line:
+            text = _HEADING_END.sub(r"\\\\", text)
+        return text.replace("|", "\\|") if self._in_cell else text
+
+    def _escaped_match(self, match: re.Match) -> str:
+        label = match["label"]
+        if label is None:
+            return "".join(f"\\{character}" for character in match[0])
+        within = _MEANINGFUL.sub(self._escaped_match, label)
+        is_task = match.start() == 0 and label in "xX "
+        if normalizeReference(label) in self._references or label[:1] in "^!" or is_task:
+            return f"\\[{within}\\]"
+        return f"[{within}]"
+
+
+def _is_emphasis(piece: Piece) -> bool:
+    return isinstance(piece, Mark) and piece.source in _TAGS
+
+
+def _tag_of(mark: Mark) -> Mark:
+    slash = "/" if mark.kind is MarkKind.CLOSE else ""
+    return dataclasses.replace(mark, source=f"<{slash}{_TAGS[mark.source]}>")
+
+
 # ---- What is within a block -------------------------------------------------------------------
 
 
@@ -271,20 +380,14 @@ class _Inline:
         content: of the block.
         places: where its characters are in the text of the document.
         source: the document.
-        escape: writes translated text.
+        write: that of its segments.
     """
 
-    def __init__(
-        self,
-        content: str,
-        places: Callable[[int], int],
-        source: _Source,
-        escape: Callable[[str], str],
-    ):
+    def __init__(self, content: str, places: Callable[[int], int], source: _Source, write: _Writer):
         self._content = content
         self._places = places
         self._source = source
-        self._escape = escape
+        self._write = write
 
     def parts(self, tokens: Sequence[Token], begin: int = 0) -> list[str | Segment]:
         """The parts of what tokens stand for.
@@ -295,68 +398,68 @@ class _Inline:
         """
         spans = list(_spans(tokens, begin))
         tags = [_tag(span.token) for span in spans]
-        marked = MarkedText(self._escape)
+        builder = SegmentBuilder(self._write)
         labels: list[int] = []  # where the texts of the open links begin
         number = 0
         while number < len(spans):
             last = number + 1
             if tags[number].begins_kept:
                 last = html.end_of_kept(tags, number, OpenTags())
-                self._add_kept(marked, spans[number:last], tags[number])
+                self._add_kept(builder, spans[number:last], tags[number])
             elif spans[number].token.markup == "autolink":
                 last = number + 3
-                self._add_kept(marked, spans[number:last], tags[number])
+                self._add_kept(builder, spans[number:last], tags[number])
             else:
-                self._add(marked, spans[number], tags[number], labels)
+                self._add(builder, spans[number], tags[number], labels)
             number = last
-        return marked.parts()
+        return builder.parts()
 
     def _original(self, begin: int, end: int) -> str:
         return self._source.original(self._places(begin), self._places(end))
 
-    def _add(self, marked: MarkedText, span: _Span, tag: html.Tag, labels: list[int]) -> None:
+    def _add(self, builder: SegmentBuilder, span: _Span, tag: html.Tag, labels: list[int]) -> None:
         """Adds a token; `labels` is where the texts of the open links begin."""
         token, begin, end = span
         source = self._original(begin, end)
         if token.type == "text":
-            self._add_text(marked, begin, end)
+            self._add_text(builder, begin, end)
         elif token.type == "text_special" and token.content not in " \t\n":
-            marked.word(source, token.content)
+            builder.word(source, token.content)
         elif token.type in ("text_special", "softbreak", "hardbreak"):
-            marked.space(source)
+            builder.space(source)
         elif token.type == "html_inline":
-            html.add_tag(marked, tag._replace(source=source))
+            html.add_tag(builder, tag._replace(source=source))
         elif token.type == "image":
-            marked.kept(source, parts=self._image_parts(span))
+            builder.kept(source, parts=self._image_parts(span))
         elif token.type == "link_open":
             labels.append(end)
-            marked.begin(token.tag, source)
+            builder.begin(token.tag, source)
         elif token.type == "link_close":
             written = self._with_label(source, labels.pop(), begin)
-            marked.end(token.tag, source, written if written != source else "")
+            builder.end(token.tag, source, written if written != source else "")
         elif token.nesting > 0:
-            marked.begin(token.type.removesuffix("_open"), source)
+            builder.begin(token.type.removesuffix("_open"), source)
         elif token.nesting < 0:
-            marked.end(token.type.removesuffix("_close"), source)
+            builder.end(token.type.removesuffix("_close"), source)
         else:  # a code span, what tools add
-            marked.kept(source, token.content)
+            builder.kept(source, token.content)
 
-    def _add_text(self, marked: MarkedText, begin: int, end: int) -> None:
+    def _add_text(self, builder: SegmentBuilder, begin: int, end: int) -> None:
         for number, piece in enumerate(_SPACE_OR_URL.split(self._content[begin:end])):
             source = self._original(begin, begin + len(piece))
             begin += len(piece)
             if number % 2 and piece[0] in " \t":
-                marked.space(source)
+                builder.space(source)
             elif number % 2:
-                marked.kept(source, piece)
+                builder.kept(source, piece)
             elif piece:
-                marked.word(source, piece)
+                builder.word(source, piece)
 
-    def _add_kept(self, marked: MarkedText, spans: Sequence[_Span], tag: html.Tag) -> None:
+    def _add_kept(self, builder: SegmentBuilder, spans: Sequence[_Span], tag: html.Tag) -> None:
         """Adds tokens that stay as they are: a code element, an address in < >."""
         texts = (span.token.content for span in spans if span.token.type.startswith("text"))
         text = "".join(texts) if tag.stands_for_words else ""
-        marked.kept(self._original(spans[0].begin, spans[-1].end), text)
+        builder.kept(self._original(spans[0].begin, spans[-1].end), text)
 
     def _image_parts(self, span: _Span) -> Parts:
         """An image with its alternative text as a segment; () if that has no language."""
@@ -410,52 +513,3 @@ def _tag(token: Token) -> html.Tag:
     """The tag that a token is; what is no tag is text."""
     tags = html.tags_of(token.content) if token.type == "html_inline" else []
     return tags[0] if len(tags) == 1 else html.Tag("text", token.content)
-
-
-# ---- Translated text --------------------------------------------------------------------------
-
-_SPACES = re.compile(r"[ \t\n\r]+")
-_MEANINGFUL = re.compile(
-    r"""\\(?=[!-/:-@\[-`{-~]|\Z)  # before punctuation
-    | [*`|]
-    | ~(?=~) | (?<=\S)~
-    | (?<![^\W_])_+ | _+(?![^\W_])
-    | <(?=[A-Za-z/!?]|\Z)
-    | &(?=\#|[A-Za-z][A-Za-z0-9]*;)
-    | \[(?P<label>[^\[\]\\]*)\](?![\[(:])
-    | [\[\]]
-    """,
-    re.VERBOSE,
-)
-# What begins a block; a backslash belongs behind the match.
-_BLOCK_START = re.compile(
-    r"\s*(?:\d{1,9}(?=[.)](?:\s|\Z))|(?=(?:\#{1,6}|[-+]|-+|=+)(?:\s|\Z)|>|:-))"
-)
-_HEADING_END = re.compile(r"(?<=\s)(?=#+\s*\Z)")
-
-
-def _escape_beside(references: Collection[str]) -> Callable[[str], str]:
-    """Returns what writes text so that it reads as it is, and has no meaning in Markdown.
-
-    Args:
-        references: the names of link definitions, normalized. [text] is a link only if it is one of
-            these.
-    """
-
-    def escape_match(match: re.Match) -> str:
-        label = match["label"]
-        if label is None:
-            return "".join(f"\\{character}" for character in match[0])
-        within = _MEANINGFUL.sub(escape_match, label)
-        if normalizeReference(label) in references or label[:1] in "^!" or label in "xX ":
-            return f"\\[{within}\\]"
-        return f"[{within}]"
-
-    def escape(text: str) -> str:
-        written = _MEANINGFUL.sub(escape_match, _SPACES.sub(" ", text))
-        block = _BLOCK_START.match(written)
-        if block:
-            written = f"{block[0]}\\{written[block.end() :]}"
-        return _HEADING_END.sub(r"\\\\", written)
-
-    return escape

@@ -7,7 +7,7 @@ line break, is a Mark: it leaves the text before the translation and returns to 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 
 
@@ -38,9 +38,21 @@ class Mark:
     parts: tuple["str | Segment", ...] = ()  # if empty, there is no language in the mark
 
 
-def as_written(text: str) -> str:
-    """The `escape` of a format in which no character has a meaning of its own."""
-    return text
+Piece = str | Mark  # of what is written: text as it reads, or a mark
+
+
+def writing_with(escape: Callable[[str], str]) -> Callable[[Sequence[Piece]], str]:
+    """The `write` of a format that writes each text in the same way, whatever is beside it."""
+
+    def write(pieces: Sequence[Piece]) -> str:
+        return "".join(
+            escape(piece) if isinstance(piece, str) else piece.source for piece in pieces
+        )
+
+    return write
+
+
+as_written = writing_with(str)  # the `write` of a format in which all characters mean themselves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,10 +63,11 @@ class Segment:
     without its partner.
     """
 
-    source: str  # all of it as the document writes it: comes back if no sentence is changed
+    source: str  # all of it as the document writes it: comes back if nothing in it is changed
     text: str  # what it reads as: without marks, and with entities and escapes decoded
     marks: tuple[Mark, ...] = ()  # in the order of the document
-    escape: Callable[[str], str] = as_written  # writes translated text as the document writes text
+    # Writes a translation, all of it, as the document writes text and marks.
+    write: Callable[[Sequence[Piece]], str] = as_written
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,17 +1,17 @@
 """Makes a segment of what a reader finds within a paragraph: words, spaces, tags, code spans.
 
-A reader calls the methods of MarkedText in the order of the document; it need not know whether a
-tag has a partner. `parts` are then the segment, and beside it what need not be in it: a link around
-the whole text, the spaces before it, an image after it. The fewer marks a segment has, the fewer
-must be placed in its translation.
+A reader calls the methods of SegmentBuilder in the order of the document; it need not know whether
+a tag has a partner. `parts` are then the segment, and beside it what need not be in it: a link
+around the whole text, the spaces before it, an image after it. The fewer marks a segment has, the
+fewer must be placed in its translation.
 """
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby
 
-from keras_transformer.documents.segments import Mark, MarkKind, Segment
+from keras_transformer.documents.segments import Mark, MarkKind, Piece, Segment
 
 Parts = tuple[str | Segment, ...]
 
@@ -20,7 +20,10 @@ def joined(parts: Iterable[str | Segment]) -> Parts:
     """Parts of a document with strings in turn made one, and without empty strings."""
     result: list[str | Segment] = []
     for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
-        result.extend(["".join(group)] if is_text else group)
+        if is_text:
+            result.append("".join(group))
+        else:
+            result.extend(group)
     return tuple(part for part in result if part != "")
 
 
@@ -54,7 +57,7 @@ class OpenTags:
 
 
 @dataclasses.dataclass(eq=False)
-class _Piece:
+class _Found:
     """What a paragraph has at one place."""
 
     source: str  # as the document writes it
@@ -73,16 +76,16 @@ class _Piece:
         return self.is_space or (self.kind is MarkKind.WHOLE and not self.text)
 
 
-class MarkedText:
+class SegmentBuilder:
     """Collects the pieces of a paragraph, and makes a segment of them.
 
     Args:
-        escape: writes translated text as the document writes text.
+        write: that of its segment.
     """
 
-    def __init__(self, escape: Callable[[str], str]):
-        self._escape = escape
-        self._pieces: list[_Piece] = []
+    def __init__(self, write: Callable[[Sequence[Piece]], str]):
+        self._write = write
+        self._pieces: list[_Found] = []
         self._open_tags = OpenTags()
         self._open_places: list[int] = []  # of the open tags, in the same order
         self._language_before: list[int] = []  # for each of them: pieces of language before it
@@ -91,14 +94,14 @@ class MarkedText:
     def word(self, source: str, text: str) -> None:
         """A word, several, or a part of one."""
         self._language += 1
-        self._pieces.append(_Piece(source, text, is_language=True))
+        self._pieces.append(_Found(source, text, is_language=True))
 
     def space(self, source: str) -> None:
         """White space, however the document writes it: a line break, indentation, <br>."""
         if self._pieces and self._pieces[-1].is_space:
             self._pieces[-1].source += source
         else:
-            self._pieces.append(_Piece(source, " ", is_space=True))
+            self._pieces.append(_Found(source, " ", is_space=True))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
         """What is not translated: an image, a code span.
@@ -108,14 +111,14 @@ class MarkedText:
             text: the words that it stands for, if any.
             parts: the source in parts, if there is language in it.
         """
-        self._pieces.append(_Piece(source, text, parts=parts))
+        self._pieces.append(_Found(source, text, parts=parts))
 
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
         """A tag that lasts until `end` is called with its name, if ever."""
         self._open_tags.begin(name)
         self._open_places.append(len(self._pieces))
         self._language_before.append(self._language)
-        self._pieces.append(_Piece(source, parts=parts))
+        self._pieces.append(_Found(source, parts=parts))
 
     def end(self, name: Hashable, source: str, written: str = "") -> None:
         """The partner of the innermost open tag of this name.
@@ -127,7 +130,7 @@ class MarkedText:
             source: as the document writes it.
             written: what it is written as beside translated text, if that is not its source.
         """
-        piece = _Piece(source, written=written)
+        piece = _Found(source, written=written)
         ended = self._open_tags.end(name)
         if ended:
             piece.kind = MarkKind.CLOSE
@@ -145,7 +148,7 @@ class MarkedText:
         inner = self._merged(first, last)
         language = (piece.text for piece in inner if piece.is_language)
         if any(character.isalpha() for text in language for character in text):
-            return [*_parts_of(before), _segment(inner, self._escape), *_parts_of(after)]
+            return [*_parts_of(before), _segment(inner, self._write), *_parts_of(after)]
         return _parts_of(self._pieces)
 
     def _bounds(self) -> tuple[int, int]:
@@ -163,7 +166,7 @@ class MarkedText:
                 break
         return first, last
 
-    def _merged(self, first: int, last: int) -> list[_Piece]:
+    def _merged(self, first: int, last: int) -> list[_Found]:
         """The pieces of a range; a pair of tags around no language becomes one of them."""
         merged = []
         while first < last:
@@ -177,24 +180,24 @@ class MarkedText:
         return merged
 
 
-def _joined(pieces: list[_Piece]) -> _Piece:
+def _joined(pieces: list[_Found]) -> _Found:
     """One piece of several in which no language is."""
     source = "".join(piece.source for piece in pieces)
     text = "".join(piece.text for piece in pieces)
     parts = tuple(_parts_of(pieces)) if any(piece.parts for piece in pieces) else ()
     if text.isspace():
-        return _Piece(source, " ", is_space=True, parts=parts)
-    return _Piece(source, text, parts=parts)
+        return _Found(source, " ", is_space=True, parts=parts)
+    return _Found(source, text, parts=parts)
 
 
-def _parts_of(pieces: Iterable[_Piece]) -> list[str | Segment]:
+def _parts_of(pieces: Iterable[_Found]) -> list[str | Segment]:
     parts: list[str | Segment] = []
     for piece in pieces:
         parts.extend(piece.parts or (piece.source,))
     return parts
 
 
-def _segment(pieces: list[_Piece], escape: Callable[[str], str]) -> Segment:
+def _segment(pieces: list[_Found], write: Callable[[Sequence[Piece]], str]) -> Segment:
     """The segment of pieces. Its text neither begins nor ends with a space, nor has two in turn."""
     read = [number for number, piece in enumerate(pieces) if piece.text and not piece.is_space]
     texts: list[str] = []
@@ -214,10 +217,10 @@ def _segment(pieces: list[_Piece], escape: Callable[[str], str]) -> Segment:
             texts.append(text)
             after_space = piece.is_space
     source = "".join(piece.source for piece in pieces)
-    return Segment(source, "".join(texts), tuple(marks), escape)
+    return Segment(source, "".join(texts), tuple(marks), write)
 
 
-def _with_space(mark: Mark, space: _Piece) -> Mark:
+def _with_space(mark: Mark, space: _Found) -> Mark:
     """A mark with the space after it, which is not read, as one was read before the mark."""
     parts: Parts = ()
     if mark.parts or space.parts:
