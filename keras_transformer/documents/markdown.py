@@ -117,6 +117,7 @@ def _parser() -> MarkdownIt:
         parser.block.ruler.at(name, _noting_lines(rule), {"alt": terminated})
     for name, rule in (
         ("newline", rules_inline.newline),
+        ("escape", rules_inline.escape),
         ("backticks", rules_inline.backtick),
         ("link", rules_inline.link),
         ("image", rules_inline.image),
@@ -302,11 +303,17 @@ class _Writer:
         are written.
         """
         written = self._joined(pieces)
-        marks = [piece for piece in pieces if _is_emphasis(piece)]
-        if marks and self._emphasis_in(written) != [(mark.source, mark.kind) for mark in marks]:
-            pieces = [_tag_of(piece) if _is_emphasis(piece) else piece for piece in pieces]
-            return self._joined(pieces)
-        return written
+        if not any(_is_emphasis(piece) for piece in pieces):
+            return written
+        wanted: list[tuple[str, MarkKind]] = []
+        for piece in pieces:
+            if _is_emphasis(piece):
+                wanted.append((piece.source, piece.kind))
+            elif isinstance(piece, Mark) and piece.kind is MarkKind.WHOLE:
+                wanted.extend(self._emphasis_in(piece.source))
+        if self._emphasis_in(written) == wanted:
+            return written
+        return self._joined([_tag_of(piece) if _is_emphasis(piece) else piece for piece in pieces])
 
     def _emphasis_in(self, written: str) -> list[tuple[str, MarkKind]]:
         (block,) = _parser().parseInline(written, {"references": self._references})
