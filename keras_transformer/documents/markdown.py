@@ -40,7 +40,7 @@ _FRONT_MATTER = re.compile(r"\ufeff?(?:(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:
 # What tools add to Markdown and is no language; what stands for words comes first.
 _ADDED_WORDS = re.compile(
     r"""\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\}  # a template
-    | \$\$[^$]+\$\$ | \$(?![\s$])[^$\n]*(?<![\s\\])\$(?!\d)  # a formula
+    | \$\$[^$`]+\$\$ | \$(?![\s$])[^$`\n]*(?<![\s\\])\$(?!\d)  # a formula
     """,
     re.VERBOSE,
 )
@@ -303,17 +303,17 @@ class _Writer:
         are written.
         """
         written = self._joined(pieces)
-        if not any(_is_emphasis(piece) for piece in pieces):
+        if not any(map(_sign, pieces)):
             return written
         wanted: list[tuple[str, MarkKind]] = []
         for piece in pieces:
-            if _is_emphasis(piece):
-                wanted.append((piece.source, piece.kind))
+            if _sign(piece):
+                wanted.append((_sign(piece), piece.kind))
             elif isinstance(piece, Mark) and piece.kind is MarkKind.WHOLE:
                 wanted.extend(self._emphasis_in(piece.source))
         if self._emphasis_in(written) == wanted:
             return written
-        return self._joined([_tag_of(piece) if _is_emphasis(piece) else piece for piece in pieces])
+        return self._joined([_with_tag(piece) for piece in pieces])
 
     def _emphasis_in(self, written: str) -> list[tuple[str, MarkKind]]:
         (block,) = _parser().parseInline(written, {"references": self._references})
@@ -342,11 +342,11 @@ class _Writer:
         if text.endswith("!") and after.startswith("["):
             text = f"{text[:-1]}\\!"
         if _LINE_START.search(before):
-            block = _BLOCK_START.match(text if ends_line else text + after[:1])
+            block = _BLOCK_START.match(text if ends_line else f"{text}{after}x")
             if block:
                 text = f"{block[0]}\\{text[block.end() :]}"
         if ends_line:
-            text = _HEADING_END.sub(r"\\\\", text)
+            text = _HEADING_END.sub(r"\\", text)
         return text.replace("|", "\\|") if self._in_cell else text
 
     def _escaped_match(self, match: re.Match) -> str:
@@ -360,16 +360,27 @@ class _Writer:
         return f"[{within}]"
 
 
-def _is_emphasis(piece: Piece) -> bool:
-    return isinstance(piece, Mark) and piece.source in _TAGS
+def _sign(piece: Piece) -> str:
+    """The sign of emphasis that a piece begins with, or ""."""
+    if isinstance(piece, str) or piece.kind is MarkKind.WHOLE:
+        return ""
+    sign = piece.source[: len(piece.source) - len(piece.source.lstrip("*_~"))]
+    return sign if sign in _TAGS else ""
 
 
-def _tag_of(mark: Mark) -> Mark:
-    slash = "/" if mark.kind is MarkKind.CLOSE else ""
-    return dataclasses.replace(mark, source=f"<{slash}{_TAGS[mark.source]}>")
+def _with_tag(piece: Piece) -> Piece:
+    """A piece with a tag in place of its sign of emphasis, if it has one."""
+    sign = _sign(piece)
+    if not sign:
+        return piece
+    tag = f"</{_TAGS[sign]}>" if piece.kind is MarkKind.CLOSE else f"<{_TAGS[sign]}>"
+    return dataclasses.replace(piece, source=tag + piece.source[len(sign) :])
 
 
 # ---- What is within a block -------------------------------------------------------------------
+
+
+_NAMED_BY_TEXT = ("]", "][]")  # what ends a link or an image whose text is a link definition's
 
 
 class _Span(NamedTuple):
@@ -469,22 +480,24 @@ class _Inline:
         builder.kept(self._original(spans[0].begin, spans[-1].end), text)
 
     def _image_parts(self, span: _Span) -> Parts:
-        """An image with its alternative text as a segment; () if that has no language."""
+        """An image with its alternative text as a segment; () if nothing of it is translated."""
         begin = span.begin + len("![")
         end = begin + len(span.token.content)
+        source = self._original(end, span.end)
+        if source in _NAMED_BY_TEXT:
+            return ()
         parts = self.parts(span.token.children or [], begin)
         if all(isinstance(part, str) for part in parts):
             return ()
-        source = self._original(end, span.end)
-        return (self._original(span.begin, begin), *parts, self._with_label(source, begin, end))
+        return (self._original(span.begin, begin), *parts, source)
 
     def _with_label(self, source: str, begin: int, end: int) -> str:
-        """What ends a link or an image with the text content[begin:end].
+        """What ends a link with the text content[begin:end].
 
         If its text names its target, as that of [text] and [text][] does, the name is added: the
         text will be another one.
         """
-        if source not in ("]", "][]"):
+        if source not in _NAMED_BY_TEXT:
             return source
         label = self._content[begin:end]
         label = " ".join(label.split()) if "\n" in label else self._original(begin, end)
