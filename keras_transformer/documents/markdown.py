@@ -30,11 +30,11 @@ from keras_transformer.documents import html
 from keras_transformer.documents.segment_builder import OpenTags, Parts, SegmentBuilder, joined
 from keras_transformer.documents.segments import Document, Mark, MarkKind, Piece, Segment
 
-_MAX_NESTING = 100  # of blocks and of brackets; what is deeper stays as it is
+_MAX_NESTING = 40  # of blocks and of brackets; what is deeper stays as it is
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _NO_SPACE = re.compile(r"[^ \t\n\v\f\r]|\Z")
-_SPACE_OR_URL = re.compile(r"([ \t]+|(?:https?://|www\.)\S*[\w/])")
+_SPACE_OR_URL = re.compile(r"([ \t]+|(?:https?://|www\.)[^\s<>\[\]`*|]*[\w/])")
 _FRONT_MATTER = re.compile(r"\ufeff?(?:(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z))?")
 
 # What tools add to Markdown and is no language; what stands for words comes first.

@@ -205,7 +205,7 @@ def _segment(pieces: list[_Found], write: Callable[[Sequence[Piece]], str]) -> S
     end = 0
     after_space = True
     for number, piece in enumerate(pieces):
-        if piece.is_space and after_space and marks:
+        if piece.is_space and after_space and marks and marks[-1].end == end:
             marks[-1] = _with_space(marks[-1], piece)
             continue
         text = "" if piece.is_space and (after_space or number > read[-1]) else piece.text
