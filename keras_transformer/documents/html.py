@@ -268,7 +268,7 @@ class _Parser(HTMLParser):
         # With a line end, the parser does not wait for the rest of an entity.
         self._fed = text + "\n"
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", self._fed))]
-        self._found: list[_Found] = []
+        self._found = [_Found(0, "other")]
 
     def tags(self) -> list[Tag]:
         # `close` is not called: it would look for an end from every tag that has none, anew.
