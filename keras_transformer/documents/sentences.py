@@ -21,8 +21,8 @@ _ORDINAL = re.compile(r"(?<![\w.,])\d{1,3}\.$")
 _OPENING_QUOTES = re.compile(r"\s+([\"'“‘(\[]+|[«‹„]+\s*)$")  # which a space may follow
 _CLOSING_QUOTES = re.compile(r"[\"'”“»›’)\]]+(?=\s|$)")
 # Scripts without spaces, and their punctuation: Thai to Myanmar, CJK, full width.
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef"
-_ENDS_UNSPACED = re.compile(f"[{UNSPACED}][\"'”’]*$")
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef"
+_ENDS_UNSPACED = re.compile(f"[{_UNSPACED}][\"'”’]*$")
 
 # Where a sentence is cut that is too long, the best places first.
 _CLAUSE_ENDS = re.compile(r"(?<=[;:])\s|\s(?=[—–-]\s)|(?<=[；：])")
@@ -48,6 +48,11 @@ def split(text: str, language: str) -> list[Span]:
     ends = [_mended(text, sentence["end_index"], language) for sentence in found]
     starts = [0, *(end for end in ends[:-1] if end is not None)]
     return trimmed(text, starts)
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character is of a script without spaces between words, or of its punctuation."""
+    return re.match(f"[{_UNSPACED}]", character) is not None
 
 
 def trimmed(text: str, starts: Sequence[int]) -> list[Span]:
