@@ -267,9 +267,12 @@ class _Placement:
         return sum(span) / max(len(self.sentence.model_text), 1) * len(self.translation)
 
     def _outside(self, slot: int, parent: _Placed) -> int:
-        """The nearest place before, between or after the children of an element."""
-        slot = min(max(slot, parent.start), parent.end)
-        for child in parent.children:
+        """The nearest place in an element that is not in one of its children."""
+        children = parent.children
+        begins = [child.end for child in children if child.element.opening is None]
+        ends = [child.start for child in children if child.element.closing is None]
+        slot = min([max([slot, parent.start, *begins]), parent.end, *ends])
+        for child in children:
             if child.start < slot < child.end:
                 return child.start if slot - child.start < child.end - slot else child.end
         return slot
@@ -336,7 +339,8 @@ class _Placement:
             self.gaps[nearest] = self.sentence.marks[found.first]
         else:
             insertion = Insertion(found.start, found.end, found.first, found.last)
-            parent.insertions.append((_Slot(parent.end, True, False), insertion))
+            slot = _Slot(self._outside(parent.end, parent), True, False)
+            parent.insertions.append((slot, insertion))
 
     # The translation with its marks.
 
