@@ -8,6 +8,7 @@ from keras_transformer.documents.segments import Document
 from keras_transformer.errors import InputError, require
 
 TEXT = "text"
+BYTE_ORDER_MARK = "\ufeff"  # which may begin a file, and is no text
 
 
 class Format(NamedTuple):
@@ -40,7 +41,9 @@ def read_document(text: str, format: str, language: str) -> Document:
     except ModuleNotFoundError as error:
         rule = f"format {format} needs packages (pip install 'keras-transformer[documents]')"
         raise InputError(f"{rule}. Received: {error}") from None
-    return reader.read(text, language)
+    mark = text[: text.startswith(BYTE_ORDER_MARK)]
+    document = reader.read(text[len(mark) :], language)
+    return Document((mark, *document.parts)) if mark else document
 
 
 def format_of(path: str) -> str:

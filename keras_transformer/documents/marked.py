@@ -83,6 +83,18 @@ class MarkedSentence:
         given = self.model_text
         return any(map(str.isalpha, given)) if self.marks else bool(given.strip())
 
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether there are marks that alignment helps to place: not at the edges, no breaks."""
+
+        def is_plain(part: Part) -> bool:
+            edges = (0, len(self.model_text))
+            return isinstance(part, Break) or (
+                isinstance(part, Insertion) and self.places[part.start] in edges
+            )
+
+        return not all(map(is_plain, self.root.children))
+
     def unchanged(self) -> list[Piece]:
         """The sentence as it is."""
         return verbatim(self.text, 0, len(self.text), self.marks)
