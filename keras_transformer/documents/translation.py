@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from keras_transformer.documents.case import Case, CaseRule, case_of, in_sentence_case
+from keras_transformer.documents.case import CASE_RULES, Case, case_of, in_sentence_case
 from keras_transformer.documents.marked import MarkedSentence, Piece, verbatim
 from keras_transformer.documents.placeholders import with_placeholders
 from keras_transformer.documents.placement import Link, place
@@ -23,6 +23,7 @@ from keras_transformer.documents.sentences import (
     is_unspaced,
     split,
 )
+from keras_transformer.errors import require
 
 CHUNK_SENTENCES = 2048  # translated at once: enough for batches of similar length, little memory
 
@@ -95,9 +96,13 @@ class DocumentTranslator:
         language: of the text, as "en": it says where sentences end.
         case: "auto" translates sentences in capitals as if they were not, and titles; "keep"
             gives the model what is written.
+
+    Raises:
+        InputError: for another case.
     """
 
-    def __init__(self, model: Model, language: str, case: CaseRule = "auto"):
+    def __init__(self, model: Model, language: str, case: str = "auto"):
+        require(case in CASE_RULES, f"case must be one of {', '.join(CASE_RULES)}", repr(case))
         self.model = model
         self.language = language
         self.case = case
