@@ -16,8 +16,8 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import NamedTuple
 
-from keras_transformer.documents.segment_builder import OpenTags, Parts, SegmentBuilder, joined
-from keras_transformer.documents.segments import Document, Piece, Segment, writing_with
+from keras_transformer.documents.segment_builder import OpenTags, SegmentBuilder, joined
+from keras_transformer.documents.segments import Document, Parts, Piece, Segment, writing_with
 
 
 def _names(names: str) -> frozenset[str]:

@@ -27,8 +27,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from keras_transformer.documents import html
-from keras_transformer.documents.segment_builder import OpenTags, Parts, SegmentBuilder, joined
-from keras_transformer.documents.segments import Document, Mark, MarkKind, Piece, Segment
+from keras_transformer.documents.segment_builder import OpenTags, SegmentBuilder, joined
+from keras_transformer.documents.segments import Document, Mark, MarkKind, Parts, Piece, Segment
 
 _MAX_NESTING = 40  # of blocks and of brackets; what is deeper stays as it is
 

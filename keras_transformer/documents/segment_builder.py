@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby
 
-from keras_transformer.documents.segments import Mark, MarkKind, Piece, Segment
-
-Parts = tuple[str | Segment, ...]
+from keras_transformer.documents.segments import Mark, MarkKind, Parts, Piece, Segment
 
 
 def joined(parts: Iterable[str | Segment]) -> Parts:

@@ -35,7 +35,7 @@ class Mark:
     start: int
     end: int
     kind: MarkKind = MarkKind.WHOLE
-    parts: tuple["str | Segment", ...] = ()  # if empty, there is no language in the mark
+    parts: "Parts" = ()  # if empty, there is no language in the mark
 
 
 Piece = str | Mark  # of what is written: text as it reads, or a mark
@@ -70,6 +70,9 @@ class Segment:
     write: Callable[[Sequence[Piece]], str] = as_written
 
 
+Parts = tuple[str | Segment, ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class Document:
     """A document that a format has read: what is kept, and what is translated, in its order.
@@ -77,7 +80,7 @@ class Document:
     The sources of all parts together are the document.
     """
 
-    parts: tuple[str | Segment, ...]
+    parts: Parts
 
     @property
     def source(self) -> str:
