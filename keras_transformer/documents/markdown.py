@@ -278,8 +278,9 @@ _BLOCK_START = re.compile(
     r" ?(?:\d{1,9}(?=[.)](?:\s|\Z))|(?=(?:\#{1,6}|[-+*])(?:\s|\Z)|>|=+\s*\Z|[-:|][-:|\s]*\Z))"
 )
 _HEADING_END = re.compile(r"(?<=\s)(?=#+\s*\Z)")
-_LINE_START = re.compile(r"\n[ \t>]*\Z")  # what is before it
-_LINE_END_AFTER = re.compile(r"[ \t]*\\?\n")
+_LINE_START = re.compile(r"[\r\n][ \t>]*\Z")  # what is before it
+_LINE_END_AFTER = re.compile(r"[ \t]*\\?[\r\n]")
+_BREAK = re.compile(r"[ \t]*\\?(?:\r\n?|\n)[ \t>]*")
 _TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "s"}
 
 
@@ -302,6 +303,7 @@ class _Writer:
         If the signs of emphasis would not be read as such where they are now, as in `**a.**b`, tags
         are written.
         """
+        pieces = _without_blank_lines(pieces)
         written = self._joined(pieces)
         if not any(map(_sign, pieces)):
             return written
@@ -324,10 +326,10 @@ class _Writer:
         ]
 
     def _joined(self, pieces: Sequence[Piece]) -> str:
-        written = []
+        written: list[str] = []
         for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
             members = list(group)
-            written.append("".join(members if is_text else [mark.source for mark in members]))
+            written.append("".join(members) if is_text else _marks_joined(members))
         # Texts and marks take turns.
         for number in range(0 if pieces and isinstance(pieces[0], str) else 1, len(written), 2):
             before = written[number - 1] if number > 0 else "\n"
@@ -358,6 +360,32 @@ class _Writer:
         if normalizeReference(label) in self._references or label[:1] in "^!" or is_task:
             return f"\\[{within}\\]"
         return f"[{within}]"
+
+
+def _without_blank_lines(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces without line breaks that are at either end now, or follow another one."""
+    result: list[Piece] = []
+    at_line_start = True
+    for piece in pieces:
+        if isinstance(piece, str):
+            at_line_start = at_line_start and not piece.strip()
+        elif at_line_start and _BREAK.fullmatch(piece.source):
+            continue
+        else:
+            at_line_start = _LINE_START.search(piece.source) is not None
+        result.append(piece)
+    while result and isinstance(result[-1], Mark) and _BREAK.fullmatch(result[-1].source):
+        result.pop()
+    return result
+
+
+def _marks_joined(marks: Sequence[Mark]) -> str:
+    """Writes marks that follow each other; `a` and `b` would be one code span without a space."""
+    written = ""
+    for mark in marks:
+        between = " " if written.endswith("`") and mark.source.startswith("`") else ""
+        written += between + mark.source
+    return written
 
 
 def _sign(piece: Piece) -> str:
