@@ -17,7 +17,7 @@ import functools
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt, rules_block, rules_inline
@@ -202,7 +202,7 @@ def _blocks(
     """
     first_line = source.line(begin)
     cell_end = 0  # of the table cell before
-    for opening, token in pairwise(tokens):
+    for opening, token in zip([None, *tokens], tokens, strict=False):
         if token.type == "html_block":
             first, last = (source.line_start(first_line + line) for line in token.map)
             if _without_indentation(source.text[first:last]) == _without_indentation(token.content):
