@@ -24,6 +24,11 @@ from keras_transformer.decoding.search import (
     token_log_probs,
     with_eos,
 )
+from keras_transformer.decoding.sentence_graph import (
+    in_parts,
+    lines_and_sentences,
+    with_spaces_of,
+)
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import require
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -91,6 +96,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             "beams": self.beams,
             "n_best": self.n_best,
             "complete": self.complete,
+            "document": self.document,
             "score": self.score,
             "align": self.align,
             "tokenize": self.tokenize,
@@ -266,6 +272,33 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         """
         return self._translate(source, target, phrases, self._options.exact)
 
+    @graph(TEXTS)
+    def document(self, text) -> Tensors:
+        """Translates texts of any length, whose lines are paragraphs of any number of sentences.
+
+        Returns:
+            translation string [B], with as many lines, and spaces where the text has them. What is
+            longer than the model reads is cut, and the translations of its parts have spaces
+            between them.
+        """
+        vocabulary = self._vocabularies.source
+        sentences = lines_and_sentences(text)  # [B, None, None]
+        texts = sentences.flat_values  # [N]
+        ids = encode_text(vocabulary, tf.strings.strip(texts))
+        begins_word = ids.with_flat_values(vocabulary.begins_word_tensor(ids.flat_values))
+        parts = in_parts(ids, begins_word, self._source_limit - 1)  # [N, None, None]
+        source_ids = with_eos(parts.values, self._source_limit)
+        no_prefix = source_ids[:, :0]
+        found = self._translate_ids(source_ids, no_prefix, None, n_best=1)
+        found = tf.strings.regex_replace(found["translation"][:, 0], "[\r\n]", " ")
+        joined = tf.strings.reduce_join(parts.with_values(found), axis=1, separator=" ")  # [N]
+        spaced = with_spaces_of(texts, joined)
+        lines = tf.strings.reduce_join(sentences.with_flat_values(spaced), axis=2)
+        # A separator would be left out after empty lines at the beginning.
+        ended = lines.with_values(tf.strings.join([lines.values, "\n"]))
+        joined = tf.strings.reduce_join(ended, axis=1)
+        return {"translation": tf.strings.regex_replace(joined, "\n$", "")}
+
     @graph(TEXTS, TEXTS)
     def score(self, source, target) -> Tensors:
         """Computes how probable the model finds each target as a translation of its source.
@@ -321,9 +354,17 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         """Translates texts in batches; see `n_best`, `complete` and `constrain`."""
         # A space at the end would be a subword: "a " does not begin "a dog".
         source_ids, prefix, truncated = self._encode_pairs(source, tf.strings.strip(target))
-        rows = [source_ids, prefix[:, :-1]]  # the prefix without EOS
         if phrases is not None:
-            rows.append(self._encode_phrases(phrases))
+            phrases = self._encode_phrases(phrases)
+        prefix = prefix[:, :-1]  # without EOS
+        return {
+            **self._translate_ids(source_ids, prefix, phrases, n_best),
+            "truncated": truncated,
+        }
+
+    def _translate_ids(self, source_ids, prefix, phrases, n_best: int) -> Tensors:
+        """Translates rows of ids in batches: the TRANSLATION_OUTPUTS of `search_ids`."""
+        rows = [source_ids, prefix] if phrases is None else [source_ids, prefix, phrases]
 
         def translate_batch(source, prefix, phrases=None):
             prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
@@ -333,8 +374,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
                 found = self.constrain_ids(source, prefix, phrases, n_best)
             return {name: found[name] for name in TRANSLATION_OUTPUTS}
 
-        found = in_batches(translate_batch, self._options.batch_tokens, *rows)
-        return {**found, "truncated": truncated}
+        return in_batches(translate_batch, self._options.batch_tokens, *rows)
 
     def _encode_pairs(self, source, target) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
         """The ids of both, with EOS, cut at the limits; bool [B], whether the source was cut."""

@@ -91,6 +91,13 @@ class Subwords(tf.Module):
         """Maps int32 [B, T] to string [B, T]: the vocabulary's piece for each id."""
         return self._tokenizer.id_to_string(ids)
 
+    def begins_word_tensor(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [N] to bool [N]: whether a subword is the first of a word."""
+        pieces = self.pieces_tensor(ids)
+        if self.kind == "wordpiece":
+            return ~tf.strings.regex_full_match(pieces, f"{JOINER}.+")
+        return tf.strings.regex_full_match(pieces, f"{SPACE}.*")
+
     def words_tensor(self, ids: tf.Tensor) -> tf.Tensor:
         """Maps int32 [B, T] to int32 [B, T]: the word of the text that each subword ends in.
 

@@ -20,6 +20,7 @@ from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.translator import Translator, length_batches, translations
 from keras_transformer.decoding.weights import variables_of
 from keras_transformer.errors import InputError
+from keras_transformer.model_card import ModelOrigin
 from tests.decoding.conftest import (
     VOCAB_SIZE,
     GivenAnswers,
@@ -367,3 +368,50 @@ def test_a_translator_parses_nothing(model):
     translator = Translator({}, card_of(model.config, DecodingConfig()))
     with pytest.raises(InputError, match=r"parse must be asked of a parsing model. Received: a tr"):
         translator.parse(["a"])
+
+
+def test_documents(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    text = " abc. Def!\n\nkl: {x} mn.\r\n"
+    found = translator.translate_document(text)
+    best = [answers[0].text for answers in translator.translate(["abc.", "Def!"])]
+    first, blank, last, end = found.split("\n")
+    assert (first, blank, end) == (" " + " ".join(best), "", "")
+    assert "{x}" in last and last.endswith("\r")
+    assert translator.translate_document("") == "" and translator.truncated == 0
+    with pytest.raises(InputError, match=r"^format must be one of text.* Received: 'docx'$"):
+        translator.translate_document(text, "docx")
+
+
+def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
+    translator = translator_of(model, beam_size=1, max_source_length=8)
+    found = translator.translate_document("abc def, ghi jkl")
+    parts = ["abc def,", "ghi jkl"]  # 7 subwords and EOS at most
+    assert translator.truncated == 0
+    parts = ["abc", "def,", "ghi jkl"]
+    assert found == " ".join(row[0].text for row in translator.translate(parts))
+
+
+def test_one_translation_of_a_sentence_is_aligned_in_documents(translator_of, model, monkeypatch):
+    translator = translator_of(model, beam_size=4)
+    aligned = []
+    align_ids = translator.graphs["align_ids"]
+    graphs = {**translator.graphs, "align_ids": lambda **ids: aligned.append(1) or align_ids(**ids)}
+    monkeypatch.setattr(translator, "graphs", graphs)
+    translator.translate_document("Abc. Def %s ghi. Jkl %s mn.")
+    assert len(aligned) == 1
+
+
+def test_terminology_of_documents(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    found = translator.translate_document("ab cde. Fgh", terminology={"ab": "xyz"})
+    phrases = [["xyz"], []]
+    wanted = translator.translate(["ab cde.", "Fgh"], required_phrases=phrases)
+    assert "xyz" in found and found == " ".join(row[0].text for row in wanted)
+
+
+def test_the_language_of_a_document_is_that_of_the_data(model, characters):
+    origin = ModelOrigin(data={"languages": ["de", "en"]})
+    translator = translator_with(model, characters, DecodingConfig(beam_size=1), origin=origin)
+    assert translator.document_translator().language == "de"
+    assert translator.document_translator("fr").language == "fr"

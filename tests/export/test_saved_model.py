@@ -283,6 +283,7 @@ def test_long_lines_are_cut(run):
                 "truncated": (0,),
             },
         ),
+        ("document", {"translation": (0,)}),
         ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
         ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
         ("encode_source", {"ids": (0,), "length": (0,), "unknown": (0,)}),
@@ -299,6 +300,22 @@ def test_long_lines_are_cut(run):
 )
 def test_empty_batches(run, signature, shapes):
     assert {name: array.shape for name, array in run(signature, []).items()} == shapes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents(translators, exports, kind):
+    texts = [" The cat. A dog!\r\n\n  \nbig", "", "\n \n", "x" * 300]
+    found = answers_of(exports[kind], "document", text=texts)["translation"]
+    found = [text.decode() for text in found.tolist()]
+    sentences = ["The cat.", "A dog!", "big"]
+    first, second, third = (
+        row[0].text.replace("\n", " ").replace("\r", " ")
+        for row in translators[kind].translate(sentences)
+    )
+    assert found[:3] == [f" {first} {second}\r\n\n  \n{third}", "", "\n \n"]
+    # Eleven subwords are read at once. What is longer is translated in parts, not cut off.
+    (cut_off, *_), *_ = translators[kind].translate(texts[3:])
+    assert len(found[3]) > 3 * len(cut_off.text) > 0
 
 
 def test_n_best(parts, translators, bpe):
