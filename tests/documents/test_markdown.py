@@ -393,7 +393,7 @@ def test_our_own_pages(path):
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_pages_of_others(language):
     paths = sorted((PAGES / language).glob("*.md"))
-    assert len(paths) == 59
+    assert len(paths) >= 59
     for path in paths:
         text = path.read_text(encoding="utf-8")
         document = read(text, language)
