@@ -75,11 +75,11 @@ def read(text: str, language: str) -> Document:
 
 
 class _Source:
-    """A document, and its text as the parser has it: each line ends with one line feed."""
+    """A document, and its text as the parser has it: all lines end alike, and no character is 0."""
 
     def __init__(self, document: str):
         self._document = document
-        self.text = _LINE_END.sub("\n", document)
+        self.text = _LINE_END.sub("\n", document).replace("\0", "\ufffd")
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         self._document_starts = [0, *(match.end() for match in _LINE_END.finditer(document))]
 
@@ -234,15 +234,8 @@ def _places_in_lines(content: str, starts: Sequence[int]) -> Callable[[int], int
         content: of the block, with its line ends.
         starts: where each of its lines begins in the text, without indentation.
     """
-    line_starts = [0]
-    for match in re.finditer(r"\n[ \t]*", content):
-        line_starts.append(match.end())
-
-    def place(offset: int) -> int:
-        line = bisect_right(line_starts, offset) - 1
-        return starts[line] + offset - line_starts[line]
-
-    return place
+    offsets = [0, *(match.end() for match in re.finditer(r"\n[ \t]*", content))]
+    return functools.partial(_place, offsets, starts)
 
 
 def _places_in_cell(content: str, text: str, begin: int) -> Callable[[int], int]:
@@ -254,7 +247,15 @@ def _places_in_cell(content: str, text: str, begin: int) -> Callable[[int], int]
         begin: a place in it with nothing but spaces and | before the cell.
     """
     start = text.index(content.replace("|", "\\|"), begin)
-    return lambda offset: start + offset + content.count("|", 0, offset)
+    offsets = [0, *(match.end() for match in re.finditer(r"\|", content))]
+    starts = [start + offset + number for number, offset in enumerate(offsets)]
+    return functools.partial(_place, offsets, starts)
+
+
+def _place(offsets: Sequence[int], starts: Sequence[int], offset: int) -> int:
+    """The place of an offset, where those of some are known and others follow them."""
+    number = bisect_right(offsets, offset) - 1
+    return starts[number] + offset - offsets[number]
 
 
 # ---- Translated text --------------------------------------------------------------------------

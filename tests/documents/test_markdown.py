@@ -1,11 +1,14 @@
 import random
+import sys
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 
+from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.markdown import read
 from keras_transformer.documents.segments import Segment
+from keras_transformer.errors import InputError
 from tests.documents.doubles import capitals, with_words_reversed, written
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -271,6 +274,13 @@ def test_signs_mean_something_only_beside_each_other():
     assert result("a `b` c\nd", "a ", None, "- c", None, "- d") == "a `b`- c\n\\- d"
 
 
+def test_without_the_parser_an_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    monkeypatch.delitem(sys.modules, "keras_transformer.documents.markdown")
+    with pytest.raises(InputError, match=r"format markdown needs .*keras-transformer\[documents\]"):
+        read_document("text", "markdown", "en")
+
+
 @pytest.mark.parametrize("text", ["", "\n", " \t\n", "---\n---\n", "---\nx: y", "\ufeff", "```\nx"])
 def test_without_language_there_are_no_segments(text):
     document = read(text, "en")
@@ -291,6 +301,7 @@ def test_deep_and_long_documents_are_read_in_time_in_proportion():
     longs = ["*a* ", "[a](b) ", "[", "`" * 3 + " ", "<b>", "![", "**a ", "[a\n", "$a", "\\", "[^"]
     texts = [long * (8_000 // len(long)) for long in longs]
     texts += ["> " * 1000 + "x", "- " * 1000 + "x", "word " * 20_000, "| a " * 1000 + "\n|-"]
+    texts += ["| a |\n|--|\n| " + "word \\| " * 10_000]
     for text in texts:
         assert read(text, "en").source == text
     deep = "".join("  " * depth + "- x\n" for depth in range(19))
@@ -365,7 +376,7 @@ def test_generated_documents_keep_their_structure(seed):
 
 def test_signs_at_random_keep_their_structure():
     random_ = random.Random(1)
-    signs = "*_[]()`<>#-+=|~!&\\ \t\n1.ab\"':/{^"
+    signs = "*_[]()`<>#-+=|~!&\\ \t\n1.ab\"':/{^\0"
     for _ in range(400):
         text = "".join(random_.choice([random_.choice(signs), "b c"]) for _ in range(30))
         text = text.replace("\n", random_.choice(["\n", "\r\n"]))
