@@ -199,7 +199,7 @@ def add_kept(builder: SegmentBuilder, element: Sequence[Tag]) -> None:
     text = ""
     if first.stands_for_words:
         shown = "".join(html.unescape(tag.source) for tag in rest if tag.kind == "text")
-        text = " ".join(_SPACE.sub(" ", shown).split(" ")).strip(" ")
+        text = _SPACE.sub(" ", shown).strip(" ")
     parts = (*first.parts(), inner) if first.parts() else ()
     builder.kept(first.source + inner, text, parts)
 

@@ -36,7 +36,8 @@ class Translator:
 
 def test_the_program_translates_the_page(tmp_path, monkeypatch):
     guide = GUIDE.read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.M | re.DOTALL)
+    programs = re.findall(r"^```python\n(.*?)^```", guide, re.M | re.DOTALL)
+    (program,) = [each for each in programs if "markdown" in each]
     (page,) = re.findall(r"^````markdown\n(.*?)^````", guide, re.M | re.DOTALL)
     (tmp_path / "guide.md").write_text(page, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
