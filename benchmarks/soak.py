@@ -125,6 +125,7 @@ class Training:
         self.log = model_dir / "training_log.jsonl"
         self.errors = model_dir.with_name(f"{model_dir.name}.stderr")
         self.log_before, self.step_before = self._identity(), self.step()
+        model_dir.mkdir(exist_ok=True)
         command = [sys.executable, str(TRAIN), f"--model_dir={model_dir}", *words]
         with open(self.errors, "ab") as errors:
             self.process = subprocess.Popen(
