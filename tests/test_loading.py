@@ -18,6 +18,7 @@ from sentencepiece import SentencePieceProcessor
 
 import keras_transformer as kt
 from keras_transformer import loading
+from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.config import TASKS
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.parser import Parser
@@ -386,13 +387,16 @@ def test_exports_without_a_model_to_read(places, tmp_path):
     two = [{"checkpoint": "a"}, {"checkpoint": "b"}]
     refused("a", "float weights of one model. Received: an ensemble", ensemble=two)
     refused("a", "must be of the vocabulary beside it", vocabulary_fingerprint="0")
-    refused("a", "^path must be of format_version 3; export the model again", format_version=2)
+    refused("a", "^path must be of format_version 4; export the model again", format_version=3)
     for message, setting in (
         (r"weight \d+ must have shape \(16, 17\). Received: \(16, 16\)", {"d_ff": 17}),
         ("model_card.json, with 52 variables. Received: 27", {"num_layers": 2}),
         ("model_card.json must describe the model of the .* weights", {"vocab_size": 10**9}),
     ):
-        refused("a", message, config={**known["config"], **setting})
+        config = {**known["config"], **setting}
+        refused("a", "model_card.json: config must be that of the exported", config=config)
+        print_of_it = TransformerConfig(**config).fingerprint
+        refused("a", message, config=config, config_fingerprint=print_of_it)
     content = (path / variables).read_bytes()
     middle = len(content) // 2
     (path / variables).write_bytes(content[:middle] + b"damaged" + content[middle + 7 :])

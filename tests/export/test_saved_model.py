@@ -522,7 +522,7 @@ def test_model_card(parts, bpe):
     card = json.loads((export_dir / CARD).read_text())
     others = {"format_version": card["format_version"], "files": card["files"]}
     assert card == json.loads(json.dumps({**bpe.card.to_json(), **others}))
-    assert (card["format_version"], card["date"], card["preset"]) == (3, "2017-06-12", "tiny")
+    assert (card["format_version"], card["date"], card["preset"]) == (4, "2017-06-12", "tiny")
     assert card["tensorflow"] == tf.__version__
     assert (card["task"], card["task_options"]) == ("translation", {})
     assert card["shortlist"] is None
@@ -565,7 +565,7 @@ INDEX = "variables/variables.index"
 
 
 PLACE = "be a directory that an export has made"
-VERSION = "be of format_version 3; export the model again"
+VERSION = "be of format_version 4; export the model again"
 
 
 @pytest.mark.parametrize(
@@ -578,7 +578,7 @@ VERSION = "be of format_version 3; export the model again"
         (DATA, garbage, PLACE, ""),
         (CARD, os.remove, PLACE, "No such file"),
         (CARD, truncated, PLACE, ""),
-        (CARD, card_of_version('{"format_version": 2}'), VERSION, "of 2"),
+        (CARD, card_of_version('{"format_version": 3}'), VERSION, "of 3"),
         (CARD, card_of_version("{}"), VERSION, "of None"),
         (CARD, card_of_version("[]"), PLACE, "its content must be of type dict"),
     ],
