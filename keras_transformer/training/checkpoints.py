@@ -25,7 +25,6 @@ from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files import (
     locked,
     remove_folder,
-    remove_temporaries,
     to_path,
     write_json,
 )
@@ -299,7 +298,8 @@ def _recover(directory: Path, prefix: str) -> None:
             remove_folder(path)
         else:
             path.unlink()
-    remove_temporaries(directory, f"{_WRITING}{prefix}*.json")
+    for path in list(directory.glob(f".{_WRITING}{prefix}*.json.*.tmp")):
+        path.unlink(missing_ok=True)
     for mark in list(directory.glob(f"{_REMOVING}{prefix}*.json")):
         _remove_marked(directory, mark.name.removeprefix(_REMOVING).removesuffix(".json"))
 
