@@ -4,6 +4,7 @@ import dataclasses
 import doctest
 import importlib.util
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -440,19 +441,56 @@ def test_examples_give_what_they_say(name):
         assert failed == 0, "".join(said)
 
 
-@pytest.mark.parametrize(
-    "thing",
-    [
-        kt.LabelSmoothedCrossEntropy(0.2),
-        kt.MaskedAccuracy(),
-        kt.MaskedPerplexity(name="ppl"),
-        kt.WarmupInverseSquareRoot(512, 100, 2.0),
-        kt.WarmupToZero(512, 100, 1000, 2.0, "cosine"),
-    ],
-    ids=lambda thing: type(thing).__name__,
-)
+TRAINING_OBJECTS = [
+    kt.LabelSmoothedCrossEntropy(0.2),
+    kt.MaskedAccuracy(),
+    kt.MaskedPerplexity(name="ppl"),
+    kt.WarmupInverseSquareRoot(512, 100, 2.0),
+    kt.WarmupToZero(512, 100, 1000, 2.0, "cosine"),
+]
+
+
+@pytest.mark.parametrize("thing", TRAINING_OBJECTS, ids=lambda thing: type(thing).__name__)
 def test_training_objects(thing):
     round_trip(thing)
+
+
+LOAD = """
+import json, sys
+import {first}
+import {second}
+model = keras.models.load_model(sys.argv[1])
+made = map(keras.saving.deserialize_keras_object, json.loads(sys.argv[2]))
+print(*[type(thing).__name__ for thing in (model, model.loss, *made)])
+"""
+
+
+def test_saved_objects_are_found_after_the_import_alone(tmp_path):
+    """In new processes, whichever of the two packages is imported first."""
+    model = kt.Transformer(MODEL)
+    rate = kt.WarmupToZero(8, 10, 100)
+    loss = kt.LabelSmoothedCrossEntropy()
+    model.compile(keras.optimizers.Adam(rate), loss, metrics=[kt.MaskedAccuracy()])
+    path = tmp_path / "model.keras"
+    model.save(path)
+    things = [*(case.make() for case in LAYERS.values()), *TRAINING_OBJECTS]
+    classes = {type(thing).__name__: thing for thing in things}
+    objects = json.dumps([keras.saving.serialize_keras_object(classes[n]) for n in sorted(classes)])
+    wanted = ["Transformer", "LabelSmoothedCrossEntropy", *sorted(classes)]
+
+    orders = [("keras", "keras_transformer"), ("keras_transformer", "keras")]
+    processes = []
+    for first, second in orders:
+        script = LOAD.format(first=first, second=second)
+        command = [sys.executable, "-c", script, str(path), objects]
+        processes.append(
+            subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+    for process in processes:
+        output, errors = process.communicate()
+        assert output.split() == wanted, errors
 
 
 def test_loss_and_metrics_by_hand():
