@@ -20,6 +20,7 @@ PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
+Norm = Annotated[str, one_of("post", "pre")]
 Positions = Annotated[str, one_of("sinusoidal", "learned", "marian")]
 VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
 
@@ -51,7 +52,7 @@ class TransformerConfig:
     positions: Positions = "sinusoidal"  # Table 3, row E; "marian": see model/positions.py
     max_positions: Size = 1024  # rows of the learned position table; sinusoids need none
     attention_window: Size | None = None  # r of restricted self-attention, section 4; None for all
-    norm: Annotated[str, one_of("post", "pre")] = "post"  # the paper's, section 3.1
+    norm: Norm = "post"  # the paper's, section 3.1
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
@@ -145,14 +146,31 @@ def replace_settings(
         rule = f"settings must be fields of the configurations: {', '.join(fields)}"
         require(name in fields, rule, repr(name))
         changes[fields[name]][name] = value
-    model_changes = changes[TransformerConfig]
-    even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
-    if even_heads and model_changes.keys() & {"d_model", "num_heads"}:
-        model_changes = {"d_k": None, "d_v": None, **model_changes}
     return (
-        dataclasses.replace(model, **model_changes),
+        replace_model_settings(model, changes[TransformerConfig]),
         dataclasses.replace(training, **changes[TrainingConfig]),
     )
+
+
+def replace_model_settings(
+    model: TransformerConfig, settings: Mapping[str, Any]
+) -> TransformerConfig:
+    """Returns a model's configuration with other values for the fields that `settings` name.
+
+    Heads keep the width d_model / num_heads where a setting changes one of these and names no
+    d_k or d_v.
+
+    Raises:
+        InputError: where there is no such field, or the value cannot be.
+    """
+    fields = [field.name for field in dataclasses.fields(TransformerConfig)]
+    for name in settings:
+        rule = f"settings must be fields of TransformerConfig: {', '.join(fields)}"
+        require(name in fields, rule, repr(name))
+    even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
+    if even_heads and settings.keys() & {"d_model", "num_heads"}:
+        settings = {"d_k": None, "d_v": None, **settings}
+    return dataclasses.replace(model, **settings)
 
 
 def _parse(key: str, text: str, kind: type) -> Any:

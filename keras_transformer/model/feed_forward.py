@@ -1,8 +1,15 @@
 """The position-wise feed-forward network (section 3.3)."""
 
+from typing import Annotated, Any
+
 import keras
 
+from keras_transformer.fields import Rule, Share, Size, accepted_by, check_arguments
 from keras_transformer.model.dropout import Dropout
+
+Activation = Annotated[
+    Any, Rule("be the name of one of keras.activations", accepted_by(keras.activations.get))
+]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -30,7 +37,8 @@ class FeedForward(keras.layers.Layer):
         (2, 10, 512)
     """
 
-    def __init__(self, d_ff: int, dropout: float = 0.0, activation: str = "relu", **kwargs):
+    def __init__(self, d_ff: Size, dropout: Share = 0.0, activation: Activation = "relu", **kwargs):
+        check_arguments(FeedForward, locals())
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
