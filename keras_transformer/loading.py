@@ -19,6 +19,7 @@ from keras_transformer.decoding.weights import read_weights, variables_of, write
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_results
 from keras_transformer.export.saved_model import load_signatures
+from keras_transformer.fields import shown
 from keras_transformer.files import to_path
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import (
@@ -111,6 +112,7 @@ def load(
         InputError: where there is no such model, or it cannot be used so.
     """
     check_options(options)
+    check_path(path)
     is_single = isinstance(path, str | os.PathLike)
     # A damaged export may have lost one of them.
     is_export = is_single and any(
@@ -137,6 +139,20 @@ def load(
     rule = "mbr must be asked of a translation model"
     require(not (is_parser and card.decoding.mbr), rule, "a parsing model")
     return Parser(graphs, card) if is_parser else Translator(graphs, card)
+
+
+def check_path(path: Any) -> None:
+    """Raises an InputError for what is no path and no list of paths, such as a Keras model."""
+    rule = (
+        "path must be a keras model in a file: save it with model.save beside the files of its "
+        "vocabulary, as FOLDER/model.keras, and load that"
+    )
+    require(not isinstance(path, keras.Model), rule, shown(path))
+    is_single = isinstance(path, str | os.PathLike)
+    paths = [path] if is_single else path
+    is_list = isinstance(paths, Sequence) and len(paths) > 0
+    are_paths = is_list and all(isinstance(one, str | os.PathLike) for one in paths)
+    require(are_paths, "path must be a path, or a list of paths", shown(path))
 
 
 def check_options(options: dict[str, Any]) -> None:

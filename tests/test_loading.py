@@ -11,6 +11,7 @@ import json
 import shutil
 import weakref
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -363,6 +364,19 @@ def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
         assert [v.kind for v in found.vocabularies] == [v.kind for v in wanted.vocabularies]
         assert dataclasses.replace(found.origin, evaluation=None) == wanted.origin
     assert len(restore([export_dir, narrow]).models) == 2
+
+
+@pytest.mark.parametrize("path", [None, 3, [], ["a", None], {"a"}])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(InputError, match=r"^path must be a path, or a list of paths\. Received: "):
+        kt.load(path)
+
+
+def test_a_keras_model_is_told_where_to_go():
+    model = keras.Sequential([keras.Input((1,))])
+    rule = r"^path must be a keras model in a file: save it with model\.save beside .*\. Received: "
+    with pytest.raises(InputError, match=rule):
+        kt.load(model)
 
 
 def test_exports_without_a_model_to_read(places, tmp_path):

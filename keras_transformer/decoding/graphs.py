@@ -2,10 +2,10 @@
 
 A Translator calls them in the process that holds the model, and an export holds the same ones as
 its signatures (export/saved_model.py). Graphs of texts take string [B] and give a dict of tensors
-whose first axis is B, from 0 to any number; texts are UTF-8, and those longer than the limits of
-DecodingConfig are cut there. They are made of graphs of ids, int32 [B, S] and [B, T], each row
-ending in EOS and then padding: one batch. A Translator cuts texts into ids and makes batches of
-similar length by itself, and calls graphs of ids only.
+whose first axis is B, from 0 to any number; one text, string [], is a batch of one. Texts are
+UTF-8, and those longer than the limits of DecodingConfig are cut there. They are made of graphs of
+ids, int32 [B, S] and [B, T], each row ending in EOS and then padding: one batch. A Translator cuts
+texts into ids and makes batches of similar length by itself, and calls graphs of ids only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -153,6 +153,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
     @graph(IDS, IDS)
     def score_ids(self, source, target) -> Tensors:
         """Scores given targets: log_prob float32 [B], natural logarithm, EOS included."""
+        source, target, _ = of_one_batch(source, target)
         models = [in_graph(model) for model in self._models]
         log_probs = target_log_probs(models, source, target)
         return {"log_prob": tf.reduce_sum(log_probs, axis=1)}
@@ -168,6 +169,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             padding; alignment int32 [B, T], a source position for each target token; and the
             fields of AttentionMaps of the only, or first, model.
         """
+        source, target, _ = of_one_batch(source, target)
         encoded, decoded = [], []
         for stored_model in self._models:
             model = in_graph(stored_model)
@@ -306,6 +308,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
     # What they have in common.
 
     def _search(self, source, target_prefix, n_best, phrases) -> Tensors:
+        source, target_prefix, phrases = of_one_batch(source, target_prefix, phrases)
         best = search_ids(
             [in_graph(model) for model in self._models],
             source,
@@ -330,6 +333,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     def _translate(self, source, target, phrases, n_best: int) -> Tensors:
         """Translates texts in batches; see `n_best`, `complete` and `constrain`."""
+        source, target, phrases = of_one_batch(source, target, phrases)
         # A space at the end would be a subword: "a " does not begin "a dog".
         source_ids, prefix, truncated, _ = self._encode_pairs(source, tf.strings.strip(target))
         rows = [source_ids, prefix[:, :-1]]  # the prefix without EOS
@@ -351,11 +355,9 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         self, source, target
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor, tf.Tensor]:
         """The ids of both, with EOS, cut at the limits; bool [B] each, whether they were cut."""
-        rule = "there must be a target for every source"
-        same = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=rule)
-        with tf.control_dependencies([] if same is None else [same]):
-            source_ids = encode_text(self._vocabularies.source, source)
-            target_ids = encode_text(self._vocabularies.target, target)
+        source, target, _ = of_one_batch(source, target)
+        source_ids = encode_text(self._vocabularies.source, source)
+        target_ids = encode_text(self._vocabularies.target, target)
         source_cut = source_ids.row_lengths() > self._source_limit - 1
         target_cut = target_ids.row_lengths() > self._target_limit - 1
         source_ids = with_eos(source_ids, self._source_limit)
@@ -367,6 +369,25 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         rows = tf.strings.split(phrases, "\t")  # [B, None]
         ids = encode_text(self._vocabularies.target, tf.strings.strip(rows.flat_values))
         return rows.with_flat_values(ids[:, : self._target_limit])
+
+
+def of_one_batch(
+    source: tf.Tensor, target: tf.Tensor, phrases: tf.Tensor | None = None
+) -> list[tf.Tensor | None]:
+    """Returns the inputs of a graph as they are, [B, ...], after a check that B is the same."""
+    checks = []
+    for rows, what in ((target, "a target"), (phrases, "phrases")):
+        if rows is not None:
+            rule = f"there must be {what} for every source"
+            same = tf.debugging.assert_equal(batch_size(source), batch_size(rows), message=rule)
+            checks.append(same)
+    with tf.control_dependencies([check for check in checks if check is not None]):
+        return [rows if rows is None else tf.identity(rows) for rows in (source, target, phrases)]
+
+
+def batch_size(rows: tf.Tensor) -> tf.Tensor:
+    """The number of texts or rows of ids, int32 scalar; a signature may be called with one text."""
+    return tf.size(rows) if rows.dtype == tf.string else tf.shape(rows)[0]
 
 
 def _forbidden_ids(options: DecodingConfig, vocabulary: Subwords) -> tuple[tuple[int, ...], ...]:

@@ -7,11 +7,12 @@ computed at a time (streams.py).
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from keras_transformer.config import EOS_ID, PAD_ID
@@ -25,6 +26,7 @@ from keras_transformer.decoding.answers import (
 from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
+from keras_transformer.decoding.texts import as_text, as_text_lists, as_texts
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown
 from keras_transformer.model_card import ModelCard
@@ -72,11 +74,11 @@ class Translator:
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         progress: bool = False,
-        target_prefixes: Sequence[str] | None = None,
+        target_prefixes: Iterable[str] | None = None,
         aligned: bool = False,
-        required_phrases: Sequence[Sequence[str]] | None = None,
+        required_phrases: Iterable[Iterable[str]] | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Returns the translations of each text, best first: from one to `beam_size`.
 
@@ -90,9 +92,10 @@ class Translator:
             required_phrases: what the translations of each text contain, cut as forbidden ones.
 
         Raises:
-            InputError: if the model's weights are not finite, or prefixes or phrases do not fit.
+            InputError: if the model's weights are not finite, prefixes or phrases do not fit, or
+                there is one text and not a list of texts.
         """
-        sources, truncated = self._encode_sources(texts)
+        sources, truncated = self._encode_sources(as_texts(texts, "texts"))
         prefixes = self._encode_prefixes(sources, target_prefixes)
         phrases = None
         if required_phrases is not None:
@@ -117,7 +120,7 @@ class Translator:
         return [by_utility(row, self.config.mbr, is_sample) for row in answers]
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
+        self, sources: Iterable[str], targets: Iterable[str], progress: bool = False
     ) -> list[TargetScore]:
         """Scores each target as a translation of its source.
 
@@ -138,7 +141,7 @@ class Translator:
         return self._in_batches(score_batch, longer_lengths(source_ids, target_ids), progress)
 
     def align(
-        self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
+        self, sources: Iterable[str], targets: Iterable[str], progress: bool = False
     ) -> list[AlignedPair]:
         """Aligns each target with its source.
 
@@ -160,6 +163,8 @@ class Translator:
         Raises:
             InputError: of an ensemble.
         """
+        as_text(source, "source")
+        as_text(target, "target")
         graph = self._graph("attention")
         found = graph(source=string_tensor([source]), target=string_tensor([target]))
         values = {name: tensor.numpy()[0] for name, tensor in found.items()}
@@ -167,20 +172,30 @@ class Translator:
             values[name] = [piece.decode("utf-8") for piece in values[name].tolist()]
         return PairAttention(**values)
 
-    def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> np.ndarray:
+    def score_ids(self, source: ArrayLike, target: ArrayLike) -> np.ndarray:
         """Scores one batch of pairs that are ids already.
 
         Args:
-            source: int32 [B, S]; each row ends in EOS and then padding.
-            target: int32 [B, T]; the same.
+            source: int [B, S]; each row ends in EOS and then padding.
+            target: int [B, T]; the same.
 
         Returns:
-            float32 [B], log-probabilities, EOS included.
-        """
-        graph = self._graph("score_ids")
-        return graph(source=tf.constant(source), target=tf.constant(target))["log_prob"].numpy()
+            float32 [B], log-probabilities, EOS included; 0 for a target of padding alone.
 
-    def parse(self, texts: Sequence[str], progress: bool = False) -> list:
+        Raises:
+            InputError: if they are not such ids, or not as many rows.
+        """
+        config = self.card.config
+        source_size = config.source_vocab_size or config.vocab_size
+        source_ids = as_ids(source, source_size, "source")
+        target_ids = as_ids(target, config.vocab_size, "target")
+        rule = "there must be a target for every source"
+        same = len(source_ids) == len(target_ids)
+        require(same, rule, f"{len(source_ids)} and {len(target_ids)}")
+        graph = self._graph("score_ids")
+        return graph(source=source_ids, target=target_ids)["log_prob"].numpy()
+
+    def parse(self, texts: Iterable[str], progress: bool = False) -> list:
         """Returns the trees of a Parser; any other translator raises an InputError."""
         raise InputError(
             "parse must be asked of a parsing model. Received: a translation model, which has "
@@ -202,20 +217,22 @@ class Translator:
         return self._with_eos(rows, self.source_limit)
 
     def _encode_pairs(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self, sources: Iterable[str], targets: Iterable[str]
     ) -> tuple[EncodedTexts, EncodedTexts]:
         """Cuts sources and targets into ids, with EOS."""
+        sources, targets = as_texts(sources, "sources"), as_texts(targets, "targets")
         rule = "there must be a target for every source"
         require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
         target_rows, _ = self._encode("encode_target", targets)
         return self._encode_sources(sources), self._with_eos(target_rows, self.target_limit)
 
     def _encode_prefixes(
-        self, sources: list[np.ndarray], prefixes: Sequence[str] | None
+        self, sources: list[np.ndarray], prefixes: Iterable[str] | None
     ) -> list[np.ndarray]:
         """Cuts what translations begin with into ids, without EOS; none if not given."""
         if prefixes is None:
             return [np.zeros(0, np.int32)] * len(sources)
+        prefixes = as_texts(prefixes, "target_prefixes")
         what = "a target prefix"
         self._require_one_each(sources, prefixes, what)
         # A space at the end would be a subword: "a " does not begin "a dog".
@@ -225,9 +242,10 @@ class Translator:
         return rows
 
     def _encode_phrases(
-        self, sources: list[np.ndarray], required_phrases: Sequence[Sequence[str]]
+        self, sources: list[np.ndarray], required_phrases: Iterable[Iterable[str]]
     ) -> list[list[np.ndarray]]:
         """Cuts what translations contain into ids, without EOS."""
+        required_phrases = as_text_lists(required_phrases, "required_phrases")
         rule = "required_phrases must be asked of a search"
         require(self.config.sampling is None, rule, "random draws")
         rule = "required_phrases must be asked of an export that was made with constraints"
@@ -340,6 +358,25 @@ class Translator:
 def string_tensor(texts: Sequence[str]) -> tf.Tensor:
     """Makes string [B], in UTF-8, which cannot hold lone surrogates: they become "?"."""
     return tf.constant([text.encode("utf-8", errors="replace") for text in texts], tf.string)
+
+
+def as_ids(ids: ArrayLike, vocab_size: int, argument: str) -> tf.Tensor:
+    """Makes int32 [B, S] of ids that a caller gives.
+
+    Raises:
+        InputError: which names the argument, if they are of another shape, or no ids.
+    """
+    try:
+        found = np.asarray(ids)
+    except ValueError:  # of rows of several lengths
+        found = np.zeros(0)
+    is_batch = found.ndim == 2 and found.shape[1] > 0 and found.dtype.kind in "iu"
+    rule = f"{argument} must be rows of ids, int [B, S], of one length with padding"
+    require(is_batch, rule, f"{found.dtype} {list(found.shape)}")
+    known = (found >= 0) & (found < vocab_size)
+    rule = f"{argument} must be ids from 0 to {vocab_size - 1}"
+    require(known.all(), rule, shown(found[~known].tolist()))
+    return tf.constant(found, tf.int32)
 
 
 def padded(rows: Sequence[np.ndarray]) -> tf.Tensor:

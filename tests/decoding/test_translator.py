@@ -292,6 +292,74 @@ def test_scores_of_targets(translator_of, model):
         assert result.tokens == len(target_ids)
 
 
+@pytest.mark.parametrize("texts", ["ab", None, 3, ["a", None], [b"a"], b"a"])
+def test_what_is_no_list_of_texts_is_refused(translator_of, model, texts):
+    translator = translator_of(model, beam_size=2)
+    rule = (
+        r"(texts|sources|targets|target_prefixes)(\[\d\])? must be a (list of strings; for one text"
+    )
+    rule = rf'^{rule} write \["\.\.\."\]|string)\. Received: '
+    with pytest.raises(InputError, match=rule):
+        translator.translate(texts)
+    for sources, targets in ((texts, ["a"]), (["a"], texts)):
+        with pytest.raises(InputError, match=rule):
+            translator.score(sources, targets)
+        with pytest.raises(InputError, match=rule):
+            translator.align(sources, targets)
+    if texts is not None:
+        with pytest.raises(InputError, match=rule):
+            translator.translate(["a"], target_prefixes=texts)
+        rule = r"^required_phrases\b.* must be a .*\. Received: "
+        for phrases in (texts, [texts]):
+            with pytest.raises(InputError, match=rule):
+                translator.translate(["a"], required_phrases=phrases)
+
+
+def test_one_text_is_refused_with_the_mending(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    rule = r'^texts must be a list of strings; for one text write \["\.\.\."\]\. Received: "ab"$'
+    with pytest.raises(InputError, match=rule):
+        translator.translate("ab")
+    with pytest.raises(
+        InputError, match=r'^required_phrases\[0\] must be a list .* Received: "xy"$'
+    ):
+        translator.translate(["ab"], required_phrases=["xy"])
+    with pytest.raises(InputError, match=r'^source must be a string. Received: \["ab"\]$'):
+        translator.attention(["ab"], "c")
+
+
+def test_any_iterable_of_texts_is_read(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    wanted = translator.translate(["ab", "c"])
+    for texts in (iter(["ab", "c"]), ("ab", "c"), np.array(["ab", "c"]), {"ab": 1, "c": 2}):
+        assert_same_answer(translator.translate(texts)[0], wanted[0])
+    found = translator.translate(
+        (text for text in ["ab"]), target_prefixes=iter(["x"]), required_phrases=iter([iter(["y"])])
+    )
+    assert found[0][0].text.startswith("x") and "y" in found[0][0].text
+    assert len(translator.score(iter(["ab"]), iter(["c"]))) == 1
+
+
+def test_ids_are_scored_in_pairs(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    rule = r"^there must be a target for every source\. Received: 1 and 2$"
+    with pytest.raises(InputError, match=rule):
+        translator.score_ids([[9, EOS_ID]], [[9, EOS_ID], [8, EOS_ID]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
+        two_targets = tf.constant([[9, EOS_ID], [8, EOS_ID]])
+        translator.graphs["score_ids"](source=two_targets[:1], target=two_targets)
+    for wrong in ([0, 0], [[]], [[9], [9, 2]], [[0.5]], [["a"]], None):
+        rule = r"^source must be rows of ids, int \[B, S\], .*\. Received: "
+        with pytest.raises(InputError, match=rule):
+            translator.score_ids(wrong, [[9, EOS_ID]])
+    for wrong in (VOCAB_SIZE, -1):
+        rule = rf"^target must be ids from 0 to {VOCAB_SIZE - 1}\. Received: \[{wrong}\]$"
+        with pytest.raises(InputError, match=rule):
+            translator.score_ids([[9, EOS_ID]], [[wrong, EOS_ID]])
+    padding = [[0, 0]]
+    assert translator.score_ids(padding, padding).tolist() == [0]
+
+
 def test_pairs_that_are_cut_say_so(translator_of, model):
     """At most 19 subwords of a source and 24 of a target count."""
     translator = translator_of(model, extra_length=5)

@@ -398,6 +398,17 @@ def test_score_needs_a_target_for_every_source(bpe):
         bpe.score(["a", "b"], ["c"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
         answers_of(bpe, "score", source=["a", "b"], target=["c"])
+    ids = tf.constant([[5, EOS_ID], [6, EOS_ID]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
+        bpe.graphs["score_ids"](source=ids[:1], target=ids)
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "n_best", "score", "tokenize"])
+def test_one_text_is_a_batch_of_one(run, signature):
+    alone, batch = run(signature, "the cat"), run(signature, ["the cat"])
+    assert alone.keys() == batch.keys()
+    for name in alone:
+        assert np.array_equal(alone[name], batch[name]), name
 
 
 @pytest.mark.parametrize("kind", KINDS)
