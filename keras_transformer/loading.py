@@ -1,6 +1,7 @@
 """`keras_transformer.load`: one translator for whatever holds a trained model."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import TASKS, DecodingConfig
 from keras_transformer.decoding.graphs import Graphs
@@ -36,11 +37,14 @@ from keras_transformer.training.checkpoints import (
     require_plausible_sizes,
     restore_model,
 )
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
 from keras_transformer.training.model_directory import (
     ModelDescription,
     described_in,
     read_description,
 )
+from keras_transformer.training.schedule import WarmupInverseSquareRoot
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 AnyPath = str | os.PathLike
@@ -138,7 +142,36 @@ def load(
     is_parser = card.origin.task == "parsing"
     rule = "mbr must be asked of a translation model"
     require(not (is_parser and card.decoding.mbr), rule, "a parsing model")
-    return Parser(graphs, card) if is_parser else Translator(graphs, card)
+    kind = Parser if is_parser else Translator
+    return kind(graphs, card, functools.partial(load_model, path, checkpoint))
+
+
+def load_model(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) -> Transformer:
+    """Reads a trained model as a keras.Model that is compiled for `fit`.
+
+    The loss, the schedule and Adam are those of its training, or the paper's where that is not
+    known. The schedule begins anew; compile the model again for another one.
+
+    Args:
+        path: what `load` takes.
+        checkpoint: which weights of a model directory; see `load`.
+
+    Raises:
+        InputError: as of `restore`, and where there are several models.
+    """
+    trained = restore(path, checkpoint)
+    rule = "model must be asked of a single model, not of an ensemble"
+    require(len(trained.models) == 1, rule, f"{len(trained.models)} models")
+    training = TrainingConfig(**(trained.origin.training or {}))
+    rate = WarmupInverseSquareRoot(
+        trained.model.config.d_model, training.warmup_steps, training.learning_rate_scale
+    )
+    adam = keras.optimizers.Adam(
+        rate, training.adam_beta_1, training.adam_beta_2, training.adam_epsilon
+    )
+    loss = LabelSmoothedCrossEntropy(training.label_smoothing)
+    trained.model.compile(adam, loss, metrics=[MaskedAccuracy(), MaskedPerplexity()])
+    return trained.model
 
 
 def check_path(path: Any) -> None:

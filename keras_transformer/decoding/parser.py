@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from keras_transformer.decoding.answers import PairAttention, TargetScore
@@ -45,14 +46,20 @@ class Parser(Translator):
         graphs: Graphs, or the signatures of an export.
         card: what is known of the model, and how it translates. The task options of its origin
             must be the fields of a Linearisation.
+        make_model: makes the Keras model; None where there is none to make.
 
     Attributes:
         repaired: number of sentences so far whose best tree needed repair.
         repairs: what these trees needed, by kind.
     """
 
-    def __init__(self, graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]], card: ModelCard):
-        super().__init__(graphs, card)
+    def __init__(
+        self,
+        graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]],
+        card: ModelCard,
+        make_model: Callable[[], keras.Model] | None = None,
+    ):
+        super().__init__(graphs, card, make_model)
         self.linearisation = from_json(Linearisation, self.card.origin.task_options, "task_options")
         self.repaired = 0
         self.repairs = Counter(asdict(Repairs()))

@@ -5,11 +5,13 @@ cut into subwords once, batches of similar length are made of the ids, and sever
 computed at a time (streams.py).
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
@@ -49,6 +51,7 @@ class Translator:
     Args:
         graphs: Graphs, or the signatures of an export.
         card: what is known of the model, and how it translates.
+        make_model: makes the Keras model; None where there is none to make.
 
     Attributes:
         graphs: the graphs by name.
@@ -60,7 +63,12 @@ class Translator:
         InputError: if there are more beams than subwords.
     """
 
-    def __init__(self, graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]], card: ModelCard):
+    def __init__(
+        self,
+        graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]],
+        card: ModelCard,
+        make_model: Callable[[], keras.Model] | None = None,
+    ):
         vocab_size = card.config.vocab_size
         rule = f"beam_size must not exceed the model's vocabulary of {vocab_size}"
         require(card.decoding.beam_size <= vocab_size, rule, card.decoding.beam_size)
@@ -71,6 +79,21 @@ class Translator:
         self.source_limit = limits.source
         self.target_limit = limits.target
         self.truncated = 0
+        self._make_model = make_model
+
+    @functools.cached_property
+    def model(self) -> keras.Model:
+        """The Transformer, a keras.Model that is compiled for `fit`.
+
+        It is read when it is first asked for, and is a copy: what is done with it does not change
+        this translator. `model.save` it beside the files of its vocabulary, and load that.
+
+        Raises:
+            InputError: of an ensemble, and of an export of int8 weights.
+        """
+        rule = "model must be asked of what keras_transformer.load has loaded"
+        require(self._make_model is not None, rule, "another translator")
+        return self._make_model()
 
     def translate(
         self,
