@@ -1,7 +1,6 @@
-"""What bin/prepare_data.py, bin/train.py and bin/evaluate.py do, with plain arguments.
+"""`keras_transformer.prepare`, `train` and `evaluate`: what programs do, with plain arguments.
 
-These are `keras_transformer.prepare`, `train` and `evaluate`: with `load`, two text files become
-translations in a notebook.
+With `keras_transformer.load`, two text files become translations in a notebook.
 """
 
 import dataclasses
@@ -35,7 +34,7 @@ def prepare(
     test_target: Paths = (),
     **options: Any,
 ) -> dict[str, Any]:
-    """Makes a data directory of parallel text files, as bin/prepare_data.py does.
+    """Makes a data directory of parallel text files.
 
     Args:
         data_dir: a new or empty folder; or that of the same data set, which is then checked.
