@@ -22,6 +22,7 @@ from keras_transformer.evaluation.results import read_results
 from keras_transformer.export.saved_model import load_signatures
 from keras_transformer.fields import shown
 from keras_transformer.files import to_path
+from keras_transformer.model.composite import quantized_parts
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import (
     CARD,
@@ -339,6 +340,8 @@ def _restore_keras_file(path: Path) -> TrainedModel:
     except Exception as error:  # damaged bytes can end in any
         rule = "a .keras file must be a Transformer that was saved with model.save"
         raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
+    rule = "a .keras file must hold float weights: export the float model with weights=int8"
+    require(not quantized_parts(model), rule, f"{path}, which is quantized")
     folder, info = path.parent, CheckpointInfo(path.name)
     vocabularies = VocabularyPair.load(folder)
     origin = ModelOrigin()

@@ -447,6 +447,11 @@ def test_a_keras_file_without_its_directory(places, tmp_path):
     shutil.copy(places["parsing"]["model_dir"] / "vocabulary.model", tmp_path)
     found = kt.load(tmp_path / "model.keras")
     assert (found.card.origin.task, found.config.beam_size) == ("translation", 4)
+    model = keras.models.load_model(tmp_path / "model.keras")
+    model.quantize("int8")
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(InputError, match=r"\.keras file must hold float weights: .* is quantized$"):
+        kt.load(tmp_path / "model.keras")
     (tmp_path / "model.keras").write_bytes(b"no model")
     with pytest.raises(InputError, match=r"a \.keras file must be a Transformer that was saved"):
         kt.load(tmp_path / "model.keras")

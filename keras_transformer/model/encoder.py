@@ -8,6 +8,7 @@ import keras
 from keras_transformer.config import Norm
 from keras_transformer.fields import Positive, Rule, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.feed_forward import Activation, FeedForward
 from keras_transformer.model.rematerialization import rematerialized
@@ -23,7 +24,7 @@ Layers = Annotated[Any, Rule("be a list of Keras layers, with at least one", _ar
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class EncoderLayer(keras.layers.Layer):
+class EncoderLayer(CompositeLayer):
     """Self-attention, then the feed-forward network, each in a residual connection (section 3.1).
 
     With `norm="post"`, as in the paper, a sublayer gives LayerNorm(x + Dropout(Sublayer(x))). With
@@ -149,7 +150,7 @@ class EncoderLayer(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Encoder(keras.layers.Layer):
+class Encoder(CompositeLayer):
     """A stack of EncoderLayers (section 3.1).
 
     Args:
