@@ -32,6 +32,7 @@ PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
+Norm = Annotated[str, one_of("post", "pre")]
 Positions = Annotated[str, one_of("sinusoidal", "learned", "marian")]
 # The deepest models that were trained had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
 Layers = Annotated[int, Rule("be from 1 to 1000", lambda number: 1 <= number <= 1000)]
@@ -67,7 +68,7 @@ class TransformerConfig:
     positions: Positions = "sinusoidal"  # Table 3, row E; "marian": see model/positions.py
     max_positions: Length = 1024  # rows of the learned position table; sinusoids need none
     attention_window: Length | None = None  # r of restricted self-attention, section 4; None: all
-    norm: Annotated[str, one_of("post", "pre")] = "post"  # the paper's, section 3.1
+    norm: Norm = "post"  # the paper's, section 3.1
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
@@ -200,14 +201,31 @@ def replace_settings(
         rule = f"settings must be fields of the configurations: {', '.join(fields)}"
         require(name in fields, rule, repr(name))
         changes[fields[name]][name] = value
-    model_changes = changes[TransformerConfig]
-    even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
-    if even_heads and model_changes.keys() & {"d_model", "num_heads"}:
-        model_changes = {"d_k": None, "d_v": None, **model_changes}
     return (
-        dataclasses.replace(model, **model_changes),
+        replace_model_settings(model, changes[TransformerConfig]),
         dataclasses.replace(training, **changes[TrainingConfig]),
     )
+
+
+def replace_model_settings(
+    model: TransformerConfig, settings: Mapping[str, Any]
+) -> TransformerConfig:
+    """Returns a model's configuration with other values for the fields that `settings` name.
+
+    Heads keep the width d_model / num_heads where a setting changes one of these and names no
+    d_k or d_v.
+
+    Raises:
+        InputError: where there is no such field, or the value cannot be.
+    """
+    fields = [field.name for field in dataclasses.fields(TransformerConfig)]
+    for name in settings:
+        rule = f"settings must be fields of TransformerConfig: {', '.join(fields)}"
+        require(name in fields, rule, repr(name))
+    even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
+    if even_heads and settings.keys() & {"d_model", "num_heads"}:
+        settings = {"d_k": None, "d_v": None, **settings}
+    return dataclasses.replace(model, **settings)
 
 
 def _parse(key: str, text: str, kind: type) -> Any:
