@@ -16,10 +16,13 @@ from aiohttp import web
 
 from keras_transformer.errors import InputError, reason
 from keras_transformer.serving.application import LOG, Service
+from keras_transformer.serving.connection import Connection
 from keras_transformer.serving.requests import Limits, shown
 
 if TYPE_CHECKING:
     from keras_transformer.decoding.translator import Translator
+
+BACKLOG = 128  # connections that the system accepts before the server does
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -106,18 +109,27 @@ async def _serve(service: Service, listening: socket.socket, host: str) -> None:
 @contextlib.asynccontextmanager
 async def answering(service: Service, listening: socket.socket) -> AsyncIterator[None]:
     """Answers requests while the block runs; then closes the socket and finishes those begun."""
+    loop = asyncio.get_running_loop()
     runner = web.AppRunner(
         service.application(),
-        access_log=None,  # the application has its own line for a request
         handler_cancellation=True,  # the model need not work for a client that has gone
-        keepalive_timeout=service.limits.timeout,  # until the headers of a request have come
         shutdown_timeout=service.limits.timeout,
     )
     await runner.setup()
-    await web.SockSite(runner, listening).start()
+
+    def connection() -> Connection:
+        return Connection(
+            runner.server,
+            loop=loop,
+            access_log=None,  # the application has its own line for a request
+            keepalive_timeout=service.limits.timeout,  # until the headers of a request have come
+        )
+
+    accepting = await loop.create_server(connection, sock=listening, backlog=BACKLOG)
     try:
         yield
     finally:
+        accepting.close()
         await runner.cleanup()
 
 

@@ -1,0 +1,34 @@
+"""A client's connection, which may be closed in one direction before it is in the other."""
+
+from aiohttp import web
+
+
+class Connection(web.RequestHandler):
+    """Answers a client that has sent its last request and says so by closing its side (EOF).
+
+    aiohttp closes the whole connection then, and the client gets no answer. From EOF alone, nobody
+    can tell such a client from one that has gone: that one's request is worked on, too, until
+    something is written to it, or until its connection is reset.
+    """
+
+    __slots__ = ()
+
+    def eof_received(self) -> bool:
+        """Has the connection closed after the answer; true keeps it open until then."""
+        self.close()
+        self._loop.call_soon(self._end_body)  # the handler of what came just before has begun then
+        return True
+
+    def _end_body(self) -> None:
+        """Ends the wait for the rest of a body, which does not come any more."""
+        request = self._current_request
+        if request is not None and not request.content.is_eof():
+            request.content.set_exception(web.RequestPayloadError("the body ends too early"))
+            request.content.feed_eof()
+
+    async def start(self) -> None:
+        """Answers requests until the connection is to be closed, and closes it."""
+        try:
+            await super().start()
+        finally:
+            self.force_close()  # `close` lets a connection that waits for a request stay open
