@@ -2,6 +2,9 @@
 
 from aiohttp import web
 
+from keras_transformer.serving.requests import shown
+from keras_transformer.serving.responses import encoded
+
 
 class Connection(web.RequestHandler):
     """Answers a client that has sent its last request and says so by closing its side (EOF).
@@ -12,6 +15,21 @@ class Connection(web.RequestHandler):
     """
 
     __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answers what is no HTTP as the application answers other errors."""
+        response = super().handle_error(request, status, exc, message)
+        why = " ".join((message or "").split())
+        rule = "a request must be whole and valid HTTP/1.1"
+        response.body = encoded({"error": shown(f"{rule}. Received: {why}")})
+        response.content_type = "application/json"
+        return response
 
     def eof_received(self) -> bool:
         """Has the connection closed after the answer; true keeps it open until then."""

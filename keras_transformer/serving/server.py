@@ -60,7 +60,11 @@ def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:
 
 
 def serve(
-    translator: "Translator", listening: socket.socket, host: str, limits: Limits
+    translator: "Translator",
+    listening: socket.socket,
+    host: str,
+    limits: Limits,
+    cors_origin: str | None = None,
 ) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and finishes what it has begun.
 
@@ -69,6 +73,7 @@ def serve(
         listening: from `listening_socket`.
         host: the name that `listening` was made with.
         limits: of a request.
+        cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
 
     Returns:
         {"requests", "errors" (those refused or failed), "sentences", "batches", "seconds"}.
@@ -80,7 +85,7 @@ def serve(
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
-    service = Service(translator, limits, allowed_names(host, listening))
+    service = Service(translator, limits, allowed_names(host, listening), cors_origin)
     asyncio.run(_serve(service, listening, host))
     return {
         "requests": service.requests,

@@ -24,6 +24,8 @@ from keras_transformer.serving import server
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import listening_socket, serve
 
+fields = dict(score=0.0, log_prob=0.0, truncated=False, unfinished=False)
+
 class Slow:
     card, graphs = types.SimpleNamespace(to_json=dict), {}
     config = types.SimpleNamespace(beam_size=1)
@@ -31,7 +33,7 @@ class Slow:
         if sentences == ["slow"]:
             print("called", file=sys.stderr, flush=True)
             sys.stdin.readline()
-        return [[types.SimpleNamespace(text=s.upper(), score=0.0, log_prob=0.0)] for s in sentences]
+        return [[types.SimpleNamespace(**fields, text=s.upper())] for s in sentences]
 
 logging.basicConfig(level=logging.INFO)
 print(json.dumps(serve(Slow(), listening_socket("localhost", 0), "localhost", Limits())))
