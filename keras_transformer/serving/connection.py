@@ -34,19 +34,14 @@ class Connection(web.RequestHandler):
     def eof_received(self) -> bool:
         """Has the connection closed after the answer; true keeps it open until then."""
         self.close()
-        self._loop.call_soon(self._end_body)  # the handler of what came just before has begun then
+        self._loop.call_soon(self._stop_reading)  # what came just before is being answered then
         return True
 
-    def _end_body(self) -> None:
-        """Ends the wait for the rest of a body, which does not come any more."""
+    def _stop_reading(self) -> None:
+        """Closes the connection if no answer is due, or ends the wait for the rest of a body."""
         request = self._current_request
-        if request is not None and not request.content.is_eof():
+        if not self._request_in_progress:
+            self.force_close()
+        elif request is not None and not request.content.is_eof():
             request.content.set_exception(web.RequestPayloadError("the body ends too early"))
             request.content.feed_eof()
-
-    async def start(self) -> None:
-        """Answers requests until the connection is to be closed, and closes it."""
-        try:
-            await super().start()
-        finally:
-            self.force_close()  # `close` lets a connection that waits for a request stay open
