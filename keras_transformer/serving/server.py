@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.connection import Connection
 from keras_transformer.serving.requests import Limits, shown
@@ -39,6 +39,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
+        number = ipaddress.ip_address(address[0])
+        of_many = number.is_multicast or str(number) == "255.255.255.255"
+        require(not of_many, host_rule, f"{host!r}: the address of many machines")
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         return socket.create_server(address, family=family, dualstack_ipv6=both)
     except (socket.gaierror, UnicodeError) as error:
@@ -48,6 +51,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
         if error.errno == errno.EADDRNOTAVAIL:
             raise InputError(f"{host_rule}. Received: {host!r}: {why}") from None
         rule = "port must be one that is free, or 0 for any free one"
+        if error.errno == errno.EACCES:
+            rule = "port must be one that this user may take, such as 8501"
         raise InputError(f"{rule}. Received: {host}:{port}: {why}") from None
 
 

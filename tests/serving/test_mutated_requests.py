@@ -42,7 +42,15 @@ HEADERS = [
 ]
 PATHS = [
     *("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/page.html"),
-    *("/x//translate", "/translate/", "/Translate", "/%00", "/%ff", "/" + "a" * 7000, "/translate;x"),
+    *(
+        "/x//translate",
+        "/translate/",
+        "/Translate",
+        "/%00",
+        "/%ff",
+        "/" + "a" * 7000,
+        "/translate;x",
+    ),
 ]
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
 
@@ -56,8 +64,8 @@ def mutated_body(path, numbers):
             del fields[name]
         else:
             fields[name] = numbers.choice(VALUES)
-    body = "{%s}" % ", ".join(f'"{name}": {value}' for name, value in fields.items())
-    body = body.encode("utf-8")
+    members = ", ".join(f'"{name}": {value}' for name, value in fields.items())
+    body = ("{" + members + "}").encode("utf-8")
     damage = numbers.random()
     if damage < 0.1:
         return body[: numbers.randrange(len(body))]
