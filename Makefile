@@ -95,11 +95,12 @@ soak: install
 
 install: $(VENV)/.installed
 
-$(RUN):
+$(VENV)/.made:
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "error: Python must be 3.11 to 3.13. Received: " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
+	touch $@
 
-$(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(RUN)
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test]"
 	touch $@
 
@@ -107,7 +108,7 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,bench]"
 	touch $@
 
-$(VENV)/.docs: pyproject.toml setup.py constraints.txt | $(RUN)
+$(VENV)/.docs: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	touch $@
 
