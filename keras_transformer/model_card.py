@@ -25,6 +25,7 @@ DATA_FIELDS = (
     "source_vocabulary",
     "source_vocabulary_fingerprint",
     "max_length",
+    "languages",
 )
 
 Storage = Annotated[str, one_of("float32", "bfloat16", "int8")]

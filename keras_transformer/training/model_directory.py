@@ -29,7 +29,7 @@ from keras_transformer.files import (
     write_json,
 )
 
-FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them, without models
+FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them
 
 # What a run has written before its first checkpoint.
 _BEGUN = ("lock", "tensorboard", "training_log.jsonl")
@@ -50,6 +50,7 @@ class ModelDescription:
     source_vocabulary_fingerprint: str | None = None
     task: Task = "translation"
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # see Linearisation
+    languages: list[str] | None = None  # of source and target, as the data set calls them
 
     @property
     def vocabulary_files(self) -> list[str]:
@@ -137,7 +138,7 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
     differences = [
         f"{name}: {existing[name]}, not {wanted[name]}"
         for name in existing
-        if existing[name] != wanted[name]
+        if existing[name] != wanted[name] and name != "languages"  # names are no part of the model
     ]
     if existing["preset"] != wanted["preset"]:
         advice = f"preset={existing['preset']}"

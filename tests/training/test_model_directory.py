@@ -22,6 +22,7 @@ DESCRIPTION = ModelDescription(
     vocabulary="vocabulary.model",
     vocabulary_fingerprint="abc",
     max_length=64,
+    languages=["en", "de"],
 )
 
 
@@ -101,6 +102,13 @@ def test_what_a_run_left_before_its_first_checkpoint_is_no_other_content(
 def test_an_empty_name_is_not_the_working_directory(use):
     with pytest.raises(InputError, match=r"^model_dir must name a directory. Received: ''$"):
         use()
+
+
+def test_data_of_other_file_names_is_of_the_same_model(any_folder, data_dir):
+    create_or_check(any_folder / "model", DESCRIPTION, data_dir)
+    other = dataclasses.replace(DESCRIPTION, languages=["txt", "txt"])
+    create_or_check(any_folder / "model", other, data_dir)
+    assert read_description(any_folder / "model") == DESCRIPTION
 
 
 def test_both_vocabularies_are_kept(any_folder, data_dir):
