@@ -1,8 +1,8 @@
 """Marian's models in Marian's own format.
 
 A directory of one *.npz, which holds its options as YAML, and one or two vocabularies: *vocab*.spm,
-or *vocab*.yml with source.spm and target.spm. The file that Marian writes for its decoder says which
-vocabulary is the source's; without it, the names of two vocabularies must say so.
+or *vocab*.yml with source.spm and target.spm. The file that Marian writes for its decoder says
+which vocabulary is the source's; without it, the names of two vocabularies must say so.
 """
 
 import re
@@ -221,8 +221,8 @@ def _replace_former_gelu(
 ) -> None:
     """Writes the gelu of earlier versions of Marian as swish, in the options and the weights.
 
-    With c as its slope, x sigmoid(c x) is swish(c x) / c. So c goes into the inner product, and 1 / c
-    into the outer one.
+    With c as its slope, x sigmoid(c x) is swish(c x) / c. So c goes into the inner product, and
+    1 / c into the outer one.
     """
     activation = OPTION_NAMES["activation"]
     if options.get(activation) != "gelu":
