@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import InputError, did_you_mean, require
 from keras_transformer.fields import Amount, Positive, Rule, Seed, Share, Size, check_fields, one_of
 
 # The first four rows of every vocabulary, in this order.
@@ -21,7 +21,10 @@ SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
 Positions = Annotated[str, one_of("sinusoidal", "learned", "marian")]
-VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
+VocabularySize = Annotated[
+    int,
+    Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
+]
 
 
 def vocabulary_kind(file: str | os.PathLike) -> str:
@@ -118,7 +121,8 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         require("=" in setting, "config must be KEY=VALUE", repr(setting))
         key, _, text = setting.partition("=")
-        require(key in fields, f"config key must be one of {', '.join(fields)}", repr(key))
+        rule = f"config key must be one of {', '.join(fields)}"
+        require(key in fields, rule, repr(key) + did_you_mean(key, fields))
         values[key] = _parse(key, text, fields[key])
     return values
 
@@ -143,7 +147,7 @@ def replace_settings(
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     for name, value in settings.items():
         rule = f"settings must be fields of the configurations: {', '.join(fields)}"
-        require(name in fields, rule, repr(name))
+        require(name in fields, rule, repr(name) + did_you_mean(name, fields))
         changes[fields[name]][name] = value
     model_changes = changes[TransformerConfig]
     even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model

@@ -16,7 +16,7 @@ import numpy as np
 
 from keras_transformer.config import SUFFIXES, Task, VocabularySize
 from keras_transformer.errors import require
-from keras_transformer.fields import Count, FileName, Rule, Size, from_json, one_of
+from keras_transformer.fields import Count, FileName, Rule, Size, from_json, one_of, whole_number
 from keras_transformer.files import read_json, to_path, write_json
 from pipelines.damage import damaged_files, digest_of_beginning
 from pipelines.data_files import METADATA_FILE
@@ -26,7 +26,7 @@ FORMAT_VERSION = 1
 # Ids per bar of the length histogram.
 _HISTOGRAM_STEP = 8
 Tokenizer = Annotated[str, one_of(*SUFFIXES)]
-_Number = Annotated[str, Rule("be a number", str.isdecimal)]
+_Number = Annotated[str, Rule("be a number", lambda text: whole_number(text) is not None)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ from absl import logging
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, reason, require
+from keras_transformer.fields import whole_number
 from keras_transformer.files import remove_folder, to_path
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.checkpoint_index import (
@@ -313,12 +314,13 @@ def _read_average(
     store: CheckpointStore, checkpoint: str
 ) -> tuple[list[np.ndarray], CheckpointInfo]:
     """Reads the mean of the last checkpoints: "average:K"."""
-    count = checkpoint.removeprefix("average:")
+    text = checkpoint.removeprefix("average:")
+    count = whole_number(text)
     rule = "the number of checkpoints to average must be 1 or more"
-    require(count.isdecimal() and int(count) >= 1, rule, repr(count))
-    entries = store.entries[-int(count) :]
+    require(count is not None and count >= 1, rule, repr(text))
+    entries = store.entries[-count:]
     _require_checkpoint(entries != [], store, checkpoint, "a checkpoint")
-    if len(entries) < int(count):
+    if len(entries) < count:
         logging.warning("averaging all %d checkpoints: there are not %s", len(entries), count)
     models = [read_variables(store.path(entry)) for entry in entries]
     info = dataclasses.replace(_info(f"average:{len(entries)}", entries[-1]), averaged=len(entries))

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Annotated
 
 from keras_transformer.errors import require
-from keras_transformer.fields import Positive, Size, check_fields, one_of
+from keras_transformer.fields import Positive, Size, check_fields, one_of, whole_number
 
 METRICS = ("loss", "bleu", "f1")  # that may choose the best checkpoint; a smaller loss is better
 
@@ -30,8 +30,8 @@ class LoopConfig:
     def __post_init__(self):
         if self.profile_steps is not None:
             # A caller may pass texts, as a command line does.
-            numbers = [int(step) for step in self.profile_steps if str(step).isdecimal()]
-            all_numbers = len(self.profile_steps) == len(numbers) == 2
+            numbers = [whole_number(str(step)) for step in self.profile_steps]
+            all_numbers = len(numbers) == 2 and None not in numbers
             rule = "profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
             received = ",".join(map(str, self.profile_steps))
             require(all_numbers and 1 <= numbers[0] <= numbers[1], rule, received)
@@ -58,8 +58,8 @@ class LoopConfig:
         """
         if self.train_minutes is None or step == 0:
             return self.train_steps
-        in_all_minutes = round(step * self.train_minutes * 60 / seconds)
-        return min(self.train_steps, max(step, in_all_minutes))
+        in_all_minutes = step * self.train_minutes * 60 / seconds  # may be infinite
+        return round(min(self.train_steps, max(step, in_all_minutes)))
 
     def steps_to_next_event(self, step: int) -> int:
         """How many steps can be taken after `step` before the loop has to do anything else."""

@@ -295,6 +295,7 @@ def test_expected_steps():
     assert config.expected_steps(50, 60.0) == 500
     assert config.expected_steps(200, 60.0) == 1000  # --train_steps end it first
     assert config.expected_steps(50, 601.0) == 50
+    assert LoopConfig(train_steps=70, train_minutes=1e308).expected_steps(50, 60.0) == 70
 
 
 def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
