@@ -12,7 +12,11 @@ METRICS = ("loss", "bleu", "f1")  # that may choose the best checkpoint; a small
 
 @dataclasses.dataclass(frozen=True)
 class LoopConfig:
-    """Steps and minutes are counted from the first start of the run, over all its starts."""
+    """Steps and minutes are counted over all starts of the run.
+
+    Minutes are counted from the end of the first step of each start: what goes before is reading
+    and compiling, which takes seconds on one machine and minutes on another.
+    """
 
     train_steps: Size = 100_000
     train_minutes: Positive | None = None  # stop after this time, if it is over before train_steps
@@ -56,7 +60,7 @@ class LoopConfig:
             step: how many steps it has taken.
             seconds: the time that these took.
         """
-        if self.train_minutes is None or step == 0:
+        if self.train_minutes is None or seconds == 0:
             return self.train_steps
         in_all_minutes = step * self.train_minutes * 60 / seconds  # may be infinite
         return round(min(self.train_steps, max(step, in_all_minutes)))
