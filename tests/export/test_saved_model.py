@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.decoding import matrices
@@ -26,6 +27,7 @@ from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.warm_up import WARM_UP
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard, ModelOrigin
@@ -366,6 +368,23 @@ def test_aligned_translations(translators, exports, kind):
             assert other.pair._replace(log_probs=[]) == one.pair._replace(log_probs=[])
             if SHORTLISTS[kind] is None:
                 assert sum(other.pair.log_probs) == pytest.approx(other.log_prob, rel=1e-3)
+
+
+def test_every_signature_of_texts_is_warmed_up(parts, bpe):
+    _, _, export_dir, _ = parts["bpe"]
+    records = tf.data.TFRecordDataset(str(export_dir / WARM_UP)).as_numpy_iterator()
+    logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in records]
+    requests = [log.predict_log.request for log in logs]
+    names = {request.model_spec.signature_name for request in requests}
+    assert {"serving_default", "best", "n_best", "complete", "score", "attention"} <= names
+    assert not any(name.endswith("_ids") for name in names)
+    for request in requests:
+        inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
+        signature = bpe.graphs[request.model_spec.signature_name]
+        _, specs = signature.structured_input_signature
+        assert set(inputs) == set(specs)
+        if request.model_spec.signature_name == "tokenize":
+            assert signature(**inputs)["length"].numpy() > [1]
 
 
 def test_best_is_the_first_of_n_best(run):
