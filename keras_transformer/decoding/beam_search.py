@@ -132,8 +132,8 @@ def beam_search(
     free = search(max_lengths, tf.zeros([batch, 0, 1], tf.int32))
     if phrases is None:
         return free
-    # What a search without phrases finds is better than what the other one finds, if it contains
-    # them. So that one need not search such sentences.
+    # What a search without phrases finds is kept where it contains them: a beam that is divided
+    # among banks may lose it. Sentences that have their best then are not searched again.
     free, has_best = complete_hypotheses(free, phrases, settings, n_best)
     constrained = search(tf.where(has_best, 0, max_lengths), phrases)
     return better_of(free, constrained, has_best, settings)
