@@ -221,6 +221,27 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
             read_description(described_in(path))
 
 
+def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
+    """Refuses an output file, before anything slow is done, that cannot be or that is an input.
+
+    Args:
+        name: the flag of the output; if it is not given, or is -, there is nothing to check.
+        inputs: the flags of further files that the program reads, beside those of the model.
+    """
+    from keras_transformer.output_files import STANDARD_STREAM, check_output
+
+    path = flags.FLAGS[name].value
+    if path in (None, STANDARD_STREAM):
+        return
+    of_model = [flag.name for flag in SEARCH_FLAGS if flag.kind == "lines"]
+    read = {}
+    for flag in [*inputs, *of_model, "model_dir"]:
+        if flag in flags.FLAGS and flags.FLAGS[flag].value is not None:
+            value = flags.FLAGS[flag].value
+            read[f"--{flag}"] = [value, *value.split(",")]  # --model_dir may name several
+    check_output(path, name, read)
+
+
 def load_model(**options: Any):
     """Loads the model that the flags name.
 

@@ -7,7 +7,15 @@ The result is one JSON line on stdout, or on stderr where the translations go to
 columns of the output are stands in keras_transformer/decoding/lines.py.
 """
 
-from command import check_model_flags, define_model_flags, flag_values, lines_of, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import (  # isort: skip  (first: it makes the checkout importable)
+    check_model_flags,
+    check_output_flag,
+    define_model_flags,
+    flag_values,
+    lines_of,
+    load_model,
+    run,
+)
 
 import json
 import sys
@@ -60,6 +68,7 @@ OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 def main():
     from keras_transformer.decoding.lines import LinesConfig, translate_lines
 
+    check_output_flag("output", ("input", "terminology"))
     config = LinesConfig(**flag_values(LinesConfig) | {"terminology": terminology()})
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
     translator = load_model(n_best=FLAGS.n_best, sampling=sampling_config(), mbr=FLAGS.mbr)

@@ -19,7 +19,7 @@ from keras_transformer.decoding.weights import read_weights, variables_of, write
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_results
 from keras_transformer.export.saved_model import load_signatures
-from keras_transformer.files import to_path
+from keras_transformer.files import is_device, put_back, to_path
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import (
     CARD,
@@ -112,6 +112,8 @@ def load(
     """
     check_options(options)
     is_single = isinstance(path, str | os.PathLike)
+    if is_single:
+        put_back(path)
     # A damaged export may have lost one of them.
     is_export = is_single and any(
         (to_path(path) / name).exists() for name in ("saved_model.pb", "assets.extra")
@@ -285,10 +287,11 @@ def _restore_ensemble(paths: Sequence[AnyPath], checkpoint: str | None) -> Train
 
 
 def _restore_keras_file(path: Path) -> TrainedModel:
+    rule = "a .keras file must be a Transformer that was saved with model.save"
+    require(not is_device(path), rule, f"{path}, a pipe or a device")
     try:
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged bytes can end in any
-        rule = "a .keras file must be a Transformer that was saved with model.save"
         raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
     folder, info = path.parent, CheckpointInfo(path.name)
     vocabularies = VocabularyPair.load(folder)

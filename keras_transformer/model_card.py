@@ -13,7 +13,7 @@ from keras_transformer.config import Task, TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, Size, from_json, one_of
-from keras_transformer.files import read_json, to_path
+from keras_transformer.files import put_back, read_json, to_path
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 
 CARD = Path("assets.extra") / "model_card.json"
@@ -113,6 +113,7 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
         InputError: if it is no export, or of another version, or not whole.
     """
     folder = to_path(export_dir)
+    put_back(folder)
     try:
         content = read_json(folder / CARD)
     except InputError as error:

@@ -28,6 +28,7 @@ from keras_transformer.loading import decoding_config, restore
 from keras_transformer.parsing.trees import parse_trees
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
+from pipelines.records import read_metadata, write_metadata
 from pipelines.vocabulary import learn_subwords
 from tests.program_fixtures import make_model_dir
 from tests.serving.running import client_of
@@ -236,9 +237,9 @@ def test_data_of_another_source_vocabulary(
 ):
     other = shutil.copytree(separate, tmp_path / "other")
     (other / "source_vocabulary.model").write_bytes(b"another")
-    metadata = json.loads((other / "metadata.json").read_text())
-    metadata["source_fingerprint"] = hashlib.sha256(b"another").hexdigest()
-    (other / "metadata.json").write_text(json.dumps(metadata))
+    metadata = read_metadata(separate)
+    fingerprint = hashlib.sha256(b"another").hexdigest()
+    write_metadata(other, dataclasses.replace(metadata, source_fingerprint=fingerprint))
     translator = translators["translation"]["model_dir"]
     monkeypatch.setattr(loading, "load", lambda *_, **__: translator)
     model_dir = places["translation"]["model_dir"]

@@ -24,11 +24,10 @@ from tqdm import tqdm
 
 from keras_transformer.decoding.answers import Translation
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import RemotePath, text_lines, to_path
+from keras_transformer.files import RemotePath, is_device, require_end, text_lines, to_path
 from keras_transformer.output_files import (
     STANDARD_STREAM,
     check_output,
-    is_device,
     one_line,
     opened_output,
 )
@@ -58,8 +57,10 @@ class LinesConfig:
         readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
         readable |= self.input == STANDARD_STREAM and sys.stdin is not None
         require(readable, "input must be a file that can be read", repr(self.input))
+        if self.input != STANDARD_STREAM:
+            require_end(path, "input")
         if self.output != STANDARD_STREAM:
-            check_output(self.output)
+            check_output(self.output, inputs={"input": [self.input]})
 
 
 def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:

@@ -75,6 +75,24 @@ def test_invalid_line_of_a_stream(call_program, untrained):
         (["--saved_model=absent"], "--saved_model must be a directory that an export has made"),
         (["--model_dir=a", "--input=absent"], "--input must be a file that can be read"),
         (["--model_dir=a", "--output=absent/out"], "--output must be a file in a directory"),
+        (
+            ["--input=/dev/zero"],
+            "--input must be a file, a pipe or a terminal. Received: /dev/zero",
+        ),
+        (["--terminology=/dev/zero"], "--terminology must be a file. Received: '/dev/zero'"),
+        (["--input=a", "--output=./a"], "--output must be another file than --input. Received: "),
+        (
+            ["--terminology=a", "--output=a"],
+            "--output must be another file than --terminology. Received: 'a'",
+        ),
+        (
+            ["--forbidden_phrases=a", "--output=a"],
+            "--output must be another file than --forbidden_phrases. Received: 'a'",
+        ),
+        (
+            ["--model_dir=a,b.keras", "--output=b.keras"],
+            "--output must be another file than --model_dir. Received: 'b.keras'",
+        ),
     ],
 )
 def test_bad_flags(call_program, tmp_path, arguments, message):
