@@ -59,6 +59,7 @@ _is_file_name = re.compile(r"\w[\w.-]*", re.ASCII).fullmatch
 FileName = Annotated[str, Rule("be the name of a file, without a folder", _is_file_name)]
 
 _LARGEST_INT = 2**40  # larger numbers make sizes that no machine can hold
+_MOST_DIGITS = len(str(_LARGEST_INT))
 _SHOWN_CHARACTERS = 60
 
 
@@ -226,6 +227,14 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
         return kind(**read)
     except InputError as error:  # of several fields together: its first word is one of them
         raise InputError(str(place.field(str(error)))) from None
+
+
+def whole_number(text: str) -> int | None:
+    """Reads the digits of a whole number, none below 0; None if the text is anything else.
+
+    Numbers of more digits than any size has are none: Python does not read those of thousands.
+    """
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def shown(value: Any) -> str:

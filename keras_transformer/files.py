@@ -384,14 +384,32 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
     """
     require_end(path)
     try:
-        content = json.loads(to_path(path).read_bytes().decode("utf-8"))
-        written = json.dumps(content, ensure_ascii=False, indent=1)  # a space for each level
+        content = to_path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
+    return parse_json(content, str(path), kind)
+
+
+def parse_json(content: bytes, name: str, kind: Any) -> Any:
+    """Returns what bytes of JSON hold, checked against an annotation.
+
+    Args:
+        content: JSON in UTF-8.
+        name: what the bytes are, for errors.
+        kind: what they must hold, as `fields.from_json` takes it.
+
+    Raises:
+        InputError: if they hold anything else, or more than _MAX_DEPTH levels.
+    """
+    try:
+        parsed = json.loads(content.decode("utf-8"))
+        written = json.dumps(parsed, ensure_ascii=False, indent=1)  # a space for each level
         written.encode("utf-8")  # fails for half a surrogate pair, which is no text
         if "\n" + " " * _MAX_DEPTH in written:
             raise ValueError(f"more than {_MAX_DEPTH} levels")
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
-    return from_json(kind, content, path)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} must be readable JSON. Received: {reason(error)}") from None
+    return from_json(kind, parsed, name)
 
 
 @contextlib.contextmanager
