@@ -31,6 +31,7 @@ from absl import logging
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import from_json
 
+LOCK_HOLDER = b"process "  # what a lock file begins with, if a process has held the lock
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
 
 
@@ -291,9 +292,8 @@ def remove_abandoned(path: "Path | RemotePath") -> None:
     """
     if isinstance(path, RemotePath):
         return
-    is_temporary = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.tmp").fullmatch
     try:
-        names = list(filter(is_temporary, os.listdir(path.parent)))
+        names = [name for name in os.listdir(path.parent) if is_temporary(name, path.name)]
     except OSError:  # there is no such folder, or its names cannot be read
         return
     for name in names:
@@ -304,6 +304,11 @@ def remove_abandoned(path: "Path | RemotePath") -> None:
                 _remove(path.parent / name)
             finally:
                 os.close(lock)
+
+
+def is_temporary(name: str, file: str) -> bool:
+    """Whether `name` is one that a file or folder called `file` has while it is being written."""
+    return re.fullmatch(rf"\.{re.escape(file)}\.[0-9a-f]{{8}}\.tmp", name) is not None
 
 
 def _remove(path: "Path | RemotePath") -> None:
@@ -502,7 +507,7 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
     except OSError as error:
         _warn_of_no_lock(path, reason(error))
     with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+        path.write_bytes(LOCK_HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode())
     try:
         yield
     finally:
