@@ -103,6 +103,12 @@ def test_numbers_are_finite(refused, name, flag):
         assert line == f"error: --{flag} must be finite. Received: {number}"
 
 
+def test_numbers_that_are_too_large(refused):
+    line = refused("train", *PROGRAMS["train"], "--connect_seconds=1e308")
+    rule = "--connect_seconds must be positive, and 86400 at most"
+    assert line == f"error: {rule}. Received: 1e+308"
+
+
 def test_values_of_several_parts(refused, load_program):
     data = PROGRAMS["train"]
     line = refused("train", *data, f"--profile_steps={DIGITS},{DIGITS}")
