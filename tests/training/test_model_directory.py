@@ -187,7 +187,7 @@ def test_directories_that_are_none(tmp_path, content, message):
         ("model", "num_layers", 2**39, "model.num_layers must be from 1 to 1000. Received: 5"),
         ("model", "decoder_layers", 1001, "decoder_layers must be from 1 to 1000. Received: 1001"),
         ("model", "vocab_size", 2**30, "model.d_model and the other sizes must make a model of at"),
-        ("model", "source_vocab_size", 2**39, "must exceed the 4 special ids, and be below 2.31. Received"),
+        ("model", "source_vocab_size", 2**39, "must exceed the 4 special ids, and be below 2.31"),
         ("model", "d_model", 2**39, "make a model of at most 68,719,476,736 weights. Received: "),
         ("model", "num_heads", 2**39, "make a model of at most 68,719,476,736 weights. Received: "),
         ("model", "max_positions", 2**39, "max_positions must be from 1 to 1073741824. Received"),
