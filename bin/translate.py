@@ -12,7 +12,15 @@ The result is one JSON line on stdout, or on stderr where the translations go to
 columns of the output are stands in keras_transformer/decoding/lines.py.
 """
 
-from command import check_model_flags, define_model_flags, flag_values, lines_of, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import (  # isort: skip  (first: it makes the checkout importable)
+    check_model_flags,
+    check_output_flag,
+    define_model_flags,
+    flag_values,
+    lines_of,
+    load_model,
+    run,
+)
 
 import json
 import sys
@@ -93,6 +101,7 @@ def main():
     from keras_transformer.decoding.document_file import DocumentConfig, translate_file
     from keras_transformer.decoding.lines import LinesConfig, translate_lines
 
+    check_output_flag("output", ("input", "terminology"))
     terms = {"terminology": terminology()}
     lines = LinesConfig(**flag_values(LinesConfig) | terms)
     document = DocumentConfig(**flag_values(DocumentConfig) | terms)

@@ -29,6 +29,10 @@ class Source(Protocol):
     languages: Pair
     task: str = "translation"
 
+    def files(self) -> list[str]:
+        """The files that the pairs are read from, as far as the caller has named them."""
+        return []
+
     def settings(self) -> dict[str, Any]:
         """Argument or property -> JSON value; equal settings give equal pairs."""
 
@@ -82,6 +86,9 @@ class FileSource(Source):
             )
         source_files, target_files = files["train"]
         self.languages = (_language(source_files), _language(target_files))
+
+    def files(self) -> list[str]:
+        return [path for sides in self._files.values() for paths in sides for path in paths]
 
     def settings(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"dataset": "files"}

@@ -46,6 +46,8 @@ class Translation(NamedTuple):
     score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
     log_prob: float  # natural logarithm, EOS included
     tokens: int  # subwords, EOS counted
+    truncated: bool = False  # the source was longer than the limit; its end was not translated
+    unfinished: bool = False  # the translation reached its length limit before EOS
 
 
 class AlignedTranslation(NamedTuple):
@@ -55,6 +57,8 @@ class AlignedTranslation(NamedTuple):
     score: float
     log_prob: float
     tokens: int
+    truncated: bool
+    unfinished: bool
     pair: AlignedPair
 
 
@@ -63,6 +67,7 @@ class TargetScore(NamedTuple):
 
     log_prob: float  # natural logarithm, EOS included
     tokens: int  # subwords, EOS counted
+    truncated: bool = False  # source or target was longer than the limit; its end did not count
 
 
 class PairAttention(NamedTuple):

@@ -51,7 +51,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
 
     Returns:
         {"format", "lines" (of the input), "truncated" (sentences that could not be cut to the
-        model's limit), "seconds", "output"}, and what the checkpoint is.
+        model's limit), "unfinished" (those whose translation reached its length limit; equal ones
+        count once), "seconds", "output"}, and what the checkpoint is.
 
     Raises:
         InputError: for a line that is not UTF-8, naming it: of text, the lines before it are
@@ -76,6 +77,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "format": format,
         "lines": lines,
         "truncated": translator.truncated,
+        "unfinished": translator.unfinished,
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,

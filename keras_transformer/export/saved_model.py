@@ -1,6 +1,6 @@
 """A trained model as one SavedModel that takes text and gives text.
 
-    serving_default    text -> translation, score
+    serving_default    text -> translation, score, and `truncated`: whether the text was cut
     best               text -> one translation: the first of `beams`, and whether the text was cut
     n_best             text -> all beams; `beams` is the same from a search that ends when the first
                        of them is certain
@@ -16,8 +16,9 @@ decoding/graphs.py gives the names, shapes and dtypes of all outputs, and has fu
 ids (`search_ids` and others), which keras_transformer.load uses. `text`, `source` and `target` are
 string [B]. B may be 0, or as large as texts fit in memory. Vocabulary, beam search and weights are
 inside, in operations of TensorFlow and tensorflow_text only: whoever loads it needs these two
-packages and nothing of this one. A parsing model reads words and writes the tokens of a tree: here
-as it wrote them, while a loaded export gives trees (keras_transformer.load).
+packages and nothing of this one. TensorFlow Serving finds requests in it to warm up with
+(warm_up.py). A parsing model reads words and writes the tokens of a tree: here as it wrote them,
+while a loaded export gives trees (keras_transformer.load).
 """
 
 import dataclasses
@@ -34,6 +35,7 @@ from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.weights import variables_of
 from keras_transformer.errors import InputError, reason
 from keras_transformer.export.directory import write_export
+from keras_transformer.export.warm_up import write_warm_up
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -88,6 +90,7 @@ def export_saved_model(
         tf.saved_model.save(module, str(folder), signatures=dict(graphs))
         for file in {vocabulary.file for vocabulary in vocabularies}:  # for loading.restore
             (folder / CARD.parent / file.name).write_bytes(file.read_bytes())
+        write_warm_up(folder, graphs)
 
     size = write_export(write, export_dir, card, overwrite)
     return {"saved_model": str(export_dir), "bytes": size}

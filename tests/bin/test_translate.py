@@ -103,6 +103,24 @@ def test_invalid_line_of_a_stream(call_program, untrained):
             ["--model_dir=a", "--one_sentence_per_line", "--case=keep"],
             "--case must not be given where each line is translated as it is",
         ),
+        (
+            ["--input=/dev/zero"],
+            "--input must be a file, a pipe or a terminal. Received: /dev/zero",
+        ),
+        (["--terminology=/dev/zero"], "--terminology must be a file. Received: '/dev/zero'"),
+        (["--input=a", "--output=./a"], "--output must be another file than --input. Received: "),
+        (
+            ["--terminology=a", "--output=a"],
+            "--output must be another file than --terminology. Received: 'a'",
+        ),
+        (
+            ["--forbidden_phrases=a", "--output=a"],
+            "--output must be another file than --forbidden_phrases. Received: 'a'",
+        ),
+        (
+            ["--model_dir=a,b.keras", "--output=b.keras"],
+            "--output must be another file than --model_dir. Received: 'b.keras'",
+        ),
     ],
 )
 def test_bad_flags(call_program, tmp_path, arguments, message):

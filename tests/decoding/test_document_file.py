@@ -13,7 +13,8 @@ class Shouter:
     """Translates sentences into capitals."""
 
     def __init__(self):
-        self.truncated, self.checkpoint, self.calls = 0, {"step": 7}, []
+        self.truncated, self.unfinished = 0, 0
+        self.checkpoint, self.calls = {"step": 7}, []
 
     def document_translator(self, language, case, terminology):
         def translate(texts):

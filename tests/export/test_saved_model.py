@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.decoding import matrices
@@ -21,11 +22,12 @@ from keras_transformer.decoding.answers import AlignedPair
 from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.decoding.compiled_model import compile_model, decode, encode
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.graphs import Graphs
+from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
 from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.warm_up import WARM_UP
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard, ModelOrigin
@@ -254,7 +256,9 @@ def test_long_lines_are_cut(run):
     found = run("n_best", LONG)
     assert found["truncated"].tolist() == [True, True, False]
     assert np.all(np.isfinite(found["score"][:, 0]))
-    assert run("score", LONG)["length"].tolist()[:2] == [16, 16], "12, and 4 more"
+    found = run("score", LONG)
+    assert found["length"].tolist()[:2] == [16, 16], "12, and 4 more"
+    assert found["truncated"].tolist() == [True, True, False]
     assert run("attention", LONG)["memory"].shape == (3, 1, 2, 16, 12)
     found = run("tokenize", LONG)
     assert found["ids"].shape == (3, 12)
@@ -264,27 +268,27 @@ def test_long_lines_are_cut(run):
 @pytest.mark.parametrize(
     ("signature", "shapes"),
     [
-        ("serving_default", {"translation": (0,), "score": (0,)}),
+        ("serving_default", dict.fromkeys(("translation", "score", "truncated"), (0,))),
         (
             "best",
-            dict.fromkeys(("translation", "score", "log_prob", "length", "truncated"), (0,)),
+            dict.fromkeys((*TRANSLATION_OUTPUTS, "truncated"), (0,)),
         ),
         (
             "n_best",
             {
-                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                **dict.fromkeys(TRANSLATION_OUTPUTS, (0, 3)),
                 "truncated": (0,),
             },
         ),
         (
             "complete",
             {
-                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                **dict.fromkeys(TRANSLATION_OUTPUTS, (0, 3)),
                 "truncated": (0,),
             },
         ),
         ("document", {"translation": (0,)}),
-        ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
+        ("score", dict.fromkeys(("log_prob", "length", "perplexity", "truncated"), (0,))),
         ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
         ("encode_source", {"ids": (0,), "length": (0,), "unknown": (0,)}),
         ("encode_target", {"ids": (0,), "length": (0,), "unknown": (0,)}),
@@ -332,7 +336,7 @@ def test_n_best(parts, translators, bpe):
     assert bpe.truncated - cut_before[0] == translator.truncated - cut_before[1] == long_lines > 0
     assert bpe.translate([]) == []
     (blank,) = bpe.translate([" "])
-    assert blank == [("", 0.0, 0.0, 0)], "and no other beam"
+    assert blank == [("", 0.0, 0.0, 0, False, False)], "and no other beam"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -385,6 +389,23 @@ def test_aligned_translations(translators, exports, kind):
                 assert sum(other.pair.log_probs) == pytest.approx(other.log_prob, rel=1e-3)
 
 
+def test_every_signature_of_texts_is_warmed_up(parts, bpe):
+    _, _, export_dir, _ = parts["bpe"]
+    records = tf.data.TFRecordDataset(str(export_dir / WARM_UP)).as_numpy_iterator()
+    logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in records]
+    requests = [log.predict_log.request for log in logs]
+    names = {request.model_spec.signature_name for request in requests}
+    assert {"serving_default", "best", "n_best", "complete", "score", "attention"} <= names
+    assert not any(name.endswith("_ids") for name in names)
+    for request in requests:
+        inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
+        signature = bpe.graphs[request.model_spec.signature_name]
+        _, specs = signature.structured_input_signature
+        assert set(inputs) == set(specs)
+        if request.model_spec.signature_name == "tokenize":
+            assert signature(**inputs)["length"].numpy() > [1]
+
+
 def test_best_is_the_first_of_n_best(run):
     best, n_best = run("best", LINES), run("n_best", LINES)
     n_best["truncated"] = n_best["truncated"][:, None]
@@ -413,6 +434,17 @@ def test_score_needs_a_target_for_every_source(bpe):
         bpe.score(["a", "b"], ["c"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
         answers_of(bpe, "score", source=["a", "b"], target=["c"])
+    ids = tf.constant([[5, EOS_ID], [6, EOS_ID]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
+        bpe.graphs["score_ids"](source=ids[:1], target=ids)
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "n_best", "score", "tokenize"])
+def test_one_text_is_a_batch_of_one(run, signature):
+    alone, batch = run(signature, "the cat"), run(signature, ["the cat"])
+    assert alone.keys() == batch.keys()
+    for name in alone:
+        assert np.array_equal(alone[name], batch[name]), name
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -539,7 +571,7 @@ def test_model_card(parts, bpe):
     card = json.loads((export_dir / CARD).read_text())
     others = {"format_version": card["format_version"], "files": card["files"]}
     assert card == json.loads(json.dumps({**bpe.card.to_json(), **others}))
-    assert (card["format_version"], card["date"], card["preset"]) == (3, "2017-06-12", "tiny")
+    assert (card["format_version"], card["date"], card["preset"]) == (4, "2017-06-12", "tiny")
     assert card["tensorflow"] == tf.__version__
     assert (card["task"], card["task_options"]) == ("translation", {})
     assert card["shortlist"] is None
@@ -582,7 +614,7 @@ INDEX = "variables/variables.index"
 
 
 PLACE = "be a directory that an export has made"
-VERSION = "be of format_version 3; export the model again"
+VERSION = "be of format_version 4; export the model again"
 
 
 @pytest.mark.parametrize(
@@ -595,7 +627,7 @@ VERSION = "be of format_version 3; export the model again"
         (DATA, garbage, PLACE, ""),
         (CARD, os.remove, PLACE, "No such file"),
         (CARD, truncated, PLACE, ""),
-        (CARD, card_of_version('{"format_version": 2}'), VERSION, "of 2"),
+        (CARD, card_of_version('{"format_version": 3}'), VERSION, "of 3"),
         (CARD, card_of_version("{}"), VERSION, "of None"),
         (CARD, card_of_version("[]"), PLACE, "its content must be of type dict"),
     ],
