@@ -43,11 +43,14 @@ def as_written(text: str) -> str:
 class Segment:
     """A piece of language.
 
+    A segment whose `source` is empty is a place for the translation of a text that stands
+    elsewhere in the document, as a catalogue has both.
+
     OPEN and CLOSE marks are in pairs and properly nested: a format makes a WHOLE mark of a tag
     without its partner.
     """
 
-    source: str  # all of it as the document writes it: comes back if no sentence is changed
+    source: str  # as the document writes it; comes back if no sentence is changed, unless empty
     text: str  # what it reads as: without marks, and with entities and escapes decoded
     marks: tuple[Mark, ...] = ()  # in the order of the document
     escape: Callable[[str], str] = as_written  # writes translated text as the document writes text
@@ -57,7 +60,8 @@ class Segment:
 class Document:
     """A document that a format has read: what is kept, and what is translated, in its order.
 
-    The sources of all parts together are the document.
+    The sources of all parts together are the document, but for what is written into places that
+    are empty in it.
     """
 
     parts: tuple[str | Segment, ...]
@@ -71,3 +75,24 @@ class Document:
     def segments(self) -> list[Segment]:
         """What is translated."""
         return [part for part in self.parts if isinstance(part, Segment)]
+
+
+def embedded(document: Document, escape: Callable[[str], str]) -> list[str | Segment]:
+    """The parts of a document that is written within another one, as a cell of a table is.
+
+    Args:
+        document: the inner one.
+        escape: writes what the inner document writes as the outer one writes it.
+
+    Returns:
+        What is kept, and segments whose source is empty: places for their translations.
+    """
+    parts: list[str | Segment] = []
+    for part in document.parts:
+        if isinstance(part, str):
+            parts.append(escape(part))
+            continue
+        marks = tuple(dataclasses.replace(mark, source=escape(mark.source)) for mark in part.marks)
+        inner = part.escape
+        parts.append(Segment("", part.text, marks, lambda text, inner=inner: escape(inner(text))))
+    return parts
