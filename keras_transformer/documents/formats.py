@@ -9,6 +9,7 @@ from keras_transformer.documents.segments import Document
 from keras_transformer.errors import InputError, require
 
 TEXT = "text"
+BYTE_ORDER_MARK = "\ufeff"  # which may begin a file, and is no text
 
 
 class Format(NamedTuple):
@@ -25,6 +26,8 @@ class Format(NamedTuple):
 
 FORMATS = {
     TEXT: Format((".txt",), "plain"),
+    "markdown": Format((".md", ".markdown"), "markdown"),
+    "html": Format((".html", ".htm", ".xhtml"), "html"),
     "po": Format((".po",), "po"),
     "xliff": Format((".xliff", ".xlf"), "xliff"),
     "tsv": Format((".tsv",), "tables", "read_tsv", has_columns=True),
@@ -57,8 +60,10 @@ def read_document(
     except ModuleNotFoundError as error:
         rule = f"format {format} needs packages (pip install 'keras-transformer[documents]')"
         raise InputError(f"{rule}. Received: {error}") from None
+    mark = text[: text.startswith(BYTE_ORDER_MARK)]
     options = {"columns": columns} if has_columns else {}
-    return getattr(reader_module, name)(text, language, **options)
+    document = getattr(reader_module, name)(text[len(mark) :], language, **options)
+    return Document((mark, *document.parts)) if mark else document
 
 
 def format_of(path: str) -> str:

@@ -7,6 +7,7 @@ have text of people in them and stay. What reStructuredText writes within a sent
 literals, references), as the catalogues of Sphinx have it, is no language.
 """
 
+import dataclasses
 import re
 from typing import NamedTuple
 
@@ -115,7 +116,7 @@ def with_rst(segment: Segment) -> Segment:
         if not any(start < mark.end and mark.start < end for mark in marks):
             marks.append(Mark(match[0], start, end))
     marks.sort(key=lambda mark: (mark.start, mark.end))
-    return Segment(segment.source, segment.text, tuple(marks), segment.escape)
+    return dataclasses.replace(segment, marks=tuple(marks))
 
 
 def quoted(text: str) -> str:

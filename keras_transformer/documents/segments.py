@@ -7,7 +7,7 @@ line break, is a Mark: it leaves the text before the translation and returns to 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 
 
@@ -25,35 +25,54 @@ class Mark:
 
     `start` and `end` are places in the segment's text. The mark stands in place of
     text[start:end]: of nothing, if both are equal, as a tag does; of one space, as a line break
-    within a paragraph does; or of what it is written as, as a URL does.
+    within a paragraph does; or of what it reads as, as a URL or a code span does.
+
+    A mark may hold language of its own: the alternative text of an image within a sentence. Then
+    `parts` is what the mark is written as, with such segments in it.
     """
 
     source: str  # as the document writes it
     start: int
     end: int
     kind: MarkKind = MarkKind.WHOLE
+    parts: "Parts" = ()  # if empty, there is no language in the mark
 
 
-def as_written(text: str) -> str:
-    """The `escape` of a format in which no character has a meaning of its own."""
-    return text
+Piece = str | Mark  # of what is written: text as it reads, or a mark
+
+
+def writing_with(escape: Callable[[str], str]) -> Callable[[Sequence[Piece]], str]:
+    """The `write` of a format that writes each text in the same way, whatever is beside it."""
+
+    def write(pieces: Sequence[Piece]) -> str:
+        return "".join(
+            escape(piece) if isinstance(piece, str) else piece.source for piece in pieces
+        )
+
+    return write
+
+
+as_written = writing_with(str)  # the `write` of a format in which all characters mean themselves
 
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
     """A piece of language.
 
-    A segment whose `source` is empty is a place for the translation of a text that stands
-    elsewhere in the document, as a catalogue has both.
-
     OPEN and CLOSE marks are in pairs and properly nested: a format makes a WHOLE mark of a tag
     without its partner.
     """
 
-    source: str  # as the document writes it; comes back if no sentence is changed, unless empty
+    # As the document writes it. It comes back if nothing in it is changed, unless it is empty: then
+    # the segment is a place for the translation of a text that stands elsewhere, as in a catalogue.
+    source: str
     text: str  # what it reads as: without marks, and with entities and escapes decoded
     marks: tuple[Mark, ...] = ()  # in the order of the document
-    escape: Callable[[str], str] = as_written  # writes translated text as the document writes text
+    # Writes a translation, all of it, as the document writes text and marks.
+    write: Callable[[Sequence[Piece]], str] = as_written
+
+
+Parts = tuple[str | Segment, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +83,7 @@ class Document:
     are empty in it.
     """
 
-    parts: tuple[str | Segment, ...]
+    parts: Parts
 
     @property
     def source(self) -> str:
@@ -73,11 +92,19 @@ class Document:
 
     @property
     def segments(self) -> list[Segment]:
-        """What is translated."""
-        return [part for part in self.parts if isinstance(part, Segment)]
+        """What is translated: the segments, each before those that its marks hold."""
+        return list(_segments(self.parts))
 
 
-def embedded(document: Document, escape: Callable[[str], str]) -> list[str | Segment]:
+def _segments(parts: Iterable[str | Segment]) -> Iterator[Segment]:
+    for part in parts:
+        if isinstance(part, Segment):
+            yield part
+            for mark in part.marks:
+                yield from _segments(mark.parts)
+
+
+def embedded(document: Document, escape: Callable[[str], str]) -> Parts:
     """The parts of a document that is written within another one, as a cell of a table is.
 
     Args:
@@ -87,12 +114,10 @@ def embedded(document: Document, escape: Callable[[str], str]) -> list[str | Seg
     Returns:
         What is kept, and segments whose source is empty: places for their translations.
     """
-    parts: list[str | Segment] = []
-    for part in document.parts:
+
+    def in_outer(part: str | Segment) -> str | Segment:
         if isinstance(part, str):
-            parts.append(escape(part))
-            continue
-        marks = tuple(dataclasses.replace(mark, source=escape(mark.source)) for mark in part.marks)
-        inner = part.escape
-        parts.append(Segment("", part.text, marks, lambda text, inner=inner: escape(inner(text))))
-    return parts
+            return escape(part)
+        return dataclasses.replace(part, source="", write=lambda pieces: escape(part.write(pieces)))
+
+    return tuple(in_outer(part) for part in document.parts)

@@ -10,7 +10,7 @@ import dataclasses
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment
+from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment, writing_with
 from keras_transformer.errors import InputError, require
 
 UNITS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0: they have a source and a target
@@ -136,7 +136,7 @@ class _Reader:
             self._side = None
             self._unit.after_source = self._tag_end(place)
             marks = tuple(self._marks)
-            self._unit.source = Segment("", self._text, marks, escape)
+            self._unit.source = Segment("", self._text, marks, writing_with(escape))
         elif name == "target" and self._unit is not None:
             self._side = None
             start = self._side_start
