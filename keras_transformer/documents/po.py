@@ -83,7 +83,7 @@ def entries(text: str) -> list[Entry]:
         raise InputError(f"a catalogue must be one of gettext. Received: {message}") from None
     found = [
         Entry(
-            line=entry.linenum,
+            line=max(entry.linenum, 1),  # polib gives 0 for the first entry
             source=entry.msgid,
             plural=entry.msgid_plural,
             target=entry.msgstr or "".join(entry.msgstr_plural.values()),
@@ -102,7 +102,8 @@ def entries(text: str) -> list[Entry]:
 
 def message_document(message: str, language: str) -> Document:
     """A message as a document: as HTML if it has tags, or as lines of text."""
-    has_tags = TAG.search(RST.sub("", message)) is not None
+    # The target of a role is no tag: :ref:`text <target>`.
+    has_tags = TAG.search(message) and not any("<" in code for code in RST.findall(message))
     document = read_document(message, "html" if has_tags else "text", language)
     parts = [part if isinstance(part, str) else with_rst(part) for part in document.parts]
     return Document(tuple(parts))

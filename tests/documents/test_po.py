@@ -1,10 +1,16 @@
+import re
+from pathlib import Path
+
 import polib
 import pytest
 
+from keras_transformer.documents.placement import Link
 from keras_transformer.documents.po import entries, read
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError
 from tests.documents.filling import filled
 
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 CATALOGUE = r"""# Translators
 msgid ""
 msgstr ""
@@ -90,3 +96,71 @@ def test_entries_say_where_they_are():
 def test_syntax_errors_end_in_one_line(catalogue, received):
     with pytest.raises(InputError, match=received):
         read(catalogue, "en")
+
+
+def words(text):
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+class Reverser:
+    """A model that turns the words of a sentence round, in capitals, each aligned with itself."""
+
+    def translate(self, texts):
+        return [answer.text for answer in self.align(texts)]
+
+    def align(self, texts):
+        answers = []
+        for text in texts:
+            turned = " ".join(reversed(text.upper().split()))
+            links = [
+                Link(here, there)
+                for here, there in zip(words(text), reversed(words(turned)), strict=True)
+            ]
+            answers.append(AlignedText(turned, links))
+        return answers
+
+    def count_subwords(self, texts):
+        return [len(text.split()) for text in texts]
+
+
+def turned(catalogue):
+    model = Reverser()
+    model = Model(model.translate, model.align, model.count_subwords, limit=200)
+    documents = DocumentTranslator(model, "en", "keep")
+    return "".join(documents.translate(read(catalogue, "en").parts))
+
+
+CODE = re.compile(r"``.+?``|:\w+(?::\w+)*:`[^`]+`|%\(\w+\)s|%[sd]|\{\w*\}|<[^<>]+>", re.DOTALL)
+
+
+def test_placeholders_and_roles_come_back_where_words_move():
+    catalogue = r"""msgid "Open %(name)s in :ref:`the editor <ed>` and ``x``."
+msgstr ""
+
+msgid "Then press <b>Save now</b>, %s &amp; go"
+msgstr ""
+
+msgid "The file \"%s\" has {n} lines"
+msgstr ""
+"""
+    first, second, third = polib.pofile(turned(catalogue))
+    assert sorted(CODE.findall(first.msgstr)) == sorted(CODE.findall(first.msgid))
+    assert "<b>NOW SAVE</b>" in second.msgstr.replace(",", "")
+    assert "&amp;" in second.msgstr and "%s" in second.msgstr
+    assert sorted(CODE.findall(third.msgstr)) == ["%s", "{n}"]
+
+
+CATALOGUES = sorted((SHARED / "documents" / "po" / "fr").glob("*.po"))
+
+
+@pytest.mark.skipif(not CATALOGUES, reason="needs the catalogues of ../shared/data")
+def test_real_catalogues_keep_all_placeholders_and_roles():
+    for file in CATALOGUES:
+        emptied = polib.pofile(str(file))
+        for entry in emptied:
+            entry.msgstr, entry.flags = "", [flag for flag in entry.flags if flag != "fuzzy"]
+        done = polib.pofile(turned(str(emptied)))
+        for entry in (entry for entry in done if not entry.obsolete):
+            assert entry.msgstr
+            found, wanted = CODE.findall(entry.msgstr), CODE.findall(entry.msgid)
+            assert sorted(found) == sorted(wanted), entry.msgid
