@@ -275,10 +275,10 @@ def _written(paragraph: _Paragraph) -> str:
         parts: "".join(part if isinstance(part, str) else _written(part) for part in translated)
         for parts, translated in paragraph.inner.items()
     }
-    is_changed = any(sentence.is_changed for sentence in paragraph.sentences)
-    if not is_changed and all(
-        inner[mark.parts] == mark.source for mark in segment.marks if mark.parts
-    ):
+    is_changed = any(sentence.is_changed for sentence in paragraph.sentences) or any(
+        inner[mark.parts] != mark.source for mark in segment.marks if mark.parts
+    )
+    if segment.source and not is_changed:
         return segment.source
     pieces = list(paragraph.between[0])
     for sentence, after in zip(paragraph.sentences, paragraph.between[1:], strict=True):
