@@ -2,10 +2,10 @@
 
 A Translator calls them in the process that holds the model, and an export holds the same ones as
 its signatures (export/saved_model.py). Graphs of texts take string [B] and give a dict of tensors
-whose first axis is B, from 0 to any number; texts are UTF-8, and those longer than the limits of
-DecodingConfig are cut there. They are made of graphs of ids, int32 [B, S] and [B, T], each row
-ending in EOS and then padding: one batch. A Translator cuts texts into ids and makes batches of
-similar length by itself, and calls graphs of ids only.
+whose first axis is B, from 0 to any number; one text, string [], is a batch of one. Texts are
+UTF-8, and those longer than the limits of DecodingConfig are cut there. They are made of graphs of
+ids, int32 [B, S] and [B, T], each row ending in EOS and then padding: one batch. A Translator cuts
+texts into ids and makes batches of similar length by itself, and calls graphs of ids only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +24,11 @@ from keras_transformer.decoding.search import (
     token_log_probs,
     with_eos,
 )
+from keras_transformer.decoding.sentence_graph import (
+    in_parts,
+    lines_and_sentences,
+    with_spaces_of,
+)
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import require
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -32,7 +37,7 @@ from keras_transformer.vocabulary.subwords import Subwords
 # A row counts as at least this many tokens of a batch: however short, its beams take memory.
 MIN_ROW_TOKENS = 32
 # The outputs of a search that there are for each translation.
-TRANSLATION_OUTPUTS = ("translation", "score", "log_prob", "length")
+TRANSLATION_OUTPUTS = ("translation", "score", "log_prob", "length", "unfinished")
 # The outputs of `explain` that `align` and `attention` have.
 SUBWORD_OUTPUTS = ("source_pieces", "target_pieces", "alignment")
 ALIGN_OUTPUTS = (*SUBWORD_OUTPUTS, "source_words", "target_words", "log_probs")
@@ -91,6 +96,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             "beams": self.beams,
             "n_best": self.n_best,
             "complete": self.complete,
+            "document": self.document,
             "score": self.score,
             "align": self.align,
             "tokenize": self.tokenize,
@@ -134,6 +140,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         Returns:
             translation string [B, K], best first; score float32 [B, K], log-probability / length
             penalty; log_prob float32 [B, K], natural logarithm; length int32 [B, K], subwords with
+            EOS; unfinished bool [B, K], whether the translation reached its length limit before
             EOS; ids int32 [B, K, T], padded. Where there are fewer than K translations, "" with
             score -inf follows. An empty source, EOS alone, has the translation "" with score 0.
         """
@@ -152,6 +159,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
     @graph(IDS, IDS)
     def score_ids(self, source, target) -> Tensors:
         """Scores given targets: log_prob float32 [B], natural logarithm, EOS included."""
+        source, target, _ = of_one_batch(source, target)
         models = [in_graph(model) for model in self._models]
         log_probs = target_log_probs(models, source, target)
         return {"log_prob": tf.reduce_sum(log_probs, axis=1)}
@@ -167,6 +175,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             padding; alignment int32 [B, T], a source position for each target token; and the
             fields of AttentionMaps of the only, or first, model.
         """
+        source, target, _ = of_one_batch(source, target)
         encoded, decoded = [], []
         for stored_model in self._models:
             model = in_graph(stored_model)
@@ -225,9 +234,9 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(TEXTS)
     def serving_default(self, text) -> Tensors:
-        """The best translation string [B] and its score float32 [B]."""
+        """The best translation string [B], its score float32 [B], and truncated bool [B]."""
         best = self.best(text)
-        return {"translation": best["translation"], "score": best["score"]}
+        return {name: best[name] for name in ("translation", "score", "truncated")}
 
     @graph(TEXTS)
     def best(self, text) -> Tensors:
@@ -247,9 +256,11 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
         Returns:
             translation string [B, K], best first; score float32 [B, K], log-probability / length
-            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; truncated bool
-            [B], whether the text was cut. Where there are fewer than K translations, "" with score
-            -inf follows; a blank text has the translation "" with score 0.
+            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; unfinished
+            bool [B, K], whether the translation reached its length limit before EOS; truncated bool
+            [B], whether the text was longer than the limit and cut. Where there are fewer than K
+            translations, "" with score -inf follows; a blank text has the translation "" with
+            score 0.
         """
         return self._translate(text, tf.fill(tf.shape(text), ""), None, self._options.exact)
 
@@ -266,37 +277,71 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         """
         return self._translate(source, target, phrases, self._options.exact)
 
+    @graph(TEXTS)
+    def document(self, text) -> Tensors:
+        """Translates texts of any length, whose lines are paragraphs of any number of sentences.
+
+        Returns:
+            translation string [B], with as many lines, and spaces where the text has them. What is
+            longer than the model reads is cut, and the translations of its parts have spaces
+            between them.
+        """
+        vocabulary = self._vocabularies.source
+        sentences = lines_and_sentences(text)  # [B, None, None]
+        texts = sentences.flat_values  # [N]
+        ids = encode_text(vocabulary, tf.strings.strip(texts))
+        begins_word = ids.with_flat_values(vocabulary.begins_word_tensor(ids.flat_values))
+        parts = in_parts(ids, begins_word, self._source_limit - 1)  # [N, None, None]
+        source_ids = with_eos(parts.values, self._source_limit)
+        no_prefix = source_ids[:, :0]
+        found = self._translate_ids(source_ids, no_prefix, None, n_best=1)
+        found = tf.strings.regex_replace(found["translation"][:, 0], "[\r\n]", " ")
+        joined = tf.strings.reduce_join(parts.with_values(found), axis=1, separator=" ")  # [N]
+        spaced = with_spaces_of(texts, joined)
+        lines = tf.strings.reduce_join(sentences.with_flat_values(spaced), axis=2)
+        # A separator would be left out after empty lines at the beginning.
+        ended = lines.with_values(tf.strings.join([lines.values, "\n"]))
+        joined = tf.strings.reduce_join(ended, axis=1)
+        return {"translation": tf.strings.regex_replace(joined, "\n$", "")}
+
     @graph(TEXTS, TEXTS)
     def score(self, source, target) -> Tensors:
         """Computes how probable the model finds each target as a translation of its source.
 
         Returns:
             log_prob float32 [B], natural logarithm, EOS included; length int32 [B], subwords of
-            the target with EOS; perplexity float32 [B], exp(-log_prob / length).
+            the target with EOS; perplexity float32 [B], exp(-log_prob / length); truncated bool
+            [B], whether source or target was longer than the limit and cut.
         """
-        source_ids, target_ids, _ = self._encode_pairs(source, target)
+        source_ids, target_ids, source_cut, target_cut = self._encode_pairs(source, target)
         batch_tokens = self._options.batch_tokens
         log_prob = in_batches(self.score_ids, batch_tokens, source_ids, target_ids)["log_prob"]
         length = tf.cast(target_ids.row_lengths(), tf.int32)
         perplexity = tf.exp(-log_prob / tf.cast(length, tf.float32))
-        return {"log_prob": log_prob, "length": length, "perplexity": perplexity}
+        return {
+            "log_prob": log_prob,
+            "length": length,
+            "perplexity": perplexity,
+            "truncated": source_cut | target_cut,
+        }
 
     @graph(TEXTS, TEXTS)
     def align(self, source, target) -> Tensors:
         """Does what `align_ids` does with texts, all of them in one batch."""
-        source_ids, target_ids, _ = self._encode_pairs(source, target)
+        source_ids, target_ids, *_ = self._encode_pairs(source, target)
         return self.align_ids(padded(source_ids), padded(target_ids))
 
     @graph(TEXTS, TEXTS)
     def attention(self, source, target) -> Tensors:
         """The attention weights of `explain_ids`, of texts, all of them in one batch."""
-        source_ids, target_ids, _ = self._encode_pairs(source, target)
+        source_ids, target_ids, *_ = self._encode_pairs(source, target)
         explained = self.explain_ids(padded(source_ids), padded(target_ids))
         return {name: explained[name] for name in ATTENTION_OUTPUTS}
 
     # What they have in common.
 
     def _search(self, source, target_prefix, n_best, phrases) -> Tensors:
+        source, target_prefix, phrases = of_one_batch(source, target_prefix, phrases)
         best = search_ids(
             [in_graph(model) for model in self._models],
             source,
@@ -309,21 +354,32 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         batch, beams, length = tf.unstack(tf.shape(best.ids))
         rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
         texts = self._vocabularies.target.decode_tensor(rows)
+        has_eos = tf.reduce_any(best.ids == EOS_ID, axis=2)  # [B, K]
         return {
             "translation": tf.reshape(texts, [-1, self._options.beam_size]),
             "score": best.scores,
             "log_prob": best.log_probs,
             "length": best.lengths,
+            "unfinished": (best.lengths > 0) & ~has_eos,
             "ids": best.ids,
         }
 
     def _translate(self, source, target, phrases, n_best: int) -> Tensors:
         """Translates texts in batches; see `n_best`, `complete` and `constrain`."""
+        source, target, phrases = of_one_batch(source, target, phrases)
         # A space at the end would be a subword: "a " does not begin "a dog".
-        source_ids, prefix, truncated = self._encode_pairs(source, tf.strings.strip(target))
-        rows = [source_ids, prefix[:, :-1]]  # the prefix without EOS
+        source_ids, prefix, truncated, _ = self._encode_pairs(source, tf.strings.strip(target))
         if phrases is not None:
-            rows.append(self._encode_phrases(phrases))
+            phrases = self._encode_phrases(phrases)
+        prefix = prefix[:, :-1]  # without EOS
+        return {
+            **self._translate_ids(source_ids, prefix, phrases, n_best),
+            "truncated": truncated,
+        }
+
+    def _translate_ids(self, source_ids, prefix, phrases, n_best: int) -> Tensors:
+        """Translates rows of ids in batches: the TRANSLATION_OUTPUTS of `search_ids`."""
+        rows = [source_ids, prefix] if phrases is None else [source_ids, prefix, phrases]
 
         def translate_batch(source, prefix, phrases=None):
             prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
@@ -333,25 +389,45 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
                 found = self.constrain_ids(source, prefix, phrases, n_best)
             return {name: found[name] for name in TRANSLATION_OUTPUTS}
 
-        found = in_batches(translate_batch, self._options.batch_tokens, *rows)
-        return {**found, "truncated": truncated}
+        return in_batches(translate_batch, self._options.batch_tokens, *rows)
 
-    def _encode_pairs(self, source, target) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        """The ids of both, with EOS, cut at the limits; bool [B], whether the source was cut."""
-        rule = "there must be a target for every source"
-        same = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=rule)
-        with tf.control_dependencies([] if same is None else [same]):
-            source_ids = encode_text(self._vocabularies.source, source)
-            target_ids = encode_text(self._vocabularies.target, target)
-        truncated = source_ids.row_lengths() > self._source_limit - 1
+    def _encode_pairs(
+        self, source, target
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor, tf.Tensor]:
+        """The ids of both, with EOS, cut at the limits; bool [B] each, whether they were cut."""
+        source, target, _ = of_one_batch(source, target)
+        source_ids = encode_text(self._vocabularies.source, source)
+        target_ids = encode_text(self._vocabularies.target, target)
+        source_cut = source_ids.row_lengths() > self._source_limit - 1
+        target_cut = target_ids.row_lengths() > self._target_limit - 1
         source_ids = with_eos(source_ids, self._source_limit)
-        return source_ids, with_eos(target_ids, self._target_limit), truncated
+        target_ids = with_eos(target_ids, self._target_limit)
+        return source_ids, target_ids, source_cut, target_cut
 
     def _encode_phrases(self, phrases) -> tf.RaggedTensor:
         """string [B], with tabs between phrases -> ids int32 [B, None, None], without EOS."""
         rows = tf.strings.split(phrases, "\t")  # [B, None]
         ids = encode_text(self._vocabularies.target, tf.strings.strip(rows.flat_values))
         return rows.with_flat_values(ids[:, : self._target_limit])
+
+
+def of_one_batch(
+    source: tf.Tensor, target: tf.Tensor, phrases: tf.Tensor | None = None
+) -> list[tf.Tensor | None]:
+    """Returns the inputs of a graph as they are, [B, ...], after a check that B is the same."""
+    checks = []
+    for rows, what in ((target, "a target"), (phrases, "phrases")):
+        if rows is not None:
+            rule = f"there must be {what} for every source"
+            same = tf.debugging.assert_equal(batch_size(source), batch_size(rows), message=rule)
+            checks.append(same)
+    with tf.control_dependencies([check for check in checks if check is not None]):
+        return [rows if rows is None else tf.identity(rows) for rows in (source, target, phrases)]
+
+
+def batch_size(rows: tf.Tensor) -> tf.Tensor:
+    """The number of texts or rows of ids, int32 scalar; a signature may be called with one text."""
+    return tf.size(rows) if rows.dtype == tf.string else tf.shape(rows)[0]
 
 
 def _forbidden_ids(options: DecodingConfig, vocabulary: Subwords) -> tuple[tuple[int, ...], ...]:

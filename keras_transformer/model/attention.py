@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_transformer.fields import Share, Size, check_arguments
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.masks import causal_mask, combine_masks, window_mask
 
@@ -39,7 +41,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(CompositeLayer):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
     It is called like `keras.layers.MultiHeadAttention`. The projections W^Q, W^K, W^V and W^O are
@@ -87,14 +89,15 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads: int,
-        key_dim: int,
-        value_dim: int | None = None,
-        dropout: float = 0.0,
+        num_heads: Size,
+        key_dim: Size,
+        value_dim: Size | None = None,
+        dropout: Share = 0.0,
         use_bias: bool = False,
-        window: int | None = None,
+        window: Size | None = None,
         **kwargs,
     ):
+        check_arguments(MultiHeadAttention, locals())
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads

@@ -4,19 +4,20 @@ These layers compute all positions of a target at once, as training does. Decodi
 position after the other, from the same weights: see decoding/compiled_model.py.
 """
 
-from collections.abc import Sequence
-
 import keras
 
+from keras_transformer.config import Norm
+from keras_transformer.fields import Positive, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.encoder import check_norm, serialize_layers
-from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.encoder import Layers, serialize_layers
+from keras_transformer.model.feed_forward import Activation, FeedForward
 from keras_transformer.model.rematerialization import rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class DecoderLayer(keras.layers.Layer):
+class DecoderLayer(CompositeLayer):
     """Causal self-attention, cross-attention to the encoder's output, and feed-forward network.
 
     Each of the three is in a residual connection (section 3.1). With `norm="post"`, as in the
@@ -51,9 +52,6 @@ class DecoderLayer(keras.layers.Layer):
         [B, T, D]; with `return_attention_scores`, also the weights of self-attention [B, H, T, T]
         and of cross-attention [B, H, T, S].
 
-    Raises:
-        ValueError: if `norm` is neither "post" nor "pre".
-
     Example:
         >>> layer = DecoderLayer(num_heads=8, key_dim=64, d_ff=2048)
         >>> memory = keras.random.normal((2, 7, 512))
@@ -63,22 +61,22 @@ class DecoderLayer(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads: int,
-        key_dim: int,
-        d_ff: int,
-        value_dim: int | None = None,
-        norm: str = "post",
-        activation: str = "relu",
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        attention_window: int | None = None,
+        num_heads: Size,
+        key_dim: Size,
+        d_ff: Size,
+        value_dim: Size | None = None,
+        norm: Norm = "post",
+        activation: Activation = "relu",
+        dropout: Share = 0.0,
+        attention_dropout: Share = 0.0,
+        activation_dropout: Share = 0.0,
+        attention_window: Size | None = None,
         attention_bias: bool = False,
-        norm_epsilon: float = 1e-6,
+        norm_epsilon: Positive = 1e-6,
         **kwargs,
     ):
+        check_arguments(DecoderLayer, locals())
         super().__init__(**kwargs)
-        check_norm(norm)
         self.supports_masking = True
         self.norm = norm
         policy = self.dtype_policy
@@ -180,7 +178,7 @@ class DecoderLayer(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Decoder(keras.layers.Layer):
+class Decoder(CompositeLayer):
     """A stack of DecoderLayers (section 3.1).
 
     Args:
@@ -210,12 +208,13 @@ class Decoder(keras.layers.Layer):
 
     def __init__(
         self,
-        layers: Sequence[DecoderLayer],
+        layers: Layers,
         last_norm: bool = False,
-        norm_epsilon: float = 1e-6,
+        norm_epsilon: Positive = 1e-6,
         rematerialize: bool = False,
         **kwargs,
     ):
+        check_arguments(Decoder, locals())
         super().__init__(**kwargs)
         self.supports_masking = True
         self.layers = list(layers)

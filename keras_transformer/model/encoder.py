@@ -1,17 +1,30 @@
 """The encoder: N layers of self-attention and feed-forward network (section 3.1)."""
 
 from collections.abc import Sequence
+from typing import Annotated, Any
 
 import keras
 
+from keras_transformer.config import Norm
+from keras_transformer.fields import Positive, Rule, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.feed_forward import Activation, FeedForward
 from keras_transformer.model.rematerialization import rematerialized
 
 
+def _are_layers(value: Any) -> bool:
+    is_sequence = isinstance(value, Sequence) and len(value) > 0
+    return is_sequence and all(isinstance(item, keras.layers.Layer) for item in value)
+
+
+# Those of a stack.
+Layers = Annotated[Any, Rule("be a list of Keras layers, with at least one", _are_layers)]
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class EncoderLayer(keras.layers.Layer):
+class EncoderLayer(CompositeLayer):
     """Self-attention, then the feed-forward network, each in a residual connection (section 3.1).
 
     With `norm="post"`, as in the paper, a sublayer gives LayerNorm(x + Dropout(Sublayer(x))). With
@@ -41,9 +54,6 @@ class EncoderLayer(keras.layers.Layer):
     Returns:
         [B, S, D]; with `return_attention_scores`, also the attention weights [B, H, S, S].
 
-    Raises:
-        ValueError: if `norm` is neither "post" nor "pre".
-
     Example:
         >>> layer = EncoderLayer(num_heads=8, key_dim=64, d_ff=2048)
         >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
@@ -52,22 +62,22 @@ class EncoderLayer(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads: int,
-        key_dim: int,
-        d_ff: int,
-        value_dim: int | None = None,
-        norm: str = "post",
-        activation: str = "relu",
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        attention_window: int | None = None,
+        num_heads: Size,
+        key_dim: Size,
+        d_ff: Size,
+        value_dim: Size | None = None,
+        norm: Norm = "post",
+        activation: Activation = "relu",
+        dropout: Share = 0.0,
+        attention_dropout: Share = 0.0,
+        activation_dropout: Share = 0.0,
+        attention_window: Size | None = None,
         attention_bias: bool = False,
-        norm_epsilon: float = 1e-6,
+        norm_epsilon: Positive = 1e-6,
         **kwargs,
     ):
+        check_arguments(EncoderLayer, locals())
         super().__init__(**kwargs)
-        check_norm(norm)
         self.supports_masking = True
         self.norm = norm
         policy = self.dtype_policy
@@ -140,7 +150,7 @@ class EncoderLayer(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Encoder(keras.layers.Layer):
+class Encoder(CompositeLayer):
     """A stack of EncoderLayers (section 3.1).
 
     Args:
@@ -168,12 +178,13 @@ class Encoder(keras.layers.Layer):
 
     def __init__(
         self,
-        layers: Sequence[EncoderLayer],
+        layers: Layers,
         last_norm: bool = False,
-        norm_epsilon: float = 1e-6,
+        norm_epsilon: Positive = 1e-6,
         rematerialize: bool = False,
         **kwargs,
     ):
+        check_arguments(Encoder, locals())
         super().__init__(**kwargs)
         self.supports_masking = True
         self.layers = list(layers)
@@ -214,12 +225,6 @@ class Encoder(keras.layers.Layer):
     def from_config(cls, config):
         layers = [keras.saving.deserialize_keras_object(layer) for layer in config["layers"]]
         return cls(**{**config, "layers": layers})
-
-
-def check_norm(norm: str) -> None:
-    """Raises a ValueError if `norm` is neither "post" nor "pre"."""
-    if norm not in ("post", "pre"):
-        raise ValueError(f"norm must be post or pre. Received: {norm!r}")
 
 
 def serialize_layers(layers: Sequence[keras.layers.Layer]) -> list[dict]:

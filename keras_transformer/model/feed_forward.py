@@ -1,12 +1,20 @@
 """The position-wise feed-forward network (section 3.3)."""
 
+from typing import Annotated, Any
+
 import keras
 
+from keras_transformer.fields import Rule, Share, Size, accepted_by, check_arguments
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
+
+Activation = Annotated[
+    Any, Rule("be the name of one of keras.activations", accepted_by(keras.activations.get))
+]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(CompositeLayer):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2: the same at every position.
 
     The two linear transformations are the Dense sublayers `inner_dense`, of W_1 and b_1, and
@@ -30,7 +38,8 @@ class FeedForward(keras.layers.Layer):
         (2, 10, 512)
     """
 
-    def __init__(self, d_ff: int, dropout: float = 0.0, activation: str = "relu", **kwargs):
+    def __init__(self, d_ff: Size, dropout: Share = 0.0, activation: Activation = "relu", **kwargs):
+        check_arguments(FeedForward, locals())
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff

@@ -4,6 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.config import Positions
+from keras_transformer.errors import require
+from keras_transformer.fields import Share, Size, check_arguments
 from keras_transformer.model.dropout import Dropout
 
 
@@ -66,9 +69,6 @@ class PositionalEncoding(keras.layers.Layer):
     Returns:
         [B, T, D].
 
-    Raises:
-        ValueError: for other `positions`.
-
     Example:
         >>> layer = PositionalEncoding(dropout=0.1)
         >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
@@ -77,15 +77,13 @@ class PositionalEncoding(keras.layers.Layer):
 
     def __init__(
         self,
-        positions: str = "sinusoidal",
-        max_positions: int = 1024,
-        dropout: float = 0.0,
+        positions: Positions = "sinusoidal",
+        max_positions: Size = 1024,
+        dropout: Share = 0.0,
         **kwargs,
     ):
+        check_arguments(PositionalEncoding, locals())
         super().__init__(**kwargs)
-        if positions not in ("sinusoidal", "learned", "marian"):
-            rule = "positions must be sinusoidal, learned or marian"
-            raise ValueError(f"{rule}. Received: {positions!r}")
         self.supports_masking = True
         self.positions = positions
         self.max_positions = max_positions
@@ -93,8 +91,10 @@ class PositionalEncoding(keras.layers.Layer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, inputs_shape):
+        d_model = inputs_shape[-1]
+        is_even = self.positions == "learned" or d_model % 2 == 0
+        require(is_even, "inputs must be of an even width for sinusoidal positions", d_model)
         if self.positions == "learned":
-            d_model = inputs_shape[-1]
             self.embeddings = self.add_weight(
                 name="embeddings",
                 shape=(self.max_positions, d_model),

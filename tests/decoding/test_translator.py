@@ -4,7 +4,6 @@ import collections
 import copy
 import dataclasses
 import gc
-import logging
 import math
 import weakref
 
@@ -16,10 +15,11 @@ from keras_transformer.config import EOS_ID
 from keras_transformer.decoding import translator as translator_module
 from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
-from keras_transformer.decoding.graphs import Graphs
+from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.translator import Translator, length_batches, translations
 from keras_transformer.decoding.weights import variables_of
 from keras_transformer.errors import InputError
+from keras_transformer.model_card import ModelOrigin
 from tests.decoding.conftest import (
     VOCAB_SIZE,
     GivenAnswers,
@@ -54,7 +54,7 @@ def assert_same_answer(got, wanted):
     np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-5)
 
 
-def test_every_line_gets_an_answer(translator_of, model, caplog):
+def test_every_line_gets_an_answer(translator_of, model):
     lines = [
         "",
         "hello",
@@ -67,15 +67,14 @@ def test_every_line_gets_an_answer(translator_of, model, caplog):
         "\ud800",
     ]
     translator = translator_of(model, beam_size=2)
-    with caplog.at_level(logging.WARNING):
-        answers = translator.translate(lines)
+    answers = translator.translate(lines)
     assert len(answers) == len(lines)
     assert all(1 <= len(answer) <= 2 for answer in answers)
     for blank in (0, 2, 7):
-        assert answers[blank] == [("", 0.0, 0.0, 0)]
+        assert answers[blank] == [("", 0.0, 0.0, 0, False, False)]
     assert all(answers[i][0].score < 0 for i in (1, 3, 4, 5, 6, 8))
     assert translator.truncated == 1
-    assert "1 of 9 source sentences have more than 20 subwords and were cut" in caplog.text
+    assert [answer[0].truncated for answer in answers] == [line == "x" * 10_000 for line in lines]
     # The long line is answered as what was left of it.
     assert_same_answer(answers[4], translator.translate(["x" * 19])[0])
 
@@ -104,7 +103,7 @@ def test_aligned_translations(translator_of, model):
     lines = ["ab c", "", "def"]
     plain, aligned = translator.translate(lines), translator.translate(lines, aligned=True)
     for line, wanted, answers in zip(lines, plain, aligned, strict=True):
-        assert [answer[:4] for answer in answers] == wanted
+        assert [answer[:6] for answer in answers] == wanted
         for answer in answers:
             pair = answer.pair
             assert pair.source_pieces == [*line, "</s>"]
@@ -131,7 +130,7 @@ def test_restrictions(translator_of, model):
     phrases = (free[0][:2], free[1][1:3])
     settings = {"min_length": 6, "no_repeat_ngram_size": 1, "forbidden_phrases": phrases}
     answers = translator_of(model, beam_size=2, **settings).translate(["abc", ""])
-    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0)]
+    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0, False, False)]
     for best in answers[0]:
         assert len(set(best.text)) == len(best.text) and best.tokens >= 6
         assert not any(phrase in best.text for phrase in phrases)
@@ -143,7 +142,7 @@ def test_translations_contain_the_required_phrases(translator_of, model):
     translator = translator_of(model, beam_size=4)
     lines, phrases = ["abc", "abc", "de", "", "fg"], [["xy"], [], ["z", "a b"], ["q"], ["x", "x"]]
     answers, free = (translator.translate(lines, required_phrases=p) for p in (phrases, None))
-    assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0)]
+    assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0, False, False)]
     for answer, line, required in zip(answers, lines, phrases, strict=True):
         assert all(phrase in answer[0].text for phrase in required) or not line
     assert not any("xy" in best.text or "a b" in best.text for row in free for best in row)
@@ -294,6 +293,93 @@ def test_scores_of_targets(translator_of, model):
         assert result.tokens == len(target_ids)
 
 
+@pytest.mark.parametrize("texts", ["ab", None, 3, ["a", None], [b"a"], b"a"])
+def test_what_is_no_list_of_texts_is_refused(translator_of, model, texts):
+    translator = translator_of(model, beam_size=2)
+    rule = (
+        r"(texts|sources|targets|target_prefixes)(\[\d\])? must be a (list of strings; for one text"
+    )
+    rule = rf'^{rule} write \["\.\.\."\]|string)\. Received: '
+    with pytest.raises(InputError, match=rule):
+        translator.translate(texts)
+    for sources, targets in ((texts, ["a"]), (["a"], texts)):
+        with pytest.raises(InputError, match=rule):
+            translator.score(sources, targets)
+        with pytest.raises(InputError, match=rule):
+            translator.align(sources, targets)
+    if texts is not None:
+        with pytest.raises(InputError, match=rule):
+            translator.translate(["a"], target_prefixes=texts)
+        rule = r"^required_phrases\b.* must be a .*\. Received: "
+        for phrases in (texts, [texts]):
+            with pytest.raises(InputError, match=rule):
+                translator.translate(["a"], required_phrases=phrases)
+
+
+def test_one_text_is_refused_with_the_mending(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    rule = r'^texts must be a list of strings; for one text write \["\.\.\."\]\. Received: "ab"$'
+    with pytest.raises(InputError, match=rule):
+        translator.translate("ab")
+    with pytest.raises(
+        InputError, match=r'^required_phrases\[0\] must be a list .* Received: "xy"$'
+    ):
+        translator.translate(["ab"], required_phrases=["xy"])
+    with pytest.raises(InputError, match=r'^source must be a string. Received: \["ab"\]$'):
+        translator.attention(["ab"], "c")
+
+
+def test_any_iterable_of_texts_is_read(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    wanted = translator.translate(["ab", "c"])
+    for texts in (iter(["ab", "c"]), ("ab", "c"), np.array(["ab", "c"]), {"ab": 1, "c": 2}):
+        assert_same_answer(translator.translate(texts)[0], wanted[0])
+    found = translator.translate(
+        (text for text in ["ab"]), target_prefixes=iter(["x"]), required_phrases=iter([iter(["y"])])
+    )
+    assert found[0][0].text.startswith("x") and "y" in found[0][0].text
+    assert len(translator.score(iter(["ab"]), iter(["c"]))) == 1
+
+
+def test_ids_are_scored_in_pairs(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    rule = r"^there must be a target for every source\. Received: 1 and 2$"
+    with pytest.raises(InputError, match=rule):
+        translator.score_ids([[9, EOS_ID]], [[9, EOS_ID], [8, EOS_ID]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
+        two_targets = tf.constant([[9, EOS_ID], [8, EOS_ID]])
+        translator.graphs["score_ids"](source=two_targets[:1], target=two_targets)
+    for wrong in ([0, 0], [[]], [[9], [9, 2]], [[0.5]], [["a"]], None):
+        rule = r"^source must be rows of ids, int \[B, S\], .*\. Received: "
+        with pytest.raises(InputError, match=rule):
+            translator.score_ids(wrong, [[9, EOS_ID]])
+    for wrong in (VOCAB_SIZE, -1):
+        rule = rf"^target must be ids from 0 to {VOCAB_SIZE - 1}\. Received: \[{wrong}\]$"
+        with pytest.raises(InputError, match=rule):
+            translator.score_ids([[9, EOS_ID]], [[wrong, EOS_ID]])
+    padding = [[0, 0]]
+    assert translator.score_ids(padding, padding).tolist() == [0]
+
+
+def test_pairs_that_are_cut_say_so(translator_of, model):
+    """At most 19 subwords of a source and 24 of a target count."""
+    translator = translator_of(model, extra_length=5)
+    scores = translator.score(["a" * 19, "a" * 20, "a"], ["b", "b", "b" * 25])
+    assert [score.truncated for score in scores] == [False, True, True]
+
+
+def test_translations_that_reach_the_length_limit_say_so(translator_of, make_model):
+    """Those of a model that never ends a translation, of which 3 + 5 subwords fit."""
+    model = make_model(num_layers=1, logits_bias=True)
+    bias = np.zeros(VOCAB_SIZE, "float32")
+    bias[EOS_ID] = -1e4
+    model.logits_embedding.bias.assign(bias)
+    translator = translator_of(model, beam_size=2)
+    blank, endless = translator.translate(["", "ab"])
+    assert [(answer.tokens, answer.unfinished) for answer in blank] == [(0, False)]
+    assert [(answer.tokens, answer.unfinished) for answer in endless] == [(8, True)] * 2
+
+
 def test_score_needs_pairs(translator_of, model):
     with pytest.raises(InputError, match=r"a target for every source.* 2 and 1"):
         translator_of(model).score(["a", "b"], ["c"])
@@ -321,15 +407,15 @@ def test_length_batches():
 
 def test_translations_leave_out_what_does_not_exist():
     def found(texts, scores, log_probs, lengths):
-        names = ("translation", "score", "log_prob", "length")
-        columns = (texts, scores, log_probs, lengths)
-        return translations({n: np.array([c]) for n, c in zip(names, columns, strict=True)})
+        columns = (texts, scores, log_probs, lengths, [True] * len(texts))
+        outputs = zip(TRANSLATION_OUTPUTS, columns, strict=True)
+        return translations({name: np.array([column]) for name, column in outputs}, [False])
 
     assert found([b"a", b""], [-1.5, -math.inf], [-3.0, -math.inf], [2, 0]) == [
-        [("a", -1.5, -3.0, 2)]
+        [("a", -1.5, -3.0, 2, False, True)]
     ]
     nothing = found([b"", b""], [-math.inf] * 2, [-math.inf] * 2, [0, 0])
-    assert nothing == [[("", -math.inf, -math.inf, 0)]]
+    assert nothing == [[("", -math.inf, -math.inf, 0, False, True)]]
     with pytest.raises(InputError, match=r"weights must be finite. Received: scores that are NaN"):
         found([b"a"], [math.nan], [math.nan], [2])
 
@@ -367,3 +453,50 @@ def test_a_translator_parses_nothing(model):
     translator = Translator({}, card_of(model.config, DecodingConfig()))
     with pytest.raises(InputError, match=r"parse must be asked of a parsing model. Received: a tr"):
         translator.parse(["a"])
+
+
+def test_documents(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    text = " abc. Def!\n\nkl: {x} mn.\r\n"
+    found = translator.translate_document(text)
+    best = [answers[0].text for answers in translator.translate(["abc.", "Def!"])]
+    first, blank, last, end = found.split("\n")
+    assert (first, blank, end) == (" " + " ".join(best), "", "")
+    assert "{x}" in last and last.endswith("\r")
+    assert translator.translate_document("") == "" and translator.truncated == 0
+    with pytest.raises(InputError, match=r"^format must be one of text.* Received: 'docx'$"):
+        translator.translate_document(text, "docx")
+
+
+def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
+    translator = translator_of(model, beam_size=1, max_source_length=8)
+    found = translator.translate_document("abc def, ghi jkl")
+    parts = ["abc def,", "ghi jkl"]  # 7 subwords and EOS at most
+    assert translator.truncated == 0
+    parts = ["abc", "def,", "ghi jkl"]
+    assert found == " ".join(row[0].text for row in translator.translate(parts))
+
+
+def test_one_translation_of_a_sentence_is_aligned_in_documents(translator_of, model, monkeypatch):
+    translator = translator_of(model, beam_size=4)
+    aligned = []
+    align_ids = translator.graphs["align_ids"]
+    graphs = {**translator.graphs, "align_ids": lambda **ids: aligned.append(1) or align_ids(**ids)}
+    monkeypatch.setattr(translator, "graphs", graphs)
+    translator.translate_document("Abc. Def %s ghi. Jkl %s mn.")
+    assert len(aligned) == 1
+
+
+def test_terminology_of_documents(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    found = translator.translate_document("ab cde. Fgh", terminology={"ab": "xyz"})
+    phrases = [["xyz"], []]
+    wanted = translator.translate(["ab cde.", "Fgh"], required_phrases=phrases)
+    assert "xyz" in found and found == " ".join(row[0].text for row in wanted)
+
+
+def test_the_language_of_a_document_is_that_of_the_data(model, characters):
+    origin = ModelOrigin(data={"languages": ["de", "en"]})
+    translator = translator_with(model, characters, DecodingConfig(beam_size=1), origin=origin)
+    assert translator.document_translator().language == "de"
+    assert translator.document_translator("fr").language == "fr"

@@ -22,7 +22,7 @@ from keras_transformer.decoding.answers import AlignedPair
 from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.decoding.compiled_model import compile_model, decode, encode
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.graphs import Graphs
+from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
@@ -256,7 +256,9 @@ def test_long_lines_are_cut(run):
     found = run("n_best", LONG)
     assert found["truncated"].tolist() == [True, True, False]
     assert np.all(np.isfinite(found["score"][:, 0]))
-    assert run("score", LONG)["length"].tolist()[:2] == [16, 16], "12, and 4 more"
+    found = run("score", LONG)
+    assert found["length"].tolist()[:2] == [16, 16], "12, and 4 more"
+    assert found["truncated"].tolist() == [True, True, False]
     assert run("attention", LONG)["memory"].shape == (3, 1, 2, 16, 12)
     found = run("tokenize", LONG)
     assert found["ids"].shape == (3, 12)
@@ -266,26 +268,27 @@ def test_long_lines_are_cut(run):
 @pytest.mark.parametrize(
     ("signature", "shapes"),
     [
-        ("serving_default", {"translation": (0,), "score": (0,)}),
+        ("serving_default", dict.fromkeys(("translation", "score", "truncated"), (0,))),
         (
             "best",
-            dict.fromkeys(("translation", "score", "log_prob", "length", "truncated"), (0,)),
+            dict.fromkeys((*TRANSLATION_OUTPUTS, "truncated"), (0,)),
         ),
         (
             "n_best",
             {
-                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                **dict.fromkeys(TRANSLATION_OUTPUTS, (0, 3)),
                 "truncated": (0,),
             },
         ),
         (
             "complete",
             {
-                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                **dict.fromkeys(TRANSLATION_OUTPUTS, (0, 3)),
                 "truncated": (0,),
             },
         ),
-        ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
+        ("document", {"translation": (0,)}),
+        ("score", dict.fromkeys(("log_prob", "length", "perplexity", "truncated"), (0,))),
         ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
         ("encode_source", {"ids": (0,), "length": (0,), "unknown": (0,)}),
         ("encode_target", {"ids": (0,), "length": (0,), "unknown": (0,)}),
@@ -303,6 +306,22 @@ def test_empty_batches(run, signature, shapes):
     assert {name: array.shape for name, array in run(signature, []).items()} == shapes
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents(translators, exports, kind):
+    texts = [" The cat. A dog!\r\n\n  \nbig", "", "\n \n", "x" * 300]
+    found = answers_of(exports[kind], "document", text=texts)["translation"]
+    found = [text.decode() for text in found.tolist()]
+    sentences = ["The cat.", "A dog!", "big"]
+    first, second, third = (
+        row[0].text.replace("\n", " ").replace("\r", " ")
+        for row in translators[kind].translate(sentences)
+    )
+    assert found[:3] == [f" {first} {second}\r\n\n  \n{third}", "", "\n \n"]
+    # Eleven subwords are read at once. What is longer is translated in parts, not cut off.
+    (cut_off, *_), *_ = translators[kind].translate(texts[3:])
+    assert len(found[3]) > 3 * len(cut_off.text) > 0
+
+
 def test_n_best(parts, translators, bpe):
     tokenizer, translator = parts["bpe"][1], translators["bpe"]
     cut_before = bpe.truncated, translator.truncated
@@ -317,7 +336,7 @@ def test_n_best(parts, translators, bpe):
     assert bpe.truncated - cut_before[0] == translator.truncated - cut_before[1] == long_lines > 0
     assert bpe.translate([]) == []
     (blank,) = bpe.translate([" "])
-    assert blank == [("", 0.0, 0.0, 0)], "and no other beam"
+    assert blank == [("", 0.0, 0.0, 0, False, False)], "and no other beam"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -415,6 +434,17 @@ def test_score_needs_a_target_for_every_source(bpe):
         bpe.score(["a", "b"], ["c"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
         answers_of(bpe, "score", source=["a", "b"], target=["c"])
+    ids = tf.constant([[5, EOS_ID], [6, EOS_ID]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
+        bpe.graphs["score_ids"](source=ids[:1], target=ids)
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "n_best", "score", "tokenize"])
+def test_one_text_is_a_batch_of_one(run, signature):
+    alone, batch = run(signature, "the cat"), run(signature, ["the cat"])
+    assert alone.keys() == batch.keys()
+    for name in alone:
+        assert np.array_equal(alone[name], batch[name]), name
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -541,7 +571,7 @@ def test_model_card(parts, bpe):
     card = json.loads((export_dir / CARD).read_text())
     others = {"format_version": card["format_version"], "files": card["files"]}
     assert card == json.loads(json.dumps({**bpe.card.to_json(), **others}))
-    assert (card["format_version"], card["date"], card["preset"]) == (3, "2017-06-12", "tiny")
+    assert (card["format_version"], card["date"], card["preset"]) == (4, "2017-06-12", "tiny")
     assert card["tensorflow"] == tf.__version__
     assert (card["task"], card["task_options"]) == ("translation", {})
     assert card["shortlist"] is None
@@ -584,7 +614,7 @@ INDEX = "variables/variables.index"
 
 
 PLACE = "be a directory that an export has made"
-VERSION = "be of format_version 3; export the model again"
+VERSION = "be of format_version 4; export the model again"
 
 
 @pytest.mark.parametrize(
@@ -597,7 +627,7 @@ VERSION = "be of format_version 3; export the model again"
         (DATA, garbage, PLACE, ""),
         (CARD, os.remove, PLACE, "No such file"),
         (CARD, truncated, PLACE, ""),
-        (CARD, card_of_version('{"format_version": 2}'), VERSION, "of 2"),
+        (CARD, card_of_version('{"format_version": 3}'), VERSION, "of 3"),
         (CARD, card_of_version("{}"), VERSION, "of None"),
         (CARD, card_of_version("[]"), PLACE, "its content must be of type dict"),
     ],

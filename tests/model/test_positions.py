@@ -93,5 +93,5 @@ def test_learned_table_has_the_paper_settings():
 
 
 def test_other_positions_are_refused():
-    with pytest.raises(ValueError, match=r"positions must be .*Received: 'rotary'"):
+    with pytest.raises(ValueError, match=r'positions must be .*Received: "rotary"'):
         PositionalEncoding("rotary")
