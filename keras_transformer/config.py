@@ -5,13 +5,25 @@ names the paper's symbol and section.
 """
 
 import dataclasses
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.fields import Amount, Positive, Rule, Seed, Share, Size, check_fields, one_of
+from keras_transformer.fields import (
+    Amount,
+    Length,
+    Positive,
+    Rule,
+    Seed,
+    Share,
+    Size,
+    check_fields,
+    one_of,
+)
 
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
@@ -21,6 +33,10 @@ SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
 Positions = Annotated[str, one_of("sinusoidal", "learned", "marian")]
+# The deepest models that were trained had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
+Layers = Annotated[int, Rule("be from 1 to 1000", lambda number: 1 <= number <= 1000)]
+# 256 GiB in float32: more than any device has memory, and each computes the whole model.
+LARGEST_MODEL = 2**36
 VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
 
 
@@ -39,7 +55,7 @@ class TransformerConfig:
     """
 
     vocab_size: VocabularySize = 37000  # shared by source and target, section 5.1
-    num_layers: Size = 6  # N, layers in each stack, section 3.1
+    num_layers: Layers = 6  # N, layers in each stack, section 3.1
     d_model: Size = 512  # width of embeddings and sublayer outputs, section 3.1
     d_ff: Size = 2048  # inner width of the feed-forward network, section 3.3
     num_heads: Size = 8  # h, section 3.2.2
@@ -49,14 +65,14 @@ class TransformerConfig:
     attention_dropout: Share = 0.0  # on attention weights; 0 in the translation presets
     activation_dropout: Share = 0.0  # on the FFN's inner activations; 0 in all presets
     positions: Positions = "sinusoidal"  # Table 3, row E; "marian": see model/positions.py
-    max_positions: Size = 1024  # rows of the learned position table; sinusoids need none
-    attention_window: Size | None = None  # r of restricted self-attention, section 4; None for all
+    max_positions: Length = 1024  # rows of the learned position table; sinusoids need none
+    attention_window: Length | None = None  # r of restricted self-attention, section 4; None: all
     norm: Annotated[str, one_of("post", "pre")] = "post"  # the paper's, section 3.1
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
     # What other toolkits' models have and the paper's has not (keras_transformer/importing).
-    decoder_layers: Size | None = None  # layers in the decoder; None for N
+    decoder_layers: Layers | None = None  # layers in the decoder; None for N
     activation: Annotated[str, one_of("relu", "swish", "gelu")] = "relu"  # equation 2
     attention_bias: bool = False  # biases in the projections of attention
     logits_bias: bool = False  # a bias for every logit
@@ -71,6 +87,8 @@ class TransformerConfig:
             object.__setattr__(self, "d_v", self._head_width("d_v"))
         even = self.positions == "learned" or self.d_model % 2 == 0
         require(even, "d_model must be even for sinusoidal positions", self.d_model)
+        rule = f"d_model and the other sizes must make a model of at most {LARGEST_MODEL:,} weights"
+        require(self.parameters <= LARGEST_MODEL, rule, f"{self.parameters:,}")
 
     def _head_width(self, name: str) -> int:
         """Returns d_model / num_heads, for the field `name`."""
@@ -78,6 +96,41 @@ class TransformerConfig:
         rule = f"{name} must be given, as num_heads does not divide d_model"
         require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
         return width
+
+    @property
+    def parameters(self) -> int:
+        """The number of trainable numbers, counted without building the model."""
+        d_model, heads = self.d_model, self.num_heads
+        # W^Q, W^K, W^V and W^O, section 3.2.2.
+        attention = d_model * heads * (2 * self.d_k + self.d_v) + heads * self.d_v * d_model
+        if self.attention_bias:
+            attention += heads * (2 * self.d_k + self.d_v) + d_model
+        feed_forward = 2 * d_model * self.d_ff + self.d_ff + d_model  # equation 2
+        norm = 2 * d_model
+        last_norm = norm if self.norm == "pre" else 0
+        encoder = self.num_layers * (attention + feed_forward + 2 * norm) + last_norm
+        decoder_layers = self.decoder_layers or self.num_layers
+        decoder = decoder_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
+        rows = self.vocab_size * (1 if self.tie_embeddings else 2)  # target, softmax
+        if self.source_vocab_size or not self.tie_embeddings:
+            rows += self.source_vocab_size or self.vocab_size
+        embedding = rows * d_model + self.logits_bias * self.vocab_size
+        if self.positions == "learned":
+            embedding += 2 * self.max_positions * d_model  # of both sides
+        return embedding + encoder + decoder
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that decides what the model computes, as JSON with sorted names.
+
+        Checkpoints and exports carry it, so that weights are never used with a configuration that
+        they were not trained with. Dropout is not part of it: it changes training alone, and one
+        may go on with another dropout, or average runs that differ in it.
+        """
+        fields = dataclasses.asdict(self)
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            del fields[name]
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +146,7 @@ class TrainingConfig:
     adam_beta_2: Share = 0.98
     adam_epsilon: Positive = 1e-9
     label_smoothing: Share = 0.1  # epsilon_ls, section 5.4
-    tokens_per_batch: Size = 25000  # padded tokens a side of one optimizer step, section 5.1
+    tokens_per_batch: Length = 25000  # padded tokens a side of one optimizer step, section 5.1
     accumulate_steps: Size = 1  # parts that one optimizer step is computed in
     clip_norm: Amount = 0.0  # the largest norm of all gradients together; 0 for any
     rematerialize: bool = False  # compute layers again in the backward pass, to save memory
@@ -103,6 +156,8 @@ class TrainingConfig:
 
     def __post_init__(self):
         check_fields(self)
+        rule = f"accumulate_steps must be at most tokens_per_batch={self.tokens_per_batch}"
+        require(self.accumulate_steps <= self.tokens_per_batch, rule, self.accumulate_steps)
 
     @property
     def dtype_policy(self) -> str:

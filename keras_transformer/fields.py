@@ -27,6 +27,11 @@ def one_of(*choices: str) -> Rule:
 
 Count = Annotated[int, Rule("be at least 0", lambda number: number >= 0)]
 Size = Annotated[int, Rule("be at least 1", lambda number: number >= 1)]
+# TensorFlow counts tokens and positions in 32 bits, and adds some of these numbers.
+LARGEST_LENGTH = 2**30
+Length = Annotated[
+    int, Rule(f"be from 1 to {LARGEST_LENGTH}", lambda number: 1 <= number <= LARGEST_LENGTH)
+]
 LARGEST_SEED = 2**32 - 1  # of NumPy
 Seed = Annotated[int, Rule(f"be from 0 to {LARGEST_SEED}", lambda n: 0 <= n <= LARGEST_SEED)]
 Positive = Annotated[float, Rule("be positive and finite", lambda x: 0 < x < math.inf)]

@@ -12,6 +12,7 @@ import gzip
 import importlib
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -27,6 +28,7 @@ from absl import logging
 from keras_transformer.errors import InputError, reason
 from keras_transformer.fields import from_json
 
+LOCK_HOLDER = b"process "  # what a lock file begins with, if a process has held the lock
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
 
 
@@ -209,6 +211,23 @@ def _temporary(path: "Path | RemotePath") -> "Path | RemotePath":
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
+is_temporary = re.compile(r"\..+\.[0-9a-f]{8}\.tmp").fullmatch  # a name that _temporary gives
+
+
+def remove_temporaries(folder: "Path | RemotePath", pattern: str) -> None:
+    """Removes what killed processes have left of files that they were replacing.
+
+    Only for whom no other process writes these files at the same time.
+
+    Args:
+        folder: where the files are.
+        pattern: of their names, as `glob` takes it.
+    """
+    for path in list(folder.glob(f".{pattern}.*.tmp")):
+        if is_temporary(path.name):
+            path.unlink(missing_ok=True)
+
+
 def write_file(path: str | os.PathLike, content: bytes | str) -> None:
     """Replaces a file as `replacing` does; text is written as UTF-8."""
     with replacing(path) as file:
@@ -337,7 +356,7 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
     except OSError as error:
         _warn_of_no_lock(path, reason(error))
     with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+        path.write_bytes(LOCK_HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode())
     try:
         yield
     finally:

@@ -17,9 +17,11 @@ from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import (
     ModelDescription,
+    check_model_dir,
     create_or_check,
     described_in,
     read_description,
+    remove_unfinished_files,
 )
 from pipelines.records import Metadata, read_metadata
 
@@ -71,6 +73,7 @@ def train_on(
     metadata = read_metadata(data_dir)
     loop.check_measured(_measured(metadata, sample_sentences))
     description = _describe(metadata, preset, settings or {}, init_from)
+    check_model_dir(model_dir, description)
 
     from keras_transformer.training.addresses import own_addresses
     from keras_transformer.training.loop import train
@@ -92,7 +95,8 @@ def train_on(
         contexts.enter_context(damage_named(data_dir))
         if cluster is None or cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
-            create_or_check(model_dir, description, data_dir)
+            check_model_dir(model_dir, description)  # now that no other process may change it
+            remove_unfinished_files(model_dir, description)
         return train(
             description.model,
             description.training,
@@ -102,6 +106,7 @@ def train_on(
             strategy,
             cluster,
             None if init_from is None else _warm_start(init_from, data_dir),
+            describe=lambda: create_or_check(model_dir, description, data_dir),
         )
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import time
 
-from keras_transformer.training.checkpoint_index import CheckpointEntry, Progress
+from keras_transformer.training.checkpoint_record import CheckpointRecord, Progress
 from keras_transformer.training.metrics import perplexity_of
 from keras_transformer.training.step_sums import StepSums
 
@@ -42,19 +42,19 @@ class RunState:
     validation: dict[str, float | None] = dataclasses.field(default_factory=dict)  # the last one
 
     @classmethod
-    def restored(cls, entry: CheckpointEntry) -> "RunState":
+    def restored(cls, record: CheckpointRecord) -> "RunState":
         """Makes the state that a run had when it wrote a checkpoint."""
-        seconds = entry.seconds or 0.0
-        progress = entry.progress or Progress()
+        seconds = record.seconds or 0.0
+        progress = record.progress or Progress()
         return cls(
-            step=entry.step,
+            step=record.step,
             seconds=seconds,
             sums=progress.sums,
             summed_steps=progress.summed_steps,
             summed_seconds=progress.summed_seconds,
             validations_since_best=progress.validations_since_best,
             started=time.monotonic() - seconds,
-            saved_step=entry.step,
+            saved_step=record.step,
             saved_seconds=seconds,
         )
 

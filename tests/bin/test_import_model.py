@@ -86,6 +86,7 @@ def test_wrong_paths(call_program, tmp_path):
     model_dir = f"--model_dir={tmp_path / 'model'}"
     for flags, message in (
         ([f"--path={tmp_path / 'none'}"], "error: --path must exist. Received: "),
+        ([f"--path={tmp_path}", "--model_dir="], "error: --model_dir must name a directory. Rec"),
         ([f"--path={tmp_path}"], "error: --path must be a directory that holds config.json"),
         ([f"--path={tmp_path}", "--format=keras"], "error: --path must be a .keras file for"),
     ):

@@ -370,8 +370,35 @@ def test_impossible_settings(settings, message):
         LoopConfig(**settings)
 
 
+def test_a_directory_is_described_before_its_first_checkpoint_and_not_earlier(tmp_path):
+    files = []
+
+    def describe():
+        files.append({path.name for path in tmp_path.iterdir()})
+
+    config = LoopConfig(train_steps=2, checkpoint_steps=1)
+    data = TrainingData(copying_batches())
+    train(
+        *(MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy()), describe=describe
+    )
+    assert files == [{"tensorboard", "training_log.jsonl"}]
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_without_records_end_a_run_before_it_begins_again(two_checkpoints):
+    for path in (two_checkpoints / "checkpoints").glob("*.json"):
+        path.unlink()
+    before = contents(two_checkpoints)
+    with pytest.raises(InputError, match=r"must have its record step-\d+\.json beside it"):
+        run(two_checkpoints, 11)
+    assert contents(two_checkpoints) == before
+
+
 def test_half_written_checkpoint_is_ignored(two_checkpoints):
-    (two_checkpoints / "checkpoints" / "step-00000012.index").write_bytes(b"half")
+    (two_checkpoints / "checkpoints" / "writing-step-00000012.index").write_bytes(b"half")
     assert run(two_checkpoints, 11)["step"] == 11
 
 
@@ -395,10 +422,11 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(two_checkpoints, whol
     assert_same(whole, two_checkpoints)
 
 
-def test_index_is_readable(two_checkpoints):
-    index = json.loads((two_checkpoints / "checkpoints" / "index.json").read_text())
-    assert [entry["step"] for entry in index["checkpoints"]] == [5, 10]
-    assert all(entry["validation_loss"] > 0 for entry in index["checkpoints"])
+def test_records_are_readable(two_checkpoints):
+    files = sorted((two_checkpoints / "checkpoints").glob("*.json"))
+    records = [json.loads(file.read_text()) for file in files]
+    assert [record["step"] for record in records] == [5, 10]
+    assert all(record["validation_loss"] > 0 for record in records)
 
 
 class Told(Cluster):
