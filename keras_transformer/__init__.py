@@ -12,7 +12,8 @@ Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`
 `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
 
 Importing this package imports neither TensorFlow nor Keras; the first use of a name that needs them
-does.
+does. Where Keras is imported, before or after this package, it knows the classes here, and
+`keras.models.load_model` reads models that consist of them (registration.py).
 """
 
 import importlib
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.presets import PRESETS, preset
+from keras_transformer.registration import register_with_keras
 
 if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
     from keras_transformer.loading import load
@@ -29,7 +31,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
     from keras_transformer.model.dropout import Dropout
     from keras_transformer.model.embedding import TokenEmbedding
     from keras_transformer.model.encoder import Encoder, EncoderLayer
-    from keras_transformer.model.feed_forward import FeedForward
+    from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
     from keras_transformer.model.masks import causal_mask, padding_mask
     from keras_transformer.model.positions import PositionalEncoding, sinusoids
     from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
@@ -48,6 +50,7 @@ _LAZY = {
     "Encoder": "model.encoder",
     "EncoderLayer": "model.encoder",
     "FeedForward": "model.feed_forward",
+    "GatedFeedForward": "model.feed_forward",
     "LabelSmoothedCrossEntropy": "training.losses",
     "MaskedAccuracy": "training.metrics",
     "MaskedPerplexity": "training.metrics",
@@ -68,10 +71,16 @@ _LAZY = {
 
 __all__ = ["PRESETS", "InputError", "TrainingConfig", "TransformerConfig", "preset", *_LAZY]
 
+# The modules of layers, losses, metrics and schedules.
+_KERAS_MODULES = {module for module in _LAZY.values() if module.startswith(("model.", "training."))}
+register_with_keras([f"{__name__}.{module}" for module in sorted(_KERAS_MODULES)])
+
 
 def __getattr__(name: str):
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _LAZY[name] in _KERAS_MODULES:
+        importlib.import_module("keras")  # before that module, so that all of them are registered
     value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""Fields of dataclasses and of JSON files, checked against their annotations: types and rules."""
+"""Checks against annotations, types and rules: of dataclasses, JSON files, and arguments."""
 
 import dataclasses
 import json
@@ -7,7 +7,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 from keras_transformer.errors import InputError, require
@@ -19,10 +19,28 @@ class Rule(NamedTuple):
     text: str  # "FIELD must TEXT"
     holds: Callable[[Any], bool]
 
+    def __repr__(self) -> str:
+        return (
+            f"must {self.text}"  # as `help` shows an argument: Annotated[int, must be at least 1]
+        )
+
 
 def one_of(*choices: str) -> Rule:
     """The rule that a value is one of `choices`."""
     return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices)
+
+
+def accepted_by(function: Callable[[Any], Any]) -> Callable[[Any], bool]:
+    """The condition that a function takes a value, and raises no ValueError."""
+
+    def accepts(value: Any) -> bool:
+        try:
+            function(value)
+        except ValueError:
+            return False
+        return True
+
+    return accepts
 
 
 Count = Annotated[int, Rule("be at least 0", lambda number: number >= 0)]
@@ -79,6 +97,21 @@ def check_fields(config: Any) -> None:
     """
     for name, kind in typing.get_type_hints(type(config), include_extras=True).items():
         _read(getattr(config, name), kind, _Place(file="", path=name))
+
+
+def check_arguments(kind: type, arguments: Mapping[str, Any]) -> None:
+    """Checks the arguments of a class against the annotations of its `__init__`.
+
+    Args:
+        kind: the class, which calls this at the beginning of its `__init__`.
+        arguments: `locals()`, which holds the arguments there, and `self`.
+
+    Raises:
+        InputError: "ARGUMENT must RULE. Received: VALUE", for the first argument that is of another
+            type or breaks its rule.
+    """
+    for name, annotation in typing.get_type_hints(kind.__init__, include_extras=True).items():
+        _read(arguments[name], annotation, _Place(file="", path=name))
 
 
 def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:

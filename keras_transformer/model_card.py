@@ -17,7 +17,7 @@ from keras_transformer.files import read_json, to_path
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 
 CARD = Path("assets.extra") / "model_card.json"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 # What the data says about a model: fields of ModelDescription.
 DATA_FIELDS = (
     "vocabulary",

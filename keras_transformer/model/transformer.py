@@ -6,7 +6,9 @@ import keras
 from keras import ops
 
 from keras_transformer import presets
-from keras_transformer.config import BOS_ID, TransformerConfig
+from keras_transformer.config import BOS_ID, TransformerConfig, replace_model_settings
+from keras_transformer.errors import require
+from keras_transformer.fields import check_arguments, shown
 from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.encoder import Encoder, EncoderLayer
@@ -58,6 +60,10 @@ class Transformer(keras.Model):
         name: str = "transformer",
         **kwargs,
     ):
+        is_config = isinstance(config, TransformerConfig | dict)
+        rule = "config must be a TransformerConfig, or a dict of its fields"
+        require(is_config, rule, shown(config))
+        check_arguments(Transformer, locals())
         config = TransformerConfig(**config) if isinstance(config, dict) else config
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self._make_embeddings(config, policy)
@@ -136,11 +142,14 @@ class Transformer(keras.Model):
             "attention_window": config.attention_window,
             "attention_bias": config.attention_bias,
             "norm_epsilon": config.norm_epsilon,
+            "norm_type": config.norm_type,
+            "rotary": config.positions == "rotary",
             "dtype": policy,
         }
         stack_arguments = {
             "last_norm": config.norm == "pre",
             "norm_epsilon": config.norm_epsilon,
+            "norm_type": config.norm_type,
             "rematerialize": rematerialize,
             "dtype": policy,
         }
@@ -176,7 +185,7 @@ class Transformer(keras.Model):
             InputError: for an unknown preset, or a value that a field cannot have.
         """
         config, _ = presets.preset(name, vocab_size)
-        return cls(dataclasses.replace(config, **settings))
+        return cls(replace_model_settings(config, settings))
 
     def encode(self, source, training=None):
         """Runs the encoder.
