@@ -64,6 +64,9 @@ class Source(Protocol):
 class Part(Protocol):
     """The pairs of one file, or of two that are parallel."""
 
+    def files(self) -> list[str]:
+        """The names of the files."""
+
     def settings(self) -> dict[str, list[str]]:
         """Argument -> digests of the contents of the files."""
 
@@ -81,6 +84,9 @@ class ParallelFiles:
     split: str
     source: str
     target: str
+
+    def files(self) -> list[str]:
+        return [self.source, self.target]
 
     def settings(self) -> dict[str, list[str]]:
         return {
@@ -111,6 +117,9 @@ class PairFile:
     split: str
     path: str
     languages: Pair
+
+    def files(self) -> list[str]:
+        return [self.path]
 
     def settings(self) -> dict[str, list[str]]:
         return {f"{self.split}_pairs": content_digests([self.path])}
@@ -179,7 +188,7 @@ class FileSource(Source):
         self.languages = languages
 
     def files(self) -> list[str]:
-        return [path for sides in self._files.values() for paths in sides for path in paths]
+        return [path for parts in self._parts.values() for part in parts for path in part.files()]
 
     def settings(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"dataset": "files"}
