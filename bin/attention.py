@@ -4,7 +4,13 @@ The page is one file that loads nothing from elsewhere. With --picture, one laye
 picture for papers (this needs matplotlib). A table of the heads goes to stderr.
 """
 
-from command import check_model_flags, define_model_flags, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import (  # isort: skip  (first: it makes the checkout importable)
+    check_model_flags,
+    check_output_flag,
+    define_model_flags,
+    load_model,
+    run,
+)
 
 import sys
 from pathlib import Path
@@ -35,8 +41,8 @@ def main():
         text = FLAGS[name].value
         require(text is None or text.strip(), f"--{name} must hold a word", repr(text))
     check_picture()
-    check_file("output")
-    check_file("picture")
+    check_output_flag("output")
+    check_output_flag("picture", ("output",))
     check_model_flags()
 
     from keras_transformer.attention.page import attention_page
@@ -83,8 +89,6 @@ def check_picture():
         return
     rule = f"--picture must end in {', '.join(PICTURE_ENDINGS)}"
     require(FLAGS.picture.endswith(PICTURE_ENDINGS), rule, FLAGS.picture)
-    rule = "--picture and --output must be two files"
-    require(FLAGS.picture != FLAGS.output, rule, FLAGS.picture)
     rule = f"--picture must have matplotlib ({INSTALL})"
     require(has_matplotlib(), rule, FLAGS.picture)
 
@@ -106,10 +110,12 @@ def chosen_heads(num_heads):
 def check_number(flag, value, count):
     """Reads a number, which must be one of 1, ..., count."""
     from keras_transformer.errors import require
+    from keras_transformer.fields import whole_number
 
-    known = str(value).isdecimal() and 1 <= int(value) <= count
+    number = whole_number(str(value))
+    known = number is not None and 1 <= number <= count
     require(known, f"--{flag} must be from 1 to {count}", value)
-    return int(value)
+    return number
 
 
 def draw_picture(views, layer, heads):
@@ -124,14 +130,6 @@ def draw_picture(views, layer, heads):
     require(FLAGS.word is None or FLAGS.word in words, rule, repr(FLAGS.word))
     ending = Path(FLAGS.picture).suffix.removeprefix(".")
     return head_picture(view, layer, heads, FLAGS.word, ending)
-
-
-def check_file(flag):
-    """Tells early that the file of a flag cannot be written."""
-    from keras_transformer.output_files import check_output
-
-    if FLAGS[flag].value is not None:
-        check_output(FLAGS[flag].value, flag)
 
 
 def write(flag, content):

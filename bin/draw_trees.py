@@ -5,7 +5,7 @@ marked. The result then has the scores of all trees (keras_transformer/parsing/p
 one JSON line on stdout, or on stderr if the trees are written to stdout.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import check_output_flag, run  # isort: skip  (first: it makes the checkout importable)
 
 import json
 import sys
@@ -24,10 +24,12 @@ flags.DEFINE_integer("count", 20, "How many trees to draw.", lower_bound=1)
 
 def main():
     from keras_transformer.errors import require
+    from keras_transformer.output_files import opened_output
     from keras_transformer.parsing.trees import clean, read_trees
 
     known = FLAGS.output == "-" or Path(FLAGS.output).suffix in (".html", ".svg")
     require(known, "--output must be FILE.html, FILE.svg or -", FLAGS.output)
+    check_output_flag("output", ("trees", "gold"))
     trees = list(read_trees(FLAGS.trees))
     gold = list(read_trees(FLAGS.gold)) if FLAGS.gold else []
     rule = f"--first must not exceed the number of trees in {FLAGS.trees}, {len(trees)}"
@@ -44,7 +46,8 @@ def main():
         print(draw_text(trees, gold))
         print(json.dumps(result), file=sys.stderr)
         return None
-    write(draw_page(trees, gold, scores))
+    with opened_output(FLAGS.output) as file:
+        file.write(draw_page(trees, gold, scores).encode("utf-8"))
     return result
 
 
@@ -84,16 +87,6 @@ def draw_text(trees, gold):
         else:
             pictures.append(text_tree(tree))
     return "\n".join(pictures)
-
-
-def write(content):
-    from keras_transformer.errors import InputError, reason
-
-    try:
-        Path(FLAGS.output).write_text(content, encoding="utf-8")
-    except OSError as error:
-        rule = "--output must be a file that can be written"
-        raise InputError(f"{rule}. Received: {FLAGS.output} ({reason(error)})") from None
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
     check_model_flags,
+    check_output_flag,
     define_model_flags,
     flag_values,
     given_search_flags,
@@ -35,6 +36,7 @@ def main():
     from pipelines.evaluation import EvaluationConfig, evaluate_on
 
     started = time.monotonic()
+    check_output_flag("output")
     config = EvaluationConfig(**flag_values(EvaluationConfig))
     config.check(FLAGS.data_dir)
     check_model_flags()

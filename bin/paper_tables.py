@@ -9,7 +9,7 @@ results in --measured, which is keras_transformer/paper/measured.json by default
 result say "not run here". The commands behind each table are printed below it.
 """
 
-from command import run  # isort: skip  (first: it makes the checkout importable)
+from command import check_output_flag, run  # isort: skip  (first: it makes the checkout importable)
 
 from pathlib import Path
 
@@ -31,6 +31,7 @@ def main():
 
     for name in FLAGS.table or [""]:
         require(name in TABLES, "--table must be of 1, 2, 3, 4", repr(name))
+    check_output_flag("write_measured", ("layers",))
     trained = trained_rows()
     if FLAGS.write_measured:
         try:

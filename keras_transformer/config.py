@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import InputError, did_you_mean, require
 from keras_transformer.fields import (
     Amount,
     Length,
@@ -42,7 +42,10 @@ LARGEST_MODEL = 2**36
 NormType = Annotated[str, one_of("layer", "rms")]
 # Feed-forward networks with a gate, and the activation of the gate.
 GATED = {"swiglu": "swish", "geglu": "gelu"}
-VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
+VocabularySize = Annotated[
+    int,
+    Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
+]
 
 
 def vocabulary_kind(file: str | os.PathLike) -> str:
@@ -185,7 +188,8 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         require("=" in setting, "config must be KEY=VALUE", repr(setting))
         key, _, text = setting.partition("=")
-        require(key in fields, f"config key must be one of {', '.join(fields)}", repr(key))
+        rule = f"config key must be one of {', '.join(fields)}"
+        require(key in fields, rule, repr(key) + did_you_mean(key, fields))
         values[key] = _parse(key, text, fields[key])
     return values
 
@@ -210,7 +214,7 @@ def replace_settings(
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     for name, value in settings.items():
         rule = f"settings must be fields of the configurations: {', '.join(fields)}"
-        require(name in fields, rule, repr(name))
+        require(name in fields, rule, repr(name) + did_you_mean(name, fields))
         changes[fields[name]][name] = value
     return (
         replace_model_settings(model, changes[TransformerConfig]),

@@ -59,6 +59,7 @@ _is_file_name = re.compile(r"\w[\w.-]*", re.ASCII).fullmatch
 FileName = Annotated[str, Rule("be the name of a file, without a folder", _is_file_name)]
 
 _LARGEST_INT = 2**40  # larger numbers make sizes that no machine can hold
+_MOST_DIGITS = len(str(_LARGEST_INT))
 _SHOWN_CHARACTERS = 60
 
 
@@ -118,10 +119,10 @@ def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
     """Returns what a JSON file holds, checked against an annotation.
 
     Args:
-        kind: str, int, float or bool; a list, tuple or dict of a type; any of these with a Rule or
-            with None; Any; a dataclass, for an object that has exactly its fields; or a dict
-            {name: kind} of fields that an object must have, or may have if the name ends in "?".
-            Further fields of such an object are not looked at.
+        kind: str, int, float or bool; a list, tuple or dict of a type; any of these with a Rule,
+            with a description (a str), or with None; Any; a dataclass, for an object that has
+            exactly its fields; or a dict {name: kind} of fields that an object must have, or may
+            have if the name ends in "?". Further fields of such an object are not looked at.
         content: what json.load has returned.
         path: the file, for errors.
 
@@ -144,6 +145,8 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(value, kind, place)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated and isinstance(arguments[1], str):  # a description
+        return _read(value, arguments[0], place)
     if origin is Annotated:
         return _read_with_rule(value, *arguments, place)
     if origin in (types.UnionType, typing.Union):
@@ -224,6 +227,14 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
         return kind(**read)
     except InputError as error:  # of several fields together: its first word is one of them
         raise InputError(str(place.field(str(error)))) from None
+
+
+def whole_number(text: str) -> int | None:
+    """Reads the digits of a whole number, none below 0; None if the text is anything else.
+
+    Numbers of more digits than any size has are none: Python does not read those of thousands.
+    """
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def shown(value: Any) -> str:

@@ -7,8 +7,11 @@ part of the project needs alike.
 
 import codecs
 import contextlib
+import ctypes
 import errno
+import fcntl
 import gzip
+import hashlib
 import importlib
 import json
 import os
@@ -18,14 +21,14 @@ import shutil
 import socket
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 from absl import logging
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import from_json
 
 LOCK_HOLDER = b"process "  # what a lock file begins with, if a process has held the lock
@@ -134,26 +137,28 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     Raises:
         OSError: where the file cannot be written.
     """
-    path = to_path(path).resolve()
-    if path.exists() and not path.is_file() and not path.is_dir():
+    path = to_path(path)
+    if is_device(path):  # before it is resolved: what /dev/stdout leads to may have no path
         with path.open("wb") as file:
             yield file
         return
-    temporary = _temporary(path)
-    try:
-        with temporary.open("xb") as file:
+    path = path.resolve()
+    with _temporary(path, _make_file) as temporary:
+        with temporary.open("wb") as file:
             yield file
             file.flush()
             if isinstance(path, Path):
                 os.fsync(file.fileno())
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterator[Path]:
     """Gives a new folder that takes the place of `path` when the block ends without an error.
+
+    If the process is killed, `path` is either the old or the new folder. Where the system cannot
+    exchange two folders in one step, there is a moment in which the old one waits under another
+    name (see `replaced_folder`), and `put_back` gives it its own again.
 
     A remote folder cannot be renamed: the old one is removed, and the files of the new one are
     copied one by one, `last` as the last of them. Whoever finds that file finds a whole folder.
@@ -172,18 +177,53 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
             remove_folder(path)
             _copy_to_remote(Path(folder), path, Path(last))
         return
-    new, old = _temporary(path), _temporary(path)
-    try:
-        new.mkdir(parents=True)
+    put_back(path)
+    if path.exists():
+        shutil.rmtree(replaced_folder(path), ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _temporary(path, Path.mkdir) as new:
         yield new
-        if path.exists():
-            path.rename(old)
+        _put_in_place(new, path)
+
+
+def _put_in_place(new: Path, path: Path) -> None:
+    """Gives a new folder the name of an old one; the old one is removed, or gets the new's name."""
+    if not path.exists():
         new.rename(path)
-    finally:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        return
+    if _exchange(new, path):
+        return
+    old = replaced_folder(path)
+    path.rename(old)
+    try:
+        new.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Exchanges two folders in one step, as Linux can; returns whether it was done."""
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    return renameat2(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0
+
+
+def replaced_folder(path: Path) -> Path:
+    """Where an old folder waits while a new one takes its place, if it must be moved first."""
+    return path.with_name(f".{path.name}.replaced")
+
+
+def put_back(path: str | os.PathLike) -> None:
+    """Gives an old folder its name again, if a program was killed before the new one was there."""
+    path = to_path(path).resolve()
+    if isinstance(path, Path) and not path.exists():
+        with contextlib.suppress(OSError):  # there is none, or it cannot be renamed
+            replaced_folder(path).rename(path)
 
 
 def _copy_to_remote(folder: Path, target: RemotePath, last: Path) -> None:
@@ -206,26 +246,116 @@ def remove_folder(path: "Path | RemotePath") -> None:
         gfile.rmtree(str(path))
 
 
-def _temporary(path: "Path | RemotePath") -> "Path | RemotePath":
-    """Returns a path beside `path` that no other process or thread uses."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+def _make_file(path: "Path | RemotePath") -> None:
+    if isinstance(path, Path):
+        path.touch(exist_ok=False)
 
 
-is_temporary = re.compile(r"\..+\.[0-9a-f]{8}\.tmp").fullmatch  # a name that _temporary gives
+@contextlib.contextmanager
+def _temporary(
+    path: "Path | RemotePath", make: Callable[[Path], None]
+) -> Iterator["Path | RemotePath"]:
+    """Makes a file or folder beside `path` that nobody else uses, and removes it in the end.
+
+    It is locked while its program runs. What a killed program has left for the same `path` has no
+    lock, and is removed first.
+    """
+    remove_abandoned(path)
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        make(temporary)
+        lock = None if isinstance(temporary, RemotePath) else _locked_descriptor(temporary)
+        if lock is None or temporary.exists():
+            break
+        os.close(lock)  # another program has removed it before it was locked
+    try:
+        yield temporary
+    finally:
+        _remove(temporary)
+        if lock is not None:
+            os.close(lock)
 
 
-def remove_temporaries(folder: "Path | RemotePath", pattern: str) -> None:
-    """Removes what killed processes have left of files that they were replacing.
+def _locked_descriptor(path: Path) -> int:
+    """Opens a file or folder, and locks it where the file system has locks."""
+    descriptor = os.open(path, os.O_RDONLY)
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
 
-    Only for whom no other process writes these files at the same time.
+
+def remove_abandoned(path: "Path | RemotePath") -> None:
+    """Removes the temporary files and folders that killed programs have left beside `path`.
+
+    Those of programs that still run are locked, and stay. So does all that is on a file system
+    without locks, such as a remote one.
+    """
+    if isinstance(path, RemotePath):
+        return
+    try:
+        names = [name for name in os.listdir(path.parent) if is_temporary(name, path.name)]
+    except OSError:  # there is no such folder, or its names cannot be read
+        return
+    for name in names:
+        with contextlib.suppress(OSError):
+            lock = os.open(path.parent / name, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path.parent / name)
+            finally:
+                os.close(lock)
+
+
+def is_temporary(name: str, file: str) -> bool:
+    """Whether `name` is one that a file or folder called `file` has while it is being written."""
+    return re.fullmatch(rf"\.{re.escape(file)}\.[0-9a-f]{{8}}\.tmp", name) is not None
+
+
+def _remove(path: "Path | RemotePath") -> None:
+    """Removes a file or a folder, if there is one."""
+    if path.is_dir():
+        remove_folder(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def is_device(path: str | os.PathLike) -> bool:
+    """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
+    file = to_path(path)
+    return file.exists() and not file.is_file() and not file.is_dir()
+
+
+def require_end(path: str | os.PathLike, argument: str = "") -> None:
+    """Refuses to read a device such as /dev/zero, which has no end.
+
+    Pipes, terminals and the empty device are read like files.
 
     Args:
-        folder: where the files are.
-        pattern: of their names, as `glob` takes it.
+        path: what is to be read.
+        argument: what the caller calls it, for errors; the path if not given.
+
+    Raises:
+        InputError: for such a device.
     """
-    for path in list(folder.glob(f".{pattern}.*.tmp")):
-        if is_temporary(path.name):
-            path.unlink(missing_ok=True)
+    file = to_path(path)
+    if isinstance(file, RemotePath) or not file.is_char_device():
+        return
+    if file.samefile(os.devnull):
+        return
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOCTTY)
+    is_terminal = os.isatty(descriptor)
+    os.close(descriptor)
+    rule = f"{argument or path} must be a file, a pipe or a terminal"
+    require(is_terminal, rule, f"{path}, a device")
+
+
+def file_digest(path: str | os.PathLike) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with to_path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def write_file(path: str | os.PathLike, content: bytes | str) -> None:
@@ -252,15 +382,34 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
     Raises:
         InputError: if the file cannot be read, or holds anything else.
     """
+    require_end(path)
     try:
-        content = json.loads(to_path(path).read_bytes().decode("utf-8"))
-        written = json.dumps(content, ensure_ascii=False, indent=1)  # a space for each level
+        content = to_path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
+    return parse_json(content, str(path), kind)
+
+
+def parse_json(content: bytes, name: str, kind: Any) -> Any:
+    """Returns what bytes of JSON hold, checked against an annotation.
+
+    Args:
+        content: JSON in UTF-8.
+        name: what the bytes are, for errors.
+        kind: what they must hold, as `fields.from_json` takes it.
+
+    Raises:
+        InputError: if they hold anything else, or more than _MAX_DEPTH levels.
+    """
+    try:
+        parsed = json.loads(content.decode("utf-8"))
+        written = json.dumps(parsed, ensure_ascii=False, indent=1)  # a space for each level
         written.encode("utf-8")  # fails for half a surrogate pair, which is no text
         if "\n" + " " * _MAX_DEPTH in written:
             raise ValueError(f"more than {_MAX_DEPTH} levels")
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
-    return from_json(kind, content, path)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} must be readable JSON. Received: {reason(error)}") from None
+    return from_json(kind, parsed, name)
 
 
 @contextlib.contextmanager
@@ -268,9 +417,11 @@ def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Opens a file to read its bytes, decompressed if its name ends in .gz or .zst.
 
     Raises:
-        InputError: for a .zst file where the package that reads it is missing.
+        InputError: for a .zst file where the package that reads it is missing, and for a device
+            that has no end.
         zlib.error: where the compressed bytes are damaged.
     """
+    require_end(path)
     with to_path(path).open("rb") as file:
         if str(path).endswith(".zst"):
             zstd = _zstandard(path)
@@ -294,7 +445,7 @@ def _zstandard(path: str | os.PathLike) -> Any:
     )
 
 
-def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
+def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Iterator[str]:
     r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
 
     Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
@@ -303,15 +454,18 @@ def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
     Args:
         file: its lines as bytes, with their ends.
         name: of the file, for errors.
+        keep_ends: whether line ends and byte-order mark are kept.
 
     Raises:
         InputError: naming the line that is not UTF-8.
     """
     for number, line in enumerate(file, start=1):
-        if number == 1:
+        if number == 1 and not keep_ends:
             line = line.removeprefix(codecs.BOM_UTF8)
+        if not keep_ends:
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+            yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
             raise InputError(f"{name}:{number} must be UTF-8. Received: {byte}") from None

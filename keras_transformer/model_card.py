@@ -13,7 +13,7 @@ from keras_transformer.config import Task, TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, Size, from_json, one_of
-from keras_transformer.files import read_json, to_path
+from keras_transformer.files import put_back, read_json, to_path
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 
 CARD = Path("assets.extra") / "model_card.json"
@@ -25,6 +25,7 @@ DATA_FIELDS = (
     "source_vocabulary",
     "source_vocabulary_fingerprint",
     "max_length",
+    "languages",
 )
 
 Storage = Annotated[str, one_of("float32", "bfloat16", "int8")]
@@ -76,7 +77,11 @@ class ModelCard:
         checkpoint = values.pop("checkpoint") or {}
         known = {name: value for name, value in checkpoint.items() if value is not None}
         optional = {name: value for name, value in values.items() if value not in (None, ())}
-        always = {"source_vocabulary_fingerprint": None, "shortlist": None}
+        always = {
+            "config_fingerprint": self.config.fingerprint,
+            "source_vocabulary_fingerprint": None,
+            "shortlist": None,
+        }
         return {**known, **origin, **decoding, **always, **optional}
 
 
@@ -84,7 +89,8 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
     """Makes a ModelCard of what ModelCard.to_json gave; `place` is the file, for errors.
 
     Raises:
-        InputError: if a field is missing, or has a value that it cannot have.
+        InputError: if a field is missing, or has a value that it cannot have, or the configuration
+            is not the one that the card was written with.
     """
     nested = {"origin": ModelOrigin, "checkpoint": CheckpointInfo, "decoding": DecodingConfig}
     names = [field.name for field in dataclasses.fields(ModelCard)]
@@ -96,7 +102,11 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
             continue
         from_json(kind, inner, place)  # so that an error names a field as it is called in the file
         values[name] = inner
-    return from_json(ModelCard, values, place)
+    card = from_json(ModelCard, values, place)
+    fingerprint = from_json({"config_fingerprint": str}, content, place)["config_fingerprint"]
+    rule = f"{place}: config must be that of the exported weights, whose config_fingerprint it has"
+    require(card.config.fingerprint == fingerprint, rule, card.config.fingerprint)
+    return card
 
 
 def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> ModelCard:
@@ -113,6 +123,7 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
         InputError: if it is no export, or of another version, or not whole.
     """
     folder = to_path(export_dir)
+    put_back(folder)
     try:
         content = read_json(folder / CARD)
     except InputError as error:

@@ -3,27 +3,36 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import RemotePath, replacing, to_path
+from keras_transformer.files import RemotePath, is_device, replacing, to_path
 
 STANDARD_STREAM = "-"  # in place of a path: stdin or stdout
 
 
-def check_output(path: str, argument: str = "output") -> None:
-    """Raises an InputError, which names the argument, where no file could be written at `path`."""
+def check_output(
+    path: str, argument: str = "output", inputs: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Checks early that a file can be written, and that it takes the place of no input.
+
+    Args:
+        path: the file.
+        argument: what the caller calls it, for errors.
+        inputs: the files that are read, by the names of their arguments.
+
+    Raises:
+        InputError: which names the argument.
+    """
     file = to_path(path)
+    for name, read in (inputs or {}).items():
+        is_read = file.resolve() in [to_path(each).resolve() for each in read]
+        rule = f"{argument} must be another file than {name}"
+        require(not is_read or is_device(path), rule, repr(path))
     place = file if is_device(path) else file.parent
     writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
     require(writable, f"{argument} must be a file in a directory that can be written", repr(path))
-
-
-def is_device(path: str) -> bool:
-    """Whether `path` is a pipe, a terminal or the like, which a file must not take the place of."""
-    file = to_path(path)
-    return file.exists() and not file.is_file() and not file.is_dir()
 
 
 def write_lines(path: str, texts: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """Finds files of a data directory that are missing, cut off, damaged or of another data set.
 
 metadata.json has the size of every shard and a digest of its beginning, so that a shard that was
-cut off, or that comes from another data set, is noticed without reading all of it.
+cut off, or that comes from another data set, is noticed without reading all of it. Vocabularies and
+the text of splits have a digest of the whole file.
 """
 
 import hashlib
@@ -11,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from keras_transformer.errors import InputError
-from keras_transformer.files import to_path
-from pipelines.data_files import text_file
+from keras_transformer.files import file_digest, to_path
 
 if TYPE_CHECKING:  # it imports this module
     from pipelines.records import Metadata, SplitInfo
@@ -39,7 +39,7 @@ def damaged_files(
     Args:
         data_dir: the folder.
         metadata: of that folder.
-        read_records: also read every shard to its end, and look for the text of each split.
+        read_records: also read every shard and the text of each split to the end.
 
     Yields:
         Every such file.
@@ -49,37 +49,35 @@ def damaged_files(
     if metadata.source_vocabulary is not None:
         fingerprints[metadata.source_vocabulary] = metadata.source_fingerprint
     for name, fingerprint in fingerprints.items():
-        yield from _vocabulary_damage(folder / name, fingerprint)
-    for split, info in metadata.splits.items():
-        if read_records and split != "train":
-            yield from _text_damage(folder, split, info, metadata.task)
-        for name, size in info.shards.items():
-            yield from _shard_damage(folder / name, size, info.beginnings.get(name), read_records)
+        yield from _changed(folder / name, fingerprint)
+    for info in metadata.splits.values():
+        yield from split_damage(folder, info, read_records)
 
 
-def _vocabulary_damage(path: Path, fingerprint: str) -> Iterator[Damage]:
+def split_damage(
+    data_dir: str | os.PathLike, info: "SplitInfo", read_records: bool
+) -> Iterator[Damage]:
+    """Finds the damaged files of one split; see `damaged_files`."""
+    folder = to_path(data_dir)
+    if read_records:
+        for name, digest in info.texts.items():
+            yield from _changed(folder / name, digest)
+    for name, size in info.shards.items():
+        yield from _shard_damage(folder / name, size, info.beginnings.get(name), read_records)
+
+
+def _changed(path: Path, digest: str) -> Iterator[Damage]:
+    """The damage of a file that had the SHA-256 `digest`."""
     if not path.is_file():
         yield _damage(path, "exist", "no such file")
-    elif hashlib.sha256(path.read_bytes()).hexdigest() != fingerprint:
+    elif file_digest(path) != digest:
         yield _damage(path, "be as it was prepared", "a changed file")
-
-
-def _text_damage(folder: Path, split: str, info: "SplitInfo", task: str) -> Iterator[Damage]:
-    sides = ["source", "target"]
-    if task == "parsing":
-        sides.append("trees")
-    for side in sides:
-        path = text_file(folder, split, side)
-        try:
-            read_text(path, info)
-        except InputError as error:
-            yield Damage(path, error)
 
 
 def _shard_damage(
     shard: Path, size: int, digest: str | None, read_records: bool
 ) -> Iterator[Damage]:
-    """The damage of a shard that had `size` bytes, and a beginning of that digest, if known."""
+    """The damage of a shard that had `size` bytes, and a beginning of that digest."""
     if not shard.is_file():
         yield _damage(shard, f"have {size} bytes", "no such file")
         return
@@ -87,7 +85,7 @@ def _shard_damage(
     if found_size != size:
         yield _damage(shard, f"have {size} bytes", f"{found_size} bytes")
         return
-    begins_otherwise = digest is not None and digest != digest_of_beginning(shard)
+    begins_otherwise = digest != digest_of_beginning(shard)
     byte = damaged_byte(shard) if begins_otherwise or read_records else None
     if byte is not None:
         yield _damage(shard, "hold sound records", f"damage at byte {byte}")
@@ -103,30 +101,10 @@ def _damage(path: Path, rule: str, received: str) -> Damage:
     return Damage(path, error)
 
 
-def read_text(path: Path, info: "SplitInfo") -> list[str]:
-    """Reads a side of a split's text.
-
-    Args:
-        path: the text file.
-        info: of the split.
-
-    Returns:
-        Its lines: one for each pair of the split, usable or not.
-
-    Raises:
-        InputError: where the text is missing, not UTF-8 or has another number of lines.
-    """
-    if not path.is_file():
-        raise _damage(path, "exist", "no such file").error
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _damage(path, "be UTF-8", str(error)).error from None
-    lines = text.split("\n")[:-1]
-    count = info.pairs + sum(info.dropped.values())
-    if len(lines) != count:
-        raise _damage(path, f"have {count} lines", str(len(lines))).error
-    return lines
+def require_unchanged(path: Path, info: "SplitInfo") -> None:
+    """Raises an InputError where a text file of a split is missing, or not as it was prepared."""
+    for damage in _changed(path, info.texts[path.name]):
+        raise damage.error
 
 
 def damaged_byte(shard: str | os.PathLike) -> int | None:

@@ -1,4 +1,4 @@
-"""The files of a data directory: their names, the text of its splits, and what is left over."""
+"""The files of a data directory: their names, and the text of its splits."""
 
 import os
 import re
@@ -6,37 +6,42 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from keras_transformer.config import SUFFIXES
-from keras_transformer.files import remove_folder, replacing, to_path
+from keras_transformer.files import remove_abandoned, replacing, to_path
 
 METADATA_FILE = "metadata.json"
-# What an interrupted preparation has written; it resumes from there.
-WORK_FOLDER = "unfinished"
 _VOCABULARY_SUFFIX = "|".join(re.escape(suffix) for suffix in SUFFIXES.values())
-_DATA_FILE = (
+_DATA_FILE = re.compile(
     r"\w+-\d{5}-of-\d{5}\.tfrecord"
     r"|\w+\.(source|target|trees)\.txt"
     rf"|\w*vocabulary({_VOCABULARY_SUFFIX})"
 )
-_TEMPORARY_FILE = rf"\.({_DATA_FILE}|metadata\.json)\.\w+\.tmp"
 
 
-def leftovers(data_dir: Path) -> list[Path]:
-    """Files in a folder that have the names of data files, temporary files or unfinished work."""
-    name = re.compile(f"{_DATA_FILE}|{_TEMPORARY_FILE}|{WORK_FOLDER}")
-    return [path for path in data_dir.glob("*") if name.fullmatch(path.name)]
+def named_as_data(data_dir: Path) -> list[str]:
+    """The names of those files in a folder that are called like the files of a data set."""
+    return [path.name for path in data_dir.glob("*") if _DATA_FILE.fullmatch(path.name)]
 
 
-def remove_leftovers(data_dir: Path, keep_data: bool) -> None:
-    """Deletes unfinished work and temporary files, and the data files unless they are kept."""
-    remove_folder(data_dir / WORK_FOLDER)
-    for path in leftovers(data_dir):
-        if path.is_file() and not (keep_data and re.fullmatch(_DATA_FILE, path.name)):
-            path.unlink()
+def remove_files(folder: Path, names: Iterable[str]) -> None:
+    """Deletes files of a folder, and what killed programs have left of writing them."""
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+        remove_abandoned(folder / name)
 
 
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:
     """Path of a split's text; `side` is "source", "target", or "trees" for parsing's gold trees."""
     return to_path(data_dir) / f"{split}.{side}.txt"
+
+
+def text_files(data_dir: str | os.PathLike, split: str, task: str) -> list[Path]:
+    """The files of the text that is kept of a split; none of the training split."""
+    if split == "train":
+        return []
+    sides = ["source", "target"]
+    if task == "parsing":
+        sides.append("trees")
+    return [text_file(data_dir, split, side) for side in sides]
 
 
 def split_of(path: Path) -> str:

@@ -18,23 +18,20 @@ from tqdm import tqdm
 
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import InputError, require
-from keras_transformer.fields import Count, FileName
-from keras_transformer.files import write_json
-from pipelines import data_files, records, sharding
+from keras_transformer.files import file_digest
+from pipelines import data_files, records, sharding, unfinished
 from pipelines.damage import damaged_files
 from pipelines.preparation_config import PreparationConfig
 from pipelines.records import Metadata, SplitInfo
 from pipelines.selection import select
 from pipelines.sharding import Sharding
 from pipelines.sources import Pair, Source
+from pipelines.unfinished import WorkRecord
 
 if TYPE_CHECKING:  # both import TensorFlow
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.vocabulary import PairEncoder
 
-# What an interrupted preparation needs to be resumed, beside its vocabulary, blocks and shards.
-_STATE_FILE = "preparation.json"
-_STATE = {"settings": dict[str, Any], "block_pairs": int, "counts": dict[FileName, Count]}
 # More threads wait for one another, as a seventh of the work holds Python's lock. Each thread has a
 # block in memory.
 _MAX_THREADS = 8
@@ -67,7 +64,8 @@ def write_data_set(preparation: Preparation) -> None:
     preparation = dataclasses.replace(preparation, source=selection.source)
     counts = _resumed_counts(preparation)
     if counts is None:
-        counts = _begin(preparation, keep_data=False)
+        _remove_interrupted(preparation.data_dir)
+        counts = _begin(preparation)
     vocabularies = VocabularyPair.load(preparation.data_dir)
     splits = _write_splits(preparation, vocabularies, counts, list(counts))
     train = splits["train"]
@@ -99,10 +97,11 @@ def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[
     preparation = dataclasses.replace(preparation, source=selection.source)
     counts = _resumed_counts(preparation)
     if counts is None:
-        counts = _begin(preparation, keep_data=True)
+        unfinished.remove_work(data_dir, metadata.splits)
+        counts = _begin(preparation)
     damaged_splits = {data_files.split_of(path) for path in damaged}
     splits = [split for split in counts if split in damaged_splits]
-    _write_splits(preparation, VocabularyPair.load(data_dir), counts, splits)
+    _write_splits(preparation, VocabularyPair.load(data_dir), counts, splits, keep_shards=True)
     for damage in damaged_files(data_dir, metadata, read_records=True):
         raise InputError(
             f"{damage.path} must be the same when it is written again: prepare the data in a new "
@@ -113,36 +112,50 @@ def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[
 def _resumed_counts(preparation: Preparation) -> dict[str, int] | None:
     """Split -> number of pairs, if an interrupted preparation can be resumed."""
     data_dir = preparation.data_dir
-    state = sharding.read_or_none(_STATE, data_dir / data_files.WORK_FOLDER / _STATE_FILE)
-    if state is None:
+    record = unfinished.read_record(data_dir)
+    if record is None:
         return None
-    same_settings = state["settings"] == preparation.settings
-    if not same_settings or state["block_pairs"] != sharding.BLOCK_PAIRS:
+    same_settings = record.settings == preparation.settings
+    if not same_settings or record.block_pairs != sharding.BLOCK_PAIRS:
         logging.info("%s: starting again, because settings have changed", data_dir)
         return None
-    if not all(file.exists() for file in _vocabulary_files(data_dir, preparation.config)):
+    files = _vocabulary_files(data_dir, preparation.config)
+    if not all(file.exists() for file in files) or record.vocabularies != _digests(files):
         return None
     logging.info("%s: resuming an interrupted preparation", data_dir)
-    return state["counts"]
+    return record.counts
 
 
-def _begin(preparation: Preparation, keep_data: bool) -> dict[str, int]:
+def _remove_interrupted(data_dir: Path) -> None:
+    """Removes what an interrupted preparation has written, as far as its record names it."""
+    record = unfinished.read_record(data_dir)
+    if record is not None:
+        data_files.remove_files(data_dir, record.files)
+    unfinished.remove_work(data_dir, [] if record is None else record.counts)
+
+
+def _begin(preparation: Preparation) -> dict[str, int]:
     """Counts pairs and makes the vocabularies; after that a preparation can be resumed."""
     data_dir = preparation.data_dir
-    data_files.remove_leftovers(data_dir, keep_data)
     counts = preparation.source.counts()
-    for side, file in enumerate(_vocabulary_files(data_dir, preparation.config)):
+    vocabularies = _vocabulary_files(data_dir, preparation.config)
+    files = [file.name for file in vocabularies]
+    for split, pairs in counts.items():
+        files += sharding.shard_names(split, pairs)
+        texts = data_files.text_files(data_dir, split, preparation.source.task)
+        files += [file.name for file in texts]
+    record = WorkRecord(preparation.settings, sharding.BLOCK_PAIRS, counts, files, vocabularies={})
+    unfinished.write_record(data_dir, record)
+    for side, file in enumerate(vocabularies):
         if not file.exists():
             _make_vocabulary(preparation, side, file, counts["train"])
-    work = data_dir / data_files.WORK_FOLDER
-    work.mkdir()
-    state = {
-        "settings": preparation.settings,
-        "block_pairs": sharding.BLOCK_PAIRS,
-        "counts": counts,
-    }
-    write_json(work / _STATE_FILE, state)
+    record = dataclasses.replace(record, vocabularies=_digests(vocabularies))
+    unfinished.write_record(data_dir, record)
     return counts
+
+
+def _digests(files: list[Path]) -> dict[str, str]:
+    return {file.name: file_digest(file) for file in files}
 
 
 def _vocabulary_files(data_dir: Path, config: PreparationConfig) -> list[Path]:
@@ -192,6 +205,7 @@ def _write_splits(
     vocabularies: "VocabularyPair",
     counts: dict[str, int],
     splits: list[str],
+    keep_shards: bool = False,
 ) -> dict[str, SplitInfo]:
     """Writes the shards of `splits`; `counts` has the number of pairs of every split."""
     from pipelines.vocabulary import PairEncoder
@@ -200,12 +214,12 @@ def _write_splits(
     data_dir = preparation.data_dir
     config = preparation.config
     if preparation.write_training is not None and "train" in splits:
-        shards = Sharding(data_dir, "train", counts["train"], config.seed)
+        shards = Sharding(data_dir, "train", counts["train"], config.seed, keep_shards)
         preparation.write_training(source, shards, data_dir, config.max_length)
     encoder = PairEncoder(vocabularies, config.max_length)
     infos = {}
     for split in splits:
-        shards = Sharding(data_dir, split, counts[split], config.seed)
+        shards = Sharding(data_dir, split, counts[split], config.seed, keep_shards)
         info = shards.finished()
         if info is None:
             pairs = source.pairs(split)
@@ -214,11 +228,18 @@ def _write_splits(
                 source.keep(data_dir, split)
             with tqdm(desc=f"encoding {split}", total=counts[split], **_BAR) as bar:
                 _write_blocks(shards, pairs, encoder, bar)
-            info = shards.finish()
+            info = shards.finish(data_files.text_files(data_dir, split, source.task))
+        _check_pairs(data_dir, split, info, counts[split])
         infos[split] = info
         if split == "train":
             _check_training_pairs(info, config.max_length)
     return infos
+
+
+def _check_pairs(data_dir: Path, split: str, info: SplitInfo, expected: int) -> None:
+    pairs = info.pairs + sum(info.dropped.values())
+    rule = f"the split {split} in {data_dir} must have its {expected} pairs"
+    require(pairs == expected, f"{rule}: delete the folder, and prepare the data again", pairs)
 
 
 def _check_training_pairs(info: SplitInfo, max_length: int) -> None:

@@ -10,7 +10,7 @@ from keras_transformer.errors import require
 from keras_transformer.files import to_path
 from keras_transformer.parsing.trees import Tree, read_trees
 from pipelines.batching import epochs, one_pass, prefetch
-from pipelines.damage import damaged_files, read_text
+from pipelines.damage import damaged_files, require_unchanged
 from pipelines.data_files import text_file
 from pipelines.records import Metadata, SplitInfo, read_metadata
 
@@ -92,27 +92,34 @@ def split_text(data_dir: str | os.PathLike, split: str) -> tuple[list[str], list
 
     Raises:
         InputError: if the folder is not a data set, has no such split, or has no text of it, as for
-            the training split.
+            the training split; and if the text is missing or has been changed.
     """
     info = _split(data_dir, read_metadata(data_dir), split)
-    source_file = text_file(data_dir, split, "source")
-    target_file = text_file(data_dir, split, "target")
-    is_kept = source_file.is_file() and target_file.is_file()
-    require(is_kept, "split must be one whose text is kept", split)
-    return read_text(source_file, info), read_text(target_file, info)
+    require(len(info.texts) > 0, "split must be one whose text is kept", split)
+    return _lines(data_dir, split, "source", info), _lines(data_dir, split, "target", info)
+
+
+def _lines(data_dir: str | os.PathLike, split: str, side: str, info: SplitInfo) -> list[str]:
+    """The lines of a text file: one for each pair of the split, usable or not."""
+    path = text_file(data_dir, split, side)
+    require_unchanged(path, info)
+    return path.read_bytes().decode("utf-8").split("\n")[:-1]
 
 
 def gold_trees(data_dir: str | os.PathLike, split: str) -> list[Tree]:
     """The cleaned trees of a split, with all of its sentences; their words are its source text.
 
     Raises:
-        InputError: if the folder is not a parsing data set, or has no trees of that split.
+        InputError: if the folder is not a parsing data set, or has no trees of that split; and if
+            the trees are missing or have been changed.
     """
-    task = read_metadata(data_dir).task
+    metadata = read_metadata(data_dir)
     rule = "data_dir must be prepared from a treebank"
-    require(task == "parsing", rule, f"{data_dir}, for {task}")
+    require(metadata.task == "parsing", rule, f"{data_dir}, for {metadata.task}")
+    info = _split(data_dir, metadata, split)
     path = text_file(data_dir, split, "trees")
-    require(path.is_file(), "split must be one whose trees are kept", split)
+    require(path.name in info.texts, "split must be one whose trees are kept", split)
+    require_unchanged(path, info)
     return list(read_trees(str(path)))
 
 

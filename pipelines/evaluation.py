@@ -11,6 +11,7 @@ from keras_transformer.evaluation.results import write_results
 from keras_transformer.fields import Size, check_fields, one_of
 from keras_transformer.model_card import ModelCard
 from keras_transformer.output_files import check_output, write_lines
+from pipelines.data_files import METADATA_FILE
 from pipelines.records import Metadata, read_metadata
 
 if TYPE_CHECKING:  # a module with TensorFlow
@@ -43,7 +44,8 @@ class EvaluationConfig:
         rule = f"split must be one of {', '.join(metadata.splits)} in {data_dir}"
         require(self.split in metadata.splits, rule, self.split)
         if self.output is not None:
-            check_output(self.output)
+            files = [os.path.join(data_dir, name) for name in [METADATA_FILE, *metadata.files()]]
+            check_output(self.output, inputs={"those of data_dir": files})
         if metadata.task == "parsing":
             rule = "tokenize is for translations, and data_dir has trees"
             require(self.tokenize is None, rule, self.tokenize)

@@ -16,15 +16,15 @@ from typing import Any
 from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import locked, to_path
-from pipelines import data_files
+from keras_transformer.files import locked, remove_abandoned, to_path
+from pipelines import data_files, unfinished
 from pipelines.damage import damaged_files
 from pipelines.data_set import Preparation, TrainingWriter, repair_data_set, write_data_set
 from pipelines.preparation_config import PreparationConfig
 from pipelines.records import Metadata, read_metadata
 from pipelines.sources import Source
 
-# Exists during a preparation, and after one that was interrupted.
+# Exists during a preparation. After one that was killed it means nothing, and is removed.
 _LOCK_FILE = "prepare.lock"
 # metadata.json names arguments as the command line does, and two properties in words.
 _RECORDED_PROPERTIES = {
@@ -65,15 +65,25 @@ def prepare(
     begin = time.monotonic()
     data_dir = to_path(data_dir)
     config = config or PreparationConfig()
+    _require_files_elsewhere([*source.files(), *config.vocabulary], data_dir)
     settings = _recorded({**source.settings(), **config.settings()})
     preparation = Preparation(source, data_dir, config, settings, write_training)
     up_to_date = _is_up_to_date(preparation)
     if not up_to_date:
         with _claimed(data_dir):
             up_to_date = _write_or_repair(preparation)
+            _remove_work(data_dir)
     if up_to_date:
         logging.info("%s is up to date", data_dir)
     return _result(data_dir, up_to_date, time.monotonic() - begin)
+
+
+def _require_files_elsewhere(files: list[str], data_dir: Path) -> None:
+    """Refuses to read files of the folder that is written to."""
+    for file in files:
+        is_within = to_path(file).resolve().is_relative_to(data_dir.resolve())
+        rule = f"data_dir={data_dir} must be another folder than that of the files it is made of"
+        require(not is_within, rule, file)
 
 
 def _recorded(settings: dict[str, Any]) -> dict[str, Any]:
@@ -84,9 +94,11 @@ def _recorded(settings: dict[str, Any]) -> dict[str, Any]:
 def _is_up_to_date(preparation: Preparation) -> bool:
     """Whether there is nothing to do: no file to write, and none to remove."""
     metadata = _existing_metadata(preparation)
-    if metadata is None or (preparation.data_dir / _LOCK_FILE).exists():
+    data_dir = preparation.data_dir
+    left_behind = [data_dir / _LOCK_FILE, unfinished.work_folder(data_dir)]
+    if metadata is None or any(path.exists() for path in left_behind):
         return False
-    return not _damaged_files(preparation.data_dir, metadata)
+    return not _damaged_files(data_dir, metadata)
 
 
 def _write_or_repair(preparation: Preparation) -> bool:
@@ -94,6 +106,7 @@ def _write_or_repair(preparation: Preparation) -> bool:
     metadata = _existing_metadata(preparation)
     with _full_disk_named(preparation.data_dir):
         if metadata is None:
+            _require_own_files(preparation.data_dir)
             write_data_set(preparation)
             return False
         damaged = _damaged_files(preparation.data_dir, metadata)
@@ -130,21 +143,42 @@ def _damaged_files(data_dir: Path, metadata: Metadata) -> list[Path]:
     return [damage.path for damage in damages]
 
 
+def _require_own_files(data_dir: Path) -> None:
+    """Refuses a folder with files like those of a data set that no preparation there has written.
+
+    Raises:
+        InputError: naming one of them.
+    """
+    record = unfinished.read_record(data_dir)
+    foreign = data_files.named_as_data(data_dir)
+    if record is None:
+        foreign += unfinished.files_without_record(data_dir)
+    else:
+        foreign = [name for name in foreign if name not in record.files]
+    for name in foreign:
+        raise InputError(
+            "data_dir must be empty, new, or a data set, finished or not. Received: "
+            f"{data_dir}, which holds {name}, and no record of a preparation that writes it"
+        )
+
+
 @contextmanager
 def _claimed(data_dir: Path) -> Iterator[None]:
-    """Creates and locks `data_dir`, and removes temporary files at the end."""
+    """Creates and locks `data_dir`."""
     lock = data_dir / _LOCK_FILE
-    # In this order, because another process removes its lock after it has written metadata.
-    has_foreign_files = data_dir.is_dir() and data_files.leftovers(data_dir) and not lock.exists()
-    require(
-        not has_foreign_files or (data_dir / data_files.METADATA_FILE).exists(),
-        "data_dir must be empty, new, or a data set",
-        f"{data_dir}, which holds other files that would be overwritten",
-    )
     with locked(lock, "data_dir"):
-        yield
-        data_files.remove_leftovers(data_dir, keep_data=True)
-        lock.unlink()
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _remove_work(data_dir: Path) -> None:
+    """Removes what was needed to complete a data set, and what killed programs have left there."""
+    metadata = read_metadata(data_dir, check_files=False)
+    for name in [*metadata.files(), data_files.METADATA_FILE]:
+        remove_abandoned(data_dir / name)
+    unfinished.remove_work(data_dir, metadata.splits)
 
 
 @contextmanager

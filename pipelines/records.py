@@ -16,17 +16,18 @@ import numpy as np
 
 from keras_transformer.config import SUFFIXES, Task, VocabularySize
 from keras_transformer.errors import require
-from keras_transformer.fields import Count, FileName, Rule, Size, from_json, one_of
-from keras_transformer.files import read_json, to_path, write_json
+from keras_transformer.fields import Count, FileName, Rule, Size, one_of, whole_number
+from keras_transformer.files import file_digest, read_json, to_path
+from pipelines.checksummed_json import checked, write_checksummed
 from pipelines.damage import damaged_files, digest_of_beginning
 from pipelines.data_files import METADATA_FILE
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # Ids per bar of the length histogram.
 _HISTOGRAM_STEP = 8
 Tokenizer = Annotated[str, one_of(*SUFFIXES)]
-_Number = Annotated[str, Rule("be a number", str.isdecimal)]
+_Number = Annotated[str, Rule("be a number", lambda text: whole_number(text) is not None)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,7 @@ class SplitInfo:
     length_histogram: dict[_Number, Count]  # "16": pairs whose longer side has 9 to 16 ids
     shards: dict[FileName, Count] = dataclasses.field(default_factory=dict)  # file name -> bytes
     beginnings: dict[FileName, str] = dataclasses.field(default_factory=dict)  # name -> digest
+    texts: dict[FileName, str] = dataclasses.field(default_factory=dict)  # kept: name -> SHA-256
     examples: dict[str, list[list[str]]] = dataclasses.field(default_factory=dict)  # of `dropped`
 
     def __post_init__(self):
@@ -72,8 +74,16 @@ class SplitInfo:
         )
 
     @staticmethod
-    def total(parts: Sequence["SplitInfo"], shards: Sequence[Path]) -> "SplitInfo":
-        """Describes all parts of a split together, and the shards that hold them."""
+    def total(
+        parts: Sequence["SplitInfo"], shards: Sequence[Path], texts: Sequence[Path] = ()
+    ) -> "SplitInfo":
+        """Describes all parts of a split together.
+
+        Args:
+            parts: the descriptions of the parts.
+            shards: the files of their records.
+            texts: the files of the text that is kept of the split.
+        """
         dropped, histogram = Counter(), Counter()
         for part in parts:
             dropped.update(part.dropped)
@@ -88,7 +98,13 @@ class SplitInfo:
             length_histogram={bound: histogram[bound] for bound in sorted(histogram, key=int)},
             shards={shard.name: shard.stat().st_size for shard in shards},
             beginnings={shard.name: digest_of_beginning(shard) for shard in shards},
+            texts={text.name: file_digest(text) for text in texts},
         )
+
+
+def _can_train(splits: dict[str, SplitInfo]) -> bool:
+    """Whether training has records to read; without any, it would look for them for ever."""
+    return "train" in splits and splits["train"].pairs > 0 and len(splits["train"].shards) > 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,19 +119,26 @@ class Metadata:
     max_length: Size  # of either side in ids, including EOS
     languages: Annotated[list[str], Rule("be two names", lambda names: len(names) == 2)]
     settings: dict[str, Any]  # the arguments and inputs of the preparation, to recognise them
-    splits: Annotated[
-        dict[FileName, SplitInfo], Rule("have train", lambda splits: "train" in splits)
-    ]
+    splits: Annotated[dict[FileName, SplitInfo], Rule("have train, with records", _can_train)]
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # for parsing only
     source_vocabulary: FileName | None = None  # these three of the source's own, or None
     source_vocab_size: VocabularySize | None = None
     source_fingerprint: str | None = None
     format_version: int = FORMAT_VERSION
 
+    def files(self) -> list[str]:
+        """The names of all files that metadata.json describes."""
+        names = [self.vocabulary]
+        if self.source_vocabulary is not None:
+            names.append(self.source_vocabulary)
+        for info in self.splits.values():
+            names += [*info.shards, *info.texts]
+        return names
+
 
 def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
     """Completes a data directory: only after this call is it a data set."""
-    write_json(to_path(data_dir) / METADATA_FILE, dataclasses.asdict(metadata))
+    write_checksummed(to_path(data_dir) / METADATA_FILE, dataclasses.asdict(metadata))
 
 
 def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Metadata:
@@ -128,7 +151,7 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
 
     Raises:
         InputError: if the folder is not a data set, is incomplete, is of another version, or has
-            files that are missing, cut off or of another data set.
+            files that are changed, missing, cut off or of another data set.
     """
     path = to_path(data_dir) / METADATA_FILE
     rule = "data_dir must be a prepared data directory"
@@ -137,7 +160,7 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
     version = content.get("format_version")
     rule = f"{path} must be of format_version {FORMAT_VERSION}: prepare the data again"
     require(version == FORMAT_VERSION, rule, version)
-    metadata = from_json(Metadata, content, path)
+    metadata = checked(content, path, Metadata)
     if check_files:
         for damage in damaged_files(data_dir, metadata):
             raise damage.error

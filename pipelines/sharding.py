@@ -7,7 +7,7 @@ split is equally likely, and any sequence of records is a fair sample of a corpu
 
 All random numbers depend only on the seed and the number of the block or shard, so the shards do
 not depend on the order of the work, the number of workers or interruptions. A file that exists is
-complete, and is not written again.
+complete, and is not written again unless it has been damaged since.
 """
 
 import dataclasses
@@ -17,25 +17,26 @@ import random
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import reason
 from keras_transformer.fields import Count
-from keras_transformer.files import read_json, replacing, write_file, write_json
-from pipelines.damage import FRAME_BYTES
-from pipelines.data_files import WORK_FOLDER
+from keras_transformer.files import file_digest, replacing, write_file
+from pipelines.checksummed_json import (
+    read_checksummed,
+    read_checksummed_or_none,
+    write_checksummed,
+)
+from pipelines.damage import FRAME_BYTES, damaged_byte, split_damage
 from pipelines.records import SplitInfo
+from pipelines.unfinished import work_folder
 
 BLOCK_PAIRS = 32_768
 # Shards are permuted in memory, one at a time.
 _PAIRS_PER_SHARD = 100_000
-
-# What is kept of a block beside its records. The bounds are the first bytes of the groups, and the
-# end of the file.
-_BLOCK_INDEX = {"info": SplitInfo, "bounds": list[Count]}
 
 EncodedPair = tuple[list[int], list[int]]  # source and target ids, each ending in EOS
 
@@ -47,6 +48,15 @@ class Span(NamedTuple):
     end: int  # the byte after its last one
 
 
+@dataclasses.dataclass(frozen=True)
+class _BlockIndex:
+    """What is kept of a block beside its records."""
+
+    info: SplitInfo
+    bounds: list[Count]  # the first bytes of the groups, and the end of the file
+    digest: str  # SHA-256 of the file of the records
+
+
 class Sharding:
     """The shards of one split, and the blocks that they are made from.
 
@@ -55,25 +65,29 @@ class Sharding:
         split: first part of the shards' names.
         expected: approximate number of pairs, which determines the number of shards.
         seed: determines the order.
+        keep_shards: whether shards that exist are known to be sound, as when others are repaired.
+            If not, they are checked, and written again if they have been damaged.
     """
 
-    def __init__(self, data_dir: Path, split: str, expected: int, seed: int):
+    def __init__(
+        self, data_dir: Path, split: str, expected: int, seed: int, keep_shards: bool = False
+    ):
         self._split = split
         self._seed = f"{seed} {split}"
-        count = max(1, round(expected / _PAIRS_PER_SHARD))
-        names = [f"{split}-{number:05d}-of-{count:05d}.tfrecord" for number in range(count)]
-        self._shards = [data_dir / name for name in names]
-        self._work = data_dir / WORK_FOLDER
+        self._shards = [data_dir / name for name in shard_names(split, expected)]
+        self._keep_shards = keep_shards
+        self._data_dir = data_dir
+        self._work = work_folder(data_dir)
         self._finished = self._work / f"{split}.json"
         self._work.mkdir(exist_ok=True)
 
     def has_block(self, number: int) -> bool:
         """Whether a block was written, and has not been damaged since."""
-        index = read_or_none(_BLOCK_INDEX, self._index_file(number))
-        if index is None or len(index["bounds"]) != len(self._shards) + 1:
+        index = read_checksummed_or_none(self._index_file(number), _BlockIndex)
+        if index is None or len(index.bounds) != len(self._shards) + 1:
             return False
         data = self._data_file(number)
-        return data.exists() and data.stat().st_size == index["bounds"][-1]
+        return data.exists() and file_digest(data) == index.digest
 
     def write_block(
         self, number: int, pairs: Iterable[EncodedPair], dropped: dict[str, int]
@@ -97,13 +111,13 @@ class Sharding:
         self._write_data(number, [records[index] for index in order])
         record_bytes = [len(record) + FRAME_BYTES for record in records]
         group_bytes = np.bincount(shards, record_bytes, shard_count).astype(int)
-        info = SplitInfo.from_lengths(lengths, dropped)
-        index = {
-            "info": dataclasses.asdict(info),
-            "bounds": [0, *np.cumsum(group_bytes).tolist()],
-        }
+        index = _BlockIndex(
+            info=SplitInfo.from_lengths(lengths, dropped),
+            bounds=[0, *np.cumsum(group_bytes).tolist()],
+            digest=file_digest(self._data_file(number)),
+        )
         # Last, because an index says that the block is complete.
-        write_json(self._index_file(number), index)
+        write_checksummed(self._index_file(number), dataclasses.asdict(index))
 
     def _write_data(self, number: int, records: Iterable[bytes]) -> None:
         import tensorflow as tf
@@ -121,38 +135,44 @@ class Sharding:
 
     def groups(self, block: int) -> list[Span]:
         """Where the group of each shard is in a block."""
-        bounds = self._read_index(block)["bounds"]
+        bounds = self._read_index(block).bounds
         return [Span(begin, end) for begin, end in itertools.pairwise(bounds)]
 
-    def finish(self) -> SplitInfo:
-        """Writes the shards that do not exist from the blocks, then deletes the blocks."""
+    def finish(self, texts: Sequence[Path] = ()) -> SplitInfo:
+        """Writes the shards that do not exist from the blocks, then deletes the blocks.
+
+        Args:
+            texts: the files of the text that is kept of the split.
+        """
         block_count = sum(1 for _ in self._work.glob(f"{self._split}-block-*.json"))
         groups_of_blocks = [self.groups(block) for block in range(block_count)]
         numbers = range(len(self._shards))
         for number in tqdm(numbers, "writing", unit=" shards", disable=len(numbers) < 2):
             self.write_shard(number, [groups[number] for groups in groups_of_blocks])
-        parts = [SplitInfo(**self._read_index(block)["info"]) for block in range(block_count)]
-        info = SplitInfo.total(parts, self._shards)
-        write_json(self._finished, dataclasses.asdict(info))
+        parts = [self._read_index(block).info for block in range(block_count)]
+        info = SplitInfo.total(parts, self._shards, texts)
+        write_checksummed(self._finished, dataclasses.asdict(info))
         self._remove_blocks()
         return info
 
     def finished(self) -> SplitInfo | None:
-        """What `finish` returned, if it was completed and the shards still exist."""
-        info = read_or_none(SplitInfo, self._finished)
-        if info is None or not all(path.exists() for path in self._shards):
+        """What `finish` returned, if it was completed and no file has been damaged since."""
+        info = read_checksummed_or_none(self._finished, SplitInfo)
+        if info is None or any(split_damage(self._data_dir, info, read_records=True)):
             return None
         self._remove_blocks()
         return info
 
     def write_shard(self, number: int, groups: Sequence[Span]) -> None:
-        """Writes the records of a shard in random order; a shard that exists is kept.
+        """Writes the records of a shard in random order; a shard that is sound is kept.
 
         Args:
             number: which shard it is, from 0.
             groups: where its records are in each block.
         """
-        if self._shards[number].exists():
+        shard = self._shards[number]
+        size = sum(group.end - group.begin for group in groups)
+        if shard.exists() and (self._keep_shards or _is_sound(shard, size)):
             return
         parts = []
         for block, group in enumerate(groups):
@@ -162,7 +182,7 @@ class Sharding:
         content = b"".join(parts)
         records = [content[span.begin : span.end] for span in frames(content)]
         order = self._generator("shard", number).permutation(len(records))
-        write_file(self._shards[number], b"".join([records[index] for index in order]))
+        write_file(shard, b"".join([records[index] for index in order]))
 
     def _generator(self, *place) -> np.random.Generator:
         """The random numbers of a block or shard: those of no other, in any order of the work."""
@@ -174,23 +194,23 @@ class Sharding:
     def _index_file(self, block: int) -> Path:
         return self._work / f"{self._split}-block-{block:05d}.json"
 
-    def _read_index(self, block: int) -> dict[str, Any]:
-        return read_json(self._index_file(block), _BLOCK_INDEX)
+    def _read_index(self, block: int) -> _BlockIndex:
+        return read_checksummed(self._index_file(block), _BlockIndex)
 
     def _remove_blocks(self) -> None:
         for path in self._work.glob(f"{self._split}-block-*"):
             path.unlink()
 
 
-def read_or_none(kind: Any, path: Path) -> Any:
-    """What a JSON file of unfinished work holds; None where it is missing or damaged.
+def shard_names(split: str, expected: int) -> list[str]:
+    """The names of the shards of a split of about `expected` pairs."""
+    count = max(1, round(expected / _PAIRS_PER_SHARD))
+    return [f"{split}-{number:05d}-of-{count:05d}.tfrecord" for number in range(count)]
 
-    Such a file is made again.
-    """
-    try:
-        return read_json(path, kind)
-    except InputError:
-        return None
+
+def _is_sound(shard: Path, size: int) -> bool:
+    """Whether a shard has its size, and holds no damaged record."""
+    return shard.stat().st_size == size and damaged_byte(shard) is None
 
 
 def serialized_example(source: Sequence[int], target: Sequence[int]) -> bytes:

@@ -1,13 +1,11 @@
 """Text files that data are prepared from: lines, patterns of names, checks, and digests."""
 
 import gzip
-import hashlib
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import opened, text_lines, to_path
+from keras_transformer.files import file_digest, is_device, opened, text_lines, to_path
 
 # The first bytes of a compressed file, and the ending that its name must have.
 COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
@@ -85,12 +83,13 @@ def check_files(argument: str, paths: list[str]) -> None:
         paths: names of files.
 
     Raises:
-        InputError: for an empty list, and for a file that is missing, empty, unreadable or a pipe.
+        InputError: for an empty list, and for a file that is missing, empty or unreadable, or a
+            pipe or a device.
     """
     require(paths, f"{argument} must name at least one file", "none")
     for path in paths:
         rule = f"{argument} must be a file, which is read several times"
-        require(not Path(path).is_fifo(), rule, f"{path}, a pipe")
+        require(not is_device(path), rule, f"{path}, a pipe or a device")
         try:
             with to_path(path).open("rb") as file:
                 require(file.read(1), f"{argument} must not be empty", path)
@@ -102,12 +101,4 @@ def check_files(argument: str, paths: list[str]) -> None:
 
 def content_digests(paths: list[str]) -> list[str]:
     """A short digest of the content of every file, by which a data set recognises its text."""
-    return ["sha256:" + _sha256(path)[:_DIGEST_CHARACTERS] for path in paths]
-
-
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with to_path(path).open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    return ["sha256:" + file_digest(path)[:_DIGEST_CHARACTERS] for path in paths]

@@ -5,11 +5,11 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import TransformerConfig, replace_settings
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files import locked, to_path
 from keras_transformer.model_card import CARD, read_card
 from keras_transformer.presets import preset as configurations_of
@@ -93,6 +93,7 @@ def train_on(
         make_repeatable(description.training.seed, devices.deterministic)
         data = _training_data(data_dir, metadata, description, sample_sentences)
         contexts.enter_context(damage_named(data_dir))
+        contexts.enter_context(_memory_named())
         if cluster is None or cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
             check_model_dir(model_dir, description)  # now that no other process may change it
@@ -108,6 +109,18 @@ def train_on(
             None if init_from is None else _warm_start(init_from, data_dir),
             describe=lambda: create_or_check(model_dir, description, data_dir),
         )
+
+
+@contextlib.contextmanager
+def _memory_named() -> Iterator[None]:
+    """In the block, an InputError tells of memory that a device does not have."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        rule = "tokens_per_batch and the sizes of the model must fit the memory of the device"
+        raise InputError(f"{rule}. Received: {reason(error)}") from None
 
 
 def _measured(metadata: Metadata, sample_sentences: int) -> list[str]:
@@ -145,6 +158,7 @@ def _describe(
         source_vocabulary_fingerprint=metadata.source_fingerprint,
         task=metadata.task,
         task_options=metadata.task_options,
+        languages=metadata.languages,
     )
 
 

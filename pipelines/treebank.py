@@ -39,6 +39,9 @@ class TreebankSource(Source):
         for split, paths in files.items():
             check_files(f"{split}_trees", paths)
 
+    def files(self) -> list[str]:
+        return [path for paths in self._files.values() for path in paths]
+
     def settings(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"dataset": "treebank"}
         for name, value in self.task_options().items():

@@ -22,6 +22,7 @@ from keras_transformer.training.curves import _cut
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.training.run_state import RunState
 from keras_transformer.training.step_sums import StepSums
+from pipelines import records
 from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 
@@ -246,7 +247,9 @@ def test_programs_name_the_file(call_program, prepared, model_dir, tmp_path, pro
     places = {"d": tmp_path / "data", "m": tmp_path / "model"}
     for source, target in zip((prepared, model_dir), places.values(), strict=True):
         shutil.copytree(source, target)
-    (tmp_path / name).write_text('{"format_version": 1, "f1": "x"}')
+    version = records.FORMAT_VERSION if name == "data/metadata.json" else 1
+    content = {"format_version": version, "f1": "x"}
+    (tmp_path / name).write_text(json.dumps(content))
     done = call_program(program, *(flag.format(**places) for flag in flags))
     (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
     assert done.code == 1 and not done.output and f"{tmp_path / name}: " in line

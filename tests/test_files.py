@@ -1,6 +1,7 @@
 import gzip
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from keras_transformer import files
 from keras_transformer.errors import InputError
 from keras_transformer.files import (
     locked,
+    put_back,
     read_json,
+    replaced_folder,
     replacing,
     replacing_folder,
     text_lines,
@@ -20,6 +23,8 @@ from keras_transformer.files import (
     write_file,
     write_json,
 )
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def names(folder):
@@ -79,6 +84,71 @@ def test_a_folder_comes_back_where_the_last_step_fails(tmp_path):
     with pytest.raises(FileNotFoundError), replacing_folder(target, "a") as folder:
         folder.rmdir()  # then it cannot take its place
     assert names(target) == ["old"] and names(tmp_path) == ["export"]
+
+
+# Replaces a folder, and is killed before the n-th of its calls that change something.
+KILLED = """
+import os, shutil, signal, sys
+from keras_transformer import files
+path, last, exchanges, calls = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True", []
+
+def dying(function):
+    def call(*arguments, **options):
+        calls.append(None)
+        if len(calls) == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **options)
+    return call
+
+files._exchange = dying(files._exchange) if exchanges else lambda *_: False
+os.mkdir, os.rename, shutil.rmtree = map(dying, (os.mkdir, os.rename, shutil.rmtree))
+with files.replacing_folder(path, "whole") as folder:
+    (folder / "whole").write_text("new")
+"""
+
+
+def is_whole(folder):
+    return names(folder) == ["whole"]
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_folder_outlives_a_kill_at_any_point(tmp_path, exchanges):
+    target = tmp_path / "export"
+    target.mkdir()
+    (target / "whole").write_text("old")
+    codes = []
+    while 0 not in codes:
+        arguments = [str(target), str(len(codes) + 1), str(exchanges)]
+        done = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=ROOT, check=False)
+        codes.append(done.returncode)
+        if exchanges:
+            assert is_whole(target)
+        else:  # the old one may wait under another name
+            assert is_whole(target) or is_whole(replaced_folder(target))
+            put_back(target)
+        assert is_whole(target) and (target / "whole").read_text() in ("old", "new")
+        (target / "whole").write_text("old")
+    assert set(codes[:-1]) == {-signal.SIGKILL} and len(codes) >= 4
+    assert names(tmp_path) == ["export"]  # nothing is left of all the attempts
+
+
+def test_what_running_programs_write_stays(tmp_path):
+    (tmp_path / ".file.0123abcd.tmp").write_text("of a killed program")
+    (tmp_path / ".export.0123abcd.tmp").mkdir()
+    (tmp_path / ".export.0123abcd.tmp" / "part").write_text("of a killed program")
+    mine = [".file.mine.tmp", ".file.0123abcd.tmp.old", ".other.0123abcd.tmp", "file.0123abcd.tmp"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    with replacing(tmp_path / "file") as running, replacing_folder(tmp_path / "export", "a"):
+        running.write(b"running")
+        write_file(tmp_path / "file", b"other")
+        with replacing_folder(tmp_path / "export", "a") as folder:
+            (folder / "other").write_text("")
+        temporary = set(names(tmp_path)) - {*mine, "file", "export"}
+        assert {name.split(".")[1] for name in temporary} == {"file", "export"}
+        assert len(temporary) == 2 and not any("0123abcd" in name for name in temporary)
+    assert (tmp_path / "file").read_bytes() == b"running"
+    assert names(tmp_path) == sorted([*mine, "file", "export"])
 
 
 def test_json_comes_back(any_folder):
@@ -225,3 +295,32 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     write_file(pipe, "text")
     assert os.read(reader, 10) == b"text" and pipe.is_fifo()
     os.close(reader)
+    reader, writer = os.pipe()
+    write_file(f"/dev/fd/{writer}", "text")  # as /dev/stdout
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    os.close(writer)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/urandom"])
+def test_what_has_no_end_is_not_read(device, tmp_path):
+    (tmp_path / "link").symlink_to(device)
+    for path in (device, tmp_path / "link"):
+        message = rf"^{path} must be a file, a pipe or a terminal. Received: {path}, a device$"
+        with pytest.raises(InputError, match=message):
+            read_json(path)
+        with pytest.raises(InputError, match=message), files.opened(path):
+            pass
+    with pytest.raises(InputError, match=r"^text must be a file, a pipe or a terminal"):
+        files.require_end(device, "text")
+
+
+def test_what_has_an_end_is_read(tmp_path):
+    leader, terminal = os.openpty()
+    os.mkfifo(tmp_path / "pipe")
+    for path in (os.ttyname(terminal), "/dev/null", tmp_path / "pipe", tmp_path, "ram://none"):
+        files.require_end(path)
+    with files.opened("/dev/null") as file:
+        assert file.read() == b""
+    os.close(leader)
+    os.close(terminal)

@@ -397,8 +397,29 @@ def test_lora_in_the_model(settings, tmp_path):
     assert loaded.count_params() == weights
 
 
+def test_lora_and_int8_reach_the_parts_of_a_layer():
+    layer = kt.EncoderLayer(2, 3, 12)
+    with pytest.raises(ValueError, match=r"^enable_lora must be called on a layer that is built"):
+        layer.enable_lora(2)
+    outputs = layer(X)
+    for rank in (0, "2"):
+        with pytest.raises(ValueError, match=rf"^rank must be a whole .* Received: {rank!r}$"):
+            layer.enable_lora(rank)
+    layer.enable_lora(2)
+    same_outputs(outputs, layer(X))
+    dense = sublayers_with_matrices(layer)
+    assert len(dense) == 6 and all(part.lora_enabled for part in dense)
+    layer.quantize("int8")
+    assert {part.quantization_mode for part in dense} == {"int8"}
+    close_outputs(layer(X), outputs, 0.1)
+
+    model = kt.Transformer(MODEL)
+    model.enable_lora(rank=2)
+    assert all(part.lora_enabled for part in sublayers_with_matrices(model))
+
+
 @WITHOUT_WARNINGS_OF_QUANTIZE
-def test_int8_in_the_model():
+def test_int8_in_the_model(tmp_path):
     """Of a model with three matrices; `test_int8` has the tied one, and weights in files."""
     config = dataclasses.replace(
         reduced("base"), num_layers=1, tie_embeddings=False, norm="pre", logits_bias=True
@@ -410,6 +431,8 @@ def test_int8_in_the_model():
     close_outputs(model(inputs), outputs, 0.2)
     kinds = {weight.dtype for weight in model.weights if weight.path.endswith("kernel")}
     assert kinds == {"int8"}
+    model.save(tmp_path / "model.keras")
+    same_outputs(keras.models.load_model(tmp_path / "model.keras")(inputs), model(inputs))
 
 
 def test_summary_names_the_parts():

@@ -29,6 +29,7 @@ DESCRIPTION = ModelDescription(
     max_length=64,
     task="parsing",
     task_options={"words": "tags"},
+    languages=["words", "brackets"],
 )
 FOUND = {"bleu": 39.1, "signature": "nrefs:1|case:mixed", "checkpoint": "average:5", "step": 70}
 SMALL = ModelCard(TransformerConfig(100), DecodingConfig(), "0123", parameters=7)
@@ -70,6 +71,7 @@ def test_what_the_model_directory_knows(model_dir):
         "source_vocabulary": None,
         "source_vocabulary_fingerprint": None,
         "max_length": 64,
+        "languages": ["words", "brackets"],
     }
 
 
@@ -104,6 +106,10 @@ def test_fields_of_other_cards_may_be_left_out():
         ({"weights": "int4"}, "card: weights must be one of float32, bfloat16, int8"),
         ({"parameters": "many"}, "card: parameters must be of type int"),
         ({"config": {"vocab_size": 0}}, "card: config.vocab_size must exceed the 4 special ids"),
+        ({"config_fingerprint": None}, "card: config_fingerprint must be of type str"),
+        ({"config_fingerprint": "0"}, "card: config must be that of the exported weights, whose"),
+        ({"config": {"vocab_size": 100, "activation": "gelu"}}, "card: config must be that of"),
+        ({"config": {"vocab_size": 2**30}}, "card: config.d_model and the other sizes must make"),
         ({"vocabulary_fingerprint": None}, "card: vocabulary_fingerprint must be of type str"),
     ],
 )

@@ -41,3 +41,16 @@ def test_errors_name_what_the_caller_names(tmp_path):
         check_output(str(tmp_path / "absent" / "out"), "predictions")
     with pytest.raises(InputError, match=r"^output must be a file in a directory"):
         check_output(str(tmp_path))
+
+
+def test_an_input_is_no_output(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("text")
+    (tmp_path / "link").symlink_to("a")
+    inputs = {"input": [str(tmp_path / "b")], "terms": ["-", f"{tmp_path}/../{tmp_path.name}/a"]}
+    for output in ("a", "link"):
+        rule = rf"^predictions must be another file than terms\. Received: '.*{output}'$"
+        with pytest.raises(InputError, match=rule):
+            check_output(str(tmp_path / output), "predictions", inputs)
+    check_output(str(tmp_path / "c"), inputs=inputs)
+    check_output("/dev/null", inputs={"input": ["/dev/null"]})

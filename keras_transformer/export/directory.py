@@ -7,13 +7,14 @@ from pathlib import Path
 import tensorflow as tf
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import replacing_folder, to_path, write_json
+from keras_transformer.files import put_back, replacing_folder, to_path, write_json
 from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, file_sizes
 
 
 def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
     """Raises InputError where writing would replace anything but an export, or without asking."""
     export_dir = to_path(export_dir)
+    put_back(export_dir)
     if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.glob("*"))):
         rule = "export_dir must not exist yet, or be empty, without overwrite"
         require(overwrite, rule, repr(str(export_dir)))

@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 from keras_transformer.config import SUFFIXES
-from keras_transformer.files import write_file
+from keras_transformer.errors import require
+from keras_transformer.files import is_device, write_file
 from keras_transformer.importing.directory import write_model_directory
 from keras_transformer.importing.hugging_face import read_hugging_face
 from keras_transformer.importing.marian_model import build
@@ -30,9 +31,11 @@ def import_marian(path: Path, model_dir: Path) -> dict[str, str | int]:
         {"model_dir", "checkpoint", "parameters"}, as write_model_directory.
 
     Raises:
-        InputError: if a file is missing or damaged, or the files do not belong together, or the
-            model has something that this library's has not, or `model_dir` holds something.
+        InputError: if a file is missing, damaged or a device, or the files do not belong together,
+            or the model has something that this library's has not, or `model_dir` holds something.
     """
+    for file in path.glob("*"):
+        require(not is_device(file), f"{file} must be a file", "a pipe or a device")
     is_hugging_face = (path / "config.json").is_file()
     kept = read_hugging_face(path) if is_hugging_face else read_npz(path)
     model = build(kept)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.fields import Share, Size, check_arguments
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.masks import causal_mask, combine_masks, window_mask
 from keras_transformer.model.positions import rotate
@@ -41,7 +42,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(CompositeLayer):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, section 3.2.2.
 
     It is called like `keras.layers.MultiHeadAttention`. The projections W^Q, W^K, W^V and W^O are

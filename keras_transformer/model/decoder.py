@@ -9,6 +9,7 @@ import keras
 from keras_transformer.config import Norm, NormType
 from keras_transformer.fields import Positive, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.encoder import Layers, serialize_layers
 from keras_transformer.model.feed_forward import NetworkActivation, make_feed_forward
@@ -17,7 +18,7 @@ from keras_transformer.model.rematerialization import rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class DecoderLayer(keras.layers.Layer):
+class DecoderLayer(CompositeLayer):
     """Causal self-attention, cross-attention to the encoder's output, and feed-forward network.
 
     Each of the three is in a residual connection (section 3.1). With `norm="post"`, as in the
@@ -186,7 +187,7 @@ class DecoderLayer(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Decoder(keras.layers.Layer):
+class Decoder(CompositeLayer):
     """A stack of DecoderLayers (section 3.1).
 
     Args:

@@ -8,6 +8,7 @@ import keras
 from keras_transformer.config import Norm, NormType
 from keras_transformer.fields import Positive, Rule, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.feed_forward import NetworkActivation, make_feed_forward
 from keras_transformer.model.normalization import make_normalization
@@ -24,7 +25,7 @@ Layers = Annotated[Any, Rule("be a list of Keras layers, with at least one", _ar
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class EncoderLayer(keras.layers.Layer):
+class EncoderLayer(CompositeLayer):
     """Self-attention, then the feed-forward network, each in a residual connection (section 3.1).
 
     With `norm="post"`, as in the paper, a sublayer gives LayerNorm(x + Dropout(Sublayer(x))). With
@@ -158,7 +159,7 @@ class EncoderLayer(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Encoder(keras.layers.Layer):
+class Encoder(CompositeLayer):
     """A stack of EncoderLayers (section 3.1).
 
     Args:

@@ -6,6 +6,7 @@ import keras
 
 from keras_transformer.config import GATED
 from keras_transformer.fields import Rule, Share, Size, accepted_by, check_arguments
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 
 Activation = Annotated[
@@ -23,7 +24,7 @@ NetworkActivation = Annotated[
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(CompositeLayer):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2: the same at every position.
 
     The two linear transformations are the Dense sublayers `inner_dense`, of W_1 and b_1, and

@@ -9,6 +9,7 @@ from keras_transformer import presets
 from keras_transformer.config import BOS_ID, TransformerConfig, replace_model_settings
 from keras_transformer.errors import require
 from keras_transformer.fields import check_arguments, shown
+from keras_transformer.model.composite import enable_lora, quantize_parts, quantized_parts
 from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.encoder import Encoder, EncoderLayer
@@ -219,6 +220,16 @@ class Transformer(keras.Model):
         embeddings = self.target_positions(embeddings, training=training)
         return self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
 
+    def enable_lora(self, rank: int) -> None:
+        """Adds matrices of a low rank to those of all layers, which are then not trained.
+
+        Biases and layer normalisations are trained as before. Saving merges what was learned.
+
+        Raises:
+            InputError: for a rank below 1.
+        """
+        enable_lora(self, rank)
+
     def get_config(self):
         return {
             "config": dataclasses.asdict(self.config),
@@ -226,7 +237,16 @@ class Transformer(keras.Model):
             "dtype": self.dtype_policy.name,
             "name": self.name,
             "trainable": self.trainable,
+            "quantized": quantized_parts(self),
         }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        modes = config.pop("quantized", {})
+        model = cls(**config)
+        quantize_parts(model, modes)
+        return model
 
 
 def shift_right(target):

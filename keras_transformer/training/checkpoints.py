@@ -22,10 +22,10 @@ from absl import logging
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, reason, require
+from keras_transformer.fields import whole_number
 from keras_transformer.files import (
     locked,
     remove_folder,
-    remove_temporaries,
     to_path,
     write_json,
 )
@@ -299,7 +299,8 @@ def _recover(directory: Path, prefix: str) -> None:
             remove_folder(path)
         else:
             path.unlink()
-    remove_temporaries(directory, f"{_WRITING}{prefix}*.json")
+    for path in list(directory.glob(f".{_WRITING}{prefix}*.json.*.tmp")):
+        path.unlink(missing_ok=True)
     for mark in list(directory.glob(f"{_REMOVING}{prefix}*.json")):
         _remove_marked(directory, mark.name.removeprefix(_REMOVING).removesuffix(".json"))
 
@@ -445,12 +446,13 @@ def _read_average(
     store: CheckpointStore, checkpoint: str
 ) -> tuple[list[np.ndarray], CheckpointInfo]:
     """Reads the mean of the last checkpoints: "average:K"."""
-    count = checkpoint.removeprefix("average:")
+    text = checkpoint.removeprefix("average:")
+    count = whole_number(text)
     rule = "the number of checkpoints to average must be 1 or more"
-    require(count.isdecimal() and int(count) >= 1, rule, repr(count))
-    records = store.records[-int(count) :]
+    require(count is not None and count >= 1, rule, repr(text))
+    records = store.records[-count:]
     _require_checkpoint(records != [], store, checkpoint, "a checkpoint")
-    if len(records) < int(count):
+    if len(records) < count:
         logging.warning("averaging all %d checkpoints: there are not %s", len(records), count)
     models = [read_variables(store.path(record)) for record in records]
     info = dataclasses.replace(_info(f"average:{len(records)}", records[-1]), averaged=len(records))

@@ -108,6 +108,12 @@ def train(
                 run.decide()
     if state.stopped not in LIMITS:
         logging.info("%s at step %d: run the command again to resume", state.stopped, state.step)
+    elif state.started is None:
+        told = "this run had ended at step %d: to continue it, raise %s"
+        logging.info(told, state.step, state.stopped)
+    if state.stopped in LIMITS and state.step < training_config.warmup_steps:
+        told = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
+        logging.warning(told, state.step, training_config.warmup_steps, state.stopped)
     if interruption.signal == signal.SIGINT:
         raise KeyboardInterrupt
     return run.result()
@@ -205,7 +211,7 @@ class _Run:
     def decide(self) -> None:
         """Decides how the run continues; of several workers, the chief decides for all."""
         state = self.state
-        state.seconds = time.monotonic() - state.started
+        state.seconds = state.clock()
         decision = Decision(
             seconds=state.seconds,
             steps_per_call=state.steps_per_call,
@@ -293,7 +299,7 @@ class _Run:
             state.validation = measured
             self.curves.validation(state.step, scalars)
         tf.summary.flush()
-        state.seconds = time.monotonic() - state.started
+        state.seconds = state.clock()
         if self.describe is not None and store.latest is None:
             self.describe()
         record = store.save(self.saved, state.step, state.seconds, measured, state.progress())
@@ -301,7 +307,7 @@ class _Run:
         shown = " ".join(f"{name} {value:.3f}" for name, value in scalars.items())
         logging.info("step %d: validation %s", state.step, shown or "none; checkpoint written")
         state.saved_step = state.step
-        state.saved_seconds = time.monotonic() - state.started
+        state.saved_seconds = state.clock()
 
     def _validate(self) -> dict[str, float]:
         return validate(self.step, self.data, self.state.step, self.config.histograms)

@@ -23,13 +23,13 @@ from keras_transformer.files import (
     LOCK_HOLDER,
     is_temporary,
     read_json,
-    remove_temporaries,
+    remove_abandoned,
     to_path,
     write_file,
     write_json,
 )
 
-FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them, without models
+FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them
 
 # What a run has written before its first checkpoint.
 _BEGUN = ("lock", "tensorboard", "training_log.jsonl")
@@ -50,6 +50,7 @@ class ModelDescription:
     source_vocabulary_fingerprint: str | None = None
     task: Task = "translation"
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # see Linearisation
+    languages: list[str] | None = None  # of source and target, as the data set calls them
 
     @property
     def vocabulary_files(self) -> list[str]:
@@ -116,16 +117,19 @@ def _is_begun(model_dir: Path) -> bool:
     holder = (model_dir / "lock").read_bytes()
     is_own_lock = not holder or holder.startswith(LOCK_HOLDER)
     names = [path.name for path in model_dir.glob("*")]
-    return is_own_lock and all(name in _BEGUN or is_temporary(name) for name in names)
+    others = [name for name in names if name not in _BEGUN]
+    return is_own_lock and all(_is_unfinished(name) for name in others)
+
+
+def _is_unfinished(name: str) -> bool:
+    """Whether a name is that of a file which a run replaces, while the run writes it."""
+    return is_temporary(name, "config.json") or is_temporary(name, "training_log.jsonl")
 
 
 def remove_unfinished_files(model_dir: str | Path, description: ModelDescription) -> None:
-    """Removes what a killed run has left of files that it was writing into its directory.
-
-    Only for the process that holds the directory's lock.
-    """
+    """Removes what a killed run has left of files that it was writing into its directory."""
     for name in ("config.json", "training_log.jsonl", *description.vocabulary_files):
-        remove_temporaries(to_path(model_dir), name)
+        remove_abandoned(to_path(model_dir) / name)
 
 
 def _check_same(model_dir: Path, description: ModelDescription) -> None:
@@ -134,7 +138,7 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
     differences = [
         f"{name}: {existing[name]}, not {wanted[name]}"
         for name in existing
-        if existing[name] != wanted[name]
+        if existing[name] != wanted[name] and name != "languages"  # names are no part of the model
     ]
     if existing["preset"] != wanted["preset"]:
         advice = f"preset={existing['preset']}"

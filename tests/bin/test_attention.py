@@ -69,8 +69,8 @@ def test_the_model_translates(call_program, untrained, tmp_path):
         (["--picture=a.svg", "--kind=other"], "--kind=other"),
         (["--picture=page.html"], "--picture must end in .svg, .png, .pdf. Received: page.html"),
         (
-            ["--picture=a.svg", "--output=a.svg"],
-            "--picture and --output must be two files. Received: a.svg",
+            ["--picture=a.svg", "--output=./a.svg"],
+            "--picture must be another file than --output. Received: 'a.svg'",
         ),
         (["--heads=1,2"], "--heads must be given with --picture only. Received: 1,2"),
         (["--picture=a.svg", "--word=dog"], "--word must be one of"),

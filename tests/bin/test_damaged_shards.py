@@ -1,5 +1,6 @@
-"""bin/train.py and bin/evaluate.py on data of which a bit is no longer what it was."""
+"""bin/train.py and bin/evaluate.py on data that is no longer what it was."""
 
+import json
 import shutil
 
 import pytest
@@ -48,3 +49,50 @@ def test_evaluation_names_shard_and_byte(load_program, damage, untrained):
     flags = [f"--data_dir={data_dir}", f"--model_dir={untrained}", "--beam_size=1", "--limit=1"]
     with pytest.raises(InputError, match=rf"test-00000.* at byte {byte}$"):
         load_program("evaluate", *flags).main()
+
+
+@pytest.fixture
+def change_metadata(prepared, tmp_path):
+    """Makes a copy of the data whose metadata.json says something else of the training split."""
+    data_dir = tmp_path / "data"
+    shutil.copytree(prepared, data_dir)
+
+    def change(**fields):
+        content = json.loads((data_dir / "metadata.json").read_text())
+        content["splits"]["train"].update(fields)
+        (data_dir / "metadata.json").write_text(json.dumps(content))
+        return data_dir
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"shards": {}}, "splits must have train, with records. Received: "),
+        ({"pairs": 0, "length_histogram": {}}, "splits must have train, with records. Received: "),
+        ({"longest_source": 2, "longest_target": 2}, " must be as it was written: "),
+        ({"longest_source": 2**39}, " must be as it was written: "),
+        ({"longest_source": 2**40}, "longest_source must be below 2^40 in size. Received: "),
+    ],
+)
+def test_training_refuses_changed_metadata(
+    call_program, change_metadata, tmp_path, fields, message
+):
+    data_dir = change_metadata(**fields)
+    done = call_program("train", *train_flags(data_dir, tmp_path / "model"))
+    assert done.code == 1 and not done.output
+    (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
+    assert f"{data_dir / 'metadata.json'}" in line and message in line
+    assert not (tmp_path / "model").exists()
+
+
+def test_evaluation_refuses_a_changed_test_set(call_program, prepared, untrained, tmp_path):
+    data_dir = shutil.copytree(prepared, tmp_path / "data")
+    text = data_dir / "test.target.txt"
+    text.write_text(text.read_text().replace("hund", "Hund"))
+    done = call_program("evaluate", f"--data_dir={data_dir}", f"--model_dir={untrained}")
+    assert done.code == 1 and not done.output
+    (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
+    assert f"{text} must be as it was prepared: prepare the data again" in line
+    assert line.endswith("Received: a changed file")

@@ -75,4 +75,17 @@ def test_bad_input(files, call_program):
         "--trees", trees, "--gold", gold
     )
     missing = str(files / "none" / "a.svg")
-    assert f"Received: {missing}" in error("--trees", trees, "--output", missing)
+    assert f"Received: '{missing}'" in error("--trees", trees, "--output", missing)
+
+
+def test_no_input_is_overwritten(files, call_program):
+    trees, gold = files / "trees.svg", files / "gold.svg"
+    trees.write_text(PREDICTED)
+    gold.write_text(GOLD)
+    (files / "link.svg").symlink_to(gold)
+    arguments = ["--trees", str(trees), "--gold", str(gold)]
+    for output, flag in ((trees, "trees"), (gold, "gold"), (files / "link.svg", "gold")):
+        done = call_program("draw_trees", *arguments, "--output", str(output))
+        rule = f"error: --output must be another file than --{flag}. Received: '{output}'"
+        assert done.code == 1 and done.errors.splitlines()[-1] == rule
+    assert (trees.read_text(), gold.read_text()) == (PREDICTED, GOLD)

@@ -1,8 +1,10 @@
+import dataclasses
 import hashlib
-import json
 import shutil
 
 import pytest
+
+from pipelines.records import read_metadata, write_metadata
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +57,23 @@ def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
 
 def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path):
     other = shutil.copytree(prepared, tmp_path / "other")
-    metadata = json.loads((other / "metadata.json").read_text())
-    (other / metadata["vocabulary"]).write_bytes(b"another")
-    metadata["fingerprint"] = hashlib.sha256(b"another").hexdigest()
-    (other / "metadata.json").write_text(json.dumps(metadata))
+    metadata = read_metadata(prepared)
+    (other / metadata.vocabulary).write_bytes(b"another")
+    fingerprint = hashlib.sha256(b"another").hexdigest()
+    write_metadata(other, dataclasses.replace(metadata, fingerprint=fingerprint))
     done = call_program("evaluate", f"--model_dir={untrained}", f"--data_dir={other}")
     assert done.code == 1
     assert "error: --data_dir must have the vocabulary of the model. Received: " in done.errors
+
+
+def test_the_data_is_no_output(call_program, prepared, untrained):
+    text = prepared / "test.source.txt"
+    before = text.read_bytes()
+    arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", f"--output={text}"]
+    done = call_program("evaluate", *arguments)
+    assert done.code == 1 and text.read_bytes() == before
+    rule = "error: --output must be another file than those of --data_dir. Received: "
+    assert done.errors.splitlines()[-1].startswith(rule)
 
 
 def test_unknown_split(call_program, prepared, untrained):

@@ -84,9 +84,16 @@ def test_a_parser_remains_a_parser(untrained, call_program, tmp_path):
 
 def test_wrong_paths(call_program, tmp_path):
     model_dir = f"--model_dir={tmp_path / 'model'}"
+    for name, place in (("model.npz", "/dev/zero"), ("keras/zero.keras", "/dev/zero")):
+        (tmp_path / "devices" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "devices" / name).symlink_to(place)
+    model, keras_file = (tmp_path / "devices" / name for name in ("model.npz", "keras/zero.keras"))
     for flags, message in (
         ([f"--path={tmp_path / 'none'}"], "error: --path must exist. Received: "),
         ([f"--path={tmp_path}", "--model_dir="], "error: --model_dir must name a directory. Rec"),
+        (["--path=/dev/zero"], "error: --path must be a directory"),
+        ([f"--path={model.parent}"], f"error: {model} must be a file. Received: a pipe or a dev"),
+        ([f"--path={keras_file}", "--format=keras"], "error: a .keras file must be a Transformer"),
         ([f"--path={tmp_path}"], "error: --path must be a directory that holds config.json"),
         ([f"--path={tmp_path}", "--format=keras"], "error: --path must be a .keras file for"),
     ):

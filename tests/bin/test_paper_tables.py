@@ -64,7 +64,7 @@ def test_a_trained_model(call_program, prepared, untrained, tmp_path):
         ("--model_dirs=nowhere", "--model_dirs must name directories of trained models"),
         ("--measured=nowhere", "--measured must be the table.json of a sweep"),
         ("--layers=nowhere", "--layers must be the output of benchmarks/layers"),
-        ("--write_measured=/nowhere/x", "--write_measured must be a file that can be written"),
+        ("--write_measured=/nowhere/x", "--write_measured must be a file in a directory that can"),
     ],
 )
 def test_bad_flags(call_program, flag, message):

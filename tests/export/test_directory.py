@@ -9,6 +9,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError
 from keras_transformer.export.directory import check_export_dir, write_export
+from keras_transformer.files import replaced_folder
 from keras_transformer.model_card import CARD, ModelCard, read_card
 
 MODEL_CARD = ModelCard(TransformerConfig(100), DecodingConfig(), "0123", parameters=7)
@@ -69,3 +70,21 @@ def test_nothing_is_lost(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     (tmp_path / "empty").mkdir()
     check_export_dir(tmp_path / "empty", overwrite=False)
+
+
+@pytest.mark.parametrize("find", [read_card, lambda folder: check_export_dir(folder, True)])
+def test_an_export_that_waits_for_its_name_is_found(tmp_path, find):
+    export = tmp_path / "export"
+    write_export(write, export, MODEL_CARD)
+    export.rename(replaced_folder(export))  # as a kill leaves it where folders are not exchanged
+    find(export)
+    assert read_card(export) == MODEL_CARD
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+
+
+def test_an_export_removes_what_a_killed_one_has_left(tmp_path):
+    for name in (".export.0a1b2c3d.tmp", ".export.mine.tmp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_text("part")
+    write_export(write, tmp_path / "export", MODEL_CARD)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".export.mine.tmp", "export"]

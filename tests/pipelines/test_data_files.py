@@ -1,17 +1,29 @@
-from pipelines.data_files import leftovers, remove_leftovers
+from pathlib import Path
+
+from pipelines.data_files import named_as_data, remove_files, text_files
 
 
-def test_only_own_leftovers_are_removed(any_folder):
+def test_names_of_data_files(any_folder):
     data = ["vocabulary.txt", "test.source.txt", "train-00000-of-00002.tfrecord"]
-    temporary = [".metadata.json.0a1b.tmp", ".train-00000-of-00002.tfrecord.0a1b.tmp"]
-    foreign = ["notes.txt", "my.tfrecord", "vocabulary.txt.bak", "metadata.json", ".notes.0a.tmp"]
-    for name in data + temporary + foreign:
+    others = ["notes.txt", "my.tfrecord", "vocabulary.txt.bak", "metadata.json", ".notes.0a.tmp"]
+    for name in data + others:
         (any_folder / name).write_text("x")
-    (any_folder / "unfinished").mkdir()
-    (any_folder / "unfinished" / "train-block-00000.json").write_text("x")
-    assert len(leftovers(any_folder)) == len(data + temporary) + 1
-    remove_leftovers(any_folder, keep_data=True)
-    assert sorted(path.name for path in any_folder.iterdir()) == sorted(data + foreign)
-    remove_leftovers(any_folder, keep_data=False)
-    assert sorted(path.name for path in any_folder.iterdir()) == sorted(foreign)
-    assert not leftovers(any_folder)
+    assert sorted(named_as_data(any_folder)) == sorted(data)
+
+
+def test_named_files_are_removed_with_what_is_left_of_writing_them(tmp_path):
+    names = ["test.source.txt", ".test.source.txt.0a1b2c3d.tmp", "dev.source.txt"]
+    names += [".test.source.txt.mine.tmp", ".dev.source.txt.0a1b2c3d.tmp"]
+    for name in names:
+        (tmp_path / name).write_text("x")
+    remove_files(tmp_path, ["test.source.txt", "none.source.txt"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[2:])
+
+
+def test_text_is_kept_of_all_splits_but_train():
+    assert text_files("d", "train", "parsing") == []
+    assert text_files("d", "test", "translation") == [
+        Path("d/test.source.txt"),
+        Path("d/test.target.txt"),
+    ]
+    assert text_files("d", "dev", "parsing")[2] == Path("d/dev.trees.txt")

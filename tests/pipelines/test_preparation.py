@@ -11,7 +11,7 @@ import pytest
 
 from keras_transformer import InputError
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import data_files, preparation, records, sharding, vocabulary
+from pipelines import preparation, records, sharding, unfinished, vocabulary
 from pipelines.datasets import evaluation_batches
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
@@ -240,18 +240,17 @@ def test_an_interrupted_run_of_other_settings_starts_again(many, tmp_path, monke
 
 def test_a_run_interrupted_in_its_cleanup_is_complete(many, data_dir, monkeypatch):
     with monkeypatch.context() as patch:
-        interrupt(patch, shutil, "rmtree", 1)  # the first clears the way for the vocabulary
+        interrupt(patch, unfinished, "remove_work", 1)  # the first is before the work
         with pytest.raises(OSError, match="disk full"):
             prepare(many, data_dir, CONFIG)
     assert (data_dir / "unfinished").exists() and read_metadata(data_dir)
+    (data_dir / "prepare.lock").write_text("as a killed process leaves it")
     assert prepare(many, data_dir, CONFIG)["up_to_date"]
     assert not (data_dir / "unfinished").exists() and not (data_dir / "prepare.lock").exists()
 
 
 def test_a_full_disk_is_named(many, data_dir, monkeypatch):
-    (data_dir / "unfinished").mkdir(parents=True)
     monkeypatch.setattr(Sharding, "_data_file", lambda *_: Path("/dev/full"))
-    (data_dir / "prepare.lock").write_text("")  # as if interrupted
     with pytest.raises(
         InputError, match=r"^data_dir must have room .* Received: .*data \(.*No space left"
     ):
@@ -321,7 +320,71 @@ def test_foreign_files_are_not_overwritten(files, data_dir):
     (data_dir / "vocabulary.txt").write_text("mine")
     with pytest.raises(InputError, match=r"^data_dir must be empty, new, or a data set"):
         prepare(FileSource(files), data_dir, CONFIG)
-    assert (data_dir / "vocabulary.txt").read_text() == "mine"
+    assert contents(data_dir) == {"vocabulary.txt": b"mine"}
+
+
+def test_a_lock_that_was_left_behind_means_nothing(files, data_dir):
+    data_dir.mkdir()
+    (data_dir / "prepare.lock").write_text("")
+    mine = {"test.source.txt", "mine.target.txt", "mine.trees.txt", ".x.source.txt.0a1b2c3d.tmp"}
+    for name in mine:
+        (data_dir / name).write_text("mine")
+    message = r"^data_dir must be empty, .*data, which holds (mine|test)\.\w+\.txt, and no record"
+    for _ in range(2):
+        with pytest.raises(InputError, match=message):
+            prepare(FileSource(files), data_dir, CONFIG)
+        assert contents(data_dir) == dict.fromkeys(mine, b"mine")
+
+
+OTHER = dataclasses.replace(CONFIG, vocab_size=291)
+
+
+@pytest.mark.parametrize("again", [CONFIG, OTHER], ids=["the same", "another"])
+def test_what_a_preparation_has_not_recorded_is_not_removed(many, data_dir, monkeypatch, again):
+    with monkeypatch.context() as patch:
+        interrupt(patch, Sharding, "write_shard", 2)
+        with pytest.raises(OSError, match="disk full"):
+            prepare(many, data_dir, CONFIG)
+    mine = ["notes.txt", "unfinished/notes.txt", "unfinished/mine-block-00000.json"]
+    mine += ["unfinished/.mine.json.0a1b2c3d.tmp"]
+    for name in mine:
+        (data_dir / name).write_text("mine")
+    (data_dir / "mine.source.txt").write_text("mine")
+    message = r"^data_dir must be empty, .* holds mine\.source\.txt, and no record"
+    with pytest.raises(InputError, match=message):
+        prepare(many, data_dir, again)
+    (data_dir / "mine.source.txt").unlink()
+    prepare(many, data_dir, again)
+    assert all((data_dir / name).read_text() == "mine" for name in mine)
+    names = [name for name in os.listdir(data_dir / "unfinished")]
+    assert sorted(f"unfinished/{name}" for name in names) == sorted(mine[1:])
+
+
+def test_work_without_its_record_is_not_used(many, data_dir, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt(patch, Sharding, "write_block", 2)
+        with pytest.raises(OSError, match="disk full"):
+            prepare(many, data_dir, CONFIG)
+    (data_dir / "vocabulary.model").unlink()
+    (data_dir / "unfinished" / "preparation.json").unlink()
+    with pytest.raises(InputError, match=r"^data_dir must .* holds unfinished/train-block-0000"):
+        prepare(many, data_dir, CONFIG)
+
+
+@pytest.mark.parametrize("place", ["train.en", "raw/train.en"])
+def test_files_of_the_folder_that_is_written_to_are_not_read(files, data_dir, place):
+    source, target = files["train"]
+    inside = data_dir / place
+    inside.parent.mkdir(parents=True)
+    shutil.copy(source[0], inside)
+    vocabulary = shutil.copy(__file__, data_dir / "given.model")
+    message = rf"^data_dir=.*data must be another folder than that of .* Received: .*{place}$"
+    with pytest.raises(InputError, match=message):
+        prepare(FileSource({"train": ([str(inside)], target)}), data_dir, CONFIG)
+    given = PreparationConfig(max_length=40, vocabulary=[str(vocabulary)])
+    with pytest.raises(InputError, match=r"^data_dir=.* Received: .*given.model$"):
+        prepare(FileSource(files), data_dir, given)
+    assert sorted(path.name for path in data_dir.iterdir()) == ["given.model", place.split("/")[0]]
 
 
 def test_two_runs_cannot_share_a_folder(files, data_dir):
@@ -332,11 +395,8 @@ def test_two_runs_cannot_share_a_folder(files, data_dir):
         prepare(FileSource(files), data_dir, CONFIG)
 
 
-@pytest.mark.parametrize(("target", "name"), [(data_files, "leftovers"), (preparation, "locked")])
-def test_another_run_that_ends_as_this_one_begins_is_not_repeated(
-    files, data_dir, monkeypatch, target, name
-):
-    call, found = getattr(target, name), []
+def test_another_run_that_ends_as_this_one_begins_is_not_repeated(files, data_dir, monkeypatch):
+    call, found = preparation.locked, []
 
     def overtaken(*arguments):
         if not found:
@@ -345,7 +405,7 @@ def test_another_run_that_ends_as_this_one_begins_is_not_repeated(
             found.append(snapshot(data_dir))
         return call(*arguments)
 
-    monkeypatch.setattr(target, name, overtaken)
+    monkeypatch.setattr(preparation, "locked", overtaken)
     config = CONFIG
     data_dir.mkdir()
     assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
@@ -357,7 +417,6 @@ def test_another_run_that_ends_as_this_one_begins_is_not_repeated(
     config = PreparationConfig(vocab_size=291, max_length=40)
     with pytest.raises(InputError, match=r"of another vocab_size"):
         prepare(FileSource(files), data_dir, CONFIG)
-    (data_dir / "prepare.lock").unlink()  # as of any that failed; the next to end would
     assert found == [None, snapshot(data_dir)]
 
 
@@ -378,7 +437,7 @@ def test_a_folder_must_be_writable(files, tmp_path):
             {"tokenizer": "pieces"},
             r"^tokenizer=pieces needs a vocabulary, that of an imported model",
         ),
-        ({"vocab_size": 4}, r"^vocab_size must exceed the 4 special ids. Received: 4"),
+        ({"vocab_size": 4}, r"^vocab_size must exceed the 4 special ids, .*\. Received: 4"),
         ({"vocabulary": ["no"]}, r"^vocabulary must be a readable file. Received: no \(No such"),
         ({"vocabulary": ["a", "b"]}, r"^vocabulary must be one file, or SOURCE,T.*Received: a,b"),
         (
@@ -456,14 +515,10 @@ def test_an_existing_vocabulary_is_used(files, tmp_path, tokenizer, vocab_size):
 
 def test_a_data_set_of_an_earlier_version(files, data_dir):
     prepare(FileSource(files), data_dir, CONFIG)
-    path = data_dir / "metadata.json"
-    fields = json.loads(path.read_text())
-    for name in ("source_vocabulary", "source_vocab_size", "source_fingerprint"):
-        assert fields.pop(name) is None
+    metadata = read_metadata(data_dir)
     for name in ("--vocabulary", "--shared_vocabulary"):
-        del fields["settings"][name]
-    path.write_text(json.dumps(fields))
-    assert read_metadata(data_dir).source_vocabulary is None
+        del metadata.settings[name]
+    records.write_metadata(data_dir, metadata)
     assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
     with pytest.raises(InputError, match=r"of another shared_vocabulary.* there: True"):
         prepare(FileSource(files), data_dir, dataclasses.replace(CONFIG, shared_vocabulary=False))

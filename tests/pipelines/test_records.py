@@ -71,11 +71,16 @@ def test_a_folder_without_metadata_is_not_a_data_set(metadata, any_folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda fields: fields.update(format_version=99), r"format_version 1: .* Received: 99"),
-        (lambda fields: fields.pop("format_version"), r"format_version 1: .* Received: None"),
+        (lambda fields: fields.update(format_version=99), r"format_version 2: .* Received: 99"),
+        (lambda fields: fields.pop("format_version"), r"format_version 2: .* Received: None"),
         (lambda fields: fields.pop("task"), r"metadata.json: task must be given"),
         (lambda fields: fields.pop("splits"), r"metadata.json: splits must be given"),
         (lambda fields: fields.update(extra=1), r"metadata.json: extra must be a field that"),
+        (lambda fields: fields["splits"]["train"].update(shards={}), r"splits must have train, wi"),
+        (
+            lambda fields: fields.update(max_length=8),
+            r"json must be as it was written: .* a ch",
+        ),
     ],
 )
 def test_foreign_metadata_are_named(metadata, any_folder, change, message):
@@ -130,10 +135,3 @@ def test_a_damaged_beginning_is_named(metadata, any_folder):
         InputError, match=rf"{SHARD} must hold sound .* at byte {len(content) // 3}"
     ):
         read_metadata(any_folder)
-
-
-def test_data_of_an_earlier_version_without_digests(metadata, any_folder):
-    fields = dataclasses.asdict(metadata)
-    del fields["splits"]["train"]["beginnings"]
-    (any_folder / "metadata.json").write_text(json.dumps(fields))
-    assert read_metadata(any_folder).splits["train"].pairs == 3

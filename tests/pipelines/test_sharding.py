@@ -88,11 +88,17 @@ def test_existing_files_are_not_written_again(any_folder, small):
     assert not split.has_block(3)
     write(any_folder, [3])
     one = any_folder / "train-00001-of-00003.tfrecord"
-    one.write_bytes(b"whole, as it is there")
+    one.write_bytes(b"damaged")
     info = split.finish()
-    assert one.read_bytes() == b"whole, as it is there"
+    whole = one.read_bytes()
+    assert len(whole) == info.shards[one.name]
     assert Sharding(any_folder, "train", 300, 1).finished() == info
     assert Sharding(any_folder, "test", 300, 1).finished() is None
+    for block in range(5):
+        write(any_folder, [block])
+    one.write_bytes(b"known to be sound")
+    Sharding(any_folder, "train", 300, 1, keep_shards=True).finish()
+    assert one.read_bytes() == b"known to be sound"
 
 
 def test_blocks_of_complete_shards_are_removed(any_folder, small):

@@ -1,5 +1,6 @@
 import gzip
 import importlib
+import os
 import types
 from pathlib import Path
 
@@ -151,6 +152,14 @@ class TestFiles:
         empty = write(tmp_path / "empty", b"")
         with pytest.raises(InputError, match=r"^train_target must not be empty. Received: .*empty"):
             source([parts["1.en"]], [empty])
+
+    @pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "pipe"])
+    def test_pipes_and_devices_are_not_read(self, parts, tmp_path, device):
+        os.mkfifo(tmp_path / "pipe")
+        path = str(tmp_path / device)  # /dev/zero stays what it is
+        message = r"^train_target must be a file, .* several times. Received: .*a pipe or a device$"
+        with pytest.raises(InputError, match=message):
+            source([parts["1.en"]], [path])
 
 
 class TinyTranslation(tfds.core.GeneratorBasedBuilder):

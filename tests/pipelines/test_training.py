@@ -5,9 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_transformer.errors import InputError
 from keras_transformer.loading import restore
+from keras_transformer.training import loop
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import read_description
@@ -32,6 +34,7 @@ def test_a_model_is_trained_and_resumed(trained, prepared):
     assert (description.preset, description.model.d_ff) == ("tiny", 16)
     assert description.training.seed == 3
     assert description.training.tokens_per_batch == 256
+    assert description.languages == ["en", "de"]
     settings = {**SMALL, "seed": 3}
     again = train_on(prepared, model_dir, "tiny", settings, loop=LoopConfig(train_steps=2))
     assert again["checkpoint"] == result["checkpoint"]
@@ -85,6 +88,16 @@ def test_errors_name_arguments_and_nothing_is_written(prepared, tmp_path, argume
     with pytest.raises(InputError, match=message):
         train_on(prepared, tmp_path / "model", **arguments)
     assert not (tmp_path / "model").exists()
+
+
+def test_memory_that_a_device_does_not_have(prepared, tmp_path, monkeypatch):
+    def exhausted(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating\nmore")
+
+    monkeypatch.setattr(loop, "train", exhausted)
+    rule = "^tokens_per_batch and the sizes of the model must fit the memory of the device"
+    with pytest.raises(InputError, match=f"{rule}. Received: OOM when allocating$"):
+        train_on(prepared, tmp_path / "model", "tiny")
 
 
 def test_a_model_directory_must_have_a_name_and_be_free(prepared, tmp_path, monkeypatch):

@@ -79,6 +79,12 @@ def test_no_gold_tree_is_lost_and_none_is_changed_but_by_cleaning(files, tmp_pat
     assert targets[0] == "(S (INTJ XX )INTJ XX (NP XX )NP )S"
     with pytest.raises(InputError, match=r"whose trees are kept\. .* train"):
         gold_trees(tmp_path / "data", "train")
+    trees = tmp_path / "data" / "test.trees.txt"
+    trees.write_text(TEST.replace("NP", "VP", 1))
+    with pytest.raises(InputError, match=rf"^{trees} must be as it was prepared: .*a changed file"):
+        gold_trees(tmp_path / "data", "test")
+    assert not make(files, tmp_path / "data", Linearisation())["up_to_date"]
+    assert gold_trees(tmp_path / "data", "test") == gold
 
 
 def test_another_linearisation_is_another_data_set(files, tmp_path):

@@ -134,6 +134,7 @@ def test_written_average_is_a_checkpoint_of_its_own(model_dir):
     [
         ("average:0", "must be 1 or more. Received: '0'"),
         ("average:x", "must be 1 or more. Received: 'x'"),
+        ("average:" + "9" * 5000, "must be 1 or more. Received: '999"),
         ("step-9", "checkpoint must be latest, best, average:K or the path"),
         ("latest,", "checkpoint must be latest, best, average:K or the path"),
     ],

@@ -295,6 +295,7 @@ def test_expected_steps():
     assert config.expected_steps(50, 60.0) == 500
     assert config.expected_steps(200, 60.0) == 1000  # --train_steps end it first
     assert config.expected_steps(50, 601.0) == 50
+    assert LoopConfig(train_steps=70, train_minutes=1e308).expected_steps(50, 60.0) == 70
 
 
 def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
@@ -468,3 +469,22 @@ def test_a_worker_resumes_from_the_chiefs_checkpoint(two_checkpoints):
     assert cluster.newest_checkpoint() == "step-00000010"  # on the disk, whatever the chief said
     with pytest.raises(InputError, match=r"model_dir must be the same .* has no step-00000007"):
         follow(two_checkpoints, Told("step-00000007"))
+
+
+def test_what_a_run_says_in_the_end(tmp_path, caplog):
+    """Of 20 steps of warm-up, 6 were taken; then 20; then none, as the run is over."""
+
+    def told(*arguments, **settings):
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            run(tmp_path, *arguments, **settings)
+        return [record.getMessage() for record in caplog.records if "raise" in record.getMessage()]
+
+    of_warm_up = "the run ended at step {} of the warm-up: set warmup_steps below 20, or raise {}"
+    over = "this run had ended at step {}: to continue it, raise {}"
+    assert told(6) == [of_warm_up.format(6, "train_steps")]
+    assert told(6) == [over.format(6, "train_steps"), of_warm_up.format(6, "train_steps")]
+    minutes = {"train_minutes": 1e-9}
+    assert told(20, **minutes)[0] == over.format(6, "train_minutes")
+    assert told(20) == []
+    assert told(20) == [over.format(20, "train_steps")]

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ DESCRIPTION = ModelDescription(
     vocabulary="vocabulary.model",
     vocabulary_fingerprint="abc",
     max_length=64,
+    languages=["en", "de"],
 )
 
 
@@ -82,8 +84,11 @@ def test_what_a_run_left_before_its_first_checkpoint_is_no_other_content(
     # A name that is not the program's is not its file.
     (model_dir / ".config.json.mine.tmp").write_bytes(b"mine")
     remove_unfinished_files(model_dir, DESCRIPTION)
-    left = {path.name for path in model_dir.iterdir()} - {"config.json", "vocabulary.model"}
-    assert left == {"lock", "training_log.jsonl", "tensorboard", ".config.json.mine.tmp"}
+    expected = {".config.json.mine.tmp", "config.json", "vocabulary.model", "tensorboard"}
+    expected |= {"lock", "training_log.jsonl"}
+    if not isinstance(model_dir, Path):  # without locks, it may be that of a program that runs
+        expected.add(".config.json.0123abcd.tmp")
+    assert {path.name for path in model_dir.iterdir()} == expected
 
 
 @pytest.mark.parametrize(
@@ -97,6 +102,13 @@ def test_what_a_run_left_before_its_first_checkpoint_is_no_other_content(
 def test_an_empty_name_is_not_the_working_directory(use):
     with pytest.raises(InputError, match=r"^model_dir must name a directory. Received: ''$"):
         use()
+
+
+def test_data_of_other_file_names_is_of_the_same_model(any_folder, data_dir):
+    create_or_check(any_folder / "model", DESCRIPTION, data_dir)
+    other = dataclasses.replace(DESCRIPTION, languages=["txt", "txt"])
+    create_or_check(any_folder / "model", other, data_dir)
+    assert read_description(any_folder / "model") == DESCRIPTION
 
 
 def test_both_vocabularies_are_kept(any_folder, data_dir):
@@ -174,8 +186,8 @@ def test_directories_that_are_none(tmp_path, content, message):
         ("model", "dropout", 7, r"dropout must be in \[0, 1\). Received: 7"),
         ("model", "num_layers", 2**39, "model.num_layers must be from 1 to 1000. Received: 5"),
         ("model", "decoder_layers", 1001, "decoder_layers must be from 1 to 1000. Received: 1001"),
-        ("model", "vocab_size", 2**39, "model.d_model and the other sizes must make a model of at"),
-        ("model", "source_vocab_size", 2**39, "make a model of at most 68,719,476,736 weights"),
+        ("model", "vocab_size", 2**30, "model.d_model and the other sizes must make a model of at"),
+        ("model", "source_vocab_size", 2**39, "must exceed the 4 special ids, and be below 2.31"),
         ("model", "d_model", 2**39, "make a model of at most 68,719,476,736 weights. Received: "),
         ("model", "num_heads", 2**39, "make a model of at most 68,719,476,736 weights. Received: "),
         ("model", "max_positions", 2**39, "max_positions must be from 1 to 1073741824. Received"),
