@@ -65,7 +65,7 @@ class Part(Protocol):
     """The pairs of one file, or of two that are parallel."""
 
     def files(self) -> list[str]:
-        """What the pairs are read from."""
+        """The names of the files."""
 
     def settings(self) -> dict[str, list[str]]:
         """Argument -> digests of the contents of the files."""

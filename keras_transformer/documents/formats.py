@@ -51,10 +51,8 @@ def read_document(
         InputError: for another format, for one whose packages are not installed, or for text that
             the format cannot be.
     """
-    require(format in FORMATS, f"format must be one of {', '.join(FORMATS)}", repr(format))
+    check_format(format, columns)
     module, name, has_columns = FORMATS[format][1:]
-    rule = "columns must be given for a table, and for a table only"
-    require((columns is not None) == has_columns, rule, f"{columns} with format={format}")
     try:
         reader_module = importlib.import_module(f"{__package__}.{module}")
     except ModuleNotFoundError as error:
@@ -64,6 +62,14 @@ def read_document(
     options = {"columns": columns} if has_columns else {}
     document = getattr(reader_module, name)(text[len(mark) :], language, **options)
     return Document((mark, *document.parts)) if mark else document
+
+
+def check_format(format: str, columns: Sequence[str] | None) -> None:
+    """Raises an InputError for an unknown format, or for columns that do not go with it."""
+    require(format in FORMATS, f"format must be one of {', '.join(FORMATS)}", repr(format))
+    rule = "columns must be given for a table (tsv, csv, jsonl), and for a table only"
+    received = f"{columns or 'none'} with format={format}"
+    require((columns is not None) == FORMATS[format].has_columns, rule, received)
 
 
 def format_of(path: str) -> str:

@@ -54,8 +54,18 @@ def test_keys_of_json():
         ("jsonl", "{}\n{", ["a"], "line 1 must have the key 'a'"),
         ("jsonl", '{"a": 1}', ["a"], "line 1: 'a' must be a text or a list of texts. Received: 1"),
         ("jsonl", "[" * 100_000, ["a"], "line 1 must be JSON"),
-        ("tsv", "a", None, "columns must be given for a table, and for a table only"),
-        ("text", "a", ["1"], "columns must be given for a table, and for a table only"),
+        (
+            "tsv",
+            "a",
+            None,
+            "columns must be given for a table .tsv, csv, jsonl., and for a table only",
+        ),
+        (
+            "text",
+            "a",
+            ["1"],
+            "columns must be given for a table .tsv, csv, jsonl., and for a table only",
+        ),
         ("docx", "a", None, "format must be one of text, "),
     ],
 )
