@@ -73,14 +73,13 @@ lint: install
 benchmark: $(VENV)/.bench
 	$(RUN) benchmarks/training.py $(addprefix --opennmt_python=,$(OPENNMT_PYTHON))
 
-# What MkDocs cannot see is wrong first: links of the sources, docstrings, samples of code.
+# What MkDocs cannot see to be wrong in the sources, make test does (tests/test_documents.py).
 docs: $(VENV)/.docs
-	$(RUN) -m pytest -q tests/test_documents.py tests/test_readme_script.py
 	$(RUN) docs/site/pages.py
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
 	$(RUN) docs/site/check.py runs/site
 
-notebooks: $(VENV)/.docs
+notebooks: install $(VENV)/.docs
 	$(RUN) docs/site/notebooks.py
 
 slurm: install
@@ -96,9 +95,12 @@ soak: install
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml setup.py constraints.txt
+$(VENV)/.made:
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "error: Python must be 3.11 to 3.13. Received: " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test]"
 	touch $@
 
@@ -106,8 +108,8 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,bench]"
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.installed
-	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,docs]"
+$(VENV)/.docs: pyproject.toml setup.py constraints.txt | $(VENV)/.made
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	touch $@
 
 clean:

@@ -80,10 +80,10 @@ def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
     """Returns what a JSON file holds, checked against an annotation.
 
     Args:
-        kind: str, int, float or bool; a list, tuple or dict of a type; any of these with a Rule or
-            with None; Any; a dataclass, for an object that has exactly its fields; or a dict
-            {name: kind} of fields that an object must have, or may have if the name ends in "?".
-            Further fields of such an object are not looked at.
+        kind: str, int, float or bool; a list, tuple or dict of a type; any of these with a Rule,
+            with a description (a str), or with None; Any; a dataclass, for an object that has
+            exactly its fields; or a dict {name: kind} of fields that an object must have, or may
+            have if the name ends in "?". Further fields of such an object are not looked at.
         content: what json.load has returned.
         path: the file, for errors.
 
@@ -106,6 +106,8 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(value, kind, place)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated and isinstance(arguments[1], str):  # a description
+        return _read(value, arguments[0], place)
     if origin is Annotated:
         return _read_with_rule(value, *arguments, place)
     if origin in (types.UnionType, typing.Union):

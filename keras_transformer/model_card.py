@@ -17,7 +17,7 @@ from keras_transformer.files import put_back, read_json, to_path
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 
 CARD = Path("assets.extra") / "model_card.json"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 # What the data says about a model: fields of ModelDescription.
 DATA_FIELDS = (
     "vocabulary",
@@ -25,6 +25,7 @@ DATA_FIELDS = (
     "source_vocabulary",
     "source_vocabulary_fingerprint",
     "max_length",
+    "languages",
 )
 
 Storage = Annotated[str, one_of("float32", "bfloat16", "int8")]

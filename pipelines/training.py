@@ -140,6 +140,7 @@ def _describe(
         source_vocabulary_fingerprint=metadata.source_fingerprint,
         task=metadata.task,
         task_options=metadata.task_options,
+        languages=metadata.languages,
     )
 
 

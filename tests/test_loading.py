@@ -387,7 +387,7 @@ def test_exports_without_a_model_to_read(places, tmp_path):
     two = [{"checkpoint": "a"}, {"checkpoint": "b"}]
     refused("a", "float weights of one model. Received: an ensemble", ensemble=two)
     refused("a", "must be of the vocabulary beside it", vocabulary_fingerprint="0")
-    refused("a", "^path must be of format_version 3; export the model again", format_version=2)
+    refused("a", "^path must be of format_version 4; export the model again", format_version=2)
     for message, setting in (
         (r"weight \d+ must have shape \(16, 17\). Received: \(16, 16\)", {"d_ff": 17}),
         ("model_card.json, with 52 variables. Received: 27", {"num_layers": 2}),

@@ -29,6 +29,7 @@ DESCRIPTION = ModelDescription(
     max_length=64,
     task="parsing",
     task_options={"words": "tags"},
+    languages=["words", "brackets"],
 )
 FOUND = {"bleu": 39.1, "signature": "nrefs:1|case:mixed", "checkpoint": "average:5", "step": 70}
 SMALL = ModelCard(TransformerConfig(100), DecodingConfig(), "0123", parameters=7)
@@ -70,6 +71,7 @@ def test_what_the_model_directory_knows(model_dir):
         "source_vocabulary": None,
         "source_vocabulary_fingerprint": None,
         "max_length": 64,
+        "languages": ["words", "brackets"],
     }
 
 

@@ -7,13 +7,13 @@ served page in it.
 import base64
 import json
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from string import Template
 
 import numpy as np
 
 from keras_transformer.attention.views import MEASURES, AttentionView, head_summary, word_labels
+from keras_transformer.markup import escaped
 
 # The name of each kind of attention in the data of the page's script.
 SCRIPT_FIELDS = {"encoder": "encoder", "decoder": "decoder", "cross": "memory"}
@@ -47,8 +47,8 @@ def attention_page(views: Sequence[AttentionView], source: str, target: str) -> 
         data["summary"][field] = summary
     # Leaves what is no field as it is, such as $("figure").
     return Template(_asset("page.html")).safe_substitute(
-        source=escape(source),
-        target=escape(target),
+        source=escaped(source),
+        target=escaped(target),
         style=_asset("figure.css"),
         # "<" would let a word such as "</script>" end the script that it stands in.
         data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),

@@ -3,7 +3,6 @@
 import colorsys
 import importlib.util
 import io
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 from absl import logging
 
 from keras_transformer.attention.views import AttentionView, attention_views, word_labels
+from keras_transformer.markup import well_formed
 
 if TYPE_CHECKING:  # it imports TensorFlow
     from keras_transformer.evaluation.sample import SampleAnswers
@@ -22,7 +22,6 @@ INK, PAPER, DARK_INK, DARK_PAPER = "#1b1b1b", "#fffefb", "#e8e6e1", "#16171a"
 DARK_STYLE = f"""<style>@media (prefers-color-scheme: dark) {{
 #patch_1 path {{ fill: {DARK_PAPER} !important }} text {{ fill: {DARK_INK} !important }}
 }}</style>"""
-NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # Points: between words, height of the lines, height of the boxes above them.
 PITCH, GAP, STRIP = 13, 100, 10
 # Pixels: the largest picture of all heads, the largest weight, the smallest one beside words.
@@ -150,7 +149,7 @@ def head_colour(head: int) -> tuple[float, float, float]:
 
 
 def _labels(pieces: Sequence[str]) -> list[str]:
-    return [NOT_XML.sub("\ufffd", label) for label in word_labels(pieces)]
+    return [well_formed(label) for label in word_labels(pieces)]
 
 
 def _write(axes, x: float, y: float, label: str, **style):

@@ -31,6 +31,8 @@ class Translation(NamedTuple):
     score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
     log_prob: float  # natural logarithm, EOS included
     tokens: int  # subwords, EOS counted
+    truncated: bool = False  # the source was longer than the limit; its end was not translated
+    unfinished: bool = False  # the translation reached its length limit before EOS
 
 
 class AlignedTranslation(NamedTuple):
@@ -40,6 +42,8 @@ class AlignedTranslation(NamedTuple):
     score: float
     log_prob: float
     tokens: int
+    truncated: bool
+    unfinished: bool
     pair: AlignedPair
 
 
@@ -48,6 +52,7 @@ class TargetScore(NamedTuple):
 
     log_prob: float  # natural logarithm, EOS included
     tokens: int  # subwords, EOS counted
+    truncated: bool = False  # source or target was longer than the limit; its end did not count
 
 
 class PairAttention(NamedTuple):

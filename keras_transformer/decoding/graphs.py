@@ -32,7 +32,7 @@ from keras_transformer.vocabulary.subwords import Subwords
 # A row counts as at least this many tokens of a batch: however short, its beams take memory.
 MIN_ROW_TOKENS = 32
 # The outputs of a search that there are for each translation.
-TRANSLATION_OUTPUTS = ("translation", "score", "log_prob", "length")
+TRANSLATION_OUTPUTS = ("translation", "score", "log_prob", "length", "unfinished")
 # The outputs of `explain` that `align` and `attention` have.
 SUBWORD_OUTPUTS = ("source_pieces", "target_pieces", "alignment")
 ALIGN_OUTPUTS = (*SUBWORD_OUTPUTS, "source_words", "target_words", "log_probs")
@@ -134,6 +134,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         Returns:
             translation string [B, K], best first; score float32 [B, K], log-probability / length
             penalty; log_prob float32 [B, K], natural logarithm; length int32 [B, K], subwords with
+            EOS; unfinished bool [B, K], whether the translation reached its length limit before
             EOS; ids int32 [B, K, T], padded. Where there are fewer than K translations, "" with
             score -inf follows. An empty source, EOS alone, has the translation "" with score 0.
         """
@@ -225,9 +226,9 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(TEXTS)
     def serving_default(self, text) -> Tensors:
-        """The best translation string [B] and its score float32 [B]."""
+        """The best translation string [B], its score float32 [B], and truncated bool [B]."""
         best = self.best(text)
-        return {"translation": best["translation"], "score": best["score"]}
+        return {name: best[name] for name in ("translation", "score", "truncated")}
 
     @graph(TEXTS)
     def best(self, text) -> Tensors:
@@ -247,9 +248,11 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
         Returns:
             translation string [B, K], best first; score float32 [B, K], log-probability / length
-            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; truncated bool
-            [B], whether the text was cut. Where there are fewer than K translations, "" with score
-            -inf follows; a blank text has the translation "" with score 0.
+            penalty; log_prob float32 [B, K]; length int32 [B, K], subwords with EOS; unfinished
+            bool [B, K], whether the translation reached its length limit before EOS; truncated bool
+            [B], whether the text was longer than the limit and cut. Where there are fewer than K
+            translations, "" with score -inf follows; a blank text has the translation "" with
+            score 0.
         """
         return self._translate(text, tf.fill(tf.shape(text), ""), None, self._options.exact)
 
@@ -272,25 +275,31 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
         Returns:
             log_prob float32 [B], natural logarithm, EOS included; length int32 [B], subwords of
-            the target with EOS; perplexity float32 [B], exp(-log_prob / length).
+            the target with EOS; perplexity float32 [B], exp(-log_prob / length); truncated bool
+            [B], whether source or target was longer than the limit and cut.
         """
-        source_ids, target_ids, _ = self._encode_pairs(source, target)
+        source_ids, target_ids, source_cut, target_cut = self._encode_pairs(source, target)
         batch_tokens = self._options.batch_tokens
         log_prob = in_batches(self.score_ids, batch_tokens, source_ids, target_ids)["log_prob"]
         length = tf.cast(target_ids.row_lengths(), tf.int32)
         perplexity = tf.exp(-log_prob / tf.cast(length, tf.float32))
-        return {"log_prob": log_prob, "length": length, "perplexity": perplexity}
+        return {
+            "log_prob": log_prob,
+            "length": length,
+            "perplexity": perplexity,
+            "truncated": source_cut | target_cut,
+        }
 
     @graph(TEXTS, TEXTS)
     def align(self, source, target) -> Tensors:
         """Does what `align_ids` does with texts, all of them in one batch."""
-        source_ids, target_ids, _ = self._encode_pairs(source, target)
+        source_ids, target_ids, *_ = self._encode_pairs(source, target)
         return self.align_ids(padded(source_ids), padded(target_ids))
 
     @graph(TEXTS, TEXTS)
     def attention(self, source, target) -> Tensors:
         """The attention weights of `explain_ids`, of texts, all of them in one batch."""
-        source_ids, target_ids, _ = self._encode_pairs(source, target)
+        source_ids, target_ids, *_ = self._encode_pairs(source, target)
         explained = self.explain_ids(padded(source_ids), padded(target_ids))
         return {name: explained[name] for name in ATTENTION_OUTPUTS}
 
@@ -309,18 +318,20 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         batch, beams, length = tf.unstack(tf.shape(best.ids))
         rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
         texts = self._vocabularies.target.decode_tensor(rows)
+        has_eos = tf.reduce_any(best.ids == EOS_ID, axis=2)  # [B, K]
         return {
             "translation": tf.reshape(texts, [-1, self._options.beam_size]),
             "score": best.scores,
             "log_prob": best.log_probs,
             "length": best.lengths,
+            "unfinished": (best.lengths > 0) & ~has_eos,
             "ids": best.ids,
         }
 
     def _translate(self, source, target, phrases, n_best: int) -> Tensors:
         """Translates texts in batches; see `n_best`, `complete` and `constrain`."""
         # A space at the end would be a subword: "a " does not begin "a dog".
-        source_ids, prefix, truncated = self._encode_pairs(source, tf.strings.strip(target))
+        source_ids, prefix, truncated, _ = self._encode_pairs(source, tf.strings.strip(target))
         rows = [source_ids, prefix[:, :-1]]  # the prefix without EOS
         if phrases is not None:
             rows.append(self._encode_phrases(phrases))
@@ -336,16 +347,20 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         found = in_batches(translate_batch, self._options.batch_tokens, *rows)
         return {**found, "truncated": truncated}
 
-    def _encode_pairs(self, source, target) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        """The ids of both, with EOS, cut at the limits; bool [B], whether the source was cut."""
+    def _encode_pairs(
+        self, source, target
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor, tf.Tensor]:
+        """The ids of both, with EOS, cut at the limits; bool [B] each, whether they were cut."""
         rule = "there must be a target for every source"
         same = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=rule)
         with tf.control_dependencies([] if same is None else [same]):
             source_ids = encode_text(self._vocabularies.source, source)
             target_ids = encode_text(self._vocabularies.target, target)
-        truncated = source_ids.row_lengths() > self._source_limit - 1
+        source_cut = source_ids.row_lengths() > self._source_limit - 1
+        target_cut = target_ids.row_lengths() > self._target_limit - 1
         source_ids = with_eos(source_ids, self._source_limit)
-        return source_ids, with_eos(target_ids, self._target_limit), truncated
+        target_ids = with_eos(target_ids, self._target_limit)
+        return source_ids, target_ids, source_cut, target_cut
 
     def _encode_phrases(self, phrases) -> tf.RaggedTensor:
         """string [B], with tabs between phrases -> ids int32 [B, None, None], without EOS."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait fo
     from keras_transformer.decoding.translator import Translator
 
 CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
+SHOWN_NUMBERS = 10  # of lines, in a warning about them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,15 +67,20 @@ class LinesConfig:
 def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
     """Translates all lines of the input; from a terminal, each before the next is read.
 
+    A warning on stderr at the end has the numbers of the lines that were cut as too long, and
+    another one of those whose translation reached its length limit.
+
     Returns:
-        {"lines", "truncated" (lines cut as too long), "seconds", "output"}, what the checkpoint is,
-        and the counts of a parser.
+        {"lines", "truncated" (lines cut as too long), "unfinished" (translations that reached their
+        length limit), "seconds", "output"}, what the checkpoint is, and the counts of a parser.
 
     Raises:
         InputError: for a line that is not UTF-8, naming it: lines before it are written, if the
             output is stdout. An output file is written whole or not at all.
     """
     start, count = time.monotonic(), 0
+    truncated: list[int] = []  # numbers of lines
+    unfinished: list[int] = []
     if is_device(config.input):
         print(f"waiting for what is written to {config.input}", file=sys.stderr)
     path, from_stdin = to_path(config.input), config.input == STANDARD_STREAM
@@ -85,23 +91,43 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     ):
         if bar.disable:  # it is a terminal
             print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
-        lines = text_lines(source, "stdin" if from_stdin else config.input)
+        name = "stdin" if from_stdin else config.input
+        lines = text_lines(source, name)
         for chunk in in_chunks(lines, 1 if bar.disable else CHUNK_LINES):
             for number, translations in enumerate(
                 translate_chunk(translator, chunk, config), count + 1
             ):
                 target.write(format_answer(number, translations, config).encode("utf-8"))
+                if translations[0].truncated:
+                    truncated.append(number)
+                if translations[0].unfinished:
+                    unfinished.append(number)
             target.flush()
             count += len(chunk)
             bar.update(len(chunk))
+    warn(name, truncated, "the text is longer than the model's limit; its end is not translated")
+    warn(name, unfinished, "the translation reached its length limit; its end may be missing")
     return {
         "lines": count,
-        "truncated": translator.truncated,
+        "truncated": len(truncated),
+        "unfinished": len(unfinished),
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,
         **translator.counts(),
     }
+
+
+def warn(name: str, numbers: Sequence[int], reason: str) -> None:
+    """Prints a warning about some lines of a file on stderr; nothing if there are none."""
+    if not numbers:
+        return
+    listed = ", ".join(map(str, numbers[:SHOWN_NUMBERS]))
+    more = len(numbers) - SHOWN_NUMBERS
+    if more > 0:
+        listed += f" and {more} more"
+    what = "line" if len(numbers) == 1 else "lines"
+    print(f"{name}: {what} {listed}: {reason}", file=sys.stderr)
 
 
 def translate_chunk(

@@ -23,10 +23,12 @@ class Parse(NamedTuple):
     """One answer to a sentence: a Translation of what the model wrote, and the tree of it."""
 
     text: str  # the tree in brackets on one line; empty for a sentence without words
-    # The next three are those of the Translation, before repairs.
+    # The next five are those of the Translation, before repairs.
     score: float
     log_prob: float
     tokens: int
+    truncated: bool
+    unfinished: bool
     tree: Tree | None  # None for a sentence without words
     repairs: Repairs  # what the tokens needed to become the tree
 

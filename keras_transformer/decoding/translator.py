@@ -8,11 +8,10 @@ computed at a time (streams.py).
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 from tqdm import tqdm
 
 from keras_transformer.config import EOS_ID, PAD_ID
@@ -23,7 +22,7 @@ from keras_transformer.decoding.answers import (
     TargetScore,
     Translation,
 )
-from keras_transformer.decoding.graphs import MIN_ROW_TOKENS
+from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.errors import InputError, require
@@ -33,6 +32,13 @@ from keras_transformer.model_card import ModelCard
 # Batches of fewer tokens than this are not divided further among streams.
 MIN_BATCH_TOKENS = 512
 SPACES = " \t\n\v\f\r"  # those of ASCII
+
+
+class EncodedTexts(NamedTuple):
+    """Texts as ids, with EOS, and at most as long as the limit."""
+
+    ids: list[np.ndarray]
+    truncated: list[bool]  # whether a text was longer and its end is missing
 
 
 class Translator:
@@ -86,7 +92,7 @@ class Translator:
         Raises:
             InputError: if the model's weights are not finite, or prefixes or phrases do not fit.
         """
-        sources = self._encode_sources(texts)
+        sources, truncated = self._encode_sources(texts)
         prefixes = self._encode_prefixes(sources, target_prefixes)
         phrases = None
         if required_phrases is not None:
@@ -98,7 +104,7 @@ class Translator:
                 [prefixes[i] for i in batch],
                 None if phrases is None else [phrases[i] for i in batch],
             )
-            rows = translations(found)
+            rows = translations(found, [truncated[i] for i in batch])
             if not aligned:
                 return rows
             return self._align_batch([sources[i] for i in batch], found["ids"], rows)
@@ -118,14 +124,15 @@ class Translator:
         Raises:
             InputError: if there are not as many targets as sources.
         """
-        source_ids, target_ids = self._encode_pairs(sources, targets)
+        (source_ids, source_cut), (target_ids, target_cut) = self._encode_pairs(sources, targets)
 
         def score_batch(batch: list[int]) -> list[TargetScore]:
-            targets = [target_ids[i] for i in batch]
-            log_probs = self.score_ids(padded([source_ids[i] for i in batch]), padded(targets))
+            log_probs = self.score_ids(
+                padded([source_ids[i] for i in batch]), padded([target_ids[i] for i in batch])
+            )
             return [
-                TargetScore(log_prob, len(ids))
-                for log_prob, ids in zip(log_probs.tolist(), targets, strict=True)
+                TargetScore(log_prob, len(target_ids[i]), source_cut[i] or target_cut[i])
+                for i, log_prob in zip(batch, log_probs.tolist(), strict=True)
             ]
 
         return self._in_batches(score_batch, longer_lengths(source_ids, target_ids), progress)
@@ -138,7 +145,7 @@ class Translator:
         Raises:
             InputError: if there are not as many targets as sources.
         """
-        source_ids, target_ids = self._encode_pairs(sources, targets)
+        (source_ids, _), (target_ids, _) = self._encode_pairs(sources, targets)
 
         def align_batch(batch: list[int]) -> list[AlignedPair]:
             return self._align_ids(
@@ -189,20 +196,19 @@ class Translator:
         """What else is to be reported of the answers so far: of translations, nothing."""
         return {}
 
-    def _encode_sources(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Cuts sources into ids, at most `source_limit` with EOS; warns of longer ones."""
+    def _encode_sources(self, texts: Sequence[str]) -> EncodedTexts:
+        """Cuts sources into ids, at most `source_limit` with EOS."""
         rows, _ = self._encode("encode_source", texts)
-        return self._with_eos(rows, self.source_limit, "source")
+        return self._with_eos(rows, self.source_limit)
 
     def _encode_pairs(
         self, sources: Sequence[str], targets: Sequence[str]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    ) -> tuple[EncodedTexts, EncodedTexts]:
         """Cuts sources and targets into ids, with EOS."""
         rule = "there must be a target for every source"
         require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
         target_rows, _ = self._encode("encode_target", targets)
-        source_ids = self._encode_sources(sources)
-        return source_ids, self._with_eos(target_rows, self.target_limit, "target")
+        return self._encode_sources(sources), self._with_eos(target_rows, self.target_limit)
 
     def _encode_prefixes(
         self, sources: list[np.ndarray], prefixes: Sequence[str] | None
@@ -262,14 +268,12 @@ class Translator:
         rows = np.split(found["ids"].numpy(), ends[:-1]) if len(texts) else []
         return rows, found["unknown"].numpy().tolist()
 
-    def _with_eos(self, rows: list[np.ndarray], limit: int, side: str) -> list[np.ndarray]:
-        """Ends rows in EOS, cuts them at the limit, counts and warns of those that are cut."""
-        cut = sum(len(row) > limit - 1 for row in rows)
-        self.truncated += cut
-        if cut:
-            warning = "%d of %d %s sentences have more than %d subwords and were cut there"
-            logging.warning(warning, cut, len(rows), side, limit)
-        return [np.append(row[: limit - 1], np.int32(EOS_ID)) for row in rows]
+    def _with_eos(self, rows: list[np.ndarray], limit: int) -> EncodedTexts:
+        """Ends rows in EOS, cuts them at the limit, and counts those that are cut."""
+        truncated = [len(row) > limit - 1 for row in rows]
+        self.truncated += sum(truncated)
+        ids = [np.append(row[: limit - 1], np.int32(EOS_ID)) for row in rows]
+        return EncodedTexts(ids, truncated)
 
     def _search_batch(
         self,
@@ -385,23 +389,29 @@ def length_batches(
         start += rows
 
 
-def translations(found: dict[str, np.ndarray]) -> list[list[Translation]]:
+def translations(
+    found: dict[str, np.ndarray], truncated: Sequence[bool]
+) -> list[list[Translation]]:
     """Makes the answers to a batch of the outputs of a search.
 
     Beams without a hypothesis are left out. Where restrictions leave nothing to say, there is one
     with the text "" and score -inf.
+
+    Args:
+        found: the outputs of graphs.Graphs.search_ids.
+        truncated: for each sentence, whether its source was cut.
 
     Raises:
         InputError: where a score is NaN.
     """
     finite = not np.isnan(found["score"]).any()
     require(finite, "the model's weights must be finite", "scores that are NaN")
-    columns = [found[name].tolist() for name in ("translation", "score", "log_prob", "length")]
+    columns = [found[name].tolist() for name in TRANSLATION_OUTPUTS]
     rows = []
-    for texts, scores, log_probs, lengths in zip(*columns, strict=True):
+    for was_cut, *beams in zip(truncated, *columns, strict=True):
         answers = [
-            Translation(text.decode("utf-8"), score, log_prob, length)
-            for text, score, log_prob, length in zip(texts, scores, log_probs, lengths, strict=True)
+            Translation(text.decode("utf-8"), score, log_prob, length, was_cut, unfinished)
+            for text, score, log_prob, length, unfinished in zip(*beams, strict=True)
         ]
         existing = [answer for answer in answers if answer.score > -math.inf]
         rows.append(existing or answers[:1])

@@ -1,6 +1,6 @@
 """A trained model as one SavedModel that takes text and gives text.
 
-    serving_default    text -> translation, score
+    serving_default    text -> translation, score, and `truncated`: whether the text was cut
     best               text -> one translation: the first of `beams`, and whether the text was cut
     n_best             text -> all beams; `beams` is the same from a search that ends when the first
                        of them is certain

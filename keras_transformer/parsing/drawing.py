@@ -9,9 +9,9 @@ trees can be deeper than Python's stack.
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
+from keras_transformer.markup import escaped
 from keras_transformer.parsing.parseval import score_sentence, summary
 from keras_transformer.parsing.trees import TOP, Tree
 
@@ -165,7 +165,7 @@ def svg_tree(tree: Tree, marked: Collection[int] = (), kind: str = WRONG) -> str
     width = root.width + 2 * MARGIN
     height = _baseline(root, root) + ROW * root.height + LINE + MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    sentence = escape(" ".join(tree.words()))
+    sentence = escaped(" ".join(tree.words()))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tree" {size} role="img" '
         f'aria-label="{sentence}"><style>{STYLE}</style>'
@@ -204,12 +204,12 @@ def _svg_mark(node: Node, root: Node, kind: str, drawn: str) -> str:
     x = MARGIN + node.center - half
     y = _baseline(node, root) - ABOVE
     box = f'x="{x:.1f}" y="{y}" width="{2 * half:.1f}" height="{ABOVE + 5}"'
-    title = f"<title>{escape(node.label)}: {MEANING[kind]}</title>"
+    title = f"<title>{escaped(node.label)}: {MEANING[kind]}</title>"
     return f'<g class="{kind}">{title}<rect class="mark" {box} rx="4"/>{drawn}</g>'
 
 
 def _svg_text(kind: str, x: float, y: float, text: str) -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escaped(text)}</text>'
 
 
 def tree_page(
@@ -233,11 +233,11 @@ def tree_page(
         figures = _figure(svg_tree(tree))
         if gold:
             note, figures = _comparison(tree, gold[index])
-        sentence = escape(" ".join(tree.words()))
+        sentence = escaped(" ".join(tree.words()))
         is_open = " open" if index == 0 else ""
         folded.append(
             f"<details{is_open}>"
-            f"<summary><b>{first + index}</b>{sentence} <i>{escape(note)}</i></summary>"
+            f"<summary><b>{first + index}</b>{sentence} <i>{escaped(note)}</i></summary>"
             f'<div class="pair">{figures}</div></details>\n'
         )
     head = _page_head(scores) if gold else ""

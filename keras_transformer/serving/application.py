@@ -1,55 +1,51 @@
 """The web application: a page to look at, and the JSON endpoints that it uses.
 
-    GET  /           the page
-    GET  /healthz    {"status": "ok"}
-    GET  /model      the model's card, and the limits of a request
-    POST /translate  {"text": string} or {"texts": [string, ...]}, optionally "n_best": n, and
-                     "prefixes": [string, ...], what the translations of each begin with, and
-                     "required_phrases": [[string, ...], ...], what those of each contain
-                     -> {"translations": [[{"text", "score", "log_prob"}, ...], ...]}; with
-                     "aligned": true also the fields of an AlignedPair, and "pharaoh"
-    POST /attention  {"source": string, "target": string}
-                     -> {"source_pieces": [string] * S, "target_pieces": [string] * T,
-                         "source_labels", "target_labels": the pieces as a reader expects them,
-                         "encoder": [N, H, S, S], "decoder": [N, H, T, T], "memory": [N, H, T, S],
-                         "alignment": [T]}
-
-A parsing model's texts are trees in brackets, as its card says: {"task": "parsing", ...}.
-
-Row t of `decoder` and `memory` is what the decoder attended to when it predicted target piece t;
-column t of `decoder` is the piece it had read there: BOS for t = 0, target piece t - 1 otherwise.
+ROUTES, at the end, says what is answered where; GET /openapi.json describes it, with the fields of
+all bodies.
 
 A request that is refused, or at which the model fails, is answered with a status of 4xx or 5xx and
 {"error": one line}. Every request has one line in the log.
 """
 
 import asyncio
-import json
+import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from aiohttp import web
 
-from keras_transformer.attention.views import word_labels
 from keras_transformer.errors import InputError, reason
 from keras_transformer.serving.batching import Batcher
+from keras_transformer.serving.openapi import Route, openapi_document
 from keras_transformer.serving.requests import (
+    AttentionRequest,
     Limits,
     RequestError,
     TranslateCall,
+    TranslateRequest,
+    allows,
     check,
     check_sender,
     parse_attention,
     parse_translate,
     shown,
 )
+from keras_transformer.serving.responses import (
+    AttentionAnswer,
+    ErrorAnswer,
+    HealthAnswer,
+    ModelAnswer,
+    TranslateAnswer,
+    attention_fields,
+    encoded,
+    translation_fields,
+)
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
-    from keras_transformer.decoding.translator import PairAttention, Translation, Translator
+    from keras_transformer.decoding.translator import PairAttention, Translator
 
 BATCH_SENTENCES = 64  # in one call of the model
 ANSWER_WEIGHTS = 2_000_000  # about six bytes each: 6 layers of 8 heads, 118 pieces a side
@@ -66,22 +62,6 @@ LOG = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class PageFile(NamedTuple):
-    """A file of the page."""
-
-    content_type: str
-    path: str  # within the package
-
-
-# The figure is that of offline attention pages, and so is the style.
-PAGE = {
-    "/": PageFile("text/html", "serving/page.html"),
-    "/page.js": PageFile("text/javascript", "serving/page.js"),
-    "/page.css": PageFile("text/css", "attention/figure.css"),
-    "/figure.js": PageFile("text/javascript", "attention/figure.js"),
-}
-
-
 class Service:
     """Answers requests with a translator, which runs in threads beside the event loop.
 
@@ -89,6 +69,7 @@ class Service:
         translator: from keras_transformer.load.
         limits: of a request.
         host_names: those by which the server may be called; None for any.
+        cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
 
     Attributes:
         requests: how many requests were answered so far.
@@ -96,10 +77,17 @@ class Service:
         translations: the batcher of sentences to translate, which counts sentences and batches.
     """
 
-    def __init__(self, translator: "Translator", limits: Limits, host_names: frozenset[str] | None):
+    def __init__(
+        self,
+        translator: "Translator",
+        limits: Limits,
+        host_names: frozenset[str] | None,
+        cors_origin: str | None = None,
+    ):
         self.translator = translator
         self.limits = limits
         self.host_names = host_names
+        self.cors_origin = cors_origin
         self.requests = 0
         self.errors = 0
         self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.max_waiting)
@@ -114,20 +102,13 @@ class Service:
             middlewares=[self._report, self._guard],
             client_max_size=self.limits.body_bytes,
         )
-        router = application.router
-        for path, (content_type, file) in PAGE.items():
-            content = (Path(__file__).parents[1] / file).read_bytes()
-            router.add_get(path, fixed_answer(content, content_type))
-        router.add_get("/healthz", fixed_answer(encoded({"status": "ok"})))
-        router.add_get("/model", fixed_answer(encoded(self._describe_model())))
-        router.add_post("/translate", self._translate)
-        router.add_post("/attention", self._attention)
+        for route in ROUTES:
+            handler = functools.partial(route.handler, self)
+            if route.method == "GET":
+                application.router.add_get(route.path, handler)  # and HEAD
+            else:
+                application.router.add_route(route.method, route.path, handler)
         return application
-
-    def _describe_model(self) -> dict[str, Any]:
-        limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
-        signatures = sorted(self.translator.graphs)
-        return {**self.translator.card.to_json(), "signatures": signatures, "limits": limits}
 
     @web.middleware
     async def _report(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -145,7 +126,7 @@ class Service:
             response = json_response(body, refusal.status, refusal.headers)
             self.errors += 1
         self.requests += 1
-        response.headers.update(HEADERS)
+        response.headers.update({**HEADERS, **self._cors_headers(request)})
         what = f"{request.method} {shown(request.raw_path)} {response.status}"
         LOG.info("%s in %.3f s %s", what, time.monotonic() - started, message)
         return response
@@ -153,10 +134,42 @@ class Service:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuses what other web pages send, before anything is done with it."""
-        check_sender(request.headers, self.host_names)
+        check_sender(request.headers, self.host_names, self.cors_origin)
+        refusal = request.match_info.http_exception
+        is_preflight = request.method == "OPTIONS" and self._cors_headers(request)
+        if is_preflight and isinstance(refusal, web.HTTPMethodNotAllowed):
+            allowed = {
+                "Access-Control-Allow-Methods": refusal.headers["Allow"],
+                "Access-Control-Allow-Headers": "Content-Type",
+            }
+            return web.Response(status=204, headers=allowed)
         return await handler(request)
 
-    async def _translate(self, request: web.Request) -> web.Response:
+    def _cors_headers(self, request: web.Request) -> dict[str, str]:
+        """What lets a page of another origin read the answer, if it may."""
+        origin = request.headers.get("Origin")
+        if self.cors_origin is None or not allows(self.cors_origin, origin):
+            return {}
+        return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+
+    async def health(self, request: web.Request) -> web.Response:
+        """Answers that it answers."""
+        return json_response(encoded({"status": "ok"}))
+
+    async def description(self, request: web.Request) -> web.Response:
+        """Describes the endpoints."""
+        document = openapi_document(ROUTES, REFUSALS, ErrorAnswer, self.limits.rule)
+        return json_response(encoded(document))
+
+    async def model(self, request: web.Request) -> web.Response:
+        """Gives the model card, and the limits of a request."""
+        limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
+        signatures = sorted(self.translator.graphs)
+        card = self.translator.card.to_json()
+        return json_response(encoded({**card, "signatures": signatures, "limits": limits}))
+
+    async def translate(self, request: web.Request) -> web.Response:
+        """Translates sentences."""
         body = await self._read_body(request)
         call = parse_translate(body, self.limits, self.translator.config.beam_size)
         if call.options:
@@ -173,7 +186,8 @@ class Service:
         ]
         return json_response(encoded({"translations": translations}))
 
-    async def _attention(self, request: web.Request) -> web.Response:
+    async def attention(self, request: web.Request) -> web.Response:
+        """Computes the attention of a sentence and its translation."""
         pair = parse_attention(await self._read_body(request), self.limits)
         (body,) = await self._submit(self._attentions, [pair])
         return json_response(body)
@@ -230,15 +244,6 @@ def as_refusal(request: web.Request, error: Exception) -> RequestError:
     return RequestError(500, f"the model failed: {type(error).__name__}: {reason(error)}")
 
 
-def fixed_answer(body: bytes, content_type: str = "application/json") -> Handler:
-    """Returns a handler that always gives the same answer."""
-
-    async def answer(request: web.Request) -> web.Response:
-        return web.Response(body=body, content_type=content_type, charset="utf-8")
-
-    return answer
-
-
 def json_response(
     body: bytes, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
@@ -248,49 +253,95 @@ def json_response(
     )
 
 
-def translation_fields(translation: "Translation", aligned: bool) -> dict[str, Any]:
-    """Returns a translation as JSON has it; an aligned one with its subwords and alignment."""
-    fields = {
-        "text": translation.text,
-        "score": round(translation.score, 6),
-        "log_prob": round(translation.log_prob, 6),
-    }
-    if aligned:
-        fields.update(translation.pair._asdict())
-        fields["pharaoh"] = translation.pair.pharaoh
-    return fields
-
-
 def attention_body(attention: "PairAttention") -> bytes:
     """Returns the attention of one pair as JSON.
 
     Raises:
         RequestError: 413 where an answer would have too many weights.
     """
-    maps = {
-        "encoder": attention.encoder,
-        "decoder": attention.decoder,
-        "memory": attention.memory,
-    }
-    count = sum(weights.size for weights in maps.values())
+    count = attention.encoder.size + attention.decoder.size + attention.memory.size
     rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: ask for a shorter sentence"
     check(count <= ANSWER_WEIGHTS, 413, rule, f"one of {count}")
-    lists = {  # doubles, as the digits of a rounded float32 go on when printed
-        name: np.round(weights.astype(np.float64), 3).tolist() for name, weights in maps.items()
-    }
-    return encoded(
-        {
-            "source_pieces": attention.source_pieces,
-            "source_labels": word_labels(attention.source_pieces),
-            "target_pieces": attention.target_pieces,
-            "target_labels": word_labels(attention.target_pieces),
-            **lists,
-            "alignment": attention.alignment.tolist(),
-        }
-    )
+    return encoded(attention_fields(attention))
 
 
-def encoded(value: Any) -> bytes:
-    """Returns JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", errors="replace")
+def file_route(path: str, file: str, content_type: str, summary: str) -> Route:
+    """Makes the route of a file of the page.
+
+    Args:
+        path: where it is answered.
+        file: its path within the package.
+        content_type: of the file.
+        summary: what it is.
+    """
+    content = (Path(__file__).parents[1] / file).read_bytes()
+
+    async def answer(service: Service, request: web.Request) -> web.Response:
+        return web.Response(body=content, content_type=content_type, charset="utf-8")
+
+    return Route("GET", path, answer, summary, content_type, refusals=ANY_REFUSAL)
+
+
+# What a status says of a request.
+REFUSALS = {
+    400: "The body is not what the endpoint takes, or does not fit the model.",
+    403: "The request comes from a page of another server, or was sent to another name.",
+    408: "The body did not arrive in time.",
+    413: "The request has more text than the limits allow.",
+    500: "The model failed.",
+    503: "Too many requests wait for the model: try again.",
+    504: "The model took too long.",
+}
+ANY_REFUSAL = (403,)  # what every request may be refused with
+EXAMPLE = "The cat sleeps."
+ROUTES = (
+    # The figure is that of offline attention pages, and so is the style.
+    file_route("/", "serving/page.html", "text/html", "The page."),
+    file_route("/page.js", "serving/page.js", "text/javascript", "Its script."),
+    file_route("/page.css", "attention/figure.css", "text/css", "Its style."),
+    file_route("/figure.js", "attention/figure.js", "text/javascript", "Its figure."),
+    Route(
+        "GET",
+        "/healthz",
+        Service.health,
+        "Whether the server answers.",
+        HealthAnswer,
+        refusals=ANY_REFUSAL,
+    ),
+    Route(
+        "GET",
+        "/openapi.json",
+        Service.description,
+        "This description.",
+        dict,
+        refusals=ANY_REFUSAL,
+    ),
+    Route(
+        "GET",
+        "/model",
+        Service.model,
+        "The model card, and the limits of a request.",
+        ModelAnswer,
+        refusals=ANY_REFUSAL,
+    ),
+    Route(
+        "POST",
+        "/translate",
+        Service.translate,
+        "Translates sentences.",
+        TranslateAnswer,
+        TranslateRequest,
+        {"text": EXAMPLE, "n_best": 2},
+        tuple(REFUSALS),
+    ),
+    Route(
+        "POST",
+        "/attention",
+        Service.attention,
+        "What the model attends to in a sentence and a translation of it.",
+        AttentionAnswer,
+        AttentionRequest,
+        {"source": EXAMPLE, "target": "Die Katze schläft."},
+        tuple(REFUSALS),
+    ),
+)

@@ -6,15 +6,30 @@ const EXAMPLES = { English: "the old woman sees a dog.", German: "die alte Frau 
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name by its code; none for another ending of a file, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
+// Codes of source and target; of a parsing model, the Penn Treebank's.
+const languagesOf = (card) => card.task === "parsing" ? ["en"]
+  : card.data?.languages ?? card.evaluation?.languages ?? [];
 
 const model = fetchJson("model").then(showModel, (error) => {
   $("form").querySelector(".error").textContent = error.message;
   return {};
 });
+let asking = new AbortController(); // of the newest request for translations
+let asked = ""; // what runs, as `wanted` gives it
+let answered = ""; // what the translations are of
 const answers = new Map(); // what was answered about each pair of texts, while the page is open
 const latest = new Map(); // the last work that was begun at each place
 
+$("text").value = kept("text");
+$("required").control.value = kept("phrases");
 $("form").addEventListener("submit", translate);
+$("form").addEventListener("input", () => {
+  keep("text", $("text").value);
+  keep("phrases", $("required").control.value);
+  showWhetherChanged();
+});
+$("clear").addEventListener("click", clear);
+$("copy").addEventListener("click", copy);
 $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
 });
@@ -23,8 +38,17 @@ $("sentences").addEventListener("focusin", ({ target }) =>
   target.parentNode.querySelector("input:not(:checked)")?.click());
 $("sentences").addEventListener("keydown", goOn);
 
-async function fetchJson(path, value) {
-  const post = value && { method: "POST", body: JSON.stringify(value) };
+// What was typed outlives a reload, in this tab; a browser may not allow that.
+function keep(name, value) {
+  try { sessionStorage.setItem(name, value); } catch { /* it is not kept */ }
+}
+
+function kept(name) {
+  try { return sessionStorage.getItem(name) ?? ""; } catch { return ""; }
+}
+
+async function fetchJson(path, value, signal) {
+  const post = value && { method: "POST", body: JSON.stringify(value), signal };
   const response = await fetch(path, post).catch(() => {
     throw new Error("the server does not answer");
   });
@@ -34,8 +58,8 @@ async function fetchJson(path, value) {
 }
 
 function showModel(card) {
-  const parsing = card.task === "parsing"; // of the Penn Treebank's English
-  const [source, target] = parsing ? ["English"] : (card.evaluation?.languages ?? []).map(nameOf);
+  const parsing = card.task === "parsing";
+  const [source, target] = languagesOf(card).map(nameOf);
   let what = parsing ? "English text to parse" : "Text to translate";
   if (source && target) what = `${source} text to translate into ${target}`;
   $("label").textContent = `${what}, one sentence per line`;
@@ -79,41 +103,110 @@ async function busy(place, message, work) {
   return answer;
 }
 
+const lines = () => $("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
+const phrases = () => $("required").control.value.match(/[^,\s]+(?:\s+[^,\s]+)*/g); // or null
+const wanted = () => JSON.stringify([lines(), phrases()]);
+
+function showWhetherChanged() {
+  const changed = wanted() !== answered;
+  $("changed").hidden = !changed;
+  $("sentences").classList.toggle("stale", changed);
+}
+
+/** Does work that asks for translations, and gives up the work before it; null if given up itself. */
+async function newest(work) {
+  asking.abort();
+  const { signal } = asking = new AbortController();
+  const made = await busy($("form"), "Translating\u2026", () => work(signal));
+  return signal.aborted ? null : made;
+}
+
 async function translate(event) {
   event.preventDefault();
-  const button = $("translate");
-  if (button.ariaDisabled === "true") return;
-  const texts = $("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
-  button.ariaDisabled = "true"; // keeps the focus, unlike disabled
-  const made = await busy($("form"), "Translating\u2026", async () => {
+  const texts = lines(), wish = wanted();
+  if (wish === asked) return; // it runs already
+  asked = wish;
+  const made = await newest(async (signal) => {
     if (texts.length === 0) throw new Error("There is no text yet: write a sentence first.");
-    return madeEntries(texts);
+    return madeEntries(signal, texts);
   });
-  button.ariaDisabled = "false";
+  if (asked === wish) asked = "";
   if (!made) return; // earlier translations stay, with what was typed there
+  answered = wish;
   latest.delete($("attention")); // what runs there belongs to earlier translations
   $("sentences").replaceChildren(...made);
   $("translations").hidden = false;
+  showWhetherChanged(); // while it was translated
   $("sentences").querySelector("input").click();
 }
 
-/** Has texts translated with what must be in them, perhaps beginning with a prefix each. */
-async function madeEntries(texts, prefixes) {
-  const { beam_size: n_best = 1, task, signatures = [] } = await model;
-  const editable = task !== "parsing" && signatures.includes("complete");
-  const phrases = $("required").control.value.match(/[^,\s]+(?:\s+[^,\s]+)*/g); // or null
-  const options = { prefixes, required_phrases: phrases && texts.map(() => phrases), n_best };
-  const { translations } = await fetchJson("translate", { texts, ...options });
-  return texts.map((text, i) => sentenceEntry(text, translations[i], editable));
+function clear() {
+  asking.abort();
+  latest.clear();
+  for (const place of document.querySelectorAll(".status, .error")) place.textContent = "";
+  for (const name of ["translations", "attention"]) $(name).hidden = true;
+  $("sentences").replaceChildren();
+  $("text").value = $("required").control.value = asked = answered = "";
+  keep("text", "");
+  keep("phrases", "");
+  $("text").focus();
 }
 
-/** One sentence, and its translations to choose from and perhaps to edit. */
-function sentenceEntry(source, translations, editable) {
-  const number = (value, digits) =>
-    element("span", { class: "number" }, value.toFixed(digits).replace("-", "\u2212"));
+/** Copies a translation of each sentence: the chosen one, or else the best. */
+async function copy() {
+  const texts = [...$("sentences").children].map((sentence) => {
+    const input = sentence.querySelector(":checked") ?? sentence.querySelector("input");
+    return input.dataset.target && input.nextSibling.textContent;
+  });
+  await write(texts.join("\n"));
+  $("copied").textContent = "Copied";
+  setTimeout(() => $("copied").textContent = "", 2000);
+}
+
+/** Puts a text on the clipboard, also where the page comes from another machine without HTTPS. */
+async function write(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const box = element("textarea", {}, text);
+  document.body.append(box);
+  box.select();
+  document.execCommand("copy");
+  box.remove();
+  $("copy").focus();
+}
+
+/** Has texts translated with what must be in them, perhaps beginning with a prefix each. */
+async function madeEntries(signal, texts, prefixes) {
+  const card = await model;
+  const { beam_size: n_best = 1, task, signatures = [] } = card;
+  const editable = task !== "parsing" && signatures.includes("complete");
+  const required_phrases = phrases() && texts.map(phrases);
+  const options = { prefixes, required_phrases, n_best };
+  const { translations } = await fetchJson("translate", { texts, ...options }, signal);
+  return texts.map((text, i) =>
+    sentenceEntry(text, translations[i], editable, warnings(text, translations[i], card)));
+}
+
+/** What a reader should know of a sentence and its translations. */
+function warnings(text, translations, card) {
+  const [code] = languagesOf(card);
+  const sentences = new Intl.Segmenter(nameOf(code) && code, { granularity: "sentence" });
+  const several = [...sentences.segment(text)].length > 1;
+  return [
+    several && "This model translates one sentence at a time: give each a line of its own.",
+    translations[0].truncated && "This sentence is too long: only its first " +
+      `${card.max_source_length - 1} subwords were translated.`,
+    translations[0].unfinished && "The translation reached the greatest length before its end.",
+  ].filter(Boolean);
+}
+
+/** One sentence, what is to be known of it, and its translations to choose from, perhaps to edit. */
+function sentenceEntry(source, translations, editable, warnings) {
+  const number = (value, digits) => element("span", { class: "number" },
+    value === null ? "\u2212\u221e" : value.toFixed(digits).replace("-", "\u2212"));
   const editing = editable && { role: "textbox", "aria-label": "Translation", spellcheck: false,
     "aria-describedby": "editing", contenteditable: "plaintext-only" };
   return element("fieldset", {}, element("legend", { dir: "auto" }, source),
+    ...warnings.map((text) => element("p", { class: "warning" }, text)),
     ...translations.map(({ text, score, log_prob }) => element(
       editable ? "div" : "label", { class: "entry" },
       element("input", { type: "radio", name: "translation", "aria-label": text || "(nothing)",
@@ -133,7 +226,7 @@ async function goOn(event) {
   const { source, target } = box.previousSibling.dataset, before = range.toString();
   const inWord = text === target && /^\p{L}/u.test(text.slice(before.length));
   const prefix = inWord ? before.replace(/\p{L}+$/u, "") : before;
-  const made = await busy($("form"), "Translating\u2026", () => madeEntries([source], [prefix]));
+  const made = await newest((signal) => madeEntries(signal, [source], [prefix]));
   if (!made || box.textContent !== text) return; // what was typed stays
   box.closest("fieldset").replaceWith(made[0]);
   made[0].querySelector("[role=textbox]").focus();

@@ -1,17 +1,22 @@
 """What a request may say, and what of it is refused: pure functions of a request's bytes."""
 
+import dataclasses
+import itertools
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import from_json
+from keras_transformer.fields import shown as shown_json
 
-SHOWN_CHARACTERS = 160  # of an error's message, and of an address in the log
+SHOWN_CHARACTERS = 240  # of an error's message, and of an address in the log
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, as in "\ud83d\ude00"
+_is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
 
 
 class RequestError(Exception):
@@ -49,20 +54,45 @@ class Limits:
         """Size of a body: whatever keeps to the other limits fits, however it is escaped."""
         return BYTES_PER_CHARACTER * self.max_characters + 8 * self.max_sentences + 1024
 
-    def check_texts(self, texts: Sequence[str]) -> None:
+    @property
+    def rule(self) -> str:
+        """What the limits are, in words."""
+        return (
+            f"a request must have at most {self.max_sentences} texts "
+            f"and {self.max_characters} characters of text"
+        )
+
+    def check_texts(self, texts: Sequence[str], further: Sequence[str] = ()) -> None:
         """Refuses more text than a request may have.
+
+        Args:
+            texts: what is to be translated.
+            further: texts that go with them, of which only the characters count.
 
         Raises:
             RequestError: 413.
         """
-        rule = f"a request must have at most {self.max_sentences} texts"
-        check(len(texts) <= self.max_sentences, 413, rule, len(texts))
-        characters = sum(len(text) for text in texts)
-        rule = f"a request must have at most {self.max_characters} characters of text"
-        check(characters <= self.max_characters, 413, rule, characters)
+        rule = f"{self.rule}: send the rest in further requests"
+        check(len(texts) <= self.max_sentences, 413, rule, f"{len(texts)} texts")
+        characters = sum(map(len, texts)) + sum(map(len, further))
+        check(characters <= self.max_characters, 413, rule, f"{characters} characters")
 
 
-def check_sender(headers: Mapping[str, str], host_names: frozenset[str] | None) -> None:
+def check_cors_origin(origin: str | None) -> None:
+    """Raises an InputError where `origin` is not an origin as browsers send it, "*", or None."""
+    rule = "cors_origin must be the origin of pages, such as https://example.org, or * for all"
+    fits = origin in (None, "*") or _is_origin(origin) is not None
+    require(fits, rule, repr(origin))
+
+
+def allows(cors_origin: str | None, origin: str | None) -> bool:
+    """Whether pages of `origin` may use this server, and read its answers."""
+    return origin is not None and cors_origin in (origin, "*")
+
+
+def check_sender(
+    headers: Mapping[str, str], host_names: frozenset[str] | None, cors_origin: str | None = None
+) -> None:
     """Refuses what other web pages in the same browser send without their user's knowledge.
 
     Such a page can make the name of its own server point to this one (DNS rebinding). The browser
@@ -73,6 +103,7 @@ def check_sender(headers: Mapping[str, str], host_names: frozenset[str] | None) 
     Args:
         headers: of the request.
         host_names: by which this server may be called; None for any.
+        cors_origin: of other pages that may use this server, all for "*".
 
     Raises:
         RequestError: 403.
@@ -86,28 +117,31 @@ def check_sender(headers: Mapping[str, str], host_names: frozenset[str] | None) 
         rule = f"the Host header must name {' or '.join(sorted(host_names))}"
         check(name in host_names, 403, rule, repr(host))
     origin = headers.get("Origin")
-    rule = "requests must come from the server's own page, or from no page"
-    check(origin is None or origin.partition("://")[2] == host, 403, rule, f"Origin {origin!r}")
+    is_own = origin is None or origin.partition("://")[2] == host
+    rule = "requests must come from the server's own page, from no page, or from its cors_origin"
+    check(is_own or allows(cors_origin, origin), 403, rule, f"Origin {origin!r}")
 
 
 @dataclass(frozen=True)
 class TranslateRequest:
     """Sentences to translate: either `text` or `texts`."""
 
-    text: str | None = None
-    texts: list[str] | None = None
-    n_best: int = 1  # translations of each
-    prefixes: list[str] | None = None  # what the translations of each begin with
-    required_phrases: list[list[str]] | None = None  # what the translations of each contain
-    aligned: bool = False  # whether to give their subwords, too
+    text: Annotated[str | None, "One sentence."] = None
+    texts: Annotated[list[str] | None, "Several sentences, each by itself."] = None
+    n_best: Annotated[int, "Translations of each, up to the model's beam_size."] = 1
+    prefixes: Annotated[list[str] | None, "What the translations of each begin with."] = None
+    required_phrases: Annotated[
+        list[list[str]] | None, "What the translations of each contain."
+    ] = None
+    aligned: Annotated[bool, "Whether to give their subwords and alignment, too."] = False
 
 
 @dataclass(frozen=True)
 class AttentionRequest:
     """A sentence, and the translation whose attention is asked for."""
 
-    source: str
-    target: str
+    source: Annotated[str, "A sentence."]
+    target: Annotated[str, "A translation of it."]
 
 
 class TranslateCall(NamedTuple):
@@ -130,7 +164,7 @@ def parse_translate(body: bytes, limits: Limits, beam_size: int) -> TranslateCal
         RequestError: 400 for anything else, 413 where it is too much.
     """
     request = _parsed(TranslateRequest, body)
-    rule = "exactly one of text and texts must be given"
+    rule = "exactly one of text, a string, and texts, a list of strings, must be given"
     if request.text is not None:
         check(request.texts is None, 400, rule, "both")
         texts = [request.text]
@@ -143,7 +177,8 @@ def parse_translate(body: bytes, limits: Limits, beam_size: int) -> TranslateCal
         fits = len(request.prefixes) == len(texts)
         check(fits, 400, rule, f"{len(request.prefixes)} for {len(texts)}")
         given = [text + prefix for text, prefix in zip(texts, request.prefixes, strict=True)]
-    limits.check_texts(given)
+    phrases = itertools.chain.from_iterable(request.required_phrases or [])
+    limits.check_texts(given, list(phrases))
     rule = f"n_best must be an integer from 1 to {beam_size}, the model's beams"
     check(1 <= request.n_best <= beam_size, 400, rule, request.n_best)
     options = {}
@@ -151,7 +186,7 @@ def parse_translate(body: bytes, limits: Limits, beam_size: int) -> TranslateCal
         options["target_prefixes"] = request.prefixes
     if request.aligned:
         options["aligned"] = True
-    if request.required_phrases:  # limited by the size of the body
+    if request.required_phrases:
         options["required_phrases"] = request.required_phrases
     return TranslateCall(texts, options, request.n_best)
 
@@ -164,13 +199,28 @@ def parse_attention(body: bytes, limits: Limits) -> tuple[str, str]:
 
 
 def _parsed(kind: type, body: bytes) -> Any:
+    """Reads a body as a dataclass, in the terms of JSON and of whoever has sent it."""
     try:
-        return from_json(kind, json.loads(body.decode("utf-8")), "the body")
+        content = json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        rule = "the body must be a JSON object in UTF-8"
+        raise RequestError(400, f"{rule}. Received: {reason(error)}") from None
+    rule = "the body must be a JSON object"
+    check(isinstance(content, dict), 400, rule, shown_json(content))
+    known = [field.name for field in dataclasses.fields(kind)]
+    rule = f"the fields of the body must be among {', '.join(known)}"
+    for name in content:
+        check(name in known, 400, rule, shown_json(name))
+    if isinstance(content.get("text"), list):
+        rule = "text must be one string; texts is for a list of them"
+        raise RequestError(400, f"{rule}. Received: {shown_json(content['text'])}")
+    if isinstance(content.get("texts"), str):
+        rule = "texts must be a list of strings; text is for a single one"
+        raise RequestError(400, f"{rule}. Received: {shown_json(content['texts'])}")
+    try:
+        return from_json(kind, content, "the body")
     except InputError as error:
         raise RequestError(400, str(error)) from None
-    except (ValueError, RecursionError) as error:
-        rule = "the body must be JSON in UTF-8"
-        raise RequestError(400, f"{rule}. Received: {reason(error)}") from None
 
 
 def shown(text: str) -> str:

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.serving.application import LOG, Service
+from keras_transformer.serving.connection import Connection
 from keras_transformer.serving.requests import Limits, shown
 
 if TYPE_CHECKING:
     from keras_transformer.decoding.translator import Translator
+
+BACKLOG = 128  # connections that the system accepts before the server does
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -36,6 +39,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
+        number = ipaddress.ip_address(address[0])
+        of_many = number.is_multicast or str(number) == "255.255.255.255"
+        require(not of_many, host_rule, f"{host!r}: the address of many machines")
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         return socket.create_server(address, family=family, dualstack_ipv6=both)
     except (socket.gaierror, UnicodeError) as error:
@@ -45,6 +51,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
         if error.errno == errno.EADDRNOTAVAIL:
             raise InputError(f"{host_rule}. Received: {host!r}: {why}") from None
         rule = "port must be one that is free, or 0 for any free one"
+        if error.errno == errno.EACCES:
+            rule = "port must be one that this user may take, such as 8501"
         raise InputError(f"{rule}. Received: {host}:{port}: {why}") from None
 
 
@@ -57,7 +65,11 @@ def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:
 
 
 def serve(
-    translator: "Translator", listening: socket.socket, host: str, limits: Limits
+    translator: "Translator",
+    listening: socket.socket,
+    host: str,
+    limits: Limits,
+    cors_origin: str | None = None,
 ) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and finishes what it has begun.
 
@@ -66,6 +78,7 @@ def serve(
         listening: from `listening_socket`.
         host: the name that `listening` was made with.
         limits: of a request.
+        cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
 
     Returns:
         {"requests", "errors" (those refused or failed), "sentences", "batches", "seconds"}.
@@ -77,7 +90,7 @@ def serve(
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
-    service = Service(translator, limits, allowed_names(host, listening))
+    service = Service(translator, limits, allowed_names(host, listening), cors_origin)
     asyncio.run(_serve(service, listening, host))
     return {
         "requests": service.requests,
@@ -106,18 +119,27 @@ async def _serve(service: Service, listening: socket.socket, host: str) -> None:
 @contextlib.asynccontextmanager
 async def answering(service: Service, listening: socket.socket) -> AsyncIterator[None]:
     """Answers requests while the block runs; then closes the socket and finishes those begun."""
+    loop = asyncio.get_running_loop()
     runner = web.AppRunner(
         service.application(),
-        access_log=None,  # the application has its own line for a request
         handler_cancellation=True,  # the model need not work for a client that has gone
-        keepalive_timeout=service.limits.timeout,  # until the headers of a request have come
         shutdown_timeout=service.limits.timeout,
     )
     await runner.setup()
-    await web.SockSite(runner, listening).start()
+
+    def connection() -> Connection:
+        return Connection(
+            runner.server,
+            loop=loop,
+            access_log=None,  # the application has its own line for a request
+            keepalive_timeout=service.limits.timeout,  # until the headers of a request have come
+        )
+
+    accepting = await loop.create_server(connection, sock=listening, backlog=BACKLOG)
     try:
         yield
     finally:
+        accepting.close()
         await runner.cleanup()
 
 

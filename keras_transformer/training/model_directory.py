@@ -16,7 +16,7 @@ from keras_transformer.errors import require
 from keras_transformer.fields import FileName, Size, from_json
 from keras_transformer.files import read_json, to_path, write_file, write_json
 
-FORMAT_VERSION = 2  # 1 had progress of another kind in the index of checkpoints
+FORMAT_VERSION = 3  # 1 had another index of checkpoints; 2 no languages
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,7 @@ class ModelDescription:
     source_vocabulary_fingerprint: str | None = None
     task: Task = "translation"
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # see Linearisation
+    languages: list[str] | None = None  # of source and target, as the data set calls them
 
     def flat(self) -> dict[str, Any]:
         """All fields by name in one level, those of the two configurations among them."""
@@ -75,7 +76,7 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
     differences = [
         f"{name}: {existing[name]}, not {wanted[name]}"
         for name in existing
-        if existing[name] != wanted[name]
+        if existing[name] != wanted[name] and name != "languages"  # names are no part of the model
     ]
     if existing["preset"] != wanted["preset"]:
         advice = f"preset={existing['preset']}"

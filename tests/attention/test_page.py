@@ -30,6 +30,10 @@ def maps():
     return {"encoder": encoder, "decoder": decoder, "memory": memory}
 
 
+def small_maps():
+    return {name: np.full((1, 1, 2, 2), 0.5, "f4") for name in ("encoder", "decoder", "memory")}
+
+
 def page_of(source, target, maps, *texts):
     found = types.SimpleNamespace(source_pieces=source, target_pieces=target, **maps)
     return attention_page(attention_views(found), *texts)
@@ -40,6 +44,12 @@ def page_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "attention.html"
     path.write_text(page_of(SOURCE, TARGET, maps(), TEXT, "Recht"), encoding="utf-8")
     return path
+
+
+def test_heading_of_text_with_control_characters():
+    page = page_of(["▁a\x1bb", "</s>"], ["▁c\0", "</s>"], small_maps(), "a\x1bb \ud83d", "c\0")
+    assert "a\ufffdb \ufffd" in page and "c\ufffd" in page
+    assert not re.search("[\0\x1b]", page) and page.encode("utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -93,6 +93,9 @@ def test_requests_and_end(served, exported):
         (["--saved_model={model}", "--host=a..b"], "--host must be a name or an address"),
         (["--saved_model={model}", "--timeout=0"], "--timeout must be positive seconds"),
         (["--saved_model={model}", "--max_sentences=0"], "--max_sentences must be at least 1"),
+        (["--saved_model={model}", "--max_characters=1.5"], "--max_characters=1.5"),
+        (["--saved_model={model}", "--max_waiting=-1"], "--max_waiting must be at least 1"),
+        (["--saved_model={model}", "--cors_origin=x"], "--cors_origin must be the origin of pages"),
         (["--saved_model={model}", "8501"], "every argument must be a flag"),
     ],
 )

@@ -81,6 +81,7 @@ class GivenAnswers:
             "score": tf.constant([[float(score) for _, score in row] for row in rows]),
             "log_prob": tf.constant([[2.0 * score for _, score in row] for row in rows]),
             "length": tf.constant([[3 for _ in row] for row in rows]),
+            "unfinished": tf.constant([[False for _ in row] for row in rows]),
         }
 
     def _score(self, source, target):

@@ -22,7 +22,7 @@ class Shouter:
     counts = dict
 
     def __init__(self):
-        self.truncated, self.checkpoint = 0, {"step": 7}
+        self.checkpoint = {"step": 7}
         self.calls = []
 
     def translate(self, sentences, target_prefixes=None, aligned=False, required_phrases=None):
@@ -32,9 +32,15 @@ class Shouter:
         if required_phrases is not None:
             sentences = list(map("{}{}".format, sentences, required_phrases))
         if aligned:
-            return [[AlignedTranslation(s.upper(), -0.5, -1.0, 2, PAIR)] for s in sentences]
+            return [
+                [AlignedTranslation(s.upper(), -0.5, -1.0, 2, False, False, PAIR)]
+                for s in sentences
+            ]
         return [
-            [Translation(s.upper(), -0.5, -1.0, 3), Translation(s[::-1], -1.25, -2.5, 3)]
+            [
+                Translation(s.upper(), -0.5, -1.0, 3, "long" in s, "endless" in s),
+                Translation(s[::-1], -1.25, -2.5, 3),
+            ]
             for s in sentences
         ]
 
@@ -126,6 +132,22 @@ def test_chunks_bound_what_is_held(run, monkeypatch):
     assert done.calls == [["a", "b"], ["c", "d"], ["e"]]
     assert done.output == b"A\nB\nC\nD\nE\n"
     assert run(b"a\nb\nc\n", n_best=2).output.startswith(b"1\tA\n1\ta\n2\tB\n2\tb\n3\tC\n")
+
+
+def test_lines_that_are_cut_are_named_once(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(lines, "CHUNK_LINES", 2)
+    text = ["a", "long", "b", "long, endless", *["long"] * 10]
+    done = run("\n".join(text).encode())
+    assert (done.result["truncated"], done.result["unfinished"]) == (12, 1)
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "limit" in line]
+    assert warnings == [
+        f"{tmp_path}/in.txt: lines 2, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 2 more: "
+        "the text is longer than the model's limit; its end is not translated",
+        f"{tmp_path}/in.txt: line 4: "
+        "the translation reached its length limit; its end may be missing",
+    ]
+    run(b"a\n")
+    assert "limit" not in capsys.readouterr().err
 
 
 def test_lines_before_an_invalid_one_are_answered(run):

@@ -79,4 +79,4 @@ def test_targets_are_trees_or_tokens(target, tokens):
     parser, asked = make(linearisation=Linearisation("tags"))
     (found,) = parser.score(["the dog(s) barks"], [target])
     assert sorted(asked) == sorted(["the dog-LRB-s-RRB- barks", tokens])
-    assert found == (-1.0, 2)
+    assert found == (-1.0, 2, False)

@@ -4,7 +4,6 @@ import collections
 import copy
 import dataclasses
 import gc
-import logging
 import math
 import weakref
 
@@ -16,7 +15,7 @@ from keras_transformer.config import EOS_ID
 from keras_transformer.decoding import translator as translator_module
 from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
-from keras_transformer.decoding.graphs import Graphs
+from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.translator import Translator, length_batches, translations
 from keras_transformer.decoding.weights import variables_of
 from keras_transformer.errors import InputError
@@ -54,7 +53,7 @@ def assert_same_answer(got, wanted):
     np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-5)
 
 
-def test_every_line_gets_an_answer(translator_of, model, caplog):
+def test_every_line_gets_an_answer(translator_of, model):
     lines = [
         "",
         "hello",
@@ -67,15 +66,14 @@ def test_every_line_gets_an_answer(translator_of, model, caplog):
         "\ud800",
     ]
     translator = translator_of(model, beam_size=2)
-    with caplog.at_level(logging.WARNING):
-        answers = translator.translate(lines)
+    answers = translator.translate(lines)
     assert len(answers) == len(lines)
     assert all(1 <= len(answer) <= 2 for answer in answers)
     for blank in (0, 2, 7):
-        assert answers[blank] == [("", 0.0, 0.0, 0)]
+        assert answers[blank] == [("", 0.0, 0.0, 0, False, False)]
     assert all(answers[i][0].score < 0 for i in (1, 3, 4, 5, 6, 8))
     assert translator.truncated == 1
-    assert "1 of 9 source sentences have more than 20 subwords and were cut" in caplog.text
+    assert [answer[0].truncated for answer in answers] == [line == "x" * 10_000 for line in lines]
     # The long line is answered as what was left of it.
     assert_same_answer(answers[4], translator.translate(["x" * 19])[0])
 
@@ -104,7 +102,7 @@ def test_aligned_translations(translator_of, model):
     lines = ["ab c", "", "def"]
     plain, aligned = translator.translate(lines), translator.translate(lines, aligned=True)
     for line, wanted, answers in zip(lines, plain, aligned, strict=True):
-        assert [answer[:4] for answer in answers] == wanted
+        assert [answer[:6] for answer in answers] == wanted
         for answer in answers:
             pair = answer.pair
             assert pair.source_pieces == [*line, "</s>"]
@@ -131,7 +129,7 @@ def test_restrictions(translator_of, model):
     phrases = (free[0][:2], free[1][1:3])
     settings = {"min_length": 6, "no_repeat_ngram_size": 1, "forbidden_phrases": phrases}
     answers = translator_of(model, beam_size=2, **settings).translate(["abc", ""])
-    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0)]
+    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0, False, False)]
     for best in answers[0]:
         assert len(set(best.text)) == len(best.text) and best.tokens >= 6
         assert not any(phrase in best.text for phrase in phrases)
@@ -143,7 +141,7 @@ def test_translations_contain_the_required_phrases(translator_of, model):
     translator = translator_of(model, beam_size=4)
     lines, phrases = ["abc", "abc", "de", "", "fg"], [["xy"], [], ["z", "a b"], ["q"], ["x", "x"]]
     answers, free = (translator.translate(lines, required_phrases=p) for p in (phrases, None))
-    assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0)]
+    assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0, False, False)]
     for answer, line, required in zip(answers, lines, phrases, strict=True):
         assert all(phrase in answer[0].text for phrase in required) or not line
     assert not any("xy" in best.text or "a b" in best.text for row in free for best in row)
@@ -294,6 +292,25 @@ def test_scores_of_targets(translator_of, model):
         assert result.tokens == len(target_ids)
 
 
+def test_pairs_that_are_cut_say_so(translator_of, model):
+    """At most 19 subwords of a source and 24 of a target count."""
+    translator = translator_of(model, extra_length=5)
+    scores = translator.score(["a" * 19, "a" * 20, "a"], ["b", "b", "b" * 25])
+    assert [score.truncated for score in scores] == [False, True, True]
+
+
+def test_translations_that_reach_the_length_limit_say_so(translator_of, make_model):
+    """Those of a model that never ends a translation, of which 3 + 5 subwords fit."""
+    model = make_model(num_layers=1, logits_bias=True)
+    bias = np.zeros(VOCAB_SIZE, "float32")
+    bias[EOS_ID] = -1e4
+    model.logits_embedding.bias.assign(bias)
+    translator = translator_of(model, beam_size=2)
+    blank, endless = translator.translate(["", "ab"])
+    assert [(answer.tokens, answer.unfinished) for answer in blank] == [(0, False)]
+    assert [(answer.tokens, answer.unfinished) for answer in endless] == [(8, True)] * 2
+
+
 def test_score_needs_pairs(translator_of, model):
     with pytest.raises(InputError, match=r"a target for every source.* 2 and 1"):
         translator_of(model).score(["a", "b"], ["c"])
@@ -321,15 +338,15 @@ def test_length_batches():
 
 def test_translations_leave_out_what_does_not_exist():
     def found(texts, scores, log_probs, lengths):
-        names = ("translation", "score", "log_prob", "length")
-        columns = (texts, scores, log_probs, lengths)
-        return translations({n: np.array([c]) for n, c in zip(names, columns, strict=True)})
+        columns = (texts, scores, log_probs, lengths, [True] * len(texts))
+        outputs = zip(TRANSLATION_OUTPUTS, columns, strict=True)
+        return translations({name: np.array([column]) for name, column in outputs}, [False])
 
     assert found([b"a", b""], [-1.5, -math.inf], [-3.0, -math.inf], [2, 0]) == [
-        [("a", -1.5, -3.0, 2)]
+        [("a", -1.5, -3.0, 2, False, True)]
     ]
     nothing = found([b"", b""], [-math.inf] * 2, [-math.inf] * 2, [0, 0])
-    assert nothing == [[("", -math.inf, -math.inf, 0)]]
+    assert nothing == [[("", -math.inf, -math.inf, 0, False, True)]]
     with pytest.raises(InputError, match=r"weights must be finite. Received: scores that are NaN"):
         found([b"a"], [math.nan], [math.nan], [2])
 

@@ -26,7 +26,7 @@ def test_card_lists_the_files_and_tells_of_missing_ones(any_folder):
     export = any_folder / "export"
     size = write_export(write, export, MODEL_CARD)
     files = {"part/weights": 5, "saved_model.pb": 3}
-    wanted = {"format_version": 3, **MODEL_CARD.to_json(), "files": files}
+    wanted = {"format_version": 4, **MODEL_CARD.to_json(), "files": files}
     assert json.loads((export / CARD).read_text()) == json.loads(json.dumps(wanted))
     assert read_card(export) == MODEL_CARD
     assert size == 8 + (export / CARD).stat().st_size

@@ -22,7 +22,7 @@ from keras_transformer.decoding.answers import AlignedPair
 from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.decoding.compiled_model import compile_model, decode, encode
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.graphs import Graphs
+from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
@@ -256,7 +256,9 @@ def test_long_lines_are_cut(run):
     found = run("n_best", LONG)
     assert found["truncated"].tolist() == [True, True, False]
     assert np.all(np.isfinite(found["score"][:, 0]))
-    assert run("score", LONG)["length"].tolist()[:2] == [16, 16], "12, and 4 more"
+    found = run("score", LONG)
+    assert found["length"].tolist()[:2] == [16, 16], "12, and 4 more"
+    assert found["truncated"].tolist() == [True, True, False]
     assert run("attention", LONG)["memory"].shape == (3, 1, 2, 16, 12)
     found = run("tokenize", LONG)
     assert found["ids"].shape == (3, 12)
@@ -266,26 +268,26 @@ def test_long_lines_are_cut(run):
 @pytest.mark.parametrize(
     ("signature", "shapes"),
     [
-        ("serving_default", {"translation": (0,), "score": (0,)}),
+        ("serving_default", dict.fromkeys(("translation", "score", "truncated"), (0,))),
         (
             "best",
-            dict.fromkeys(("translation", "score", "log_prob", "length", "truncated"), (0,)),
+            dict.fromkeys((*TRANSLATION_OUTPUTS, "truncated"), (0,)),
         ),
         (
             "n_best",
             {
-                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                **dict.fromkeys(TRANSLATION_OUTPUTS, (0, 3)),
                 "truncated": (0,),
             },
         ),
         (
             "complete",
             {
-                **dict.fromkeys(("translation", "score", "log_prob", "length"), (0, 3)),
+                **dict.fromkeys(TRANSLATION_OUTPUTS, (0, 3)),
                 "truncated": (0,),
             },
         ),
-        ("score", {"log_prob": (0,), "length": (0,), "perplexity": (0,)}),
+        ("score", dict.fromkeys(("log_prob", "length", "perplexity", "truncated"), (0,))),
         ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
         ("encode_source", {"ids": (0,), "length": (0,), "unknown": (0,)}),
         ("encode_target", {"ids": (0,), "length": (0,), "unknown": (0,)}),
@@ -317,7 +319,7 @@ def test_n_best(parts, translators, bpe):
     assert bpe.truncated - cut_before[0] == translator.truncated - cut_before[1] == long_lines > 0
     assert bpe.translate([]) == []
     (blank,) = bpe.translate([" "])
-    assert blank == [("", 0.0, 0.0, 0)], "and no other beam"
+    assert blank == [("", 0.0, 0.0, 0, False, False)], "and no other beam"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -541,7 +543,7 @@ def test_model_card(parts, bpe):
     card = json.loads((export_dir / CARD).read_text())
     others = {"format_version": card["format_version"], "files": card["files"]}
     assert card == json.loads(json.dumps({**bpe.card.to_json(), **others}))
-    assert (card["format_version"], card["date"], card["preset"]) == (3, "2017-06-12", "tiny")
+    assert (card["format_version"], card["date"], card["preset"]) == (4, "2017-06-12", "tiny")
     assert card["tensorflow"] == tf.__version__
     assert (card["task"], card["task_options"]) == ("translation", {})
     assert card["shortlist"] is None
@@ -584,7 +586,7 @@ INDEX = "variables/variables.index"
 
 
 PLACE = "be a directory that an export has made"
-VERSION = "be of format_version 3; export the model again"
+VERSION = "be of format_version 4; export the model again"
 
 
 @pytest.mark.parametrize(

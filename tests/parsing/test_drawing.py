@@ -136,6 +136,18 @@ def test_svg_escapes_words():
     assert [label.text for label in texts(odd, "label")] == ["C<", "A&B"]
 
 
+def test_svg_of_words_with_characters_that_xml_has_not():
+    odd = Tree(
+        "S\0", (Tree("NN", (), "a\x1bb"), Tree("NN", (), "\ud83d\x08"), Tree("NN", (), "\t😀"))
+    )
+    svg = ElementTree.fromstring(svg_tree(odd, {3}))
+    assert [word.text for word in texts(svg, "word")] == ["a\ufffdb", "\ufffd\ufffd", "\t😀"]
+    assert [label.text for label in texts(svg, "label")] == ["S\ufffd"]
+    assert svg.find(f"{SVG}g/{SVG}title").text.startswith("S\ufffd: ")
+    page = tree_page([odd])
+    assert "\x1b" not in page and "\0" not in page and page.encode("utf-8")
+
+
 def test_svg_marks_brackets():
     # Children come before parents: DT 0, NN 1, NP 2, VBD 3, VP 4, dot 5, S 6.
     svg = ElementTree.fromstring(svg_tree(tree(TEXT), {2, 4}, MISSED))

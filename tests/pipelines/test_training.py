@@ -32,6 +32,7 @@ def test_a_model_is_trained_and_resumed(trained, prepared):
     assert (description.preset, description.model.d_ff) == ("tiny", 16)
     assert description.training.seed == 3
     assert description.training.tokens_per_batch == 256
+    assert description.languages == ["en", "de"]
     settings = {**SMALL, "seed": 3}
     again = train_on(prepared, model_dir, "tiny", settings, loop=LoopConfig(train_steps=2))
     assert again["checkpoint"] == result["checkpoint"]

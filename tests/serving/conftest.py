@@ -32,7 +32,13 @@ class FakeTranslator:
 
     def __init__(self):
         self.graphs = dict.fromkeys(["attention", "complete"])
-        self.card = FakeCard(beam_size=2, alpha=0.6, parameters=1234567)
+        self.card = FakeCard(
+            task="translation",
+            beam_size=2,
+            alpha=0.6,
+            max_source_length=256,
+            parameters=1234567,
+        )
         self.config = types.SimpleNamespace(beam_size=2)
         self.calls = []
         self.before_call = lambda: None
@@ -75,7 +81,8 @@ class FakeTranslator:
 
 
 def translation(text, score, log_prob, **others):
-    return types.SimpleNamespace(text=text, score=score, log_prob=log_prob, tokens=5, **others)
+    fields = {"tokens": 5, "truncated": False, "unfinished": False, **others}
+    return types.SimpleNamespace(text=text, score=score, log_prob=log_prob, **fields)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ import contextlib
 import fnmatch
 import json
 import logging
+import math
 import re
 import threading
 import tomllib
@@ -16,13 +17,15 @@ from keras_transformer.errors import InputError
 from keras_transformer.serving import application
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
+from tests.serving.conftest import translation
 from tests.serving.running import client_of
 
 NAMES = frozenset({"localhost", "127.0.0.1"})
 FOLDER = Path(application.__file__).parent
 PAIR = {"source": "the cat sleeps.", "target": "die Katze schläft."}
-BEST = {"text": "die Katze schläft.", "score": -0.5, "log_prob": -1.25}
-SECOND = {"text": "der Kater.", "score": -1.75, "log_prob": -3.5}
+WHOLE = {"truncated": False, "unfinished": False}
+BEST = {"text": "die Katze schläft.", "score": -0.5, "log_prob": -1.25, **WHOLE}
+SECOND = {"text": "der Kater.", "score": -1.75, "log_prob": -3.5, **WHOLE}
 
 
 def served(translator, scenario, limits=None, names=NAMES):
@@ -90,7 +93,7 @@ def test_aligned_translations(translator):
     _, _, body = answer_to(translator, "POST", "/translate", json=request)
     ((answer,),) = json.loads(body)["translations"]
     assert answer == {
-        **{"text": "b", "score": -0.5, "log_prob": -1.25, "pharaoh": "0-0"},
+        **{"text": "b", "score": -0.5, "log_prob": -1.25, "pharaoh": "0-0", **WHOLE},
         **{"target_pieces": ["b", "</s>"], "log_probs": [-0.125, -1.125]},
     }
 
@@ -112,6 +115,19 @@ def test_half_a_surrogate_pair(translator):
     status, _, body = answer_to(translator, "POST", "/translate", data=rb'{"text": "\ud83d"}')
     assert (status, json.loads(body)) == (200, {"translations": [[BEST]]})
     assert translator.calls == [["\ud83d"]]
+
+
+def test_what_is_cut_is_said(translator):
+    def answers(sentences):
+        cut = [translation("a", -0.5, -1.25, truncated=True)]
+        return [cut, [translation("", -math.inf, -math.inf, unfinished=True)]]
+
+    translator.translate = answers
+    _, _, body = answer_to(translator, "POST", "/translate", json={"texts": ["a b", "c"]})
+    assert json.loads(body)["translations"] == [
+        [{"text": "a", "score": -0.5, "log_prob": -1.25, "truncated": True, "unfinished": False}],
+        [{"text": "", "score": None, "log_prob": None, "truncated": False, "unfinished": True}],
+    ]
 
 
 def test_attention(translator):
@@ -172,7 +188,7 @@ def test_page(translator, path, kind):
 def test_page_is_in_the_wheel():
     project = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
     data = project["tool"]["setuptools"]["package-data"]
-    for _, name in application.PAGE.values():
+    for name in ("serving/page.html", "serving/page.js", "attention/figure.js"):
         path = FOLDER.parent / name
         assert path.is_file()
         assert any(fnmatch.fnmatch(path.name, pattern) for pattern in data["*"]), name
@@ -188,9 +204,15 @@ def test_page_is_in_the_wheel():
         ("GET", "/translate", {}, 405, "/translate allows POST only. Received: GET"),
         ("DELETE", "/attention", {}, 405, "/attention allows POST only. Received: DELETE"),
         ("POST", "/", {"data": b""}, 405, "/ allows GET,HEAD only. Received: POST"),
-        ("POST", "/translate", {"data": b"{"}, 400, "the body must be JSON"),
+        ("POST", "/translate", {"data": b"{"}, 400, "the body must be a JSON object"),
         ("POST", "/attention", {"json": {"source": "a"}}, 400, "target must be given"),
-        ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "at most 20000 characters"),
+        (
+            "POST",
+            "/translate",
+            {"json": {"text": "x" * 100_000}},
+            413,
+            "and 20000 characters of text",
+        ),
         ("POST", "/translate", {"data": b" " * 300_000}, 413, "at most 241536 bytes"),
         (
             "POST",
@@ -323,3 +345,54 @@ def test_slow_body(translator):
         assert "the body must arrive within 0.05 seconds" in (await answer.json())["error"]
 
     served(translator, scenario, Limits(timeout=0.05))
+
+
+def cors_answers(translator, cors_origin, origin, *requests):
+    """Gives (status, headers) of requests that a page of `origin` sends."""
+
+    async def run():
+        service = Service(translator, Limits(), NAMES, cors_origin)
+        async with client_of(service) as client:
+            answers = []
+            for method, path, more in requests:
+                headers = {"Origin": origin, **more}
+                answer = await client.request(method, path, data=b"{", headers=headers)
+                answers.append((answer.status, answer.headers))
+            return answers
+
+    return asyncio.run(run())
+
+
+PREFLIGHT = {"Access-Control-Request-Method": "POST"}
+
+
+@pytest.mark.parametrize("cors_origin", ["https://example.org", "*"])
+def test_pages_of_another_origin_may_ask(translator, cors_origin):
+    (preflight, headers), (status, error_headers), (absent, _) = cors_answers(
+        translator,
+        cors_origin,
+        "https://example.org",
+        ("OPTIONS", "/translate", PREFLIGHT),
+        ("POST", "/translate", {"Content-Type": "application/json"}),
+        ("OPTIONS", "/absent", PREFLIGHT),
+    )
+    assert (preflight, status, absent) == (204, 400, 404)
+    assert headers["Access-Control-Allow-Origin"] == "https://example.org"
+    assert headers["Access-Control-Allow-Methods"] == "POST"
+    assert headers["Access-Control-Allow-Headers"] == "Content-Type"
+    assert error_headers["Access-Control-Allow-Origin"] == "https://example.org"
+    assert error_headers["Vary"] == "Origin"
+
+
+@pytest.mark.parametrize("cors_origin", [None, "https://example.org"])
+def test_pages_of_other_origins_may_not(translator, cors_origin):
+    for status, headers in cors_answers(
+        translator,
+        cors_origin,
+        "https://other.example",
+        ("OPTIONS", "/translate", PREFLIGHT),
+        ("POST", "/translate", {}),
+        ("GET", "/model", {}),
+    ):
+        assert status == 403
+        assert not [name for name in headers if name.startswith("Access-Control")]

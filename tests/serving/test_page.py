@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import re
 import shutil
 import threading
@@ -11,6 +12,7 @@ import pytest
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import answering, listening_socket
+from tests.serving.conftest import translation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -143,7 +145,7 @@ def test_checkpoint_by_name(open_page, translator, checkpoint, text):
     ("card", "label", "example"),
     [
         (
-            {"evaluation": {"languages": ["en", "de"]}},
+            {"data": {"languages": ["en", "de"]}},
             "English text to translate into German, one sentence per line",
             "For example: the old woman sees a dog.",
         ),
@@ -196,15 +198,131 @@ def test_slow_model(page, translator):
         # After a second it tells the time, too.
         status = re.compile(r"^Translating…( \d+ s)?$")
         expect(page.locator("#form .status")).to_have_text(status)
-        expect(button).to_have_attribute("aria-disabled", "true")
         expect(button).to_be_focused()
         page.keyboard.press("Enter")  # is not sent twice
     finally:
         go_on.set()
     drawn(page)
     expect(page.locator("#form .status")).to_have_text("")
-    expect(button).to_have_attribute("aria-disabled", "false")
     assert translator.calls == [["the cat sleeps."], ("the cat sleeps.", "die Katze schläft.")]
+
+
+def test_the_newest_request_wins(page, translator):
+    translated(page, "an old text.")
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def wait():
+        begun.release()
+        assert go_on.wait(timeout=60)
+
+    translator.before_call = wait
+    text = page.get_by_label("Text to translate")
+    button = page.get_by_role("button", name="Translate")
+    source = page.locator("legend[dir=auto]")
+    try:
+        text.fill("the first.")
+        button.click()
+        assert begun.acquire(timeout=60)
+        expect(page.locator("#changed")).to_be_visible()
+        text.fill("the second.")
+        with page.expect_event("requestfailed") as given_up:
+            button.click()
+        assert given_up.value.url.endswith("/translate")
+        expect(page.locator("#form .status")).to_contain_text("Translating…")
+        expect(source).to_have_text("an old text.")
+    finally:
+        go_on.set()
+    drawn(page)
+    expect(source).to_have_text("the second.")
+    expect(page.locator("#form .error")).to_have_text("")
+    expect(page.locator("#changed")).to_be_hidden()
+
+
+def test_translations_of_another_text_are_told(page):
+    translated(page, "the cat.")
+    text, changed = page.get_by_label("Text to translate"), page.locator("#changed")
+    expect(changed).to_be_hidden()
+    text.press_sequentially(" It")
+    expect(changed).to_have_text("The text has changed: these are translations of what it was.")
+    for _ in "It":
+        text.press("Backspace")
+    expect(changed).to_be_hidden()
+
+
+def test_text_outlives_a_reload_until_it_is_cleared(open_page, translator):
+    translator.graphs["constrain"] = None
+    page = open_page()
+    text = page.get_by_label("Text to translate")
+    phrases = page.get_by_label("Phrases that translations must contain")
+    phrases.fill("eine Kuh")
+    translated(page, "one\ntwo")
+    page.reload()
+    expect(text).to_have_value("one\ntwo")
+    expect(phrases).to_have_value("eine Kuh")
+    translated(page, "three")
+    page.get_by_role("button", name="Clear").click()
+    expect(text).to_have_value("")
+    expect(text).to_be_focused()
+    for place in ("#translations", "#attention"):
+        expect(page.locator(place)).to_be_hidden()
+    page.reload()
+    expect(text).to_have_value("")
+    expect(phrases).to_have_value("")
+
+
+@pytest.mark.parametrize("is_secure", [True, False])
+def test_translations_are_copied(page, is_secure):
+    if is_secure:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    else:  # as where the page comes from another machine without HTTPS
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    translated(page, "one\ntwo")
+    page.get_by_role("radio", name="der Kater.").last.check()
+    page.get_by_role("textbox", name="Translation").last.press_sequentially("so ")
+    copy = page.get_by_role("button", name="Copy")
+    copy.click()
+    expect(page.locator("#copied")).to_have_text("Copied")
+    expect(copy).to_be_focused()
+    text = page.get_by_label("Text to translate")
+    text.fill("")
+    text.press("Control+V")
+    expect(text).to_have_value("die Katze schläft.\nso der Kater.")
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "warnings"),
+    [
+        ("The cat sleeps.", {}, []),
+        (
+            "The cat sleeps. The dog barks!",
+            {},
+            ["This model translates one sentence at a time: give each a line of its own."],
+        ),
+        (
+            "long",
+            {"truncated": True},
+            ["This sentence is too long: only its first 255 subwords were translated."],
+        ),
+        (
+            "long",
+            {"unfinished": True},
+            ["The translation reached the greatest length before its end."],
+        ),
+    ],
+)
+def test_what_is_cut_is_said(open_page, translator, text, fields, warnings):
+    translator.translate = lambda texts: [[translation("a", -0.5, -1.25, **fields)]]
+    page = open_page()
+    translated(page, text)
+    expect(page.locator("#sentences .warning")).to_have_text(warnings)
+
+
+def test_translation_without_a_score(open_page, translator):
+    translator.translate = lambda texts: [[translation("", -math.inf, -math.inf)]]
+    page = open_page()
+    translated(page)
+    cells = page.locator("#sentences .entry > span").all_text_contents()
+    assert cells == ["(nothing)", "−∞", "−∞"]
 
 
 def test_aligned_words_are_marked_on_hover(page):
@@ -288,7 +406,7 @@ def test_keyboard_alone(page, translator):
     page.keyboard.type("the cat sleeps.")
     page.keyboard.press("Control+Enter")
     drawn(page)
-    for _ in range(2):  # the button, the first translation
+    for _ in range(4):  # the buttons, the first translation
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
@@ -433,7 +551,7 @@ def test_errors_are_told_in_one_line(page, translator):
     alert = page.locator("#form .error")
     text.fill("x" * 501)
     text.press("Control+Enter")
-    expect(alert).to_have_text("a request must have at most 500 characters of text. Received: 501")
+    expect(alert).to_contain_text("and 500 characters of text: send the rest in further requests.")
 
     def fail():
         raise MemoryError("no room")

@@ -7,6 +7,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.serving.requests import (
     Limits,
     RequestError,
+    check_cors_origin,
     check_sender,
     parse_attention,
     parse_translate,
@@ -45,26 +46,41 @@ def test_translate(body, wanted):
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        (b"", 400, "the body must be JSON in UTF-8. Received: Expecting value: line 1 column 1"),
-        (b'{"text": "a"', 400, "must be JSON in UTF-8. Received: Expecting ',' delimiter"),
+        (b"", 400, "the body must be a JSON object in UTF-8. Received: Expecting value: line 1"),
+        (b'{"text": "a"', 400, "must be a JSON object in UTF-8. Received: Expecting ',' delimiter"),
         (b'{"text": "a\xff"}', 400, "'utf-8' codec can't decode byte 0xff in position 11"),
-        (b"[" * 100_000, 400, "the body must be JSON in UTF-8. Received: maximum recursion depth"),
+        (b"[" * 100_000, 400, "must be a JSON object in UTF-8. Received: maximum recursion depth"),
         (
             b'{"n_best": ' + b"9" * 5000 + b"}",
             400,
-            "the body must be JSON in UTF-8. Received: Exceeds",
+            "the body must be a JSON object in UTF-8. Received: Exceeds",
         ),
-        (b'["a"]', 400, 'the body: its content must be of type dict. Received: ["a"]'),
-        (b"null", 400, "the body: its content must be of type dict. Received: null"),
-        (b"{}", 400, "exactly one of text and texts must be given. Received: neither"),
+        (b'["a"]', 400, 'the body must be a JSON object. Received: ["a"]'),
+        (b"null", 400, "the body must be a JSON object. Received: null"),
+        (
+            b"{}",
+            400,
+            "exactly one of text, a string, and texts, a list of strings, must be given. "
+            "Received: neither",
+        ),
         (b'{"text": "a", "texts": []}', 400, "Received: both"),
         (b'{"text": 1}', 400, "the body: text must be of type str. Received: 1"),
-        (b'{"texts": "a"}', 400, 'the body: texts must be of type list. Received: "a"'),
+        (
+            b'{"texts": "a"}',
+            400,
+            'texts must be a list of strings; text is for a single one. Received: "a"',
+        ),
+        (
+            b'{"text": ["a", "b"]}',
+            400,
+            'text must be one string; texts is for a list of them. Received: ["a", "b"]',
+        ),
         (b'{"texts": ["a", null]}', 400, "the body: texts[1] must be of type str. Received: null"),
         (
             b'{"text": "a", "beam\\u000a": 1}',
             400,
-            r"the body: beam  must be a field that this version knows. Received: 1",
+            "the fields of the body must be among text, texts, n_best, prefixes, required_phrases, "
+            r'aligned. Received: "beam\n"',
         ),
         (b'{"text": "a", "n_best": 0}', 400, "n_best must be an integer from 1 to 4, the model's"),
         (b'{"text": "a", "n_best": 5}', 400, "Received: 5"),
@@ -79,11 +95,16 @@ def test_translate(body, wanted):
         (
             b'{"text": "123456", "prefixes": ["12345"]}',
             413,
-            "at most 10 characters of text. Received",
+            "and 10 characters of text: send the rest in further requests. Received: 11 characters",
         ),
-        (b'{"texts": ["", "", "", ""]}', 413, "a request must have at most 3 texts. Received: 4"),
-        (b'{"text": "12345678901"}', 413, "at most 10 characters of text. Received: 11"),
-        (b'{"texts": ["12345", "678901"]}', 413, "at most 10 characters of text. Received: 11"),
+        (b'{"texts": ["", "", "", ""]}', 413, "a request must have at most 3 texts and 10"),
+        (b'{"text": "12345678901"}', 413, "further requests. Received: 11 characters"),
+        (b'{"texts": ["12345", "678901"]}', 413, "further requests. Received: 11 characters"),
+        (
+            b'{"text": "12345", "required_phrases": [["12", "34"], ["56"]]}',
+            413,
+            "further requests. Received: 11 characters",
+        ),
     ],
 )
 def test_refused_translate(body, status, message):
@@ -92,7 +113,7 @@ def test_refused_translate(body, status, message):
     assert caught.value.status == status
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 200
+    assert len(str(caught.value)) < 280
 
 
 def test_attention():
@@ -113,7 +134,7 @@ def test_attention():
         (
             b'{"source": "", "target": "", "head": 1}',
             400,
-            "the body: head must be a field that this version knows. Received: 1",
+            'the fields of the body must be among source, target. Received: "head"',
         ),
         (b'{"source": "12345", "target": "678901"}', 413, "Received: 11"),
     ],
@@ -163,6 +184,38 @@ def test_foreign_senders(headers):
     with pytest.raises(RequestError, match=r"Received: (Origin )?'") as caught:
         check_sender(headers, NAMES)
     assert caught.value.status == 403
+
+
+def test_senders_of_another_origin():
+    headers = {"Host": "localhost", "Origin": "https://example.org"}
+    check_sender(headers, NAMES, "https://example.org")
+    check_sender({**headers, "Origin": "null"}, NAMES, "*")
+    for other in ("https://example.org:8000", "http://example.org", "null"):
+        with pytest.raises(RequestError, match=r"or from its cors_origin\. Received: Origin '"):
+            check_sender({**headers, "Origin": other}, NAMES, "https://example.org")
+    with pytest.raises(RequestError, match="the Host header must name"):
+        check_sender({**headers, "Host": "rebound.example"}, NAMES, "*")
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "*", "https://example.org", "http://a-b.example:8080", "http://[::1]:80"]
+)
+def test_origin(origin):
+    check_cors_origin(origin)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("", "example.org", "https://", "https://example.org/", "https://example.org/page"),
+        *("ftp://example.org", "HTTPS://example.org", "https://Example.org", "null", "**"),
+        *("https://a.example,https://b.example", "https://a@b.example", "https://a.example:0"),
+        *("https://a.example\n", "https://ü.example"),
+    ],
+)
+def test_what_is_no_origin(origin):
+    with pytest.raises(InputError, match=r"^cors_origin must be the origin of pages, such as"):
+        check_cors_origin(origin)
 
 
 def test_any_name_where_all_are_allowed():

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import json
 import os
 import re
@@ -24,6 +25,8 @@ from keras_transformer.serving import server
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import listening_socket, serve
 
+fields = dict(score=0.0, log_prob=0.0, truncated=False, unfinished=False)
+
 class Slow:
     card, graphs = types.SimpleNamespace(to_json=dict), {}
     config = types.SimpleNamespace(beam_size=1)
@@ -31,7 +34,7 @@ class Slow:
         if sentences == ["slow"]:
             print("called", file=sys.stderr, flush=True)
             sys.stdin.readline()
-        return [[types.SimpleNamespace(text=s.upper(), score=0.0, log_prob=0.0)] for s in sentences]
+        return [[types.SimpleNamespace(**fields, text=s.upper())] for s in sentences]
 
 logging.basicConfig(level=logging.INFO)
 print(json.dumps(serve(Slow(), listening_socket("localhost", 0), "localhost", Limits())))
@@ -125,7 +128,15 @@ def test_port_in_use():
 
 @pytest.mark.parametrize(
     "host",
-    ["no.such.host.invalid", "300.1.1.1", "ho st", "a" * 300, "192.0.2.1"],  # the last: not ours
+    [
+        "no.such.host.invalid",
+        "300.1.1.1",
+        "ho st",
+        "a" * 300,
+        "192.0.2.1",  # not ours
+        "255.255.255.255",
+        "ff02::1",
+    ],
 )
 def test_no_such_host(monkeypatch, host):
     def without_network(*address, flags=0, **settings):
@@ -136,6 +147,16 @@ def test_no_such_host(monkeypatch, host):
     rule = "host must be a name or an address of this machine"
     with pytest.raises(InputError, match=f"^{rule}. Received: '{host}': "):
         listening_socket(host, 0)
+
+
+def test_port_that_this_user_may_not_take(monkeypatch):
+    def refused(*address, **settings):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(server.socket, "create_server", refused)
+    rule = "port must be one that this user may take, such as 8501"
+    with pytest.raises(InputError, match=rf"^{rule}\. Received: 127.0.0.1:80: Permission denied$"):
+        listening_socket("127.0.0.1", 80)
 
 
 def test_allowed_names():

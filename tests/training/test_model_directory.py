@@ -18,6 +18,7 @@ DESCRIPTION = ModelDescription(
     vocabulary="vocabulary.model",
     vocabulary_fingerprint="abc",
     max_length=64,
+    languages=["en", "de"],
 )
 
 
@@ -32,6 +33,13 @@ def test_round_trip(any_folder, data_dir):
         create_or_check(any_folder / "model", DESCRIPTION, data_dir)
         assert read_description(any_folder / "model") == DESCRIPTION
         assert (any_folder / "model" / "vocabulary.model").read_bytes() == b"words"
+
+
+def test_data_of_other_file_names_is_of_the_same_model(any_folder, data_dir):
+    create_or_check(any_folder / "model", DESCRIPTION, data_dir)
+    other = dataclasses.replace(DESCRIPTION, languages=["txt", "txt"])
+    create_or_check(any_folder / "model", other, data_dir)
+    assert read_description(any_folder / "model") == DESCRIPTION
 
 
 def test_both_vocabularies_are_kept(any_folder, data_dir):
@@ -55,7 +63,7 @@ def test_a_directory_of_another_version_is_refused(any_folder, data_dir):
     with pytest.raises(InputError, match=rule):
         read_description(any_folder / "model")
     path.write_text(json.dumps({**content, "format_version": 1}))
-    with pytest.raises(InputError, match=r"config.json: format_version must be 2. Received: 1$"):
+    with pytest.raises(InputError, match=r"config.json: format_version must be 3. Received: 1$"):
         create_or_check(any_folder / "model", DESCRIPTION, data_dir)
 
 
@@ -89,11 +97,11 @@ def test_another_model_is_refused_and_told_what_to_do(tmp_path, data_dir, change
         (None, "must be a directory that training has made.*has no config.json"),
         ("{", "must be readable JSON"),
         ("[]", "config.json: its content must be of type dict"),
-        ("{}", "format_version must be 2. Received: None"),
-        ('{"format_version": 1}', "format_version must be 2. Received: 1"),
-        ('{"format_version": 9}', "format_version must be 2. Received: 9"),
-        ('{"format_version": 2}', "config.json: preset must be given"),
-        ('{"format_version": 2, "width": 3}', "width must be a field that this version knows"),
+        ("{}", "format_version must be 3. Received: None"),
+        ('{"format_version": 1}', "format_version must be 3. Received: 1"),
+        ('{"format_version": 9}', "format_version must be 3. Received: 9"),
+        ('{"format_version": 3}', "config.json: preset must be given"),
+        ('{"format_version": 3, "width": 3}', "width must be a field that this version knows"),
     ],
 )
 def test_directories_that_are_none(tmp_path, content, message):
