@@ -28,7 +28,7 @@ FOR_PIPELINES = (
 COMPOSED = ("training.py", "evaluation.py")
 # The library's own order: each folder imports only from itself and those before it.
 LAYERS = [
-    *("parsing", "model", "vocabulary", "training", "importing", "decoding"),
+    *("parsing", "model", "vocabulary", "training", "importing", "documents", "decoding"),
     *("evaluation", "export", "attention", "paper", "serving"),
 ]
 

@@ -1,8 +1,16 @@
 """What a Translator answers."""
 
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from keras_transformer.documents.placement import Link
+from keras_transformer.documents.sentences import Span
+
+_WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words have spaces of ASCII between them
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
 
 
 class AlignedPair(NamedTuple):
@@ -22,6 +30,13 @@ class AlignedPair(NamedTuple):
         links = zip(sources, self.target_words, self.target_pieces, strict=True)
         words = {(i, j) for i, j, piece in links if min(i, j) >= 0 and piece != "</s>"}
         return " ".join(f"{i}-{j}" for i, j in sorted(words))
+
+    def links(self, source: str, target: str) -> list[Link]:
+        """The characters of the texts that are aligned: those of subwords, or else of words."""
+        sources = _spans(source, self.source_pieces, self.source_words)
+        targets = _spans(target, self.target_pieces, self.target_words)
+        pairs = [(sources[i], span) for i, span in zip(self.alignment, targets, strict=True)]
+        return [Link(*pair) for pair in pairs if None not in pair]
 
 
 class Translation(NamedTuple):
@@ -64,3 +79,37 @@ class PairAttention(NamedTuple):
     decoder: np.ndarray  # float32 [N, H, T, T]
     memory: np.ndarray  # float32 [N, H, T, S]
     alignment: np.ndarray  # int32 [T], source positions
+
+
+def _spans(text: str, pieces: Sequence[str], words: Sequence[int]) -> list[Span | None]:
+    """The characters of each subword; where a vocabulary has changed some, those of its word."""
+    spans = _spans_of_pieces(text, pieces)
+    if spans is None:
+        found = [match.span() for match in _WORD.finditer(text)]
+        spans = [found[word] if 0 <= word < len(found) else None for word in words]
+    return [None if piece == "</s>" else span for piece, span in zip(pieces, spans, strict=True)]
+
+
+def _spans_of_pieces(text: str, pieces: Sequence[str]) -> list[Span | None] | None:
+    """Finds subwords one after the other in a text; None if one is not there."""
+    encoded = [character.encode("utf-8", errors="replace") for character in text]
+    content, place, spans = b"".join(encoded), 0, []
+    # The character that each byte is of, and the end.
+    characters = [number for number, code in enumerate(encoded) for _ in code] + [len(text)]
+    for piece in pieces:
+        byte = _BYTE.fullmatch(piece)
+        spelled = bytes([int(byte[1], 16)]) if byte else piece.strip("▁").encode("utf-8")
+        if piece == "</s>" or not spelled:
+            spans.append(None)
+            continue
+        while content[place : place + 1].isspace():
+            place += 1
+        for candidate in (spelled, spelled.removeprefix(b"##")):
+            if candidate and content.startswith(candidate, place):
+                end = place + len(candidate)
+                spans.append((characters[place], max(characters[end], characters[place] + 1)))
+                place = end
+                break
+        else:
+            return None
+    return spans

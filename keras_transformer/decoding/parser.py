@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.answers import PairAttention, TargetScore
 from keras_transformer.decoding.translator import Translator
+from keras_transformer.documents.translation import DocumentTranslator
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import from_json
 from keras_transformer.model_card import ModelCard
@@ -81,6 +82,12 @@ class Parser(Translator):
     def parse(self, texts: Sequence[str], progress: bool = False) -> list[Tree | None]:
         """Returns the best tree of each sentence, or None for a sentence without words."""
         return [best.tree for best, *_ in self.translate(texts, progress)]
+
+    def document_translator(self, *arguments: Any, **options: Any) -> DocumentTranslator:
+        raise InputError(
+            "translate_document must be asked of a translation model. Received: a parsing model, "
+            "which has translate and parse"
+        )
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False

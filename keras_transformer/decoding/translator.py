@@ -23,8 +23,12 @@ from keras_transformer.decoding.answers import (
     Translation,
 )
 from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS
+from keras_transformer.decoding.lines import required_terms
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
+from keras_transformer.documents.case import CaseRule
+from keras_transformer.documents.formats import read_document
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown
 from keras_transformer.model_card import ModelCard
@@ -92,29 +96,73 @@ class Translator:
         Raises:
             InputError: if the model's weights are not finite, or prefixes or phrases do not fit.
         """
-        sources, truncated = self._encode_sources(texts)
-        prefixes = self._encode_prefixes(sources, target_prefixes)
-        phrases = None
-        if required_phrases is not None:
-            phrases = self._encode_phrases(sources, required_phrases)
+        exact = self.config.exact
+        return self._translate(texts, progress, target_prefixes, aligned, required_phrases, exact)
 
-        def translate_batch(batch: list[int]) -> list:
-            found = self._search_batch(
-                [sources[i] for i in batch],
-                [prefixes[i] for i in batch],
-                None if phrases is None else [phrases[i] for i in batch],
-            )
-            rows = translations(found, [truncated[i] for i in batch])
-            if not aligned:
-                return rows
-            return self._align_batch([sources[i] for i in batch], found["ids"], rows)
+    def translate_document(
+        self,
+        text: str,
+        format: str = "text",
+        language: str | None = None,
+        case: CaseRule = "auto",
+        terminology: dict[str, str] | None = None,
+        progress: bool = False,
+    ) -> str:
+        """Returns a document with its sentences translated, and all else as it is.
 
-        lengths = [len(ids) for ids in sources]
-        answers = self._in_batches(translate_batch, lengths, progress)
-        if self.config.mbr is None:
-            return answers
-        is_sample = self.config.sampling is not None
-        return [by_utility(row, self.config.mbr, is_sample) for row in answers]
+        Args:
+            text: all of the document.
+            format: a name of documents.formats.FORMATS; in "text", each line is a paragraph.
+            language: of the text, as "en"; if not given, that of the model's data, or English. It
+                says where sentences end.
+            case: "auto" translates sentences in capitals, and titles, as if they were none;
+                "keep" gives the model what is written.
+            terminology: source phrases, and what the translations of sentences with them contain.
+            progress: whether to draw a bar on stderr.
+
+        Raises:
+            InputError: for another format, one whose packages are not installed, or text that the
+                format cannot be.
+        """
+        translator = self.document_translator(language, case, terminology)
+        document = read_document(text, format, translator.language)
+        parts = translator.translate(document.parts)
+        bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
+        return "".join(bar)
+
+    def document_translator(
+        self,
+        language: str | None = None,
+        case: CaseRule = "auto",
+        terminology: dict[str, str] | None = None,
+    ) -> DocumentTranslator:
+        """Returns what `translate_document` translates the parts of documents with."""
+
+        def best(texts: Sequence[str], aligned: bool) -> list:
+            phrases = None
+            if terminology:
+                phrases = [required_terms(text, terminology) for text in texts]
+            # Of all translations if the best one is that which is most like the others.
+            exact = 1 if self.config.mbr is None else self.config.exact
+            answers = self._translate(texts, False, None, aligned, phrases, exact)
+            return [row[0] for row in answers]
+
+        def translate(texts: Sequence[str]) -> list[str]:
+            return [answer.text for answer in best(texts, aligned=False)]
+
+        def align(texts: Sequence[str]) -> list[AlignedText]:
+            return [
+                AlignedText(answer.text, answer.pair.links(text, answer.text))
+                for text, answer in zip(texts, best(texts, aligned=True), strict=True)
+            ]
+
+        def count_subwords(texts: Sequence[str]) -> list[int]:
+            rows, _ = self._encode("encode_source", texts)
+            return [len(row) for row in rows]
+
+        languages = (self.card.origin.data or {}).get("languages") or ["en"]
+        model = Model(translate, align, count_subwords, self.source_limit - 1)
+        return DocumentTranslator(model, language or languages[0], case)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
@@ -195,6 +243,41 @@ class Translator:
     def counts(self) -> dict[str, Any]:
         """What else is to be reported of the answers so far: of translations, nothing."""
         return {}
+
+    def _translate(
+        self,
+        texts: Sequence[str],
+        progress: bool,
+        target_prefixes: Sequence[str] | None,
+        aligned: bool,
+        required_phrases: Sequence[Sequence[str]] | None,
+        exact: int,
+    ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
+        """Does what `translate` does; `exact` of the translations are the best ones."""
+        sources, truncated = self._encode_sources(texts)
+        prefixes = self._encode_prefixes(sources, target_prefixes)
+        phrases = None
+        if required_phrases is not None:
+            phrases = self._encode_phrases(sources, required_phrases)
+
+        def translate_batch(batch: list[int]) -> list:
+            found = self._search_batch(
+                [sources[i] for i in batch],
+                [prefixes[i] for i in batch],
+                None if phrases is None else [phrases[i] for i in batch],
+                exact,
+            )
+            rows = translations(found, [truncated[i] for i in batch])
+            if not aligned:
+                return rows
+            return self._align_batch([sources[i] for i in batch], found["ids"], rows, exact)
+
+        lengths = [len(ids) for ids in sources]
+        answers = self._in_batches(translate_batch, lengths, progress)
+        if self.config.mbr is None:
+            return answers
+        is_sample = self.config.sampling is not None
+        return [by_utility(row, self.config.mbr, is_sample) for row in answers]
 
     def _encode_sources(self, texts: Sequence[str]) -> EncodedTexts:
         """Cuts sources into ids, at most `source_limit` with EOS."""
@@ -280,12 +363,13 @@ class Translator:
         sources: list[np.ndarray],
         prefixes: list[np.ndarray],
         phrases: list[list[np.ndarray]] | None,
+        exact: int,
     ) -> dict[str, np.ndarray]:
         """Translates one batch: the outputs of graphs.Graphs.search_ids."""
         inputs = {
             "source": padded(sources),
             "target_prefix": padded(prefixes),
-            "n_best": tf.constant(self.config.exact),
+            "n_best": tf.constant(exact),
         }
         if phrases is None:
             outputs = self._graph("search_ids")(**inputs)
@@ -294,16 +378,17 @@ class Translator:
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
     def _align_batch(
-        self, sources: list[np.ndarray], ids: np.ndarray, rows: list[list[Translation]]
+        self,
+        sources: list[np.ndarray],
+        ids: np.ndarray,
+        rows: list[list[Translation]],
+        exact: int,
     ) -> list[list[AlignedTranslation]]:
         """Aligns the translations of a batch that are exact; ids are int32 [B, K, T]."""
         source = padded(sources)
-        pairs = [self._align_ids(source, ids[:, rank]) for rank in range(self.config.exact)]
+        pairs = [self._align_ids(source, ids[:, rank]) for rank in range(exact)]
         return [
-            [
-                AlignedTranslation(*best, pairs[rank][place])
-                for rank, best in enumerate(row[: self.config.exact])
-            ]
+            [AlignedTranslation(*best, pairs[rank][place]) for rank, best in enumerate(row[:exact])]
             for place, row in enumerate(rows)
         ]
 

@@ -1,0 +1,1 @@
+"""Whole texts: sentences, markup, and the formats of files, around a function that translates."""

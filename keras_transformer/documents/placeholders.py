@@ -1,0 +1,46 @@
+"""What is no language within text: URLs, e-mail addresses, and the placeholders of programs.
+
+Each becomes a WHOLE mark, written as the segment writes text. A format that writes URLs in another
+way than text makes the marks of them itself.
+"""
+
+import bisect
+import dataclasses
+import re
+
+from keras_transformer.documents.segments import Mark, Segment
+
+# A full stop or a bracket at the end of a URL belongs to the sentence; paired brackets do not.
+_OF_URL = r"\s()<>\"“”«»。，、；：！？）」』】"
+_URL_END = rf"(?:\([^{_OF_URL}]*\)|[^{_OF_URL}\]}}'’.,;:!?…])"
+_URL_REST = rf"(?:\([^{_OF_URL}]*\)|[^{_OF_URL}])*{_URL_END}"
+_NAME = r"[A-Za-z_][\w.\[\]-]*"
+_CONVERSION = r"%(?:\d+\$)?[#0+-]?\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[diouxXeEfFgGcrsa@]"
+_PATTERNS = (
+    rf"\b(?:https?|ftps?|sftp|file|ssh|git)://{_URL_REST}",
+    rf"\b(?:mailto:|www\.[\w-]+\.){_URL_REST}",
+    r"(?<![\w.+-])[\w.+-]*[\w+-]@[\w-]+(?:\.[\w-]+)*\.[^\W\d_]{2,}(?![\w-])",
+    r"\{\{\{[^{}\n]*\}\}\}|\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}",  # of templates
+    r"\$\{[^{}\n]*\}",
+    rf"\{{(?:\d+|{_NAME})?(?:![rsa])?(?::[^{{}}\s]*)?\}}",  # {}, {0}, {name}, {x:.2f}
+    rf"\{{(?:\d+|{_NAME}), ?(?:number|date|time)\b[^{{}}\n]*\}}",  # of ICU's messages
+    r"%\([^()\s]+\)[#0+-]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]",  # %(name)s
+    # Neither in "100%s" and "50 %d", nor at the beginning of a word: "%sure".
+    rf"(?<![\w%])(?<!\d\s)(?:{_CONVERSION})+(?:%%)?(?!\w)",
+    r"(?<![\w%])%[A-Z_][A-Z\d_]+%(?!\w)",  # %PATH%
+    r"<(?:x|g|bx|ex|ph|bpt|ept|it)\s[^<>]*>|</(?:g|bpt|ept|ph|it)>",  # XLIFF's, within text
+)
+_PLACEHOLDER = re.compile("|".join(_PATTERNS))
+
+
+def with_placeholders(segment: Segment) -> Segment:
+    """Adds the marks of placeholders to a segment, where no other mark is."""
+    starts = [mark.start for mark in segment.marks]
+    marks = list(segment.marks)
+    for match in _PLACEHOLDER.finditer(segment.text):
+        earlier = bisect.bisect_left(starts, match.end())  # marks that begin before its end
+        if earlier == 0 or segment.marks[earlier - 1].end <= match.start():
+            marks.append(Mark(segment.escape(match[0]), *match.span()))
+    # A tag where a placeholder begins precedes it.
+    marks.sort(key=lambda mark: (mark.start, mark.start < mark.end))
+    return dataclasses.replace(segment, marks=tuple(marks))

@@ -1,0 +1,25 @@
+r"""Plain text: each line is a paragraph.
+
+Lines end at "\n" or "\r\n", as everywhere in this project (files.text_lines). Line ends, empty
+lines, and spaces at the beginning and end of lines stay as they are.
+"""
+
+from keras_transformer.documents.segments import Document, Segment
+
+
+def read(text: str, language: str) -> Document:
+    """Reads a text; the language does not matter.
+
+    The segments have no marks: placeholders.py finds URLs and the like in segments of any format.
+    """
+    parts: list[str | Segment] = []
+    kept = ""  # what lies between the last segment and the next one
+    for number, line in enumerate(text.split("\n")):
+        content = line.strip()
+        begin = line.index(content)
+        kept += "\n" * (number > 0) + line[:begin]
+        if content:
+            parts += [kept, Segment(content, content)]
+            kept = ""
+        kept += line[begin + len(content) :]
+    return Document(tuple(part for part in [*parts, kept] if part != ""))

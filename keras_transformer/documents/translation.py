@@ -1,0 +1,272 @@
+"""Translates documents of any length, some thousand sentences at a time.
+
+A model translates sentences: each is given to it once, without its marks (marked.py), and those
+longer than it reads are cut (sentences.py). Where marks come back depends on what is aligned with
+what (placement.py), which costs more than a translation: it is asked for only where it matters.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from keras_transformer.documents.case import Case, CaseRule, case_of, in_sentence_case
+from keras_transformer.documents.marked import MarkedSentence, Piece, verbatim
+from keras_transformer.documents.placeholders import with_placeholders
+from keras_transformer.documents.placement import Link, place
+from keras_transformer.documents.segments import Mark, MarkKind, Segment
+from keras_transformer.documents.sentences import (
+    MOST_CHARACTERS,
+    Span,
+    cut,
+    is_unspaced,
+    split,
+)
+
+CHUNK_SENTENCES = 2048  # translated at once: enough for batches of similar length, little memory
+
+
+class AlignedText(NamedTuple):
+    """A translation, and what is aligned with what in it and its source."""
+
+    text: str
+    links: Sequence[Link] = ()
+
+
+class Model(NamedTuple):
+    """What translates sentences."""
+
+    translate: Callable[[Sequence[str]], list[str]]
+    align: Callable[[Sequence[str]], list[AlignedText]]  # translates, too
+    count_subwords: Callable[[Sequence[str]], list[int]]
+    limit: int  # the most subwords of a sentence
+
+
+class _Sentence:
+    """A sentence of a segment, and what it becomes.
+
+    Attributes:
+        marked: the sentence with its marks.
+        given: what the model is given.
+        pieces: what it becomes; the sentence itself until it is translated.
+        is_changed: whether that is anything else.
+    """
+
+    def __init__(self, marked: MarkedSentence, case: Case):
+        self.marked = marked
+        self.case = case
+        self.given = marked.model_text
+        if case is not Case.SENTENCE:
+            self.given = in_sentence_case(self.given)
+        self.pieces = marked.unchanged()
+        self.is_changed = False
+
+    def take(self, translation: AlignedText) -> None:
+        """Becomes a translation of `given`."""
+        if translation.text == self.given:
+            return
+        text = re.sub("[\r\n]", " ", translation.text)  # a line break would be one of the document
+        pieces = place(self.marked, text, translation.links)
+        if self.case is Case.CAPITALS:
+            pieces = [piece if isinstance(piece, Mark) else piece.upper() for piece in pieces]
+        self.is_changed = pieces != self.pieces
+        self.pieces = pieces
+
+
+@dataclasses.dataclass
+class _Paragraph:
+    """A segment, cut into sentences.
+
+    `between` has what is before, between and after them, one item more than there are sentences.
+    """
+
+    segment: Segment
+    spans: list[Span]
+    sentences: list[_Sentence]
+    between: list[list[Piece]]
+
+
+class DocumentTranslator:
+    """Translates documents in one language.
+
+    Args:
+        model: what translates sentences.
+        language: of the text, as "en": it says where sentences end.
+        case: "auto" translates sentences in capitals as if they were not, and titles; "keep"
+            gives the model what is written.
+    """
+
+    def __init__(self, model: Model, language: str, case: CaseRule = "auto"):
+        self.model = model
+        self.language = language
+        self.case = case
+
+    def translate(self, parts: Iterable[str | Segment]) -> Iterator[str]:
+        """Yields each part as it is, or its translation, and holds some thousand sentences."""
+        chunk: list[str | _Paragraph] = []
+        count = 0
+        for part in parts:
+            if isinstance(part, Segment):
+                part = self._paragraph(part)
+                count += len(part.sentences)
+            chunk.append(part)
+            if count >= CHUNK_SENTENCES:
+                yield from self._translated(chunk)
+                chunk, count = [], 0
+        yield from self._translated(chunk)
+
+    def _paragraph(self, segment: Segment) -> _Paragraph:
+        """Cuts a segment into sentences; none begins or ends within a mark."""
+        segment = with_placeholders(segment)
+        within = _places_within(segment.marks)
+        spans: list[Span] = []
+        for start, end in split(segment.text, self.language):
+            if spans and (spans[-1][1] in within or start in within):
+                spans[-1] = (spans[-1][0], end)
+            else:
+                spans.append((start, end))
+        return self._with_sentences(segment, spans)
+
+    def _with_sentences(self, segment: Segment, spans: list[Span]) -> _Paragraph:
+        """Makes the sentences of a segment, each with its marks."""
+        sentences: list[_Sentence] = []
+        between: list[list[Piece]] = []
+        number, place = 0, 0
+        ranges = _ranges_of_marks(segment.marks, spans)
+        for (start, end), (first, last) in zip(spans, ranges, strict=True):
+            between.append(verbatim(segment.text, place, start, segment.marks[number:first]))
+            marks = [
+                dataclasses.replace(mark, start=mark.start - start, end=mark.end - start)
+                for mark in segment.marks[first:last]
+            ]
+            marked = MarkedSentence(segment.text[start:end], marks)
+            case = Case.SENTENCE
+            if self.case == "auto":
+                case = case_of(marked.model_text, self.language)
+            sentences.append(_Sentence(marked, case))
+            number, place = last, end
+        between.append(verbatim(segment.text, place, len(segment.text), segment.marks[number:]))
+        return _Paragraph(segment, spans, sentences, between)
+
+    def _translated(self, chunk: Sequence[str | _Paragraph]) -> Iterator[str]:
+        """Translates the paragraphs of a chunk, and yields its parts."""
+        paragraphs = self._fitting([part for part in chunk if isinstance(part, _Paragraph)])
+        sentences = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
+        sentences = [sentence for sentence in sentences if sentence.marked.has_language]
+        for start in range(0, len(sentences), CHUNK_SENTENCES):
+            self._translate(sentences[start : start + CHUNK_SENTENCES])
+        remaining = iter(paragraphs)
+        for part in chunk:
+            yield part if isinstance(part, str) else _written(next(remaining))
+
+    def _fitting(self, paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
+        """Cuts the sentences that are longer than the model reads."""
+        texts = {sentence.given for paragraph in paragraphs for sentence in paragraph.sentences}
+        counted = [text for text in texts if len(text) <= self.model.limit * MOST_CHARACTERS]
+        counts = zip(counted, self.model.count_subwords(counted), strict=True)
+        fitting = {text for text, count in counts if count <= self.model.limit}
+        return [
+            paragraph
+            if all(sentence.given in fitting for sentence in paragraph.sentences)
+            else self._cut(paragraph, fitting)
+            for paragraph in paragraphs
+        ]
+
+    def _cut(self, paragraph: _Paragraph, fitting: Container[str]) -> _Paragraph:
+        """Cuts the sentences of a paragraph that do not fit."""
+        text = paragraph.segment.text
+        within = _places_within(paragraph.segment.marks)
+
+        def count_subwords(spans: list[Span]) -> list[int]:
+            return self.model.count_subwords([text[start:end] for start, end in spans])
+
+        spans: list[Span] = []
+        for span, sentence in zip(paragraph.spans, paragraph.sentences, strict=True):
+            if sentence.given in fitting:
+                spans.append(span)
+            else:
+                spans += cut(text, span, self.model.limit, count_subwords, within)
+        return self._with_sentences(paragraph.segment, spans)
+
+    def _translate(self, sentences: Sequence[_Sentence]) -> None:
+        """Translates sentences, equal ones once."""
+        needing = [each for each in sentences if each.marked.needs_alignment]
+        marked = list(dict.fromkeys(each.given for each in needing))
+        found = dict(zip(marked, self.model.align(marked) if marked else [], strict=True))
+        plain = list(dict.fromkeys(each.given for each in sentences if each.given not in found))
+        texts = self.model.translate(plain) if plain else []
+        found.update(zip(plain, map(AlignedText, texts), strict=True))
+        for sentence in sentences:
+            sentence.take(found[sentence.given])
+
+
+def _places_within(marks: Sequence[Mark]) -> set[int]:
+    """The places within marks, at which no sentence begins or ends."""
+    return {place for mark in marks for place in range(mark.start + 1, mark.end)}
+
+
+def _ranges_of_marks(marks: Sequence[Mark], spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
+    """Yields the numbers [first, last) of the marks of each sentence.
+
+    Those at its edges belong to it only as far as needed for elements that begin and end in it.
+    """
+    partners = _partners(marks)
+    number = 0
+    for start, end in spans:
+        first = number
+        while first < len(marks) and marks[first].end <= start:
+            partner = partners.get(first, first)
+            if marks[first].start == start and partner > first and marks[partner].end <= end:
+                break
+            first += 1
+        number = first
+        while number < len(marks) and marks[number].start < end:
+            number += 1
+        at_end = number
+        while at_end < len(marks) and marks[at_end].start == marks[at_end].end == end:
+            if first <= partners.get(at_end, -1) < at_end:
+                number = at_end + 1
+            at_end += 1
+        yield first, number
+
+
+def _partners(marks: Sequence[Mark]) -> dict[int, int]:
+    """The number of the other mark of each OPEN and CLOSE mark."""
+    partners, stack = {}, []
+    for number, mark in enumerate(marks):
+        if mark.kind is MarkKind.OPEN:
+            stack.append(number)
+        elif mark.kind is MarkKind.CLOSE:
+            other = stack.pop()
+            partners[number], partners[other] = other, number
+    return partners
+
+
+def _written(paragraph: _Paragraph) -> str:
+    """Writes a paragraph as its document does."""
+    segment = paragraph.segment
+    if not any(sentence.is_changed for sentence in paragraph.sentences):
+        return segment.source
+    pieces = list(paragraph.between[0])
+    for sentence, after in zip(paragraph.sentences, paragraph.between[1:], strict=True):
+        pieces += sentence.pieces
+        if _needs_space(sentence, after) and sentence is not paragraph.sentences[-1]:
+            pieces.append(" ")
+        pieces += after
+    texts = []
+    for is_mark, group in groupby(pieces, lambda piece: isinstance(piece, Mark)):
+        if is_mark:
+            texts += [mark.source for mark in group]
+        else:
+            texts.append(segment.escape("".join(group)))
+    return "".join(texts)
+
+
+def _needs_space(sentence: _Sentence, after: Sequence[Piece]) -> bool:
+    """Whether a sentence needed no space after it, as in Chinese, and its translation does."""
+    if any(isinstance(piece, str) for piece in after) or not sentence.is_changed:
+        return False
+    texts = [piece for piece in sentence.pieces if isinstance(piece, str)]
+    last = "".join(texts)[-1:]
+    return is_unspaced(sentence.marked.text[-1]) and last != "" and not is_unspaced(last)

@@ -1,0 +1,78 @@
+import pytest
+
+from keras_transformer.documents.placeholders import with_placeholders
+from keras_transformer.documents.segments import Mark, MarkKind, Segment
+
+
+def found(text):
+    return [text[mark.start : mark.end] for mark in with_placeholders(Segment(text, text)).marks]
+
+
+@pytest.mark.parametrize(
+    "text, placeholders",
+    [
+        (
+            "See https://a.b/c_(d)?x=1&y=2. (http://x.y/z)!",
+            ["https://a.b/c_(d)?x=1&y=2", "http://x.y/z"],
+        ),
+        (
+            'Ask "ftp://a.b", www.example.com, or <https://q.r/s>.',
+            ["ftp://a.b", "www.example.com", "https://q.r/s"],
+        ),
+        ("下载 https://x.y/z。", ["https://x.y/z"]),
+        ("Write to a.b+c@d-e.co.uk, not to mailto:x@y.z.", ["a.b+c@d-e.co.uk", "mailto:x@y.z"]),
+        (
+            "Hello {{name}}, {{ a.b|c }} and {{{raw}}}, {% if x %}.",
+            ["{{name}}", "{{ a.b|c }}", "{{{raw}}}", "{% if x %}"],
+        ),
+        ("Line {0} of {name} has {x:.2f} or {}.", ["{0}", "{name}", "{x:.2f}", "{}"]),
+        ("On {day, date, long} at ${HOME}.", ["{day, date, long}", "${HOME}"]),
+        (
+            "%(count)d files, %s and %1$s, %5.2f%% of %@.",
+            ["%(count)d", "%s", "%1$s", "%5.2f%%", "%@"],
+        ),
+        ("%s%s and %d/%d: %s", ["%s%s", "%d", "%d", "%s"]),
+        ("In %PATH% there.", ["%PATH%"]),
+        ('Press <x id="1"/> or <g id="2">this</g>.', ['<x id="1"/>', '<g id="2">', "</g>"]),
+    ],
+)
+def test_what_is_no_language_is_found(text, placeholders):
+    assert found(text) == placeholders
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "100% sure, 5% discount, 20% done.",
+        "It costs 50 %d and 100%s, and 12 % des Umsatzes.",
+        "%sure is a word, and 5%a% is nothing.",
+        "a < b > c, <gone> and {not this one} and {a, b}",
+        "@user and a@b, http:// and {count, plural, one {# file} other {# files}}",
+        "$5 and $HOME, :name",
+    ],
+)
+def test_language_is_left_alone(text):
+    assert found(text) == []
+
+
+def test_marks_of_the_format_come_first():
+    text = "See https://a.b/c now %s"
+    link = (Mark("<a>", 4, 4, MarkKind.OPEN), Mark("</a>", 17, 17, MarkKind.CLOSE))
+    code = Mark("`%s`", 22, 24)
+    segment = with_placeholders(Segment(text, text, (*link, code)))
+    assert segment.marks == (link[0], Mark("https://a.b/c", 4, 17), link[1], code)
+    # A tag within the URL: the URL is left as text.
+    inside = (Mark("<b>", 10, 10, MarkKind.OPEN), Mark("</b>", 17, 17, MarkKind.CLOSE))
+    assert with_placeholders(Segment(text, text, (*inside, code))).marks == (*inside, code)
+
+
+def test_a_placeholder_is_written_as_text_is():
+    segment = Segment("", "a&b http://x?a&b", escape=lambda text: text.replace("&", "&amp;"))
+    assert with_placeholders(segment).marks == (Mark("http://x?a&amp;b", 4, 16),)
+
+
+@pytest.mark.parametrize(
+    "text", ["http://" + "(" * 99_999, "{{" * 50_000, "a.b-" * 50_000, "%0" * 9]
+)
+def test_long_texts_take_little_time(text):
+    assert found(text) == []

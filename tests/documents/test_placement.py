@@ -1,0 +1,236 @@
+"""Marks in translations. Sentences are written with their marks in them.
+
+<b> and </b> are a pair, {x} stands for words, !x! for nothing, and ~ is a line break in place of a
+space. Alignments are in the Pharaoh format, of words and punctuation marks.
+"""
+
+import random
+import re
+
+import pytest
+
+from keras_transformer.documents.marked import MarkedSentence
+from keras_transformer.documents.placement import Link, place, units
+from keras_transformer.documents.segments import Mark, MarkKind
+
+MARKS = re.compile(r"(</?\w>|\{[^}]*\}|~|!\w!)")
+
+
+def marked(written):
+    text, marks = "", []
+    for part in MARKS.split(written):
+        if not MARKS.fullmatch(part):
+            text += part
+            continue
+        kinds = {"</": MarkKind.CLOSE, "<": MarkKind.OPEN}
+        kind = kinds.get(part.rstrip("abcdefghijklmnopqrstuvwxyz>"), MarkKind.WHOLE)
+        covered = {"{": part, "~": " "}.get(part[0], "")
+        marks.append(Mark(part, len(text), len(text) + len(covered), kind))
+        text += covered
+    return MarkedSentence(text, marks)
+
+
+def written(pieces):
+    return "".join(piece.source if isinstance(piece, Mark) else piece for piece in pieces)
+
+
+def placed(source, translation, pharaoh=""):
+    sentence = marked(source)
+    sources, targets = units(sentence.model_text), units(translation)
+    pairs = [map(int, pair.split("-")) for pair in pharaoh.split()]
+    return written(place(sentence, translation, [Link(sources[i], targets[j]) for i, j in pairs]))
+
+
+@pytest.mark.parametrize(
+    "source, model_text",
+    [
+        ("See the {list} and~<b>press</b> Enter.", "See the and press Enter."),
+        ("Press {key}.", "Press."),
+        ("{x} likes {y}!", "likes!"),
+        ("{name}, please wait.", "please wait."),
+        ("Use {a}, {b} and {c} (or ({d})) now", "Use and (or) now"),
+        ("see {a}/{b} ({c})", "see"),
+        ("a~{x}~b {y}~c~{z} d", "a b c d"),
+        ("a <b>{x}</b> b <i></i>c", "a b c"),
+        ("Is <b>it</b><i>?</i>", "Is it?"),
+        ("voir {x} !", "voir !"),
+        ("a!x!b c", "ab c"),
+        ("{x}", ""),
+    ],
+)
+def test_what_a_model_is_given(source, model_text):
+    sentence = marked(source)
+    assert sentence.model_text == model_text
+    assert len(sentence.places) == len(sentence.text) + 1
+    assert sentence.places == sorted(sentence.places) and sentence.places[-1] == len(model_text)
+    assert written(sentence.unchanged()) == source
+
+
+def test_numbers_and_punctuation_between_marks_are_no_language():
+    assert not marked("{x} 3.5 {y}!").has_language and marked("{x} a {y}!").has_language
+    assert marked("3.5").has_language and not marked(" ").has_language
+
+
+@pytest.mark.parametrize("source", ["A <b>red {x}~dog</b>.", "a </b>b <i>c", "{x} {y}", ""])
+def test_an_unchanged_sentence_keeps_its_marks(source):
+    assert placed(source, marked(source).model_text) == source
+
+
+@pytest.mark.parametrize(
+    "source, translation, pharaoh, expected",
+    [
+        # Elements.
+        ("The <b>dog</b> sleeps.", "Der Hund schläft.", "1-1", "Der <b>Hund</b> schläft."),
+        ("<b>A dog.</b>", "Ein Hund.", "0-0", "<b>Ein Hund.</b>"),
+        (
+            "A <a>dog</a> and a <b>cat</b>.",
+            "Eine Katze und ein Hund.",
+            "3-0 4-1 2-2 0-3 1-4 5-5",
+            "Eine <b>Katze</b> und ein <a>Hund</a>.",
+        ),
+        (
+            "a <b>very <i>big</i> dog</b> here",
+            "hier ein Hund, sehr groß",
+            "4-0 0-1 3-2 3-3 1-4 2-5",
+            "hier ein <b>Hund, sehr <i>groß</i></b>",
+        ),
+        # A word between two of the element is in it, where more than half of the words are.
+        (
+            "<b>not a big</b> dog",
+            "kein so großer Hund",
+            "0-0 2-2 3-3",
+            "<b>kein so großer</b> Hund",
+        ),
+        # Each element keeps a unit, if there are enough, and else its pair of marks.
+        ("<b>x</b> <i>y</i>", "A B", "", "<b>A</b> <i>B</i>"),
+        ("<b>x</b> <i>y</i>", "A", "", "<b>A</b><i></i>"),
+        # Elements of several sentences.
+        ("a</b> c <i>d", "A C D", "0-0 1-1 2-2", "A</b> C <i>D"),
+        ("a c</b> d", "D A C", "0-1 1-2 2-0", "D A C</b>"),
+        ("a <i>c d", "C A D", "0-1 1-0 2-2", "C A <i>D"),
+        # Within words.
+        ("un<b>believ</b>able", "unglaublich", "0-0", "<b>unglaublich</b>"),
+        ("H<s>2</s>O is", "H2O ist", "0-0 1-1", "H<s>2</s>O ist"),
+        ("(<b>see</b>) it", "(siehe) es", "0-0 1-1 2-2 3-3", "(<b>siehe</b>) es"),
+        # Insertions.
+        ("See the {x} and go", "Siehe die und geh", "2-2", "Siehe die {x} und geh"),
+        ("Open {x}.", "Öffnen.", "0-0 1-1", "Öffnen {x}."),
+        ("word{x} next", "danach Wort", "0-1 1-0", "danach Wort{x}"),
+        ("{x} is it", "es ist", "0-1 1-0", "{x} es ist"),
+        ("{x}, see it", "siehe es", "", "{x}, siehe es"),
+        ("it is {x}", "es ist", "", "es ist {x}"),
+        ("a <b>{x} b</b>, c", "A B, C", "1-1 2-2", "A <b>{x} B</b>, C"),
+        ("a {x} ({y}) b", "A B", "0-0 1-1", "A {x} ({y}) B"),
+        ("a ({x} b) c", "A (B) C", "1-1 2-2 3-3 4-4", "A ({x} B) C"),
+        ("a b !x!c", "C A B", "0-1 1-2 2-0", "!x!C A B"),
+        ("x {1} y", "", "", "{1}"),
+        # Breaks.
+        ("one~two~three four", "eins zwei drei vier", "1-1 2-2", "eins~zwei~drei vier"),
+        ("one~two three", "drei eins zwei", "0-1 1-2 2-0", "drei eins~zwei"),
+        ("a~{x} b~{y}~c", "A B C", "0-0 1-1 2-2", "A~{x} B~{y}~C"),
+        ("one~two~three", "eins zwei", "", "eins~zwei~"),
+        # Scripts without spaces.
+        ("the <b>red dog</b> sleeps", "红狗睡觉", "1-0 2-1 3-2 3-3", "<b>红狗</b>睡觉"),
+        ("<b>红狗</b>睡觉", "red dog sleeps", "0-0 1-1 2-2", "<b>red dog</b> sleeps"),
+        ("see~the {x} dog", "看狗", "0-0 2-1", "看~{x} 狗"),
+    ],
+)
+def test_where_marks_come(source, translation, pharaoh, expected):
+    assert placed(source, translation, pharaoh) == expected
+
+
+def test_units_are_words_punctuation_marks_and_characters_of_scripts_without_spaces():
+    def of(text):
+        return [text[start:end] for start, end in units(text)]
+
+    assert of("Don't go (now), über_all 3.5!") == [
+        *("Don", "'", "t", "go", "(", "now", ")", ",", "über_all", "3", ".", "5", "!"),
+    ]
+    assert of("红狗 dog红") == ["红", "狗", "dog", "红"]
+    assert of("हिन्दी é") == ["हिन्दी", "é"], "accents are of their words"
+    assert of(" ") == []
+
+
+def test_elements_may_be_nested_deeply():
+    source = "<b>" * 2000 + "a b" + "</b>" * 2000
+    assert placed(source, "C D") == source.replace("a b", "C D")
+
+
+def random_marked(generator, depth=0):
+    parts = []
+    for _ in range(generator.randint(0, 4)):
+        kind = generator.choice(
+            ["word", "word", "word", "pair", "whole", "nothing", "break", "mark"]
+        )
+        if kind == "word":
+            parts.append(generator.choice(["dog ", "big", " a", "3", "红", "é"]))
+        elif kind == "pair" and depth < 3:
+            name = generator.choice("abc")
+            parts.append(f"<{name}>{random_marked(generator, depth + 1)}</{name}>")
+        elif kind == "mark":
+            parts.append(generator.choice([".", ", ", "(", ")", '"', " - "]))
+        else:
+            parts.append({"whole": "{x}", "nothing": "!x!", "break": "~"}.get(kind, " "))
+    return "".join(parts)
+
+
+def test_all_marks_come_back_nested_and_the_translation_is_whole():
+    generator = random.Random(1)
+    for _ in range(1000):
+        source = random_marked(generator)
+        if generator.random() < 0.3:  # elements of several sentences
+            source = random_marked(generator) + "</b>" + source + "<i>" + random_marked(generator)
+        sentence = marked(source)
+        words = ["Hund", "ein", ".", ",", " ", "  ", "(", ")", "狗", "dog", "3"]
+        translation = "".join(generator.choices(words, k=generator.randint(0, 9)))
+        sources, targets = units(sentence.model_text), units(translation)
+        links = []
+        if sources and targets:
+            count = generator.randint(0, 8)
+            links = [
+                Link(generator.choice(sources), generator.choice(targets)) for _ in range(count)
+            ]
+        pieces = place(sentence, translation, links)
+        found = [piece for piece in pieces if isinstance(piece, Mark)]
+        assert sorted(map(id, found)) == sorted(map(id, sentence.marks)), source
+        assert nesting(found) == nesting(sentence.marks), (source, written(pieces))
+        elements = elements_of_breaks(found)
+        for mark, around in elements_of_breaks(sentence.marks).items():
+            assert around <= elements[mark], (source, written(pieces))
+        if sentence.model_text == sentence.text:  # no word went with a mark
+            texts = "".join(piece for piece in pieces if isinstance(piece, str))
+            has_changed_spaces = "!" in source or "></" in source or "~" in source
+            assert texts == translation or has_changed_spaces, source
+            assert texts.replace(" ", "") == translation.replace(" ", ""), source
+
+
+def nesting(marks):
+    """What is directly in which element: pairs of ids, None for the sentence; and what is open.
+
+    Breaks are not among them: they may come to be within another element.
+    """
+    stack, pairs = [], set()
+    for mark in marks:
+        around = id(stack[-1]) if stack else None
+        if mark.kind is MarkKind.OPEN:
+            pairs.add((id(mark), around))
+            stack.append(mark)
+        elif mark.kind is MarkKind.CLOSE:
+            pairs.add((id(mark), around))
+            del stack[-1:]
+        elif mark.source != "~":
+            pairs.add((id(mark), around))
+    return pairs, [id(mark) for mark in stack]
+
+
+def elements_of_breaks(marks):
+    """The elements that each break is in, directly or not."""
+    stack, found = [], {}
+    for mark in marks:
+        if mark.kind is MarkKind.OPEN:
+            stack.append(id(mark))
+        elif mark.kind is MarkKind.CLOSE:
+            del stack[-1:]
+        elif mark.source == "~":
+            found[id(mark)] = set(stack)
+    return found
