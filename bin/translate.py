@@ -1,7 +1,12 @@
-"""Translates a file or a stream, line by line, with a trained model or an exported one.
+"""Translates a file or a stream with a trained model or an exported one.
+
+Lines of text may be long, and have any number of sentences: line n of the output translates line n
+of the input. Files of other formats keep their structure. With --one_sentence_per_line, as in test
+sets, a line is given to the model as it is. That is also so where the output has columns
+(--n_best, --scores, --alignments, --token_scores), and with --target_prefixes.
 
 A parsing model (bin/prepare_data.py --dataset=treebank) gives trees, each in brackets on one line,
-for sentences whose words have spaces between them.
+for lines that are sentences whose words have spaces between them.
 
 The result is one JSON line on stdout, or on stderr where the translations go to stdout. What the
 columns of the output are stands in keras_transformer/decoding/lines.py.
@@ -22,12 +27,37 @@ import sys
 
 from absl import flags
 
+from keras_transformer.documents.case import CASE_RULES
+from keras_transformer.documents.formats import FORMATS
 from keras_transformer.fields import LARGEST_SEED
 
 FLAGS = flags.FLAGS
 define_model_flags(__name__)
-flags.DEFINE_string("input", "-", "UTF-8 text, a sentence a line; - is stdin.")
-flags.DEFINE_string("output", "-", "Where the translations go, a line each; - is stdout.")
+flags.DEFINE_string("input", "-", "UTF-8 text, or a file of another --format; - is stdin.")
+flags.DEFINE_string("output", "-", "Where the translation goes; - is stdout.")
+flags.DEFINE_enum(
+    "format",
+    None,
+    sorted(FORMATS),
+    "What --input is; if not given, by the ending of its name, and text for other endings.",
+)
+flags.DEFINE_bool(
+    "one_sentence_per_line",
+    False,
+    "Give the model each line as it is: no sentences are looked for, and long lines are cut off.",
+)
+flags.DEFINE_string(
+    "language",
+    None,
+    "Of --input, such as en, by which sentences are found; that of the training data if not given.",
+)
+flags.DEFINE_enum(
+    "case",
+    "auto",
+    CASE_RULES,
+    "auto: sentences in capitals, and English titles, are translated as if they were none, and "
+    "come back in capitals, and as sentences; keep: the model is given what is written.",
+)
 flags.DEFINE_integer("n_best", 1, "Translations of a line; more than 1 are numbered by its line.")
 flags.DEFINE_bool("scores", False, "Write the score before each translation, and a tab.")
 flags.DEFINE_enum(
@@ -63,22 +93,50 @@ flags.DEFINE_integer(
 )
 
 OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+OF_LINES = ("n_best", "scores", "alignments", "token_scores", "target_prefixes")
+OF_DOCUMENTS = ("format", "language", "case")
 
 
 def main():
+    from keras_transformer.decoding.document_file import DocumentConfig, translate_file
     from keras_transformer.decoding.lines import LinesConfig, translate_lines
 
     check_output_flag("output", ("input", "terminology"))
-    config = LinesConfig(**flag_values(LinesConfig) | {"terminology": terminology()})
+    terms = {"terminology": terminology()}
+    lines = LinesConfig(**flag_values(LinesConfig) | terms)
+    document = DocumentConfig(**flag_values(DocumentConfig) | terms)
+    line_by_line = takes_lines()
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
     translator = load_model(n_best=FLAGS.n_best, sampling=sampling_config(), mbr=FLAGS.mbr)
-    result = translate_lines(translator, config)
+    if translator.card.origin.task == "parsing":
+        refuse_document_flags("for a parsing model", FLAGS.model_dir or FLAGS.saved_model)
+        line_by_line = True
+    if line_by_line:
+        result = translate_lines(translator, lines)
+    else:
+        result = translate_file(translator, document)
     if FLAGS.saved_model is not None:
         result["saved_model"] = FLAGS.saved_model
     if FLAGS.output != "-":
         return result
     print(json.dumps(result, ensure_ascii=False), file=sys.stderr)
     return None
+
+
+def takes_lines():
+    """Whether each line is given to the model as it is."""
+    names = ("one_sentence_per_line", *OF_LINES)
+    asking = [name for name in names if FLAGS[name].value != FLAGS[name].default]
+    if asking:
+        refuse_document_flags("where each line is translated as it is", f"--{asking[0]}")
+    return bool(asking)
+
+
+def refuse_document_flags(where, received):
+    from keras_transformer.errors import require
+
+    given = [name for name in OF_DOCUMENTS if FLAGS[name].present]
+    require(not given, f"--{''.join(given[:1])} must not be given {where}", received)
 
 
 def terminology():

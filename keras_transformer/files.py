@@ -422,7 +422,7 @@ def _zstandard(path: str | os.PathLike) -> Any:
     )
 
 
-def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
+def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Iterator[str]:
     r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
 
     Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
@@ -431,15 +431,18 @@ def text_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
     Args:
         file: its lines as bytes, with their ends.
         name: of the file, for errors.
+        keep_ends: whether line ends and byte-order mark are kept.
 
     Raises:
         InputError: naming the line that is not UTF-8.
     """
     for number, line in enumerate(file, start=1):
-        if number == 1:
+        if number == 1 and not keep_ends:
             line = line.removeprefix(codecs.BOM_UTF8)
+        if not keep_ends:
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+            yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
             raise InputError(f"{name}:{number} must be UTF-8. Received: {byte}") from None

@@ -18,7 +18,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tqdm import tqdm
 
@@ -54,14 +54,42 @@ class LinesConfig:
 
     def __post_init__(self):
         require(self.n_best >= 1, "n_best must be at least 1", self.n_best)
-        path = to_path(self.input)
-        readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
-        readable |= self.input == STANDARD_STREAM and sys.stdin is not None
-        require(readable, "input must be a file that can be read", repr(self.input))
-        if self.input != STANDARD_STREAM:
-            require_end(path, "input")
-        if self.output != STANDARD_STREAM:
-            check_output(self.output, inputs={"input": [self.input]})
+        check_streams(self.input, self.output)
+
+
+def check_streams(input: str, output: str) -> None:
+    """Raises an InputError where input cannot be read, or output not be written."""
+    path = to_path(input)
+    readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
+    readable |= input == STANDARD_STREAM and sys.stdin is not None
+    require(readable, "input must be a file that can be read", repr(input))
+    if input != STANDARD_STREAM:
+        require_end(path, "input")
+    if output != STANDARD_STREAM:
+        check_output(output, inputs={"input": [input]})
+
+
+@contextlib.contextmanager
+def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, BinaryIO, bool]]:
+    """Opens what is read and what is written, and says whether a terminal is read."""
+    if is_device(input):
+        print(f"waiting for what is written to {input}", file=sys.stderr)
+    from_stdin = input == STANDARD_STREAM
+    with (
+        contextlib.nullcontext(sys.stdin.buffer)
+        if from_stdin
+        else to_path(input).open("rb") as source,
+        opened_output(output) as target,
+    ):
+        is_terminal = hasattr(source, "isatty") and source.isatty()
+        if is_terminal:
+            print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
+        yield source, target, is_terminal
+
+
+def name_of(input: str) -> str:
+    """What errors call the input."""
+    return "stdin" if input == STANDARD_STREAM else input
 
 
 def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
@@ -81,19 +109,12 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     start, count = time.monotonic(), 0
     truncated: list[int] = []  # numbers of lines
     unfinished: list[int] = []
-    if is_device(config.input):
-        print(f"waiting for what is written to {config.input}", file=sys.stderr)
-    path, from_stdin = to_path(config.input), config.input == STANDARD_STREAM
     with (
-        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else path.open("rb") as source,
-        opened_output(config.output) as target,
-        tqdm(unit="line", disable=hasattr(source, "isatty") and source.isatty()) as bar,
+        opened_streams(config.input, config.output) as (source, target, is_terminal),
+        tqdm(unit="line", disable=is_terminal) as bar,
     ):
-        if bar.disable:  # it is a terminal
-            print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
-        name = "stdin" if from_stdin else config.input
-        lines = text_lines(source, name)
-        for chunk in in_chunks(lines, 1 if bar.disable else CHUNK_LINES):
+        lines = text_lines(source, name_of(config.input))
+        for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):
             for number, translations in enumerate(
                 translate_chunk(translator, chunk, config), count + 1
             ):
@@ -105,6 +126,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
             target.flush()
             count += len(chunk)
             bar.update(len(chunk))
+    name = name_of(config.input)
     warn(name, truncated, "the text is longer than the model's limit; its end is not translated")
     warn(name, unfinished, "the translation reached its length limit; its end may be missing")
     return {

@@ -26,7 +26,6 @@ from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUT
 from keras_transformer.decoding.lines import required_terms
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
-from keras_transformer.documents.case import CaseRule
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
@@ -104,7 +103,7 @@ class Translator:
         text: str,
         format: str = "text",
         language: str | None = None,
-        case: CaseRule = "auto",
+        case: str = "auto",
         terminology: dict[str, str] | None = None,
         progress: bool = False,
     ) -> str:
@@ -133,7 +132,7 @@ class Translator:
     def document_translator(
         self,
         language: str | None = None,
-        case: CaseRule = "auto",
+        case: str = "auto",
         terminology: dict[str, str] | None = None,
     ) -> DocumentTranslator:
         """Returns what `translate_document` translates the parts of documents with."""

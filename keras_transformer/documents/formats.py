@@ -20,6 +20,8 @@ class Format(NamedTuple):
 
 FORMATS = {
     TEXT: Format((".txt",), "plain"),
+    "markdown": Format((".md", ".markdown"), "markdown"),
+    "html": Format((".html", ".htm", ".xhtml"), "html"),
 }
 
 

@@ -77,7 +77,8 @@ def _mended(text: str, end: int, language: str) -> int | None:
         elif not text[end].isspace() and not _ENDS_UNSPACED.search(before):  # "U.|S."
             return None
     sentence = text[max(end - 80, 0) : end].rstrip()
-    if _INITIAL.search(sentence):  # "M.| Blair"
+    initial = _INITIAL.search(sentence)
+    if initial and initial[0].isupper():  # "M.| Blair"
         return None
     if language in _DOTTED_ORDINALS and _ORDINAL.search(sentence):
         return None

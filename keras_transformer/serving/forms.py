@@ -1,4 +1,4 @@
-"""Forms, as browsers and clients of LibreTranslate send them: their fields, of a request's bytes."""
+"""Forms, as browsers and clients of LibreTranslate send them: fields of a request's bytes."""
 
 import email
 import email.message

@@ -1,0 +1,91 @@
+"""Translates a file or a stream of any format of documents/formats.py.
+
+Text is read, translated and written in parts: a stream of any length takes a bounded part of
+memory, and from a terminal each line is answered before the next is read. Other formats are read
+whole.
+"""
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+from tqdm import tqdm
+
+from keras_transformer.decoding.lines import (
+    CHUNK_LINES,
+    check_streams,
+    in_chunks,
+    name_of,
+    opened_streams,
+)
+from keras_transformer.documents.case import CASE_RULES
+from keras_transformer.documents.formats import FORMATS, TEXT, format_of, read_document
+from keras_transformer.documents.segments import Segment
+from keras_transformer.fields import check_fields, one_of
+from keras_transformer.files import text_lines
+from keras_transformer.output_files import STANDARD_STREAM
+
+if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
+    from keras_transformer.decoding.translator import Translator
+
+
+@dataclasses.dataclass(frozen=True)
+class DocumentConfig:
+    """What is read and written, and how."""
+
+    input: str = STANDARD_STREAM  # path, or "-" for stdin
+    output: str = STANDARD_STREAM  # path, or "-" for stdout
+    format: Annotated[str, one_of(*FORMATS)] | None = None  # by the ending of `input`
+    language: str | None = None  # of the input, as "en"; that of the model's data, or English
+    case: Annotated[str, one_of(*CASE_RULES)] = "auto"  # "keep": capitals are translated as such
+    terminology: dict[str, str] | None = None  # source phrases: what translations then contain
+
+    def __post_init__(self):
+        check_fields(self)
+        check_streams(self.input, self.output)
+
+
+def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str, Any]:
+    """Translates a document.
+
+    Returns:
+        {"format", "lines" (of the input), "truncated" (sentences that could not be cut to the
+        model's limit), "seconds", "output"}, and what the checkpoint is.
+
+    Raises:
+        InputError: for a line that is not UTF-8, naming it: of text, the lines before it are
+            written if the output is stdout. An output file is written whole or not at all.
+    """
+    start, lines = time.monotonic(), 0
+    format = config.format or format_of(config.input)
+    documents = translator.document_translator(config.language, config.case, config.terminology)
+    with (
+        opened_streams(config.input, config.output) as (source, target, is_terminal),
+        tqdm(unit="segment", disable=is_terminal) as bar,
+    ):
+        size = 1 if is_terminal else CHUNK_LINES
+        for text in texts_of(source, name_of(config.input), format, size):
+            parts = read_document(text, format, documents.language).parts
+            for part, translated in zip(parts, documents.translate(parts), strict=True):
+                target.write(translated.encode("utf-8", errors="replace"))
+                bar.update(isinstance(part, Segment))
+            target.flush()
+            lines += text.count("\n") + (not text.endswith("\n") and text != "")
+    return {
+        "format": format,
+        "lines": lines,
+        "truncated": translator.truncated,
+        "seconds": round(time.monotonic() - start, 3),
+        "output": config.output,
+        **translator.checkpoint,
+    }
+
+
+def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str]:
+    """Yields what is read as a document: of text, `size` lines at a time; else all of a file."""
+    lines = text_lines(file, name, keep_ends=True)
+    if format == TEXT:
+        yield from map("".join, in_chunks(lines, size))
+    else:
+        yield "".join(lines)

@@ -1,0 +1,237 @@
+"""Documents through a model that shouts, one that changes nothing, and one that counts."""
+
+import random
+
+import pytest
+
+from keras_transformer.documents import translation
+from keras_transformer.documents.formats import read_document
+from keras_transformer.documents.placement import Link, units
+from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment, writing_with
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.errors import InputError
+
+
+class Shouter:
+    """Translates words into capitals, each aligned with itself; words are its subwords."""
+
+    def __init__(self, limit=50):
+        self.plain, self.aligned, self.limit = [], [], limit
+
+    @property
+    def model(self):
+        return Model(self.translate, self.align, self.count_subwords, self.limit)
+
+    def change(self, text):
+        return text.upper()
+
+    def translate(self, texts):
+        self.plain.append(list(texts))
+        return [self.change(text) for text in texts]
+
+    def align(self, texts):
+        self.aligned.append(list(texts))
+        return [
+            AlignedText(self.change(text), [Link(unit, unit) for unit in units(text)])
+            for text in texts
+        ]
+
+    def count_subwords(self, texts):
+        return [len(text.split()) for text in texts]
+
+
+class Parrot(Shouter):
+    def change(self, text):
+        return text
+
+
+def translated(document, model=None, language="en", case="keep"):
+    if isinstance(document, str):
+        document = read_document(document, "text", language)
+    model = model or Shouter()
+    return "".join(DocumentTranslator(model.model, language, case).translate(document.parts))
+
+
+def test_each_sentence_is_translated_and_spaces_are_kept():
+    model = Shouter()
+    text = " A dog.  It sleeps. \r\n\n\tA cat. A dog.\nlast"
+    assert translated(text, model) == text.upper()
+    assert model.plain == [["A dog.", "It sleeps.", "A cat.", "last"]], "equal sentences once"
+    assert model.aligned == []
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "\r\n \n", "\ufeff", "https://a.b/c {x}\n5: %s\n"])
+def test_without_language_nothing_is_translated(text):
+    model = Shouter()
+    assert translated(text, model) == text and model.plain == []
+
+
+def test_strange_characters_go_through():
+    text = "\0a\0. \ud800 b\u2028c. \ufeff d\n" + "z" * 1000
+    assert translated(text) == text.upper()
+    assert translated("\ufeff" + text) == "\ufeff" + text.upper()
+
+
+def test_placeholders_stay_in_their_places():
+    text = "See https://a.b/c?d=e. Then {name} sleeps, %s too. Write to a@b.de now"
+    wanted = "SEE https://a.b/c?d=e. THEN {name} SLEEPS, %s TOO. WRITE TO a@b.de NOW"
+    model = Shouter()
+    assert translated(text, model) == wanted
+    assert model.aligned == [["See.", "Then sleeps, too.", "Write to now"]]
+
+
+def segment(written):
+    """A segment whose text has "<b>", "</b>" and "~", a line break in place of a space."""
+    text, marks = "", []
+    for part in written.replace("~", "|~|").replace("<", "|<").replace(">", ">|").split("|"):
+        if part == "~":
+            marks.append(Mark("\n> ", len(text), len(text) + 1))
+            text += " "
+        elif part.startswith("<"):
+            kind = MarkKind.CLOSE if part.startswith("</") else MarkKind.OPEN
+            marks.append(Mark(part, len(text), len(text), kind))
+        else:
+            text += part
+    return Segment(written.replace("~", "\n> "), text, tuple(marks))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "A <b>red</b> dog. A cat.",
+        "<b>A dog. A</b> cat. One.",
+        "A <b>dog. <i>It</i> sleeps. A</b> cat.",
+        "<b><i>A dog.</i> A cat.</b>",
+        "A dog.<b></b> A cat.<i> It</i> is.",
+        "<b>A dog.</b> <b>A cat.</b>",
+        "A~dog.~A <b>cat~is</b>~here.",
+        "<b> A dog. </b><i>A</i> cat.",
+    ],
+)
+def test_elements_may_go_on_in_the_next_sentence(written):
+    shouted = written.upper().replace("B>", "b>").replace("I>", "i>").replace("~", "\n> ")
+    assert translated(Document((segment(written),))) == shouted
+    model = Parrot()
+    assert translated(Document((segment(written),)), model) == segment(written).source
+
+
+def test_only_what_alignment_helps_is_aligned():
+    model = Shouter()
+    parts = tuple(map(segment, ["One~line.", "A <b>dog</b>.", "A dog."]))
+    translated(Document(parts), model)
+    assert model.aligned == [["A dog."]] and model.plain == [["One line."]], "equal ones once"
+
+
+def test_text_is_written_as_the_format_writes_it():
+    escape = {"<": "&lt;", "Ä": "&Auml;"}
+
+    def written(text):
+        return "".join(escape.get(character, character) for character in text)
+
+    source = "a &#60; <code>x&lt;</code> &auml;. ok"
+    part = Segment(
+        source, "a < x ä. ok", (Mark("<code>x&lt;</code>", 4, 5),), writing_with(written)
+    )
+    assert translated(Document((part,))) == "A &lt; <code>x&lt;</code> &Auml;. OK"
+    assert translated(Document((part,)), Parrot()) == source, "unchanged, as it was"
+
+
+def test_long_sentences_are_cut_and_joined():
+    model = Shouter(limit=4)
+    text = "one two three, four five; six seven eight {x} nine. Ten."
+    assert translated(text, model) == text.upper().replace("{X}", "{x}")
+    (given,) = model.plain
+    assert max(len(part.split()) for part in given) <= 4 and "one two three," in given
+
+
+def test_sentences_of_chinese_have_spaces_between_them_in_another_script():
+    class English(Shouter):
+        def change(self, text):
+            return f"Sentence {len(text)}."
+
+    assert translated("狗睡觉。猫来了了。", English(), "zh") == "Sentence 4. Sentence 5."
+    assert translated("狗睡觉。猫来了了。", Parrot(), "zh") == "狗睡觉。猫来了了。"
+
+
+def test_a_line_break_of_a_model_is_no_line_break_of_the_document():
+    class Breaker(Shouter):
+        def change(self, text):
+            return "a\r\nb"
+
+    assert translated("One.\nTwo.", Breaker()) == "a  b\na  b"
+
+
+def test_capitals_and_titles():
+    class Lower(Shouter):
+        def change(self, text):
+            return text.replace("dog", "Hund").replace("sleep", "schläf")
+
+    model = Lower()
+    assert (
+        translated("THE {x} DOG SLEEPS. A dog!", model, case="auto")
+        == "THE {x} HUND SCHLÄFS. A Hund!"
+    )
+    assert model.aligned == [["The dog sleeps."]]
+    assert translated("THE CAT. A cat.", model, case="auto") == "THE CAT. A cat.", "unchanged"
+    title = "Young Dogs Sleep In Small Houses"
+    assert translated(title, model, case="auto") == "Young Hunds schläf in small houses"
+    assert translated(title, model, case="keep") == title
+    with pytest.raises(InputError, match=r"^case must be one of auto, keep\. Received: 'lower'$"):
+        translated("a", case="lower")
+
+
+def test_chunks_hold_a_bounded_number_of_sentences(monkeypatch):
+    monkeypatch.setattr(translation, "CHUNK_SENTENCES", 10)
+    model, read = Shouter(), []
+
+    def parts():
+        for number in range(50):
+            read.append(number)
+            yield Segment(f"a {number}. b.", f"a {number}. b.")
+
+    found = DocumentTranslator(model.model, "en").translate(parts())
+    assert next(found) == "A 0. B." and len(read) == 5
+    assert len(list(found)) == 49
+    assert max(map(len, model.plain)) <= 10
+    # One paragraph of many sentences is translated in parts, too.
+    model = Shouter()
+    text = " ".join(f"A {number}." for number in range(95))
+    assert translated(text, model) == text.upper()
+    assert [len(texts) for texts in model.plain] == [10] * 9 + [5]
+
+
+def test_any_marks_come_back_once():
+    generator = random.Random(1)
+
+    def inner(depth=0):
+        parts = []
+        for _ in range(generator.randint(1, 6)):
+            choice = generator.randint(0, 5)
+            if choice < 3:
+                parts.append(generator.choice(["a dog. ", "A", " {x} ", "B? ", "big", "。"]))
+            elif choice == 3:
+                parts.append("~")
+            elif depth < 3:
+                parts.append(f"<b>{inner(depth + 1)}</b>")
+        return "".join(parts)
+
+    class Random(Shouter):
+        def change(self, text):
+            words = [
+                generator.choice(["x", "yy", ".", "狗"]) for _ in range(generator.randint(0, 9))
+            ]
+            return generator.choice(["", " "]).join(words)
+
+        def align(self, texts):
+            return [AlignedText(self.change(text)) for text in texts]
+
+    for _ in range(300):
+        part = segment(inner())
+        found = translated(Document((part,)), Random(limit=3))
+        for source in ("<b>", "</b>", "{x}", "\n> "):
+            assert found.count(source) == part.source.count(source), part.source
+        depth = 0
+        for tag in found.replace("</b>", "|-|").replace("<b>", "|+|").split("|"):
+            depth += {"+": 1, "-": -1}.get(tag, 0)
+            assert depth >= 0
+        assert translated(Document((part,)), Parrot(limit=3)) == part.source
