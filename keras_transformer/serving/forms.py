@@ -78,11 +78,15 @@ def _multipart(body: bytes, content_type: str) -> list[tuple[str, FormField]]:
 
 
 def _part(part: email.message.Message) -> tuple[str, FormField]:
-    name = part.get_param("name", header="content-disposition")
+    disposition = email.message.Message()
+    for header, value in part.raw_items():
+        if header.lower() == "content-disposition":  # in UTF-8, as browsers send it, unlike mail
+            disposition[header] = value.encode("utf-8", "surrogateescape").decode("utf-8")
+    name = disposition.get_param("name", header="content-disposition")
     require(isinstance(name, str), "each part of a form must have a name", "one without")
     require(not part.is_multipart(), "a part of a form must be a text or a file", "a form")
     content = part.get_payload(decode=True)
-    file_name = part.get_filename()
+    file_name = disposition.get_filename()
     if file_name is not None:
         return name, Upload(file_name, content)
     return name, content.decode("utf-8")
