@@ -458,11 +458,12 @@ ANY_REFUSAL = (403,)  # what every request may be refused with
 MODEL_REFUSALS = tuple(status for status in REFUSALS if status != 404)
 EXAMPLE = "The cat sleeps."
 ROUTES = (
-    # The figure is that of offline attention pages, and so is the style.
+    # The figure is that of offline attention pages, with its style.
     file_route("/", "serving/page.html", "text/html", "The page."),
     file_route("/page.js", "serving/page.js", "text/javascript", "Its script."),
-    file_route("/page.css", "attention/figure.css", "text/css", "Its style."),
+    file_route("/page.css", "serving/page.css", "text/css", "Its style."),
     file_route("/figure.js", "attention/figure.js", "text/javascript", "Its figure."),
+    file_route("/figure.css", "attention/figure.css", "text/css", "The style of its figure."),
     Route(
         "GET",
         "/healthz",
