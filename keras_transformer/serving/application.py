@@ -109,6 +109,7 @@ class Service:
         requests: how many requests were answered so far.
         errors: how many of them were refused or failed.
         translations: the batcher of sentences to translate, which counts sentences and batches.
+        documents: how many texts of any length were translated so far.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class Service:
         self.cors_origin = cors_origin
         self.requests = 0
         self.errors = 0
+        self.documents = 0
         self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.max_waiting)
         # Request by request: an error about a prefix must not become that of other requests.
         self._single_calls = Batcher(call_all, 1, limits.max_waiting)
@@ -241,6 +243,7 @@ class Service:
         if request.format == TEXT:
             work = functools.partial(self._translate_sentences, request.document)
             ((translation, found),) = await self._submit(self._single_calls, [work])
+            self.documents += 1
             return {"translation": translation, "sentences": [row._asdict() for row in found]}
         (((translation,),),) = await self._translate_documents(
             DocumentCall([request.document], request.format)
@@ -257,7 +260,8 @@ class Service:
             return translation_body(request, translations, None)
         found = [None] * len(call.texts)
         if detection.is_available():
-            found = await self._submit(self._detections, call.texts)
+            texts = [language_in(text, call.format) for text in call.texts]
+            found = await self._submit(self._detections, texts)
         detected = [detected_language(one, self._pair) for one in found]
         return translation_body(request, translations, detected)
 
@@ -334,9 +338,12 @@ class Service:
 
     async def _translate_documents(self, call: DocumentCall) -> list[list[list[str]]]:
         """Gives one item, in which each text has its translations."""
-        return await self._submit(self._single_calls, [functools.partial(self._documents, call)])
+        work = functools.partial(self._translations_of, call)
+        translations = await self._submit(self._single_calls, [work])
+        self.documents += len(call.texts)
+        return translations
 
-    def _documents(self, call: DocumentCall) -> list[list[str]]:
+    def _translations_of(self, call: DocumentCall) -> list[list[str]]:
         """Translates texts of any length: `call.count` translations of each, the best first."""
         columns = []
         for rank in range(call.count):
@@ -375,6 +382,12 @@ def parts_of(text: str, format: str, language: str) -> tuple[str | Segment, ...]
         return read_document(text, format, language).parts
     except InputError as error:
         raise RequestError(400, str(error)) from None
+
+
+def language_in(text: str, format: str) -> str:
+    """What of a document is language, without markup: its language is to be detected."""
+    parts = parts_of(text, format, "en")  # which language it is does not matter so far
+    return "\n".join(part.text for part in parts if isinstance(part, Segment))
 
 
 def origin_of(request: web.Request) -> str:

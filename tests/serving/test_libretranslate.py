@@ -131,6 +131,17 @@ def test_source_that_is_not_named(translator, has_detector, q):
     assert body["detectedLanguage"] == ([one] * len(q) if isinstance(q, list) else one)
 
 
+def test_markup_is_not_detected(translator, monkeypatch):
+    pytest.importorskip("lxml", reason="lxml is not installed")
+    texts = []
+    monkeypatch.setattr(detection, "is_available", lambda: True)
+    monkeypatch.setattr(detection, "detect", lambda text: texts.append(text) or [])
+    html = "<p class=a>Un <b>chat</b>.</p><style>p {}</style>"
+    fields = {"q": html, "source": "auto", "target": "de", "format": "html"}
+    assert answer_to(translator, "/translate", json=fields)[0] == 200
+    assert texts == ["Un chat."]
+
+
 def test_model_without_known_languages(translator):
     translator.card["data"] = {"languages": ["", "txt"]}
 
@@ -266,6 +277,17 @@ def test_documents_and_their_sentences(translator):
     for row in body["sentences"]:
         assert text[row["start"] : row["end"]] == row["translation"]
     assert "https://example.org/a.b" in body["sentences"][2]["translation"]
+
+
+def test_documents_are_counted(translator):
+    async def run():
+        service = Service(translator, Limits(max_characters=9), frozenset({"127.0.0.1"}))
+        async with client_of(service) as client:
+            for fields in ({"q": ["a", "b"]} | PAIR, {"document": "a"}, {"document": "a" * 10}):
+                await client.post("/translate", json=fields)
+        return service.documents, service.errors
+
+    assert asyncio.run(run()) == (3, 1)
 
 
 def test_documents_of_other_formats(translator):
