@@ -36,7 +36,20 @@ $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
 });
 $("open").addEventListener("click", () => $("file").click());
-$("file").addEventListener("change", openFile);
+$("file").addEventListener("change", () => {
+  const [file] = $("file").files;
+  $("file").value = ""; // so that the same file can be opened again
+  if (file) openFile(file);
+});
+$("text").addEventListener("dragover", (event) => {
+  if (event.dataTransfer.types.includes("Files")) event.preventDefault(); // it may be dropped here
+});
+$("text").addEventListener("drop", (event) => {
+  const [file] = event.dataTransfer.files;
+  if (!file) return; // it is text
+  event.preventDefault();
+  openFile(file);
+});
 $("clear").addEventListener("click", clear);
 $("copy").addEventListener("click", copy);
 $("download").addEventListener("click", download);
@@ -241,9 +254,7 @@ function clear() {
   $("text").focus();
 }
 
-async function openFile() {
-  const [file] = $("file").files;
-  $("file").value = ""; // so that the same file can be opened again
+async function openFile(file) {
   const text = await busy($("form"), () => "Reading\u2026", async () => {
     const endings = Object.keys(FORMATS).map((ending) => `.${ending}`).join(", ");
     if (!formatOf(file.name)) throw new Error(`The name of a file must end in one of ${endings}.`);
@@ -342,7 +353,7 @@ async function choose(sentence) {
   const input = inputs.find(({ dataset }) => dataset.target === sentence.textContent);
   if (input) input.checked = true;
   attend(sentence.dataset.source, sentence.textContent);
-  if (!isOpen) $("sentence").scrollIntoView({ block: "nearest" });
+  if (!isOpen) $("choices").scrollIntoView({ block: "nearest" });
 }
 
 /** Has the chosen sentence translated again, and takes the best translation. */

@@ -399,6 +399,19 @@ def test_files_are_translated_and_saved(open_page, translator, name, content, sa
     expect(page.locator("#file-name")).to_have_text("")
 
 
+def test_a_file_can_be_dropped_on_the_text(page):
+    dropped = page.evaluate_handle(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["A cat."], "cat.txt"));
+            return data;
+        }"""
+    )
+    page.dispatch_event("#text", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#translation")).to_have_text("die Katze schläft.")
+    expect(page.locator("#file-name")).to_have_text("cat.txt")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
