@@ -4,15 +4,17 @@
 
 Paragraphs are made of 1 to 8 lines, drawn with a seed, with a space between them; the last line of
 a paragraph has no boundary. Each file is preceded by its language. Prints one JSON line: precision
-and recall in percent of sentencex as it is, and of documents/sentences.py, which mends what it
-finds, and what TF-Text's breaker finds, which works in a graph. A line that holds two sentences
-counts against precision, and a heading without a full stop against recall.
+and recall in percent of sentencex as it is, of documents/sentences.py, which mends what it finds,
+of decoding/sentence_graph.py, which works in a graph, and of TF-Text's breaker, which does so, too.
+A line that holds two sentences counts against precision, and a heading without a full stop against
+recall.
 """
 
 import argparse
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from timing import run
 
@@ -39,9 +41,14 @@ def lines_of(path: str) -> list[str]:
 
 
 def measured(language: str, lines: Sequence[str]) -> dict[str, dict[str, float]]:
-    """{"sentencex", "ours", "tf_text"}: {"precision", "recall"} in percent."""
+    """{"sentencex", "ours", "graph", "tf_text"}: {"precision", "recall"} in percent."""
     paragraphs = list(paragraphs_of(lines))
-    engines = {"sentencex": sentencex_ends, "ours": our_ends, "tf_text": tf_text_ends}
+    engines = {
+        "sentencex": sentencex_ends,
+        "ours": our_ends,
+        "graph": graph_ends,
+        "tf_text": tf_text_ends,
+    }
     return {name: precision_and_recall(paragraphs, language, engines[name]) for name in engines}
 
 
@@ -85,6 +92,14 @@ def sentencex_ends(text: str, language: str) -> Boundaries:
 
     sentences = sentencex.get_sentence_boundaries(language, text)[:-1]
     return {sentence["start_index"] + len(sentence["text"].rstrip()) for sentence in sentences}
+
+
+def graph_ends(text: str, language: str) -> Boundaries:
+    from keras_transformer.decoding.sentence_graph import lines_and_sentences
+
+    ((sentences,),) = lines_and_sentences([text]).to_list()
+    lengths = [len(sentence.decode("utf-8")) for sentence in sentences]
+    return {len(text[:end].rstrip()) for end in list(accumulate(lengths))[:-1]}
 
 
 def tf_text_ends(text: str, language: str) -> Boundaries:

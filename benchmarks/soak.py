@@ -122,7 +122,8 @@ class Training:
     """A training process, which ends with the context."""
 
     def __init__(self, model_dir: Path, words: list[str]):
-        self.log, self.errors = model_dir / "training_log.jsonl", model_dir / "stderr"
+        self.log = model_dir / "training_log.jsonl"
+        self.errors = model_dir.with_name(f"{model_dir.name}.stderr")
         self.log_before, self.step_before = self._identity(), self.step()
         model_dir.mkdir(exist_ok=True)
         command = [sys.executable, str(TRAIN), f"--model_dir={model_dir}", *words]

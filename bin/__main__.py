@@ -5,6 +5,7 @@ The installed package holds this folder under the name `keras_transformer_progra
 """
 
 import ast
+import difflib
 import runpy
 import sys
 from pathlib import Path
@@ -22,8 +23,10 @@ def main() -> None:
     if name in ("-h", "--help", "--helpshort", "help"):
         print(help_text(programs))
     elif name not in programs:
-        names = ", ".join(programs)
-        print(f"error: the program must be one of {names}. Received: {name!r}", file=sys.stderr)
+        rule = f"the program must be one of {', '.join(programs)}"
+        similar = difflib.get_close_matches(name, programs, n=1)
+        meant = f" (did you mean {similar[0]}?)" if similar else ""
+        print(f"error: {rule}. Received: {name!r}{meant}", file=sys.stderr)
         sys.exit(1)
     else:
         sys.argv = [f"keras-transformer {name}", *sys.argv[2:]]

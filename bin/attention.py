@@ -110,10 +110,12 @@ def chosen_heads(num_heads):
 def check_number(flag, value, count):
     """Reads a number, which must be one of 1, ..., count."""
     from keras_transformer.errors import require
+    from keras_transformer.fields import whole_number
 
-    known = str(value).isdecimal() and 1 <= int(value) <= count
+    number = whole_number(str(value))
+    known = number is not None and 1 <= number <= count
     require(known, f"--{flag} must be from 1 to {count}", value)
-    return int(value)
+    return number
 
 
 def draw_picture(views, layer, heads):

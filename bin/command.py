@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import logging as standard_logging
+import math
 import os
 import re
 import shlex
@@ -37,6 +38,7 @@ ENVIRONMENT = {
     "GCS_REQUEST_CONNECTION_TIMEOUT_SECS": "5",
     "GCS_RETRY_CONFIG_MAX_RETRIES": "5",
 }
+LONGEST_MESSAGE = 2000  # in characters; longer ones are cut in the middle
 # Errors and what is worse: the reason for an abort may be an error, written before it.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
@@ -302,18 +304,55 @@ def _is_shown(record: standard_logging.LogRecord) -> bool:
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:
+    """Sets the flags of this program; returns the arguments that are none."""
     values = flags.FLAGS
     values["verbosity"].help = VERBOSITY
     values.register_key_flag_for_module(arguments[0], values["verbosity"])  # --help lists it
+    program, *typed = arguments
     try:
-        return values(["--help" if argument == "-h" else argument for argument in arguments])
+        given = _with_flag_files(["--help" if argument == "-h" else argument for argument in typed])
+        left_over = values([program, *given])
+        _check_numbers()
     except flags.Error as error:
         missing = r"flag --\w+=None: Flag (--\w+) must have a value other than None"
         lines = [line.removesuffix(".") for line in str(error).splitlines()]
         message = re.sub(missing, r"\1 must be given", "; ".join(lines))
         _fail(f"{message} (--help lists the flags)")
+    except InputError as error:
+        _fail(str(error))
+    except RecursionError:  # absl, which looks for flags that are like an unknown one
+        _fail("flags must be those of this program (--help). Received: one with an endless name")
     except SystemExit:  # of absl, after --help
         sys.exit(0)
+    return left_over
+
+
+def _with_flag_files(arguments: list[str]) -> list[str]:
+    """The arguments of a command line, with those of its files in place of --flagfile=FILE.
+
+    Raises:
+        flags.Error: if a file cannot be opened.
+        InputError: if a file or an argument is no text in UTF-8.
+    """
+    try:
+        given = flags.FLAGS.read_flags_from_files(arguments, force_gnu=False)
+    except ValueError as error:  # of bytes that are no text, or a name with NUL
+        rule = "--flagfile must be a file of text, a flag a line"
+        raise InputError(f"{rule}. Received: {reason(error)}") from None
+    for argument in given:
+        name = argument.partition("=")[0]
+        is_utf8 = not any("\ud800" <= character <= "\udfff" for character in argument)
+        rule = f"{name} must be text in UTF-8 without NUL, names of files included"
+        require(is_utf8 and "\0" not in argument, rule, argument)
+    return given
+
+
+def _check_numbers() -> None:
+    """Raises InputError for a number that is none (nan) or infinite: absl takes these."""
+    for name in flags.FLAGS:
+        value = flags.FLAGS[name].value
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        require(is_finite, f"--{name} must be finite", value)
 
 
 def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> None:
@@ -371,5 +410,17 @@ def _give_up_stdout() -> None:
 
 
 def _fail(message: str) -> None:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {_one_line(message)}", file=sys.stderr)
     sys.exit(1)
+
+
+def _one_line(message: str) -> str:
+    """A message as a terminal can show it: without control characters, and not endless.
+
+    What is wrong stands at its beginning or at its end, and what was received between or after.
+    """
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+    if len(shown) <= LONGEST_MESSAGE:
+        return shown
+    half = LONGEST_MESSAGE // 2
+    return f"{shown[:half]} ... {shown[-half:]}"

@@ -28,7 +28,7 @@ flags.DEFINE_string("model_dir", None, "A new directory for the model.", require
 
 def main():
     path, model_dir = to_path(FLAGS.path), to_path(FLAGS.model_dir)
-    require_new(model_dir)
+    require_new(FLAGS.model_dir)
     local = isinstance(path, Path) or FLAGS.format != "marian"
     require(local, "--path must be a local folder with --format=marian", path)
     require(path.exists(), "--path must exist", path)

@@ -31,8 +31,9 @@ flags.DEFINE_integer(
     upper_bound=LARGEST_SEED,
 )
 # Fields of LoopConfig.
+MINUTES = "Minutes of training, from the end of the first step of each start, if they end first."
 flags.DEFINE_integer("train_steps", 100_000, "Optimizer steps, over all starts of the run.")
-flags.DEFINE_float("train_minutes", None, "Minutes, over all starts of the run, if they end first.")
+flags.DEFINE_float("train_minutes", None, MINUTES)
 flags.DEFINE_float("checkpoint_minutes", 10, "Minutes between validations and checkpoints.")
 flags.DEFINE_integer("checkpoint_steps", None, "Steps between them, where these end first.")
 flags.DEFINE_integer("keep_checkpoints", 20, "How many of the last checkpoints to keep.")

@@ -5,13 +5,25 @@ names the paper's symbol and section.
 """
 
 import dataclasses
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from keras_transformer.errors import InputError, require
-from keras_transformer.fields import Amount, Positive, Rule, Seed, Share, Size, check_fields, one_of
+from keras_transformer.errors import InputError, did_you_mean, require
+from keras_transformer.fields import (
+    Amount,
+    Length,
+    Positive,
+    Rule,
+    Seed,
+    Share,
+    Size,
+    check_fields,
+    one_of,
+)
 
 # The first four rows of every vocabulary, in this order.
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
@@ -20,8 +32,20 @@ PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
-Positions = Annotated[str, one_of("sinusoidal", "learned", "marian")]
-VocabularySize = Annotated[int, Rule("exceed the 4 special ids", lambda size: size > UNK_ID + 1)]
+Norm = Annotated[str, one_of("post", "pre")]
+Positions = Annotated[str, one_of("sinusoidal", "learned", "marian", "rotary")]
+# The deepest models that were trained had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
+Layers = Annotated[int, Rule("be from 1 to 1000", lambda number: 1 <= number <= 1000)]
+# 256 GiB in float32: more than any device has memory, and each computes the whole model.
+LARGEST_MODEL = 2**36
+# How the residual stream is normalised.
+NormType = Annotated[str, one_of("layer", "rms")]
+# Feed-forward networks with a gate, and the activation of the gate.
+GATED = {"swiglu": "swish", "geglu": "gelu"}
+VocabularySize = Annotated[
+    int,
+    Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
+]
 
 
 def vocabulary_kind(file: str | os.PathLike) -> str:
@@ -39,7 +63,7 @@ class TransformerConfig:
     """
 
     vocab_size: VocabularySize = 37000  # shared by source and target, section 5.1
-    num_layers: Size = 6  # N, layers in each stack, section 3.1
+    num_layers: Layers = 6  # N, layers in each stack, section 3.1
     d_model: Size = 512  # width of embeddings and sublayer outputs, section 3.1
     d_ff: Size = 2048  # inner width of the feed-forward network, section 3.3
     num_heads: Size = 8  # h, section 3.2.2
@@ -48,20 +72,23 @@ class TransformerConfig:
     dropout: Share = 0.1  # P_drop on sublayer outputs and embedding sums, section 5.4
     attention_dropout: Share = 0.0  # on attention weights; 0 in the translation presets
     activation_dropout: Share = 0.0  # on the FFN's inner activations; 0 in all presets
-    positions: Positions = "sinusoidal"  # Table 3, row E; "marian": see model/positions.py
-    max_positions: Size = 1024  # rows of the learned position table; sinusoids need none
-    attention_window: Size | None = None  # r of restricted self-attention, section 4; None for all
-    norm: Annotated[str, one_of("post", "pre")] = "post"  # the paper's, section 3.1
+    positions: Positions = "sinusoidal"  # Table 3, row E; the others: see model/positions.py
+    max_positions: Length = 1024  # rows of the learned position table; sinusoids need none
+    attention_window: Length | None = None  # r of restricted self-attention, section 4; None: all
+    norm: Norm = "post"  # the paper's, section 3.1
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
+    # What came after the paper is this, "rms" being RMSNorm (arXiv 1910.07467), positions="rotary"
+    # (arXiv 2104.09864), and the gated networks "swiglu" and "geglu" (arXiv 2002.05202).
+    norm_type: NormType = "layer"
     # What other toolkits' models have and the paper's has not (keras_transformer/importing).
-    decoder_layers: Size | None = None  # layers in the decoder; None for N
-    activation: Annotated[str, one_of("relu", "swish", "gelu")] = "relu"  # equation 2
+    decoder_layers: Layers | None = None  # layers in the decoder; None for N
+    activation: Annotated[str, one_of("relu", "swish", "gelu", *GATED)] = "relu"  # equation 2
     attention_bias: bool = False  # biases in the projections of attention
     logits_bias: bool = False  # a bias for every logit
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
-    norm_epsilon: Positive = 1e-6  # added to variances by layer normalisation
+    norm_epsilon: Positive = 1e-6  # added to variances, or mean squares, by normalisation
 
     def __post_init__(self):
         check_fields(self)
@@ -69,8 +96,12 @@ class TransformerConfig:
             object.__setattr__(self, "d_k", self._head_width("d_k"))
         if self.d_v is None:
             object.__setattr__(self, "d_v", self._head_width("d_v"))
-        even = self.positions == "learned" or self.d_model % 2 == 0
+        even = self.positions in ("learned", "rotary") or self.d_model % 2 == 0
         require(even, "d_model must be even for sinusoidal positions", self.d_model)
+        even = self.positions != "rotary" or self.d_k % 2 == 0
+        require(even, "d_k must be even for rotary positions", self.d_k)
+        rule = f"d_model and the other sizes must make a model of at most {LARGEST_MODEL:,} weights"
+        require(self.parameters <= LARGEST_MODEL, rule, f"{self.parameters:,}")
 
     def _head_width(self, name: str) -> int:
         """Returns d_model / num_heads, for the field `name`."""
@@ -78,6 +109,43 @@ class TransformerConfig:
         rule = f"{name} must be given, as num_heads does not divide d_model"
         require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
         return width
+
+    @property
+    def parameters(self) -> int:
+        """The number of trainable numbers, counted without building the model."""
+        d_model, heads = self.d_model, self.num_heads
+        # W^Q, W^K, W^V and W^O, section 3.2.2.
+        attention = d_model * heads * (2 * self.d_k + self.d_v) + heads * self.d_v * d_model
+        if self.attention_bias:
+            attention += heads * (2 * self.d_k + self.d_v) + d_model
+        feed_forward = 2 * d_model * self.d_ff + self.d_ff + d_model  # equation 2
+        if self.activation in GATED:  # three matrices, no biases
+            feed_forward = 3 * d_model * self.d_ff
+        norm = 2 * d_model if self.norm_type == "layer" else d_model
+        last_norm = norm if self.norm == "pre" else 0
+        encoder = self.num_layers * (attention + feed_forward + 2 * norm) + last_norm
+        decoder_layers = self.decoder_layers or self.num_layers
+        decoder = decoder_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
+        rows = self.vocab_size * (1 if self.tie_embeddings else 2)  # target, softmax
+        if self.source_vocab_size or not self.tie_embeddings:
+            rows += self.source_vocab_size or self.vocab_size
+        embedding = rows * d_model + self.logits_bias * self.vocab_size
+        if self.positions == "learned":
+            embedding += 2 * self.max_positions * d_model  # of both sides
+        return embedding + encoder + decoder
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that decides what the model computes, as JSON with sorted names.
+
+        Checkpoints and exports carry it, so that weights are never used with a configuration that
+        they were not trained with. Dropout is not part of it: it changes training alone, and one
+        may go on with another dropout, or average runs that differ in it.
+        """
+        fields = dataclasses.asdict(self)
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            del fields[name]
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +161,7 @@ class TrainingConfig:
     adam_beta_2: Share = 0.98
     adam_epsilon: Positive = 1e-9
     label_smoothing: Share = 0.1  # epsilon_ls, section 5.4
-    tokens_per_batch: Size = 25000  # padded tokens a side of one optimizer step, section 5.1
+    tokens_per_batch: Length = 25000  # padded tokens a side of one optimizer step, section 5.1
     accumulate_steps: Size = 1  # parts that one optimizer step is computed in
     clip_norm: Amount = 0.0  # the largest norm of all gradients together; 0 for any
     rematerialize: bool = False  # compute layers again in the backward pass, to save memory
@@ -103,6 +171,8 @@ class TrainingConfig:
 
     def __post_init__(self):
         check_fields(self)
+        rule = f"accumulate_steps must be at most tokens_per_batch={self.tokens_per_batch}"
+        require(self.accumulate_steps <= self.tokens_per_batch, rule, self.accumulate_steps)
 
     @property
     def dtype_policy(self) -> str:
@@ -118,7 +188,8 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         require("=" in setting, "config must be KEY=VALUE", repr(setting))
         key, _, text = setting.partition("=")
-        require(key in fields, f"config key must be one of {', '.join(fields)}", repr(key))
+        rule = f"config key must be one of {', '.join(fields)}"
+        require(key in fields, rule, repr(key) + did_you_mean(key, fields))
         values[key] = _parse(key, text, fields[key])
     return values
 
@@ -143,16 +214,33 @@ def replace_settings(
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     for name, value in settings.items():
         rule = f"settings must be fields of the configurations: {', '.join(fields)}"
-        require(name in fields, rule, repr(name))
+        require(name in fields, rule, repr(name) + did_you_mean(name, fields))
         changes[fields[name]][name] = value
-    model_changes = changes[TransformerConfig]
-    even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
-    if even_heads and model_changes.keys() & {"d_model", "num_heads"}:
-        model_changes = {"d_k": None, "d_v": None, **model_changes}
     return (
-        dataclasses.replace(model, **model_changes),
+        replace_model_settings(model, changes[TransformerConfig]),
         dataclasses.replace(training, **changes[TrainingConfig]),
     )
+
+
+def replace_model_settings(
+    model: TransformerConfig, settings: Mapping[str, Any]
+) -> TransformerConfig:
+    """Returns a model's configuration with other values for the fields that `settings` name.
+
+    Heads keep the width d_model / num_heads where a setting changes one of these and names no
+    d_k or d_v.
+
+    Raises:
+        InputError: where there is no such field, or the value cannot be.
+    """
+    fields = [field.name for field in dataclasses.fields(TransformerConfig)]
+    for name in settings:
+        rule = f"settings must be fields of TransformerConfig: {', '.join(fields)}"
+        require(name in fields, rule, repr(name))
+    even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
+    if even_heads and settings.keys() & {"d_model", "num_heads"}:
+        settings = {"d_k": None, "d_v": None, **settings}
+    return dataclasses.replace(model, **settings)
 
 
 def _parse(key: str, text: str, kind: type) -> Any:

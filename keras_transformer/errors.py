@@ -1,5 +1,7 @@
 """The one exception for what a user got wrong: an argument, a file, a configuration."""
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -28,6 +30,15 @@ def require(condition: bool, rule: str, received: Any) -> None:
     """
     if not condition:
         raise InputError(f"{rule}. Received: {received}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns " (did you mean X?)", X being the known name that is most like a wrong one.
+
+    Where none is like it, "" is returned.
+    """
+    similar = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {similar[0]}?)" if similar else ""
 
 
 def reason(error: BaseException) -> str:

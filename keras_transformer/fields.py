@@ -1,4 +1,4 @@
-"""Fields of dataclasses and of JSON files, checked against their annotations: types and rules."""
+"""Checks against annotations, types and rules: of dataclasses, JSON files, and arguments."""
 
 import dataclasses
 import json
@@ -7,7 +7,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from keras_transformer.errors import InputError, require
@@ -19,14 +19,37 @@ class Rule(NamedTuple):
     text: str  # "FIELD must TEXT"
     holds: Callable[[Any], bool]
 
+    def __repr__(self) -> str:
+        return (
+            f"must {self.text}"  # as `help` shows an argument: Annotated[int, must be at least 1]
+        )
+
 
 def one_of(*choices: str) -> Rule:
     """The rule that a value is one of `choices`."""
     return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices)
 
 
+def accepted_by(function: Callable[[Any], Any]) -> Callable[[Any], bool]:
+    """The condition that a function takes a value, and raises no ValueError."""
+
+    def accepts(value: Any) -> bool:
+        try:
+            function(value)
+        except ValueError:
+            return False
+        return True
+
+    return accepts
+
+
 Count = Annotated[int, Rule("be at least 0", lambda number: number >= 0)]
 Size = Annotated[int, Rule("be at least 1", lambda number: number >= 1)]
+# TensorFlow counts tokens and positions in 32 bits, and adds some of these numbers.
+LARGEST_LENGTH = 2**30
+Length = Annotated[
+    int, Rule(f"be from 1 to {LARGEST_LENGTH}", lambda number: 1 <= number <= LARGEST_LENGTH)
+]
 LARGEST_SEED = 2**32 - 1  # of NumPy
 Seed = Annotated[int, Rule(f"be from 0 to {LARGEST_SEED}", lambda n: 0 <= n <= LARGEST_SEED)]
 Positive = Annotated[float, Rule("be positive and finite", lambda x: 0 < x < math.inf)]
@@ -36,6 +59,7 @@ _is_file_name = re.compile(r"\w[\w.-]*", re.ASCII).fullmatch
 FileName = Annotated[str, Rule("be the name of a file, without a folder", _is_file_name)]
 
 _LARGEST_INT = 2**40  # larger numbers make sizes that no machine can hold
+_MOST_DIGITS = len(str(_LARGEST_INT))
 _SHOWN_CHARACTERS = 60
 
 
@@ -74,6 +98,21 @@ def check_fields(config: Any) -> None:
     """
     for name, kind in typing.get_type_hints(type(config), include_extras=True).items():
         _read(getattr(config, name), kind, _Place(file="", path=name))
+
+
+def check_arguments(kind: type, arguments: Mapping[str, Any]) -> None:
+    """Checks the arguments of a class against the annotations of its `__init__`.
+
+    Args:
+        kind: the class, which calls this at the beginning of its `__init__`.
+        arguments: `locals()`, which holds the arguments there, and `self`.
+
+    Raises:
+        InputError: "ARGUMENT must RULE. Received: VALUE", for the first argument that is of another
+            type or breaks its rule.
+    """
+    for name, annotation in typing.get_type_hints(kind.__init__, include_extras=True).items():
+        _read(arguments[name], annotation, _Place(file="", path=name))
 
 
 def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
@@ -198,6 +237,14 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
         return kind(**read)
     except InputError as error:  # of several fields together: its first word is one of them
         raise InputError(str(place.field(str(error)))) from None
+
+
+def whole_number(text: str) -> int | None:
+    """Reads the digits of a whole number, none below 0; None if the text is anything else.
+
+    Numbers of more digits than any size has are none: Python does not read those of thousands.
+    """
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def shown(value: Any) -> str:

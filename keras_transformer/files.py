@@ -31,6 +31,7 @@ from absl import logging
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import from_json
 
+LOCK_HOLDER = b"process "  # what a lock file begins with, if a process has held the lock
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
 
 
@@ -291,9 +292,8 @@ def remove_abandoned(path: "Path | RemotePath") -> None:
     """
     if isinstance(path, RemotePath):
         return
-    is_temporary = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.tmp").fullmatch
     try:
-        names = list(filter(is_temporary, os.listdir(path.parent)))
+        names = [name for name in os.listdir(path.parent) if is_temporary(name, path.name)]
     except OSError:  # there is no such folder, or its names cannot be read
         return
     for name in names:
@@ -304,6 +304,11 @@ def remove_abandoned(path: "Path | RemotePath") -> None:
                 _remove(path.parent / name)
             finally:
                 os.close(lock)
+
+
+def is_temporary(name: str, file: str) -> bool:
+    """Whether `name` is one that a file or folder called `file` has while it is being written."""
+    return re.fullmatch(rf"\.{re.escape(file)}\.[0-9a-f]{{8}}\.tmp", name) is not None
 
 
 def _remove(path: "Path | RemotePath") -> None:
@@ -379,14 +384,32 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
     """
     require_end(path)
     try:
-        content = json.loads(to_path(path).read_bytes().decode("utf-8"))
-        written = json.dumps(content, ensure_ascii=False, indent=1)  # a space for each level
+        content = to_path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
+    return parse_json(content, str(path), kind)
+
+
+def parse_json(content: bytes, name: str, kind: Any) -> Any:
+    """Returns what bytes of JSON hold, checked against an annotation.
+
+    Args:
+        content: JSON in UTF-8.
+        name: what the bytes are, for errors.
+        kind: what they must hold, as `fields.from_json` takes it.
+
+    Raises:
+        InputError: if they hold anything else, or more than _MAX_DEPTH levels.
+    """
+    try:
+        parsed = json.loads(content.decode("utf-8"))
+        written = json.dumps(parsed, ensure_ascii=False, indent=1)  # a space for each level
         written.encode("utf-8")  # fails for half a surrogate pair, which is no text
         if "\n" + " " * _MAX_DEPTH in written:
             raise ValueError(f"more than {_MAX_DEPTH} levels")
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
-    return from_json(kind, content, path)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} must be readable JSON. Received: {reason(error)}") from None
+    return from_json(kind, parsed, name)
 
 
 @contextlib.contextmanager
@@ -487,7 +510,7 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
     except OSError as error:
         _warn_of_no_lock(path, reason(error))
     with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+        path.write_bytes(LOCK_HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode())
     try:
         yield
     finally:

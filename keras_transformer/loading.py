@@ -1,6 +1,7 @@
 """`keras_transformer.load`: one translator for whatever holds a trained model."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import TASKS, DecodingConfig
 from keras_transformer.decoding.graphs import Graphs
@@ -19,7 +20,9 @@ from keras_transformer.decoding.weights import read_weights, variables_of, write
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_results
 from keras_transformer.export.saved_model import load_signatures
+from keras_transformer.fields import shown
 from keras_transformer.files import is_device, put_back, to_path
+from keras_transformer.model.composite import quantized_parts
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import (
     CARD,
@@ -35,11 +38,14 @@ from keras_transformer.training.checkpoints import (
     require_plausible_sizes,
     restore_model,
 )
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
 from keras_transformer.training.model_directory import (
     ModelDescription,
     described_in,
     read_description,
 )
+from keras_transformer.training.schedule import WarmupInverseSquareRoot
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 AnyPath = str | os.PathLike
@@ -111,6 +117,7 @@ def load(
         InputError: where there is no such model, or it cannot be used so.
     """
     check_options(options)
+    check_path(path)
     is_single = isinstance(path, str | os.PathLike)
     if is_single:
         put_back(path)
@@ -138,7 +145,50 @@ def load(
     is_parser = card.origin.task == "parsing"
     rule = "mbr must be asked of a translation model"
     require(not (is_parser and card.decoding.mbr), rule, "a parsing model")
-    return Parser(graphs, card) if is_parser else Translator(graphs, card)
+    kind = Parser if is_parser else Translator
+    return kind(graphs, card, functools.partial(load_model, path, checkpoint))
+
+
+def load_model(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) -> Transformer:
+    """Reads a trained model as a keras.Model that is compiled for `fit`.
+
+    The loss, the schedule and Adam are those of its training, or the paper's where that is not
+    known. The schedule begins anew; compile the model again for another one.
+
+    Args:
+        path: what `load` takes.
+        checkpoint: which weights of a model directory; see `load`.
+
+    Raises:
+        InputError: as of `restore`, and where there are several models.
+    """
+    trained = restore(path, checkpoint)
+    rule = "model must be asked of a single model, not of an ensemble"
+    require(len(trained.models) == 1, rule, f"{len(trained.models)} models")
+    training = TrainingConfig(**(trained.origin.training or {}))
+    rate = WarmupInverseSquareRoot(
+        trained.model.config.d_model, training.warmup_steps, training.learning_rate_scale
+    )
+    adam = keras.optimizers.Adam(
+        rate, training.adam_beta_1, training.adam_beta_2, training.adam_epsilon
+    )
+    loss = LabelSmoothedCrossEntropy(training.label_smoothing)
+    trained.model.compile(adam, loss, metrics=[MaskedAccuracy(), MaskedPerplexity()])
+    return trained.model
+
+
+def check_path(path: Any) -> None:
+    """Raises an InputError for what is no path and no list of paths, such as a Keras model."""
+    rule = (
+        "path must be a keras model in a file: save it with model.save beside the files of its "
+        "vocabulary, as FOLDER/model.keras, and load that"
+    )
+    require(not isinstance(path, keras.Model), rule, shown(path))
+    is_single = isinstance(path, str | os.PathLike)
+    paths = [path] if is_single else path
+    is_list = isinstance(paths, Sequence) and len(paths) > 0
+    are_paths = is_list and all(isinstance(one, str | os.PathLike) for one in paths)
+    require(are_paths, "path must be a path, or a list of paths", shown(path))
 
 
 def check_options(options: dict[str, Any]) -> None:
@@ -293,6 +343,8 @@ def _restore_keras_file(path: Path) -> TrainedModel:
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged bytes can end in any
         raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
+    rule = "a .keras file must hold float weights: export the float model with weights=int8"
+    require(not quantized_parts(model), rule, f"{path}, which is quantized")
     folder, info = path.parent, CheckpointInfo(path.name)
     vocabularies = VocabularyPair.load(folder)
     origin = ModelOrigin()

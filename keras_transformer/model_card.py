@@ -77,7 +77,11 @@ class ModelCard:
         checkpoint = values.pop("checkpoint") or {}
         known = {name: value for name, value in checkpoint.items() if value is not None}
         optional = {name: value for name, value in values.items() if value not in (None, ())}
-        always = {"source_vocabulary_fingerprint": None, "shortlist": None}
+        always = {
+            "config_fingerprint": self.config.fingerprint,
+            "source_vocabulary_fingerprint": None,
+            "shortlist": None,
+        }
         return {**known, **origin, **decoding, **always, **optional}
 
 
@@ -85,7 +89,8 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
     """Makes a ModelCard of what ModelCard.to_json gave; `place` is the file, for errors.
 
     Raises:
-        InputError: if a field is missing, or has a value that it cannot have.
+        InputError: if a field is missing, or has a value that it cannot have, or the configuration
+            is not the one that the card was written with.
     """
     nested = {"origin": ModelOrigin, "checkpoint": CheckpointInfo, "decoding": DecodingConfig}
     names = [field.name for field in dataclasses.fields(ModelCard)]
@@ -97,7 +102,11 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
             continue
         from_json(kind, inner, place)  # so that an error names a field as it is called in the file
         values[name] = inner
-    return from_json(ModelCard, values, place)
+    card = from_json(ModelCard, values, place)
+    fingerprint = from_json({"config_fingerprint": str}, content, place)["config_fingerprint"]
+    rule = f"{place}: config must be that of the exported weights, whose config_fingerprint it has"
+    require(card.config.fingerprint == fingerprint, rule, card.config.fingerprint)
+    return card
 
 
 def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> ModelCard:

@@ -6,7 +6,7 @@ paper changes with it in training; `vocab_size` comes from the data.
 """
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.errors import require
+from keras_transformer.errors import did_you_mean, require
 
 # name -> settings that differ from the base model (TransformerConfig, TrainingConfig defaults).
 PRESETS: dict[str, dict[str, int | float | str]] = {
@@ -62,7 +62,8 @@ def preset(name: str, vocab_size: int) -> tuple[TransformerConfig, TrainingConfi
     Raises:
         InputError: where no preset has that name.
     """
-    require(name in PRESETS, f"preset must be one of {', '.join(PRESETS)}", repr(name))
+    rule = f"preset must be one of {', '.join(PRESETS)}"
+    require(name in PRESETS, rule, repr(name) + did_you_mean(name, PRESETS))
     model_fields = TransformerConfig.__dataclass_fields__
     settings = PRESETS[name]
     model = {key: value for key, value in settings.items() if key in model_fields}

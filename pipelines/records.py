@@ -16,7 +16,7 @@ import numpy as np
 
 from keras_transformer.config import SUFFIXES, Task, VocabularySize
 from keras_transformer.errors import require
-from keras_transformer.fields import Count, FileName, Rule, Size, one_of
+from keras_transformer.fields import Count, FileName, Rule, Size, one_of, whole_number
 from keras_transformer.files import file_digest, read_json, to_path
 from pipelines.checksummed_json import checked, write_checksummed
 from pipelines.damage import damaged_files, digest_of_beginning
@@ -27,7 +27,7 @@ FORMAT_VERSION = 2
 # Ids per bar of the length histogram.
 _HISTOGRAM_STEP = 8
 Tokenizer = Annotated[str, one_of(*SUFFIXES)]
-_Number = Annotated[str, Rule("be a number", str.isdecimal)]
+_Number = Annotated[str, Rule("be a number", lambda text: whole_number(text) is not None)]
 
 
 @dataclasses.dataclass(frozen=True)

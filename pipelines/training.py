@@ -5,11 +5,11 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import TransformerConfig, replace_settings
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files import locked, to_path
 from keras_transformer.model_card import CARD, read_card
 from keras_transformer.presets import preset as configurations_of
@@ -17,9 +17,11 @@ from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import (
     ModelDescription,
+    check_model_dir,
     create_or_check,
     described_in,
     read_description,
+    remove_unfinished_files,
 )
 from pipelines.records import Metadata, read_metadata
 
@@ -71,6 +73,7 @@ def train_on(
     metadata = read_metadata(data_dir)
     loop.check_measured(_measured(metadata, sample_sentences))
     description = _describe(metadata, preset, settings or {}, init_from)
+    check_model_dir(model_dir, description)
 
     from keras_transformer.training.addresses import own_addresses
     from keras_transformer.training.loop import train
@@ -90,9 +93,11 @@ def train_on(
         make_repeatable(description.training.seed, devices.deterministic)
         data = _training_data(data_dir, metadata, description, sample_sentences)
         contexts.enter_context(damage_named(data_dir))
+        contexts.enter_context(_memory_named())
         if cluster is None or cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
-            create_or_check(model_dir, description, data_dir)
+            check_model_dir(model_dir, description)  # now that no other process may change it
+            remove_unfinished_files(model_dir, description)
         return train(
             description.model,
             description.training,
@@ -102,7 +107,20 @@ def train_on(
             strategy,
             cluster,
             None if init_from is None else _warm_start(init_from, data_dir),
+            describe=lambda: create_or_check(model_dir, description, data_dir),
         )
+
+
+@contextlib.contextmanager
+def _memory_named() -> Iterator[None]:
+    """In the block, an InputError tells of memory that a device does not have."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        rule = "tokens_per_batch and the sizes of the model must fit the memory of the device"
+        raise InputError(f"{rule}. Received: {reason(error)}") from None
 
 
 def _measured(metadata: Metadata, sample_sentences: int) -> list[str]:

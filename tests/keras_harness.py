@@ -164,3 +164,8 @@ def check_int8(make, inputs, matrices, folder, **options):
     clone.quantize("int8")
     clone.load_weights(folder / "int8.weights.h5")
     same_outputs(model(inputs), clone(inputs))
+
+    for _ in range(2):  # as it is loaded, it can be saved again
+        model.save(folder / "int8.keras")
+        model = keras.models.load_model(folder / "int8.keras")
+        same_outputs(model(inputs), clone(inputs))

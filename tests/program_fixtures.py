@@ -200,7 +200,7 @@ def make_model_dir(data_dir, model_dir, checkpoints):
         task_options=metadata.task_options,
     )
     create_or_check(model_dir, description, data_dir)
-    store = CheckpointStore(model_dir)
+    store = CheckpointStore(model_dir, config)
     for step, (seed, loss) in checkpoints.items():
         keras.utils.set_random_seed(seed)
         variables = [variable.value for variable in Transformer(config).variables]

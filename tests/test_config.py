@@ -1,3 +1,7 @@
+import dataclasses
+import hashlib
+import json
+
 import pytest
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
@@ -23,14 +27,19 @@ def test_defaults_are_the_base_model():
         ({"d_model": 7, "num_heads": 7}, "d_model must be even for sinusoidal positions"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\). Received: 1.0"),
         ({"vocab_size": 4.5}, "vocab_size must be of type int. Received: 4.5"),
-        ({"vocab_size": 3}, "vocab_size must exceed the 4 special ids. Received: 3"),
-        ({"source_vocab_size": 3}, "source_vocab_size must exceed the 4 special ids. Received: 3"),
+        ({"vocab_size": 3}, r"vocab_size must exceed the 4 special ids, .*\. Received: 3"),
+        (
+            {"source_vocab_size": 3},
+            r"source_vocab_size must exceed the 4 special ids, .*\. Received: 3",
+        ),
         ({"num_layers": True}, "num_layers must be of type int. Received: true"),
         ({"norm": "both"}, 'norm must be one of post, pre. Received: "both"'),
         ({"positions": ""}, 'positions must be one of sinusoidal, learned, marian. Received: ""'),
         ({"d_k": -1}, "d_k must be at least 1. Received: -1"),
-        ({"attention_window": 0}, "attention_window must be at least 1. Received: 0"),
+        ({"attention_window": 0}, "attention_window must be from 1 to 1073741824. Rec"),
         ({"attention_window": 2.5}, "attention_window must be of type int. Received: 2.5"),
+        ({"num_layers": 1001}, "num_layers must be from 1 to 1000. Received: 1001"),
+        ({"d_ff": 2**33}, "d_model and the other .* at most 68,719,476,736 weights. Received: 10"),
         ({"dropout": float("nan")}, r"dropout must be in \[0, 1\). Received: NaN"),
     ],
 )
@@ -98,3 +107,25 @@ def test_presets_change_training_too():
     assert preset("big", 100)[0].dropout == 0.3
     model, _ = preset("tiny", 100)
     assert (model.num_layers, model.d_model, model.d_ff, model.num_heads) == (4, 128, 256, 4)
+
+
+def test_a_fingerprint_is_that_of_what_a_model_computes():
+    """SHA-256 of '{"activation": "relu", ...}': all fields but three, in the order of names."""
+    config = TransformerConfig(vocab_size=100)
+    fields = dataclasses.asdict(config)
+    rates = {"dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5}
+    text = ", ".join(
+        f'"{name}": {json.dumps(fields[name])}' for name in sorted(set(fields) - set(rates))
+    )
+    assert config.fingerprint == hashlib.sha256(f"{{{text}}}".encode()).hexdigest()
+    assert dataclasses.replace(config, **rates).fingerprint == config.fingerprint
+    others = {
+        **{"vocab_size": 101, "num_layers": 5, "d_model": 256, "d_ff": 7, "num_heads": 4},
+        **{"d_k": 9, "d_v": 9, "positions": "learned", "max_positions": 9, "norm": "pre"},
+        **{"attention_window": 5, "tie_embeddings": False, "source_vocab_size": 7},
+        **{"decoder_layers": 3, "activation": "gelu", "attention_bias": True},
+        **{"logits_bias": True, "scale_embeddings": False, "norm_epsilon": 1e-5},
+    }
+    assert set(others) | set(rates) == set(fields)
+    found = {dataclasses.replace(config, **{name: others[name]}).fingerprint for name in others}
+    assert len({*found, config.fingerprint}) == len(others) + 1

@@ -83,9 +83,10 @@ def damaged(draw, content):
     return whole[:place] + draw(st.binary(min_size=1, max_size=3)) + whole[place + 1 :]
 
 
-INDEX = "model/checkpoints/index.json"
-ENTRY = {
-    **{"name": "step-00000007", "step": 7, "seconds": 9.5, "validation_loss": 2.5},
+RECORD = "model/checkpoints/step-00000007.json"
+FACTS = {
+    **{"format_version": 3, "model": "f", "best_metric": "loss"},
+    **{"step": 7, "seconds": 9.5, "validation_loss": 2.5},
     "validation_bleu": 30.0,
     "progress": {
         "sums": dict.fromkeys(StepSums._fields, 1.0),
@@ -103,19 +104,17 @@ def model_dir(untrained, tmp_path_factory):
     """A model directory with all that programs write about it."""
     folder = tmp_path_factory.mktemp("damaged") / "model"
     shutil.copytree(untrained, folder)
-    (folder / "checkpoints/index.json").write_text(
-        json.dumps({"best_metric": "loss", "checkpoints": [ENTRY] * 2})
-    )
+    (folder / "checkpoints/step-00000007.json").write_text(json.dumps(FACTS))
     for split in ("test", "validation"):
         (folder / f"evaluation-{split}.json").write_text(json.dumps(FOUND))
     return folder
 
 
-def use_index(folder):
+def use_records(folder):
     store = CheckpointStore(folder)
     read_training(folder)
-    _ = store.best, [store.path(entry) for entry in store.entries]
-    return [RunState.restored(entry).summarize() for entry in store.entries]
+    _ = store.best, [store.path(record) for record in store.records]
+    return [RunState.restored(record).summarize() for record in store.records]
 
 
 def use_row(folder):
@@ -170,7 +169,7 @@ def check(reader, folder, name, before):
     ("name", "reader"),
     [
         ("config.json", read_description),
-        ("checkpoints/index.json", use_index),
+        ("checkpoints/step-00000007.json", use_records),
         ("evaluation-validation.json", use_row),
         ("evaluation-test.json", lambda folder: read_results(folder, "test")),
     ],
@@ -238,9 +237,9 @@ def test_card(tmp_path):
         ("translate", ["--model_dir={m}"], "model/config.json"),
         ("serve", ["--model_dir={m}"], "model/config.json"),
         ("attention", ["--model_dir={m}", "--source=a", "--output={d}/x"], "model/config.json"),
-        ("translate", ["--model_dir={m}"], INDEX),
-        ("export", ["--model_dir={m}", "--export_dir={d}/x"], INDEX),
-        ("average_checkpoints", ["--model_dir={m}"], INDEX),
+        ("translate", ["--model_dir={m}"], RECORD),
+        ("export", ["--model_dir={m}", "--export_dir={d}/x"], RECORD),
+        ("average_checkpoints", ["--model_dir={m}"], RECORD),
         ("paper_tables", ["--model_dirs={m}"], "model/evaluation-test.json"),
     ],
 )
@@ -249,7 +248,7 @@ def test_programs_name_the_file(call_program, prepared, model_dir, tmp_path, pro
     for source, target in zip((prepared, model_dir), places.values(), strict=True):
         shutil.copytree(source, target)
     version = records.FORMAT_VERSION if name == "data/metadata.json" else 1
-    content = {"format_version": version, "checkpoints": [{"name": "../x"}], "f1": "x"}
+    content = {"format_version": version, "f1": "x"}
     (tmp_path / name).write_text(json.dumps(content))
     done = call_program(program, *(flag.format(**places) for flag in flags))
     (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.fields import Count, FileName, Rule, Share, check_fields, from_json, one_of
+from keras_transformer.fields import (
+    Count,
+    FileName,
+    Rule,
+    Share,
+    check_fields,
+    from_json,
+    one_of,
+    whole_number,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,3 +136,14 @@ class Checked:
 def test_an_error_of_the_class_itself_gets_the_name_of_the_file():
     with pytest.raises(InputError, match=r"^f: size must not be 3\. Received: 3$"):
         from_json(Checked, {"size": 3}, "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *[("0", 0), ("007", 7), ("1099511627776", 2**40)],
+        *[(text, None) for text in ("", "-1", "+1", "1.0", "1e3", " 1", "²", "x", "9" * 5000)],
+    ],
+)
+def test_whole_numbers(text, number):
+    assert whole_number(text) == number

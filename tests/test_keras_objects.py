@@ -4,6 +4,8 @@ import dataclasses
 import doctest
 import importlib.util
 import inspect
+import json
+import math
 import os
 import subprocess
 import sys
@@ -52,6 +54,9 @@ WITHOUT_WARNINGS_OF_QUANTIZE = pytest.mark.filterwarnings(
 )
 LAYER = {"num_heads": 2, "key_dim": 3, "value_dim": 5, "d_ff": 12}
 ATTENTION = 2 * D_MODEL * 2 * 3 + 2 * D_MODEL * 2 * 5  # kernels of an attention sublayer
+MODERN = {"num_heads": 2, "key_dim": 4, "d_ff": 12, "norm": "pre"}
+MODERN |= {"norm_type": "rms", "activation": "swiglu", "rotary": True}
+ROTARY_ATTENTION = 4 * D_MODEL * 2 * 4  # with keys and values of width 4
 ATTENTION_BIASES = 2 * 2 * 3 + 2 * 5 + D_MODEL
 KERNELS = 2 * D_MODEL * 12  # of a feed-forward network
 FEED_FORWARD = KERNELS + 12 + D_MODEL
@@ -93,6 +98,12 @@ LAYERS = {
         ATTENTION + 2 * 2 * 3 + ATTENTION_BIASES,  # keys are two wider
         ATTENTION + 2 * 2 * 3,
     ),
+    "GatedFeedForward": Case(
+        partial(kt.GatedFeedForward, 12, dropout=0.1), [X], 3 * D_MODEL * 12, 3 * D_MODEL * 12
+    ),
+    "MultiHeadAttention with rotary positions": Case(
+        partial(kt.MultiHeadAttention, 2, 4, rotary=True), [X], ROTARY_ATTENTION, ROTARY_ATTENTION
+    ),
     "MultiHeadAttention in a window": Case(
         partial(kt.MultiHeadAttention, 2, 3, 5, window=3), [X], ATTENTION, ATTENTION
     ),
@@ -133,6 +144,12 @@ LAYERS = {
         [X, MEMORY],
         2 * ATTENTION + FEED_FORWARD + 3 * NORM,
         2 * ATTENTION + KERNELS,
+    ),
+    "Modern decoder": Case(
+        partial(decoder, 1, settings=MODERN, norm_type="rms", last_norm=True),
+        [X, MEMORY],
+        2 * ROTARY_ATTENTION + 3 * D_MODEL * 12 + 4 * D_MODEL,
+        2 * ROTARY_ATTENTION + 3 * D_MODEL * 12,
     ),
     "Decoder as other toolkits have it": Case(
         partial(decoder, 1, settings={**LAYER, "activation": "gelu", "attention_bias": True}),
@@ -235,8 +252,6 @@ def test_layers_show_and_take_their_arguments(layer):
     assert arguments.items() <= round_trip(made).get_config().items()
     with pytest.raises(ValueError, match=r"Unrecognized keyword arguments.*'num_head': 2"):
         layer(2, 3, 4, num_head=2)
-    with pytest.raises(ValueError, match=r"norm must be post or pre\. Received: 'before'"):
-        layer(2, 3, 4, norm="before")
 
 
 @pytest.mark.parametrize("make", [encoder, decoder])
@@ -318,10 +333,12 @@ def reduced(name):
     )
 
 
-@pytest.mark.parametrize("name", ["base", "E", "parsing_wsj", "untied", "pre", "window"])
+@pytest.mark.parametrize("name", ["base", "E", "parsing_wsj", "untied", "pre", "window", "modern"])
 def test_models_are_saved_and_loaded_to_the_last_bit(name, tmp_path):
     own = {"untied": {"tie_embeddings": False}, "pre": {"norm": "pre"}}
     own["window"] = {"attention_window": 3}
+    own["modern"] = {"norm": "pre", "norm_type": "rms", "activation": "geglu"}
+    own["modern"] |= {"positions": "rotary", "d_k": 4}
     config = dataclasses.replace(reduced("base" if name in own else name), **own.get(name, {}))
     model = kt.Transformer(config)
     inputs = {"source": IDS, "target": IDS[:, :4]}
@@ -380,8 +397,29 @@ def test_lora_in_the_model(settings, tmp_path):
     assert loaded.count_params() == weights
 
 
+def test_lora_and_int8_reach_the_parts_of_a_layer():
+    layer = kt.EncoderLayer(2, 3, 12)
+    with pytest.raises(ValueError, match=r"^enable_lora must be called on a layer that is built"):
+        layer.enable_lora(2)
+    outputs = layer(X)
+    for rank in (0, "2"):
+        with pytest.raises(ValueError, match=rf"^rank must be a whole .* Received: {rank!r}$"):
+            layer.enable_lora(rank)
+    layer.enable_lora(2)
+    same_outputs(outputs, layer(X))
+    dense = sublayers_with_matrices(layer)
+    assert len(dense) == 6 and all(part.lora_enabled for part in dense)
+    layer.quantize("int8")
+    assert {part.quantization_mode for part in dense} == {"int8"}
+    close_outputs(layer(X), outputs, 0.1)
+
+    model = kt.Transformer(MODEL)
+    model.enable_lora(rank=2)
+    assert all(part.lora_enabled for part in sublayers_with_matrices(model))
+
+
 @WITHOUT_WARNINGS_OF_QUANTIZE
-def test_int8_in_the_model():
+def test_int8_in_the_model(tmp_path):
     """Of a model with three matrices; `test_int8` has the tied one, and weights in files."""
     config = dataclasses.replace(
         reduced("base"), num_layers=1, tie_embeddings=False, norm="pre", logits_bias=True
@@ -393,6 +431,8 @@ def test_int8_in_the_model():
     close_outputs(model(inputs), outputs, 0.2)
     kinds = {weight.dtype for weight in model.weights if weight.path.endswith("kernel")}
     assert kinds == {"int8"}
+    model.save(tmp_path / "model.keras")
+    same_outputs(keras.models.load_model(tmp_path / "model.keras")(inputs), model(inputs))
 
 
 def test_summary_names_the_parts():
@@ -416,8 +456,11 @@ def test_mixed_precision_is_saved_with_the_model(tmp_path):
 def test_from_preset():
     model = kt.Transformer.from_preset("tiny", vocab_size=20, num_layers=1, d_model=16)
     assert (model.config.d_ff, model.config.num_layers, model.config.vocab_size) == (256, 1, 20)
+    assert model.config.d_k * model.config.num_heads == 16
     with pytest.raises(kt.InputError, match="preset must be one of"):
         kt.Transformer.from_preset("huge", vocab_size=20)
+    with pytest.raises(kt.InputError, match=r"settings must be fields of .* Received: 'width'"):
+        kt.Transformer.from_preset("tiny", vocab_size=20, width=3)
 
 
 def examples_of(name):
@@ -440,19 +483,162 @@ def test_examples_give_what_they_say(name):
         assert failed == 0, "".join(said)
 
 
-@pytest.mark.parametrize(
-    "thing",
-    [
-        kt.LabelSmoothedCrossEntropy(0.2),
-        kt.MaskedAccuracy(),
-        kt.MaskedPerplexity(name="ppl"),
-        kt.WarmupInverseSquareRoot(512, 100, 2.0),
-        kt.WarmupToZero(512, 100, 1000, 2.0, "cosine"),
-    ],
-    ids=lambda thing: type(thing).__name__,
-)
+LAYER_ARGUMENTS = {
+    "num_heads": 2,
+    "key_dim": 4,
+    "d_ff": 4,
+    "value_dim": 4,
+    "norm": "pre",
+    "activation": "gelu",
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "activation_dropout": 0.1,
+    "attention_window": 3,
+    "attention_bias": True,
+    "norm_epsilon": 1e-6,
+    "norm_type": "rms",
+    "rotary": False,
+}
+STACK_ARGUMENTS = {
+    "layers": [kt.FeedForward(4)],
+    "last_norm": True,
+    "norm_epsilon": 1e-6,
+    "norm_type": "layer",
+    "rematerialize": False,
+}
+# Arguments that make each public class.
+ARGUMENTS = {
+    "Dropout": {"rate": 0.1, "seed": 1},
+    "FeedForward": {"d_ff": 4, "dropout": 0.1, "activation": "relu"},
+    "MultiHeadAttention": {
+        "num_heads": 2,
+        "key_dim": 4,
+        "value_dim": 4,
+        "dropout": 0.1,
+        "use_bias": True,
+        "window": 3,
+        "rotary": True,
+    },
+    "GatedFeedForward": {"d_ff": 4, "dropout": 0.1, "activation": "gelu"},
+    "PositionalEncoding": {"positions": "learned", "max_positions": 4, "dropout": 0.1},
+    "TokenEmbedding": {
+        "vocab_size": 11,
+        "d_model": 4,
+        "mask_zero": True,
+        "scale": True,
+        "use_bias": True,
+        "embeddings_initializer": "zeros",
+    },
+    "EncoderLayer": LAYER_ARGUMENTS,
+    "DecoderLayer": LAYER_ARGUMENTS,
+    "Encoder": STACK_ARGUMENTS,
+    "Decoder": STACK_ARGUMENTS,
+    "Transformer": {"config": {"vocab_size": 12}, "rematerialize": False},
+    "LabelSmoothedCrossEntropy": {"label_smoothing": 0.1, "name": "loss"},
+    "MaskedAccuracy": {"name": "accuracy"},
+    "MaskedPerplexity": {"name": "perplexity"},
+    "WarmupInverseSquareRoot": {"d_model": 4, "warmup_steps": 4, "scale": 0.5},
+    "WarmupToZero": {
+        "d_model": 4,
+        "warmup_steps": 4,
+        "total_steps": 10,
+        "scale": 0.5,
+        "shape": "cosine",
+    },
+}
+WRONG_ARGUMENTS = [(kind, name) for kind, values in ARGUMENTS.items() for name in values]
+
+
+def test_every_public_class_refuses_wrong_arguments():
+    classes = {name for name in kt._LAZY if isinstance(PUBLIC.get(name), type)}
+    assert set(ARGUMENTS) == classes
+
+
+@pytest.mark.parametrize(("kind", "name"), WRONG_ARGUMENTS)
+def test_wrong_arguments_are_refused_when_an_object_is_made(kind, name):
+    arguments = ARGUMENTS[kind]
+    value = arguments[name]
+    wrong = [3.5, "0.1", -1, 0, 2.0]
+    if isinstance(value, bool | str):
+        wrong = [3, ["a"]]
+    elif isinstance(value, float):
+        wrong = ["0.1", -1.0, math.inf]
+    elif name == "layers":
+        wrong = [3, [], [3], "abc"]
+    elif name == "config":
+        wrong = ["tiny", {"vocab_size": "8"}, {"vocab_size": 12, "width": 3}]
+    elif name == "seed":
+        wrong = ["1", 2.0]
+    for received in wrong:
+        with pytest.raises(ValueError, match=rf"^{name}\b.* must .*\. Received: [^\n]+$"):
+            PUBLIC[kind](**{**arguments, name: received})
+
+
+def test_wrong_arguments_by_hand():
+    with pytest.raises(ValueError, match=r"^label_smoothing must be in \[0, 1\)\. Received: 2\.0$"):
+        kt.LabelSmoothedCrossEntropy(2.0)
+    with pytest.raises(ValueError, match=r"^num_heads must be at least 1\. Received: 0$"):
+        kt.MultiHeadAttention(num_heads=0, key_dim=64)
+    with pytest.raises(ValueError, match=r'^d_model must be of type int\. Received: "512"$'):
+        kt.WarmupInverseSquareRoot("512")
+    with pytest.raises(ValueError, match=r'^norm must be one of post, pre\. Received: "before"$'):
+        kt.EncoderLayer(2, 3, 4, norm="before")
+    with pytest.raises(ValueError, match=r'^activation must be the name .*\. Received: "rely"$'):
+        kt.FeedForward(4, activation="rely")
+    with pytest.raises(ValueError, match=r"^inputs must be of an even width .*\. Received: 5$"):
+        kt.PositionalEncoding()(np.ones((1, 2, 5), "float32"))
+
+
+TRAINING_OBJECTS = [
+    kt.LabelSmoothedCrossEntropy(0.2),
+    kt.MaskedAccuracy(),
+    kt.MaskedPerplexity(name="ppl"),
+    kt.WarmupInverseSquareRoot(512, 100, 2.0),
+    kt.WarmupToZero(512, 100, 1000, 2.0, "cosine"),
+]
+
+
+@pytest.mark.parametrize("thing", TRAINING_OBJECTS, ids=lambda thing: type(thing).__name__)
 def test_training_objects(thing):
     round_trip(thing)
+
+
+LOAD = """
+import json, sys
+import {first}
+import {second}
+model = keras.models.load_model(sys.argv[1])
+made = map(keras.saving.deserialize_keras_object, json.loads(sys.argv[2]))
+print(*[type(thing).__name__ for thing in (model, model.loss, *made)])
+"""
+
+
+def test_saved_objects_are_found_after_the_import_alone(tmp_path):
+    """In new processes, whichever of the two packages is imported first."""
+    model = kt.Transformer(MODEL)
+    rate = kt.WarmupToZero(8, 10, 100)
+    loss = kt.LabelSmoothedCrossEntropy()
+    model.compile(keras.optimizers.Adam(rate), loss, metrics=[kt.MaskedAccuracy()])
+    path = tmp_path / "model.keras"
+    model.save(path)
+    things = [*(case.make() for case in LAYERS.values()), *TRAINING_OBJECTS]
+    classes = {type(thing).__name__: thing for thing in things}
+    objects = json.dumps([keras.saving.serialize_keras_object(classes[n]) for n in sorted(classes)])
+    wanted = ["Transformer", "LabelSmoothedCrossEntropy", *sorted(classes)]
+
+    orders = [("keras", "keras_transformer"), ("keras_transformer", "keras")]
+    processes = []
+    for first, second in orders:
+        script = LOAD.format(first=first, second=second)
+        command = [sys.executable, "-c", script, str(path), objects]
+        processes.append(
+            subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+    for process in processes:
+        output, errors = process.communicate()
+        assert output.split() == wanted, errors
 
 
 def test_loss_and_metrics_by_hand():
@@ -480,6 +666,20 @@ def test_loss_and_metrics_by_hand():
     assert float(perplexity.result()) == pytest.approx(np.exp((tokens[0] + 2 * tokens[1]) / 3))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32"])
+def test_loss_and_metrics_of_variables(dtype):
+    logits = np.log(np.array([[[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]], "float32"))
+    labels = np.array([[1, 0]], dtype)
+    variables = tf.Variable(labels), tf.Variable(logits)
+    with tf.GradientTape() as tape:
+        loss = kt.LabelSmoothedCrossEntropy(0.0)(*variables)
+    assert float(loss) == pytest.approx(-np.log(0.25))
+    gradient = tape.gradient(loss, variables[1])
+    np.testing.assert_allclose(gradient, [[[0.5, -0.75, 0.25], [0, 0, 0]]], atol=1e-6)
+    assert float(kt.MaskedAccuracy()(*variables)) == 0
+    assert float(kt.MaskedPerplexity()(*variables)) == pytest.approx(4)
+
+
 MODEL = kt.TransformerConfig(
     vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0
 )
@@ -505,7 +705,10 @@ def test_fit_gives_the_parameters_of_the_loop(tmp_path):
         on_train_batch_end=lambda batch, logs: seen.append(batch)
     )
     seen = []
-    model.fit(batches().map(kt.teacher_forcing), verbose=0, callbacks=[steps])
+    # Without a mode: the metrics say whether they are to rise or to fall.
+    stops = [keras.callbacks.EarlyStopping(f"masked_{name}") for name in ("accuracy", "perplexity")]
+    model.fit(batches().map(kt.teacher_forcing), verbose=0, callbacks=[steps, *stops])
+    assert [stop.monitor_op for stop in stops] == [keras.ops.greater, keras.ops.less]
 
     assert seen == list(range(20))
 
@@ -519,7 +722,7 @@ def test_fit_gives_the_parameters_of_the_loop(tmp_path):
         np.testing.assert_allclose(one, same, atol=1e-5)
 
     found = model.evaluate(batches().map(kt.teacher_forcing), verbose=0, return_dict=True)
-    assert found["perplexity"] > 1 and 0 < found["accuracy"] < 1
+    assert found["masked_perplexity"] > 1 and 0 < found["masked_accuracy"] < 1
     source, _ = next(iter(batches().map(kt.teacher_forcing)))
     np.testing.assert_allclose(model.predict(source, verbose=0), model(source), atol=1e-5)
 

@@ -11,6 +11,7 @@ import json
 import shutil
 import weakref
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,6 +19,7 @@ from sentencepiece import SentencePieceProcessor
 
 import keras_transformer as kt
 from keras_transformer import loading
+from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.config import TASKS
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.parser import Parser
@@ -366,6 +368,19 @@ def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
     assert len(restore([export_dir, narrow]).models) == 2
 
 
+@pytest.mark.parametrize("path", [None, 3, [], ["a", None], {"a"}])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(InputError, match=r"^path must be a path, or a list of paths\. Received: "):
+        kt.load(path)
+
+
+def test_a_keras_model_is_told_where_to_go():
+    model = keras.Sequential([keras.Input((1,))])
+    rule = r"^path must be a keras model in a file: save it with model\.save beside .*\. Received: "
+    with pytest.raises(InputError, match=rule):
+        kt.load(model)
+
+
 def test_exports_without_a_model_to_read(places, tmp_path):
     card, pieces = "assets.extra/model_card.json", "assets.extra/source_vocabulary.model"
     variables = "variables/variables.data-00000-of-00001"
@@ -387,13 +402,16 @@ def test_exports_without_a_model_to_read(places, tmp_path):
     two = [{"checkpoint": "a"}, {"checkpoint": "b"}]
     refused("a", "float weights of one model. Received: an ensemble", ensemble=two)
     refused("a", "must be of the vocabulary beside it", vocabulary_fingerprint="0")
-    refused("a", "^path must be of format_version 4; export the model again", format_version=2)
+    refused("a", "^path must be of format_version 4; export the model again", format_version=3)
     for message, setting in (
         (r"weight \d+ must have shape \(16, 17\). Received: \(16, 16\)", {"d_ff": 17}),
         ("model_card.json, with 52 variables. Received: 27", {"num_layers": 2}),
         ("model_card.json must describe the model of the .* weights", {"vocab_size": 10**9}),
     ):
-        refused("a", message, config={**known["config"], **setting})
+        config = {**known["config"], **setting}
+        refused("a", "model_card.json: config must be that of the exported", config=config)
+        print_of_it = TransformerConfig(**config).fingerprint
+        refused("a", message, config=config, config_fingerprint=print_of_it)
     content = (path / variables).read_bytes()
     middle = len(content) // 2
     (path / variables).write_bytes(content[:middle] + b"damaged" + content[middle + 7 :])
@@ -434,6 +452,11 @@ def test_a_keras_file_without_its_directory(places, tmp_path):
     shutil.copy(places["parsing"]["model_dir"] / "vocabulary.model", tmp_path)
     found = kt.load(tmp_path / "model.keras")
     assert (found.card.origin.task, found.config.beam_size) == ("translation", 4)
+    model = keras.models.load_model(tmp_path / "model.keras")
+    model.quantize("int8")
+    model.save(tmp_path / "model.keras")
+    with pytest.raises(InputError, match=r"\.keras file must hold float weights: .* is quantized$"):
+        kt.load(tmp_path / "model.keras")
     (tmp_path / "model.keras").write_bytes(b"no model")
     with pytest.raises(InputError, match=r"a \.keras file must be a Transformer that was saved"):
         kt.load(tmp_path / "model.keras")

@@ -106,6 +106,10 @@ def test_fields_of_other_cards_may_be_left_out():
         ({"weights": "int4"}, "card: weights must be one of float32, bfloat16, int8"),
         ({"parameters": "many"}, "card: parameters must be of type int"),
         ({"config": {"vocab_size": 0}}, "card: config.vocab_size must exceed the 4 special ids"),
+        ({"config_fingerprint": None}, "card: config_fingerprint must be of type str"),
+        ({"config_fingerprint": "0"}, "card: config must be that of the exported weights, whose"),
+        ({"config": {"vocab_size": 100, "activation": "gelu"}}, "card: config must be that of"),
+        ({"config": {"vocab_size": 2**30}}, "card: config.d_model and the other sizes must make"),
         ({"vocabulary_fingerprint": None}, "card: vocabulary_fingerprint must be of type str"),
     ],
 )

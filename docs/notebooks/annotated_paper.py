@@ -333,7 +333,7 @@ def trained(pairs, vocab_size, steps):
     rate = kt.WarmupInverseSquareRoot(sizes["d_model"], warmup_steps=300, scale=2.0)
     adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
     loss = kt.LabelSmoothedCrossEntropy(0.1)
-    model.compile(adam, loss, metrics=[kt.MaskedAccuracy()], jit_compile=False)
+    model.compile(adam, loss, metrics=[kt.MaskedAccuracy("accuracy")], jit_compile=False)
     batches = pairs.map(kt.teacher_forcing)
     history = model.fit(batches, steps_per_epoch=steps // 10, epochs=10, verbose=0).history
     return model, history

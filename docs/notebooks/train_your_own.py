@@ -115,7 +115,7 @@ sizes = {"num_layers": 2, "d_model": 128, "d_ff": 256, "num_heads": 4}
 model = kt.Transformer(kt.TransformerConfig(vocab_size=1000, norm="pre", **sizes))
 rate = kt.WarmupInverseSquareRoot(128, warmup_steps=300, scale=2.0)
 adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
-metrics = [kt.MaskedAccuracy(), kt.MaskedPerplexity()]
+metrics = [kt.MaskedAccuracy("accuracy"), kt.MaskedPerplexity("perplexity")]
 model.compile(adam, kt.LabelSmoothedCrossEntropy(0.1), metrics=metrics, jit_compile=False)
 
 # %% [markdown]

@@ -122,11 +122,74 @@ def beam_search(
     batch = tf.shape(max_lengths)[0]
     if prefix is None:
         prefix = tf.zeros([batch, 0], tf.int32)
-    if phrases is None:
-        phrases = tf.zeros([batch, 0, 1], tf.int32)
     if n_best is None:
         n_best = tf.constant(settings.options.exact)
-    state = initial_state(cache, max_lengths, prefix, phrases, settings)
+
+    def search(max_lengths, phrases):
+        state = initial_state(cache, max_lengths, prefix, phrases, settings)
+        return search_rounds(state, step_fn, settings, reserve, tokens, n_best)
+
+    free = search(max_lengths, tf.zeros([batch, 0, 1], tf.int32))
+    if phrases is None:
+        return free
+    # What a search without phrases finds is kept where it contains them: a beam that is divided
+    # among banks may lose it. Sentences that have their best then are not searched again.
+    free, has_best = complete_hypotheses(free, phrases, settings, n_best)
+    constrained = search(tf.where(has_best, 0, max_lengths), phrases)
+    return better_of(free, constrained, has_best, settings)
+
+
+def complete_hypotheses(
+    free: Hypotheses, phrases: tf.Tensor, settings: SearchSettings, n_best: tf.Tensor
+) -> tuple[Hypotheses, tf.Tensor]:
+    """Takes out the hypotheses of a search without phrases that lack EOS or a phrase.
+
+    Returns:
+        The others, the only ones with a score, and whether the best `n_best` are among them: bool
+        [B]. A sentence without phrases keeps all it has.
+    """
+    free = with_room(free, tf.maximum(tf.shape(free.ids)[2], 1), settings)
+    progress = phrase_progress(free.ids, tf.shape(free.ids)[2], phrases, settings.pad_id)
+    ended = tf.reduce_any(free.ids == settings.eos_id, axis=2)  # [B, K]
+    needs_none = tf.reduce_all(phrases == settings.pad_id, axis=[1, 2])[:, None]  # [B, 1]
+    is_complete = needs_none | (ended & tf.reduce_all(progress.occurs, axis=2))  # [B, K]
+    scores = tf.where(is_complete, free.scores, NONE)
+    return free._replace(scores=scores), tf.reduce_all(is_complete[:, :n_best], axis=1)
+
+
+def better_of(
+    free: Hypotheses, constrained: Hypotheses, has_best: tf.Tensor, settings: SearchSettings
+) -> Hypotheses:
+    """The K best hypotheses of both searches, where the second one did not find the same.
+
+    Args:
+        free: of a search without phrases, those with a score contain the phrases.
+        constrained: of the search with phrases.
+        has_best: bool [B], whether only `free` was searched.
+    """
+    length = tf.maximum(tf.shape(free.ids)[2], tf.shape(constrained.ids)[2])
+    free, constrained = (with_room(each, length, settings) for each in (free, constrained))
+    found = free.scores > NONE  # [B, K]
+    ended = tf.reduce_any(constrained.ids == settings.eos_id, axis=2)  # [B, K]
+    same = tf.reduce_all(constrained.ids[:, :, None] == free.ids[:, None], axis=3)  # [B, K, K]
+    is_known = tf.reduce_any(same & found[:, None], axis=2)  # [B, K]
+    is_new = ended & ~is_known & ~has_best[:, None]
+    scores = tf.where(is_new, constrained.scores, NONE)
+    both = only_existing(merge(free, constrained._replace(scores=scores), settings), settings)
+    # Unfinished hypotheses are in an order of their own, and count where there are no others.
+    return choose(has_best | (both.scores[:, 0] > NONE), both, constrained)
+
+
+def search_rounds(
+    state: SearchState,
+    step_fn: StepFunction,
+    settings: SearchSettings,
+    reserve: Callable[[Cache, tf.Tensor], Cache],
+    tokens: tf.Tensor | None,
+    n_best: tf.Tensor,
+) -> Hypotheses:
+    """Makes rounds of steps until all sentences are done; see `beam_search`."""
+    max_lengths = state.max_lengths
     shapes = state_shapes(state)
 
     def search_round(state, results):
@@ -382,10 +445,15 @@ def best_hypotheses(state: SearchState, settings: SearchSettings) -> Hypotheses:
     scores = alive.log_probs / length_penalty(lengths, settings.options.alpha)
     unfinished = Hypotheses(alive.ids, lengths, scores, alive.log_probs)
     best = choose(finished.scores[:, 0] > NONE, finished, unfinished)
-    exists = best.scores > NONE  # [B, K]
-    return best._replace(
-        ids=tf.where(exists[:, :, None], best.ids, settings.pad_id),
-        lengths=tf.where(exists, best.lengths, 0),
+    return only_existing(best, settings)
+
+
+def only_existing(hypotheses: Hypotheses, settings: SearchSettings) -> Hypotheses:
+    """Empties the places of hypotheses without a score."""
+    exists = hypotheses.scores > NONE  # [B, K]
+    return hypotheses._replace(
+        ids=tf.where(exists[:, :, None], hypotheses.ids, settings.pad_id),
+        lengths=tf.where(exists, hypotheses.lengths, 0),
     )
 
 

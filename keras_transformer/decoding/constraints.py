@@ -1,6 +1,7 @@
 """Lexical constraints: phrases that a hypothesis must contain (Hokamp and Liu 2017).
 
-So that there are such hypotheses, a step considers more extensions, and divides the beam among
+The search comes here for the sentences whose phrases it does not find by itself (beam_search.py).
+So that there are hypotheses with them, a step considers more extensions, and divides the beam among
 those with more and with fewer tokens of their phrases: dynamic beam allocation (Post and Vilar
 2018, section 3). Phrases are token ids, int32 [B, P, M], P and M at least 1, with padding after
 each; one of padding alone is none. They may overlap, and one given twice may occur once.
@@ -37,7 +38,8 @@ def phrase_progress(
     starts = tf.range(tf.shape(ids)[2])  # [L], where a phrase may begin
     places = starts[:, None] + tf.range(tf.shape(phrases)[2])  # [L, M]
     windows = tf.gather(ids, tf.minimum(places, starts[-1]), axis=2)  # [B, K, L, M]
-    same = windows[:, :, None] == phrases[:, None, :, None]  # [B, K, P, L, M]
+    # Unlike ==, tf.equal keeps the rank where L is not known yet.
+    same = tf.equal(windows[:, :, None], phrases[:, None, :, None])  # [B, K, P, L, M]
     same |= is_padding[:, None, :, None] | (places >= position)
     begins_here = tf.reduce_all(same, axis=4)  # [B, K, P, L]
     lengths = tf.math.count_nonzero(~is_padding, axis=2, dtype=tf.int32)[:, None]  # [B, 1, P]

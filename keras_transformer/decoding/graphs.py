@@ -2,10 +2,10 @@
 
 A Translator calls them in the process that holds the model, and an export holds the same ones as
 its signatures (export/saved_model.py). Graphs of texts take string [B] and give a dict of tensors
-whose first axis is B, from 0 to any number; texts are UTF-8, and those longer than the limits of
-DecodingConfig are cut there. They are made of graphs of ids, int32 [B, S] and [B, T], each row
-ending in EOS and then padding: one batch. A Translator cuts texts into ids and makes batches of
-similar length by itself, and calls graphs of ids only.
+whose first axis is B, from 0 to any number; one text, string [], is a batch of one. Texts are
+UTF-8, and those longer than the limits of DecodingConfig are cut there. They are made of graphs of
+ids, int32 [B, S] and [B, T], each row ending in EOS and then padding: one batch. A Translator cuts
+texts into ids and makes batches of similar length by itself, and calls graphs of ids only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +23,11 @@ from keras_transformer.decoding.search import (
     target_log_probs,
     token_log_probs,
     with_eos,
+)
+from keras_transformer.decoding.sentence_graph import (
+    in_parts,
+    lines_and_sentences,
+    with_spaces_of,
 )
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import require
@@ -91,6 +96,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             "beams": self.beams,
             "n_best": self.n_best,
             "complete": self.complete,
+            "document": self.document,
             "score": self.score,
             "align": self.align,
             "tokenize": self.tokenize,
@@ -153,6 +159,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
     @graph(IDS, IDS)
     def score_ids(self, source, target) -> Tensors:
         """Scores given targets: log_prob float32 [B], natural logarithm, EOS included."""
+        source, target, _ = of_one_batch(source, target)
         models = [in_graph(model) for model in self._models]
         log_probs = target_log_probs(models, source, target)
         return {"log_prob": tf.reduce_sum(log_probs, axis=1)}
@@ -168,6 +175,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             padding; alignment int32 [B, T], a source position for each target token; and the
             fields of AttentionMaps of the only, or first, model.
         """
+        source, target, _ = of_one_batch(source, target)
         encoded, decoded = [], []
         for stored_model in self._models:
             model = in_graph(stored_model)
@@ -269,6 +277,33 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         """
         return self._translate(source, target, phrases, self._options.exact)
 
+    @graph(TEXTS)
+    def document(self, text) -> Tensors:
+        """Translates texts of any length, whose lines are paragraphs of any number of sentences.
+
+        Returns:
+            translation string [B], with as many lines, and spaces where the text has them. What is
+            longer than the model reads is cut, and the translations of its parts have spaces
+            between them.
+        """
+        vocabulary = self._vocabularies.source
+        sentences = lines_and_sentences(text)  # [B, None, None]
+        texts = sentences.flat_values  # [N]
+        ids = encode_text(vocabulary, tf.strings.strip(texts))
+        begins_word = ids.with_flat_values(vocabulary.begins_word_tensor(ids.flat_values))
+        parts = in_parts(ids, begins_word, self._source_limit - 1)  # [N, None, None]
+        source_ids = with_eos(parts.values, self._source_limit)
+        no_prefix = source_ids[:, :0]
+        found = self._translate_ids(source_ids, no_prefix, None, n_best=1)
+        found = tf.strings.regex_replace(found["translation"][:, 0], "[\r\n]", " ")
+        joined = tf.strings.reduce_join(parts.with_values(found), axis=1, separator=" ")  # [N]
+        spaced = with_spaces_of(texts, joined)
+        lines = tf.strings.reduce_join(sentences.with_flat_values(spaced), axis=2)
+        # A separator would be left out after empty lines at the beginning.
+        ended = lines.with_values(tf.strings.join([lines.values, "\n"]))
+        joined = tf.strings.reduce_join(ended, axis=1)
+        return {"translation": tf.strings.regex_replace(joined, "\n$", "")}
+
     @graph(TEXTS, TEXTS)
     def score(self, source, target) -> Tensors:
         """Computes how probable the model finds each target as a translation of its source.
@@ -306,6 +341,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
     # What they have in common.
 
     def _search(self, source, target_prefix, n_best, phrases) -> Tensors:
+        source, target_prefix, phrases = of_one_batch(source, target_prefix, phrases)
         best = search_ids(
             [in_graph(model) for model in self._models],
             source,
@@ -330,11 +366,20 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     def _translate(self, source, target, phrases, n_best: int) -> Tensors:
         """Translates texts in batches; see `n_best`, `complete` and `constrain`."""
+        source, target, phrases = of_one_batch(source, target, phrases)
         # A space at the end would be a subword: "a " does not begin "a dog".
         source_ids, prefix, truncated, _ = self._encode_pairs(source, tf.strings.strip(target))
-        rows = [source_ids, prefix[:, :-1]]  # the prefix without EOS
         if phrases is not None:
-            rows.append(self._encode_phrases(phrases))
+            phrases = self._encode_phrases(phrases)
+        prefix = prefix[:, :-1]  # without EOS
+        return {
+            **self._translate_ids(source_ids, prefix, phrases, n_best),
+            "truncated": truncated,
+        }
+
+    def _translate_ids(self, source_ids, prefix, phrases, n_best: int) -> Tensors:
+        """Translates rows of ids in batches: the TRANSLATION_OUTPUTS of `search_ids`."""
+        rows = [source_ids, prefix] if phrases is None else [source_ids, prefix, phrases]
 
         def translate_batch(source, prefix, phrases=None):
             prefix = tf.pad(prefix, [[0, 0], [0, 1]], constant_values=PAD_ID)  # P is at least 1
@@ -344,18 +389,15 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
                 found = self.constrain_ids(source, prefix, phrases, n_best)
             return {name: found[name] for name in TRANSLATION_OUTPUTS}
 
-        found = in_batches(translate_batch, self._options.batch_tokens, *rows)
-        return {**found, "truncated": truncated}
+        return in_batches(translate_batch, self._options.batch_tokens, *rows)
 
     def _encode_pairs(
         self, source, target
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor, tf.Tensor]:
         """The ids of both, with EOS, cut at the limits; bool [B] each, whether they were cut."""
-        rule = "there must be a target for every source"
-        same = tf.debugging.assert_equal(tf.size(source), tf.size(target), message=rule)
-        with tf.control_dependencies([] if same is None else [same]):
-            source_ids = encode_text(self._vocabularies.source, source)
-            target_ids = encode_text(self._vocabularies.target, target)
+        source, target, _ = of_one_batch(source, target)
+        source_ids = encode_text(self._vocabularies.source, source)
+        target_ids = encode_text(self._vocabularies.target, target)
         source_cut = source_ids.row_lengths() > self._source_limit - 1
         target_cut = target_ids.row_lengths() > self._target_limit - 1
         source_ids = with_eos(source_ids, self._source_limit)
@@ -367,6 +409,25 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         rows = tf.strings.split(phrases, "\t")  # [B, None]
         ids = encode_text(self._vocabularies.target, tf.strings.strip(rows.flat_values))
         return rows.with_flat_values(ids[:, : self._target_limit])
+
+
+def of_one_batch(
+    source: tf.Tensor, target: tf.Tensor, phrases: tf.Tensor | None = None
+) -> list[tf.Tensor | None]:
+    """Returns the inputs of a graph as they are, [B, ...], after a check that B is the same."""
+    checks = []
+    for rows, what in ((target, "a target"), (phrases, "phrases")):
+        if rows is not None:
+            rule = f"there must be {what} for every source"
+            same = tf.debugging.assert_equal(batch_size(source), batch_size(rows), message=rule)
+            checks.append(same)
+    with tf.control_dependencies([check for check in checks if check is not None]):
+        return [rows if rows is None else tf.identity(rows) for rows in (source, target, phrases)]
+
+
+def batch_size(rows: tf.Tensor) -> tf.Tensor:
+    """The number of texts or rows of ids, int32 scalar; a signature may be called with one text."""
+    return tf.size(rows) if rows.dtype == tf.string else tf.shape(rows)[0]
 
 
 def _forbidden_ids(options: DecodingConfig, vocabulary: Subwords) -> tuple[tuple[int, ...], ...]:

@@ -109,11 +109,12 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     start, count = time.monotonic(), 0
     truncated: list[int] = []  # numbers of lines
     unfinished: list[int] = []
+    name = name_of(config.input)
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
         tqdm(unit="line", disable=is_terminal) as bar,
     ):
-        lines = text_lines(source, name_of(config.input))
+        lines = text_lines(source, name)
         for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):
             for number, translations in enumerate(
                 translate_chunk(translator, chunk, config), count + 1
@@ -126,7 +127,6 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
             target.flush()
             count += len(chunk)
             bar.update(len(chunk))
-    name = name_of(config.input)
     warn(name, truncated, "the text is longer than the model's limit; its end is not translated")
     warn(name, unfinished, "the translation reached its length limit; its end may be missing")
     return {

@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from keras_transformer.decoding.answers import PairAttention, TargetScore
+from keras_transformer.decoding.texts import as_text, as_texts
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.documents.translation import DocumentTranslator
 from keras_transformer.errors import InputError, require
@@ -45,23 +47,29 @@ class Parser(Translator):
         graphs: Graphs, or the signatures of an export.
         card: what is known of the model, and how it translates. The task options of its origin
             must be the fields of a Linearisation.
+        make_model: makes the Keras model; None where there is none to make.
 
     Attributes:
         repaired: number of sentences so far whose best tree needed repair.
         repairs: what these trees needed, by kind.
     """
 
-    def __init__(self, graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]], card: ModelCard):
-        super().__init__(graphs, card)
+    def __init__(
+        self,
+        graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]],
+        card: ModelCard,
+        make_model: Callable[[], keras.Model] | None = None,
+    ):
+        super().__init__(graphs, card, make_model)
         self.linearisation = from_json(Linearisation, self.card.origin.task_options, "task_options")
         self.repaired = 0
         self.repairs = Counter(asdict(Repairs()))
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         progress: bool = False,
-        target_prefixes: Sequence[str] | None = None,
+        target_prefixes: Iterable[str] | None = None,
         **others: Any,
     ) -> list[list[Parse]]:
         """Returns the trees of each sentence, equal ones once.
@@ -70,7 +78,7 @@ class Parser(Translator):
         """
         rule = "words are aligned, and phrases required, for translations only"
         require(not any(others.values()), rule, "a parsing model")
-        words = [_words(text) for text in texts]
+        words = [_words(text) for text in as_texts(texts, "texts")]
         sources = [" ".join(row) for row in words]
         answers = super().translate(sources, progress, target_prefixes)
         parses = [self._parses(*pair) for pair in zip(words, answers, strict=True)]
@@ -79,7 +87,7 @@ class Parser(Translator):
             self.repairs.update(asdict(best.repairs))
         return parses
 
-    def parse(self, texts: Sequence[str], progress: bool = False) -> list[Tree | None]:
+    def parse(self, texts: Iterable[str], progress: bool = False) -> list[Tree | None]:
         """Returns the best tree of each sentence, or None for a sentence without words."""
         return [best.tree for best, *_ in self.translate(texts, progress)]
 
@@ -90,13 +98,14 @@ class Parser(Translator):
         )
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
+        self, sources: Iterable[str], targets: Iterable[str], progress: bool = False
     ) -> list[TargetScore]:
-        sources = [" ".join(_words(text)) for text in sources]
-        targets = [self._target(text) for text in targets]
+        sources = [" ".join(_words(text)) for text in as_texts(sources, "sources")]
+        targets = [self._target(text) for text in as_texts(targets, "targets")]
         return super().score(sources, targets, progress)
 
     def attention(self, source: str, target: str) -> PairAttention:
+        source, target = as_text(source, "source"), as_text(target, "target")
         return super().attention(" ".join(_words(source)), self._target(target))
 
     def counts(self) -> dict[str, Any]:

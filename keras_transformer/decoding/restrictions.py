@@ -53,7 +53,7 @@ def too_short(
     ids: tf.Tensor, position: tf.Tensor, max_lengths: tf.Tensor, settings: SearchSettings
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """EOS, before the shortest length there may be: tokens int32, banned bool, [B, K, 1] each."""
-    shortest = tf.minimum(settings.options.min_length, max_lengths)
+    shortest = tf.minimum(min(settings.options.min_length, tf.int32.max), max_lengths)
     banned = tf.zeros_like(ids[:, :, :1]) + position + 1 < shortest[:, None, None]
     return tf.fill(tf.shape(banned), settings.eos_id), banned
 

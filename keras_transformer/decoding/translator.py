@@ -5,13 +5,16 @@ cut into subwords once, batches of similar length are made of the ids, and sever
 computed at a time (streams.py).
 """
 
+import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from keras_transformer.config import EOS_ID, PAD_ID
@@ -26,6 +29,7 @@ from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUT
 from keras_transformer.decoding.lines import required_terms
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
+from keras_transformer.decoding.texts import as_text, as_text_lists, as_texts
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
@@ -50,18 +54,26 @@ class Translator:
     Args:
         graphs: Graphs, or the signatures of an export.
         card: what is known of the model, and how it translates.
+        make_model: makes the Keras model; None where there is none to make.
 
     Attributes:
         graphs: the graphs by name.
         card: the ModelCard.
         config: the DecodingConfig, `card.decoding`.
         truncated: the number of texts that were cut to the limit so far.
+        unfinished: the number of sentences of documents so far whose translations reached their
+            length limit.
 
     Raises:
         InputError: if there are more beams than subwords.
     """
 
-    def __init__(self, graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]], card: ModelCard):
+    def __init__(
+        self,
+        graphs: Mapping[str, Callable[..., dict[str, tf.Tensor]]],
+        card: ModelCard,
+        make_model: Callable[[], keras.Model] | None = None,
+    ):
         vocab_size = card.config.vocab_size
         rule = f"beam_size must not exceed the model's vocabulary of {vocab_size}"
         require(card.decoding.beam_size <= vocab_size, rule, card.decoding.beam_size)
@@ -72,14 +84,30 @@ class Translator:
         self.source_limit = limits.source
         self.target_limit = limits.target
         self.truncated = 0
+        self.unfinished = 0
+        self._make_model = make_model
+
+    @functools.cached_property
+    def model(self) -> keras.Model:
+        """The Transformer, a keras.Model that is compiled for `fit`.
+
+        It is read when it is first asked for, and is a copy: what is done with it does not change
+        this translator. `model.save` it beside the files of its vocabulary, and load that.
+
+        Raises:
+            InputError: of an ensemble, and of an export of int8 weights.
+        """
+        rule = "model must be asked of what keras_transformer.load has loaded"
+        require(self._make_model is not None, rule, "another translator")
+        return self._make_model()
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         progress: bool = False,
-        target_prefixes: Sequence[str] | None = None,
+        target_prefixes: Iterable[str] | None = None,
         aligned: bool = False,
-        required_phrases: Sequence[Sequence[str]] | None = None,
+        required_phrases: Iterable[Iterable[str]] | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Returns the translations of each text, best first: from one to `beam_size`.
 
@@ -93,7 +121,8 @@ class Translator:
             required_phrases: what the translations of each text contain, cut as forbidden ones.
 
         Raises:
-            InputError: if the model's weights are not finite, or prefixes or phrases do not fit.
+            InputError: if the model's weights are not finite, prefixes or phrases do not fit, or
+                there is one text and not a list of texts.
         """
         exact = self.config.exact
         return self._translate(texts, progress, target_prefixes, aligned, required_phrases, exact)
@@ -124,7 +153,7 @@ class Translator:
                 format cannot be.
         """
         translator = self.document_translator(language, case, terminology)
-        document = read_document(text, format, translator.language)
+        document = read_document(as_text(text, "text"), format, translator.language)
         parts = translator.translate(document.parts)
         bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
         return "".join(bar)
@@ -149,7 +178,9 @@ class Translator:
             # Of all translations if the best one is that which is most like the others.
             exact = rank + 1 if self.config.mbr is None else self.config.exact
             answers = self._translate(texts, False, None, aligned, phrases, exact)
-            return [row[min(rank, len(row) - 1)] for row in answers]
+            chosen = [row[min(rank, len(row) - 1)] for row in answers]
+            self.unfinished += sum(answer.unfinished for answer in chosen)
+            return chosen
 
         def translate(texts: Sequence[str]) -> list[str]:
             return [answer.text for answer in best(texts, aligned=False)]
@@ -169,7 +200,7 @@ class Translator:
         return DocumentTranslator(model, language or languages[0], case)
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
+        self, sources: Iterable[str], targets: Iterable[str], progress: bool = False
     ) -> list[TargetScore]:
         """Scores each target as a translation of its source.
 
@@ -190,7 +221,7 @@ class Translator:
         return self._in_batches(score_batch, longer_lengths(source_ids, target_ids), progress)
 
     def align(
-        self, sources: Sequence[str], targets: Sequence[str], progress: bool = False
+        self, sources: Iterable[str], targets: Iterable[str], progress: bool = False
     ) -> list[AlignedPair]:
         """Aligns each target with its source.
 
@@ -212,6 +243,8 @@ class Translator:
         Raises:
             InputError: of an ensemble.
         """
+        as_text(source, "source")
+        as_text(target, "target")
         graph = self._graph("attention")
         found = graph(source=string_tensor([source]), target=string_tensor([target]))
         values = {name: tensor.numpy()[0] for name, tensor in found.items()}
@@ -219,20 +252,30 @@ class Translator:
             values[name] = [piece.decode("utf-8") for piece in values[name].tolist()]
         return PairAttention(**values)
 
-    def score_ids(self, source: tf.Tensor, target: tf.Tensor) -> np.ndarray:
+    def score_ids(self, source: ArrayLike, target: ArrayLike) -> np.ndarray:
         """Scores one batch of pairs that are ids already.
 
         Args:
-            source: int32 [B, S]; each row ends in EOS and then padding.
-            target: int32 [B, T]; the same.
+            source: int [B, S]; each row ends in EOS and then padding.
+            target: int [B, T]; the same.
 
         Returns:
-            float32 [B], log-probabilities, EOS included.
-        """
-        graph = self._graph("score_ids")
-        return graph(source=tf.constant(source), target=tf.constant(target))["log_prob"].numpy()
+            float32 [B], log-probabilities, EOS included; 0 for a target of padding alone.
 
-    def parse(self, texts: Sequence[str], progress: bool = False) -> list:
+        Raises:
+            InputError: if they are not such ids, or not as many rows.
+        """
+        config = self.card.config
+        source_size = config.source_vocab_size or config.vocab_size
+        source_ids = as_ids(source, source_size, "source")
+        target_ids = as_ids(target, config.vocab_size, "target")
+        rule = "there must be a target for every source"
+        same = len(source_ids) == len(target_ids)
+        require(same, rule, f"{len(source_ids)} and {len(target_ids)}")
+        graph = self._graph("score_ids")
+        return graph(source=source_ids, target=target_ids)["log_prob"].numpy()
+
+    def parse(self, texts: Iterable[str], progress: bool = False) -> list:
         """Returns the trees of a Parser; any other translator raises an InputError."""
         raise InputError(
             "parse must be asked of a parsing model. Received: a translation model, which has "
@@ -250,15 +293,15 @@ class Translator:
 
     def _translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         progress: bool,
-        target_prefixes: Sequence[str] | None,
+        target_prefixes: Iterable[str] | None,
         aligned: bool,
-        required_phrases: Sequence[Sequence[str]] | None,
+        required_phrases: Iterable[Iterable[str]] | None,
         exact: int,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Does what `translate` does; `exact` of the translations are the best ones."""
-        sources, truncated = self._encode_sources(texts)
+        sources, truncated = self._encode_sources(as_texts(texts, "texts"))
         prefixes = self._encode_prefixes(sources, target_prefixes)
         phrases = None
         if required_phrases is not None:
@@ -289,20 +332,22 @@ class Translator:
         return self._with_eos(rows, self.source_limit)
 
     def _encode_pairs(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self, sources: Iterable[str], targets: Iterable[str]
     ) -> tuple[EncodedTexts, EncodedTexts]:
         """Cuts sources and targets into ids, with EOS."""
+        sources, targets = as_texts(sources, "sources"), as_texts(targets, "targets")
         rule = "there must be a target for every source"
         require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
         target_rows, _ = self._encode("encode_target", targets)
         return self._encode_sources(sources), self._with_eos(target_rows, self.target_limit)
 
     def _encode_prefixes(
-        self, sources: list[np.ndarray], prefixes: Sequence[str] | None
+        self, sources: list[np.ndarray], prefixes: Iterable[str] | None
     ) -> list[np.ndarray]:
         """Cuts what translations begin with into ids, without EOS; none if not given."""
         if prefixes is None:
             return [np.zeros(0, np.int32)] * len(sources)
+        prefixes = as_texts(prefixes, "target_prefixes")
         what = "a target prefix"
         self._require_one_each(sources, prefixes, what)
         # A space at the end would be a subword: "a " does not begin "a dog".
@@ -312,9 +357,10 @@ class Translator:
         return rows
 
     def _encode_phrases(
-        self, sources: list[np.ndarray], required_phrases: Sequence[Sequence[str]]
+        self, sources: list[np.ndarray], required_phrases: Iterable[Iterable[str]]
     ) -> list[list[np.ndarray]]:
         """Cuts what translations contain into ids, without EOS."""
+        required_phrases = as_text_lists(required_phrases, "required_phrases")
         rule = "required_phrases must be asked of a search"
         require(self.config.sampling is None, rule, "random draws")
         rule = "required_phrases must be asked of an export that was made with constraints"
@@ -429,6 +475,25 @@ class Translator:
 def string_tensor(texts: Sequence[str]) -> tf.Tensor:
     """Makes string [B], in UTF-8, which cannot hold lone surrogates: they become "?"."""
     return tf.constant([text.encode("utf-8", errors="replace") for text in texts], tf.string)
+
+
+def as_ids(ids: ArrayLike, vocab_size: int, argument: str) -> tf.Tensor:
+    """Makes int32 [B, S] of ids that a caller gives.
+
+    Raises:
+        InputError: which names the argument, if they are of another shape, or no ids.
+    """
+    try:
+        found = np.asarray(ids)
+    except ValueError:  # of rows of several lengths
+        found = np.zeros(0)
+    is_batch = found.ndim == 2 and found.shape[1] > 0 and found.dtype.kind in "iu"
+    rule = f"{argument} must be rows of ids, int [B, S], of one length with padding"
+    require(is_batch, rule, f"{found.dtype} {list(found.shape)}")
+    known = (found >= 0) & (found < vocab_size)
+    rule = f"{argument} must be ids from 0 to {vocab_size - 1}"
+    require(known.all(), rule, shown(found[~known].tolist()))
+    return tf.constant(found, tf.int32)
 
 
 def padded(rows: Sequence[np.ndarray]) -> tf.Tensor:

@@ -118,13 +118,13 @@ class Tag(NamedTuple):
 
 def _parts_of_tag(tag: Tag) -> list[str | Segment]:
     matches = list(_ATTRIBUTE.finditer(tag.source, _TAG_NAME.match(tag.source).end()))
-    read = [(match["name"].lower(), _value(match)) for match in matches]
-    if read != [(name, value or "") for name, value in tag.attributes]:  # a broken tag
+    names = [match["name"].lower() for match in matches]
+    if names != [name for name, _ in tag.attributes]:  # a broken tag
         return [tag.source]
     parts: list[str | Segment] = []
     end = 0
-    for match, (name, value) in zip(matches, read, strict=True):
-        if name in _TRANSLATED_ATTRIBUTES and value:
+    for match, name in zip(matches, names, strict=True):
+        if name in _TRANSLATED_ATTRIBUTES and match["value"]:
             quote = _quote(match)
             start = match.start("value") + len(quote)
             parts.append(tag.source[end:start])
@@ -139,13 +139,6 @@ def _quote(attribute: re.Match) -> str:
     """The quotes of an attribute's value, if it has any."""
     first = attribute["value"][0]
     return first if first in "\"'" else ""
-
-
-def _value(attribute: re.Match) -> str:
-    """What an attribute's value reads as."""
-    if not attribute["value"]:
-        return ""
-    return html.unescape(attribute["value"].strip(_quote(attribute)))
 
 
 def read(text: str, language: str) -> Document:
@@ -206,7 +199,7 @@ def add_kept(builder: SegmentBuilder, element: Sequence[Tag]) -> None:
     text = ""
     if first.stands_for_words:
         shown = "".join(html.unescape(tag.source) for tag in rest if tag.kind == "text")
-        text = " ".join(_SPACE.sub(" ", shown).split(" ")).strip(" ")
+        text = _SPACE.sub(" ", shown).strip(" ")
     parts = (*first.parts(), inner) if first.parts() else ()
     builder.kept(first.source + inner, text, parts)
 

@@ -17,7 +17,7 @@ import functools
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt, rules_block, rules_inline
@@ -75,11 +75,11 @@ def read(text: str, language: str) -> Document:
 
 
 class _Source:
-    """A document, and its text as the parser has it: each line ends with one line feed."""
+    """A document, and its text as the parser has it: all lines end alike, and no character is 0."""
 
     def __init__(self, document: str):
         self._document = document
-        self.text = _LINE_END.sub("\n", document)
+        self.text = _LINE_END.sub("\n", document).replace("\0", "\ufffd")
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         self._document_starts = [0, *(match.end() for match in _LINE_END.finditer(document))]
 
@@ -202,7 +202,7 @@ def _blocks(
     """
     first_line = source.line(begin)
     cell_end = 0  # of the table cell before
-    for opening, token in pairwise(tokens):
+    for opening, token in zip([None, *tokens], tokens, strict=False):
         if token.type == "html_block":
             first, last = (source.line_start(first_line + line) for line in token.map)
             if _without_indentation(source.text[first:last]) == _without_indentation(token.content):
@@ -234,15 +234,8 @@ def _places_in_lines(content: str, starts: Sequence[int]) -> Callable[[int], int
         content: of the block, with its line ends.
         starts: where each of its lines begins in the text, without indentation.
     """
-    line_starts = [0]
-    for match in re.finditer(r"\n[ \t]*", content):
-        line_starts.append(match.end())
-
-    def place(offset: int) -> int:
-        line = bisect_right(line_starts, offset) - 1
-        return starts[line] + offset - line_starts[line]
-
-    return place
+    offsets = [0, *(match.end() for match in re.finditer(r"\n[ \t]*", content))]
+    return functools.partial(_place, offsets, starts)
 
 
 def _places_in_cell(content: str, text: str, begin: int) -> Callable[[int], int]:
@@ -254,7 +247,15 @@ def _places_in_cell(content: str, text: str, begin: int) -> Callable[[int], int]
         begin: a place in it with nothing but spaces and | before the cell.
     """
     start = text.index(content.replace("|", "\\|"), begin)
-    return lambda offset: start + offset + content.count("|", 0, offset)
+    offsets = [0, *(match.end() for match in re.finditer(r"\|", content))]
+    starts = [start + offset + number for number, offset in enumerate(offsets)]
+    return functools.partial(_place, offsets, starts)
+
+
+def _place(offsets: Sequence[int], starts: Sequence[int], offset: int) -> int:
+    """The place of an offset, where those of some are known and others follow them."""
+    number = bisect_right(offsets, offset) - 1
+    return starts[number] + offset - offsets[number]
 
 
 # ---- Translated text --------------------------------------------------------------------------
@@ -278,8 +279,9 @@ _BLOCK_START = re.compile(
     r" ?(?:\d{1,9}(?=[.)](?:\s|\Z))|(?=(?:\#{1,6}|[-+*])(?:\s|\Z)|>|=+\s*\Z|[-:|][-:|\s]*\Z))"
 )
 _HEADING_END = re.compile(r"(?<=\s)(?=#+\s*\Z)")
-_LINE_START = re.compile(r"\n[ \t>]*\Z")  # what is before it
-_LINE_END_AFTER = re.compile(r"[ \t]*\\?\n")
+_LINE_START = re.compile(r"[\r\n][ \t>]*\Z")  # what is before it
+_LINE_END_AFTER = re.compile(r"[ \t]*\\?[\r\n]")
+_BREAK = re.compile(r"[ \t]*\\?(?:\r\n?|\n)[ \t>]*")
 _TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "s"}
 
 
@@ -302,6 +304,7 @@ class _Writer:
         If the signs of emphasis would not be read as such where they are now, as in `**a.**b`, tags
         are written.
         """
+        pieces = _without_blank_lines(pieces)
         written = self._joined(pieces)
         if not any(map(_sign, pieces)):
             return written
@@ -324,10 +327,10 @@ class _Writer:
         ]
 
     def _joined(self, pieces: Sequence[Piece]) -> str:
-        written = []
+        written: list[str] = []
         for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
             members = list(group)
-            written.append("".join(members if is_text else [mark.source for mark in members]))
+            written.append("".join(members) if is_text else _marks_joined(members))
         # Texts and marks take turns.
         for number in range(0 if pieces and isinstance(pieces[0], str) else 1, len(written), 2):
             before = written[number - 1] if number > 0 else "\n"
@@ -358,6 +361,32 @@ class _Writer:
         if normalizeReference(label) in self._references or label[:1] in "^!" or is_task:
             return f"\\[{within}\\]"
         return f"[{within}]"
+
+
+def _without_blank_lines(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces without line breaks that are at either end now, or follow another one."""
+    result: list[Piece] = []
+    at_line_start = True
+    for piece in pieces:
+        if isinstance(piece, str):
+            at_line_start = at_line_start and not piece.strip()
+        elif at_line_start and _BREAK.fullmatch(piece.source):
+            continue
+        else:
+            at_line_start = _LINE_START.search(piece.source) is not None
+        result.append(piece)
+    while result and isinstance(result[-1], Mark) and _BREAK.fullmatch(result[-1].source):
+        result.pop()
+    return result
+
+
+def _marks_joined(marks: Sequence[Mark]) -> str:
+    """Writes marks that follow each other; `a` and `b` would be one code span without a space."""
+    written = ""
+    for mark in marks:
+        between = " " if written.endswith("`") and mark.source.startswith("`") else ""
+        written += between + mark.source
+    return written
 
 
 def _sign(piece: Piece) -> str:

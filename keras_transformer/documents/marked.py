@@ -74,7 +74,9 @@ class MarkedSentence:
         self.text = text
         self.marks = tuple(marks)
         self.root = self._nested()
-        self.model_text, self.places = self._without(self._simplify())
+        self.model_text, self.places = text, list(range(len(text) + 1))
+        if self.marks:
+            self.model_text, self.places = self._without(self._simplify())
 
     @property
     def has_language(self) -> bool:

@@ -68,6 +68,8 @@ def place(sentence: MarkedSentence, translation: str, links: Sequence[Link]) -> 
     """
     if translation == sentence.model_text:
         return sentence.unchanged()
+    if not sentence.marks:
+        return [translation] if translation else []
     return _Placement(sentence, translation, links).pieces()
 
 

@@ -67,6 +67,7 @@ class _Found:
     kind: MarkKind = MarkKind.WHOLE
     partner: int | None = None  # of an OPEN one: the place of its partner
     around_language: bool = True  # of an OPEN one: there is language before its partner
+    is_element: bool = False  # two tags and what is between them
 
     @property
     def can_stay_outside(self) -> bool:
@@ -184,8 +185,8 @@ def _joined(pieces: list[_Found]) -> _Found:
     text = "".join(piece.text for piece in pieces)
     parts = tuple(_parts_of(pieces)) if any(piece.parts for piece in pieces) else ()
     if text.isspace():
-        return _Found(source, " ", is_space=True, parts=parts)
-    return _Found(source, text, parts=parts)
+        return _Found(source, " ", is_space=True, parts=parts, is_element=True)
+    return _Found(source, text, parts=parts, is_element=True)
 
 
 def _parts_of(pieces: Iterable[_Found]) -> list[str | Segment]:
@@ -203,8 +204,9 @@ def _segment(pieces: list[_Found], write: Callable[[Sequence[Piece]], str]) -> S
     end = 0
     after_space = True
     for number, piece in enumerate(pieces):
-        if piece.is_space and after_space and marks and marks[-1].end == end:
-            marks[-1] = _with_space(marks[-1], piece)
+        is_doubled = piece.is_space and after_space and not piece.is_element
+        if is_doubled and marks and marks[-1].end == end:
+            marks[-1] = _with_space(marks[-1], piece.source)
             continue
         text = "" if piece.is_space and (after_space or number > read[-1]) else piece.text
         start, end = end, end + len(text)
@@ -218,9 +220,7 @@ def _segment(pieces: list[_Found], write: Callable[[Sequence[Piece]], str]) -> S
     return Segment(source, "".join(texts), tuple(marks), write)
 
 
-def _with_space(mark: Mark, space: _Found) -> Mark:
+def _with_space(mark: Mark, space: str) -> Mark:
     """A mark with the space after it, which is not read, as one was read before the mark."""
-    parts: Parts = ()
-    if mark.parts or space.parts:
-        parts = (*(mark.parts or (mark.source,)), *(space.parts or (space.source,)))
-    return dataclasses.replace(mark, source=mark.source + space.source, parts=parts)
+    parts = (*mark.parts, space) if mark.parts else ()
+    return dataclasses.replace(mark, source=mark.source + space, parts=parts)

@@ -63,7 +63,9 @@ class Segment:
     without its partner.
     """
 
-    source: str  # all of it as the document writes it: comes back if nothing in it is changed
+    # As the document writes it. It comes back if nothing in it is changed, unless it is empty: then
+    # the segment is a place for the translation of a text that stands elsewhere, as in a catalogue.
+    source: str
     text: str  # what it reads as: without marks, and with entities and escapes decoded
     marks: tuple[Mark, ...] = ()  # in the order of the document
     # Writes a translation, all of it, as the document writes text and marks.
@@ -77,7 +79,8 @@ Parts = tuple[str | Segment, ...]
 class Document:
     """A document that a format has read: what is kept, and what is translated, in its order.
 
-    The sources of all parts together are the document.
+    The sources of all parts together are the document, but for what is written into places that
+    are empty in it.
     """
 
     parts: Parts
@@ -99,3 +102,22 @@ def _segments(parts: Iterable[str | Segment]) -> Iterator[Segment]:
             yield part
             for mark in part.marks:
                 yield from _segments(mark.parts)
+
+
+def embedded(document: Document, escape: Callable[[str], str]) -> Parts:
+    """The parts of a document that is written within another one, as a cell of a table is.
+
+    Args:
+        document: the inner one.
+        escape: writes what the inner document writes as the outer one writes it.
+
+    Returns:
+        What is kept, and segments whose source is empty: places for their translations.
+    """
+
+    def in_outer(part: str | Segment) -> str | Segment:
+        if isinstance(part, str):
+            return escape(part)
+        return dataclasses.replace(part, source="", write=lambda pieces: escape(part.write(pieces)))
+
+    return tuple(in_outer(part) for part in document.parts)

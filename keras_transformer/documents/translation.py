@@ -216,10 +216,13 @@ class DocumentTranslator:
 
     def _fit(self, paragraphs: Sequence[_Paragraph]) -> None:
         """Cuts the sentences that are longer than the model reads."""
+        limit = self.model.limit
         texts = {sentence.given for paragraph in paragraphs for sentence in paragraph.sentences}
-        counted = [text for text in texts if len(text) <= self.model.limit * MOST_CHARACTERS]
+        # No character of ASCII has several subwords; there may be one for the beginning.
+        fitting = {text for text in texts if text.isascii() and len(text) < limit}
+        counted = [text for text in texts - fitting if len(text) <= limit * MOST_CHARACTERS]
         counts = zip(counted, self.model.count_subwords(counted), strict=True)
-        fitting = {text for text, count in counts if count <= self.model.limit}
+        fitting.update(text for text, count in counts if count <= limit)
         for paragraph in paragraphs:
             if not all(sentence.given in fitting for sentence in paragraph.sentences):
                 self._cut(paragraph, fitting)
@@ -311,10 +314,10 @@ def _written(paragraph: _Paragraph) -> str:
         parts: "".join(part if isinstance(part, str) else _written(part) for part in translated)
         for parts, translated in paragraph.inner.items()
     }
-    is_changed = any(sentence.is_changed for sentence in paragraph.sentences)
-    if not is_changed and all(
-        inner[mark.parts] == mark.source for mark in segment.marks if mark.parts
-    ):
+    is_changed = any(sentence.is_changed for sentence in paragraph.sentences) or any(
+        inner[mark.parts] != mark.source for mark in segment.marks if mark.parts
+    )
+    if segment.source and not is_changed:
         return segment.source
     pieces = [piece for _, some in _pieces(paragraph) for piece in some]
     return segment.write(

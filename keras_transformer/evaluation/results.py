@@ -10,7 +10,7 @@ from typing import Any
 from absl import logging
 
 from keras_transformer.files import read_json, to_path, write_json
-from keras_transformer.training.checkpoint_index import read_index
+from keras_transformer.training.checkpoint_record import read_records
 
 # What tables use of a split's results.
 RESULTS = {"perplexity?": float, "bleu?": float, "f1?": float, "languages?": list[str]}
@@ -45,12 +45,12 @@ def read_training(model_dir: str | Path) -> dict[str, Any]:
         {"steps", "minutes", "perplexity" of the validation split}, each None if unknown.
 
     Raises:
-        InputError: if the index of the checkpoints is damaged.
+        InputError: if the record of a checkpoint is damaged.
     """
-    entries = read_index(model_dir).entries
-    if not entries:
+    records = read_records(model_dir)
+    if not records:
         return {"steps": None, "minutes": None, "perplexity": None}
-    last = entries[-1]
+    last = records[-1]
     loss = last.validation.get("loss")
     return {
         "steps": last.step,

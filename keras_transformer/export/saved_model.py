@@ -4,6 +4,7 @@
     best               text -> one translation: the first of `beams`, and whether the text was cut
     n_best             text -> all beams; `beams` is the same from a search that ends when the first
                        of them is certain
+    document           text -> translation of all its lines and sentences, however long
     complete           source, target -> n_best of the translations that begin as the target does
     constrain          source, target, phrases -> complete, of those that contain the phrases
     score              source, target -> the probability of the target

@@ -58,7 +58,7 @@ def write_model_directory(
     with replacing_folder(model_dir, "config.json") as folder:
         create_or_check(folder, description, vocabularies.target.file.parent)
         variables = [variable.value for variable in model.variables]
-        CheckpointStore(folder).save({"model": variables}, step=0)
+        CheckpointStore(folder, model.config).save({"model": variables}, step=0)
     return {
         "model_dir": str(model_dir),
         "checkpoint": checkpoint_name(0),

@@ -17,6 +17,7 @@ import numpy as np
 
 from keras_transformer.config import BOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.errors import InputError, require
+from keras_transformer.fields import shown
 from keras_transformer.importing.sentencepiece_pieces import Pieces
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.losses import SMALLEST_LOGIT
@@ -66,8 +67,8 @@ def names_of_layers(
 def require_values(place: Path, options: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Raises InputError for the first option that is given, and not as it must be."""
     for name, value in wanted.items():
-        rule = f"{place}: {name} must be {value!r}, as no other can be imported"
-        require(options.get(name, value) == value, rule, repr(options.get(name)))
+        rule = f"{place}: {name} must be {shown(value)}, as no other can be imported"
+        require(options.get(name, value) == value, rule, shown(options.get(name)))
 
 
 def make_config(

@@ -1,22 +1,28 @@
 """Marian's models in Marian's own format.
 
 A directory of one *.npz, which holds its options as YAML, and one or two vocabularies: *vocab*.spm,
-or *vocab*.yml with source.spm and target.spm.
+or *vocab*.yml with source.spm and target.spm. The file that Marian writes for its decoder says
+which vocabulary is the source's; without it, the names of two vocabularies must say so.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import require
+from keras_transformer.fields import shown
 from keras_transformer.importing.marian_model import (
     MarianModel,
     make_config,
     names_of_layers,
     require_values,
 )
-from keras_transformer.importing.sentencepiece_pieces import Pieces, read_pieces, read_yaml
+from keras_transformer.importing.sentencepiece_pieces import Pieces, read_pieces
 from keras_transformer.importing.tensors import read_tensors
+from keras_transformer.importing.yaml_map import read_yaml
 
 OPTIONS = "special:model.yml"  # among the arrays of *.npz
 
@@ -51,6 +57,13 @@ PRE_NORM_PROCESSES = {
     "transformer-postprocess-emb": "",
     "transformer-postprocess-top": "n",
 }
+# The version that made Marian's gelu the one with the error function. Before, it was x times the
+# sigmoid of FORMER_GELU_SLOPE x.
+EXACT_GELU_VERSION = (1, 12, 3)
+FORMER_GELU_SLOPE = 1.702
+# In the names of two vocabularies.
+SOURCE_NAMES = re.compile("source|src", re.IGNORECASE)
+TARGET_NAMES = re.compile("target|trg|tgt", re.IGNORECASE)
 # The tensors of a layer, "encoder_l1_NAME", by the paths of our variables.
 LAYER_PREFIX = "{stack}_l{layer}_"
 DENSE_NAMES = {
@@ -120,7 +133,11 @@ def read_npz(path: Path) -> MarianModel:
     tensors = read_tensors(file)
     require(OPTIONS in tensors, f"{file} must hold {OPTIONS}", "a file without it")
     options = _read_options(file, tensors.pop(OPTIONS).tobytes())
-    source, target = _read_vocabularies(path)
+    for name, tensor in tensors.items():
+        rule = f"{file}: {name} must have numbers of floating point"
+        require(tensor.dtype.kind == "f", rule, tensor.dtype)
+    source, target = _read_vocabularies(file)
+    _replace_former_gelu(file, options, tensors)
 
     is_pre_norm = options["transformer-preprocess"] != ""
     require_values(file, options, REQUIRED_OPTIONS)
@@ -155,16 +172,73 @@ def _read_options(file: Path, content: bytes) -> dict[str, Any]:
     return options
 
 
-def _read_vocabularies(folder: Path) -> tuple[Pieces, Pieces]:
+def _read_vocabularies(file: Path) -> tuple[Pieces, Pieces]:
     """The vocabularies of source and target, which may be of one file."""
-    suffixes = (".yml", ".yaml", ".json", ".spm")
-    files = [file for file in sorted(folder.glob("*vocab*")) if file.suffix in suffixes]
-    rule = f"{folder} must hold one or two vocabularies, *vocab*.yml or *vocab*.spm"
-    require(len(files) in (1, 2), rule, ", ".join(file.name for file in files) or "none")
-    source_file, target_file = files[0], files[-1]
+    source_file, target_file = _decoder_vocabularies(file) or _named_vocabularies(file.parent)
     source = read_pieces(_sentencepiece_model(source_file, "source.spm"), source_file)
     target = read_pieces(_sentencepiece_model(target_file, "target.spm"), target_file)
     return source, target
+
+
+def _decoder_vocabularies(file: Path) -> tuple[Path, Path] | None:
+    """The vocabularies that Marian's decoder is told to use; None where no file tells it."""
+    places = [file.parent / f"{file.name}.decoder.yml", file.parent / "decoder.yml"]
+    for place in places:
+        if place.is_file():
+            vocabularies = read_yaml(place, place.read_bytes(), typed=False).get("vocabs")
+            is_pair = isinstance(vocabularies, list) and len(vocabularies) == 2
+            rule = f"{place}: vocabs must be the files of source and target"
+            require(is_pair, rule, shown(vocabularies))
+            # The paths are those of the machine where the model was trained.
+            files = [file.parent / Path(str(name)).name for name in vocabularies]
+            for vocabulary in files:
+                rule = f"{place}: vocabs must be files beside it"
+                require(vocabulary.is_file(), rule, shown(vocabulary.name))
+            source_file, target_file = files
+            return source_file, target_file
+    return None
+
+
+def _named_vocabularies(folder: Path) -> tuple[Path, Path]:
+    """The vocabularies of a folder, whose names must tell their sides if there are two."""
+    suffixes = (".yml", ".yaml", ".json", ".spm")
+    files = [file for file in sorted(folder.glob("*vocab*")) if file.suffix in suffixes]
+    names = ", ".join(file.name for file in files)
+    rule = f"{folder} must hold one or two vocabularies, *vocab*.yml or *vocab*.spm"
+    require(len(files) in (1, 2), rule, names or "none")
+    if len(files) == 1:
+        return files[0], files[0]
+    source_files = [file for file in files if SOURCE_NAMES.search(file.name)]
+    target_files = [file for file in files if TARGET_NAMES.search(file.name)]
+    sides_are_told = len(source_files) == len(target_files) == 1 and source_files != target_files
+    rule = f"{folder} must hold decoder.yml, or names with src and trg, to tell its vocabularies"
+    require(sides_are_told, rule, names)
+    return source_files[0], target_files[0]
+
+
+def _replace_former_gelu(
+    file: Path, options: dict[str, Any], tensors: dict[str, np.ndarray]
+) -> None:
+    """Writes the gelu of earlier versions of Marian as swish, in the options and the weights.
+
+    With c as its slope, x sigmoid(c x) is swish(c x) / c. So c goes into the inner product, and
+    1 / c into the outer one.
+    """
+    activation = OPTION_NAMES["activation"]
+    if options.get(activation) != "gelu":
+        return
+    version = re.match(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})", str(options.get("version")))
+    written = ".".join(map(str, EXACT_GELU_VERSION))
+    rule = f"{file} must give the version of Marian, as gelu is another function before {written}"
+    require(version is not None, rule, shown(options.get("version")))
+    if tuple(map(int, version.groups())) >= EXACT_GELU_VERSION:
+        return
+    options[activation] = "swish"
+    for name in tensors:
+        if name.endswith(("_ffn_W1", "_ffn_b1")):
+            tensors[name] = tensors[name] * np.float32(FORMER_GELU_SLOPE)
+        elif name.endswith("_ffn_W2"):
+            tensors[name] = tensors[name] / np.float32(FORMER_GELU_SLOPE)
 
 
 def _sentencepiece_model(vocabulary: Path, name: str) -> Path:

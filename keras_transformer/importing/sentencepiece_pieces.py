@@ -5,14 +5,14 @@ EOS and unknown pieces. All other pieces follow in the order that they have in t
 """
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import sentencepiece
 
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files import read_json
-from keras_transformer.importing.tensors import package
+from keras_transformer.importing.yaml_map import read_yaml
 
 NEW_ROW = -1  # in place of an id of the files, where they have no such piece
 
@@ -45,7 +45,9 @@ def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_RO
     """
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
-        ids = {piece: int(number) for piece, number in _read_ids(processor, id_file).items()}
+        ids = _read_ids(processor, id_file)
+    except InputError:
+        raise
     except (OSError, RuntimeError, ValueError, TypeError) as error:
         rule = f"{sentencepiece_model} must be a SentencePiece model, and {id_file} a vocabulary"
         raise InputError(f"{rule}. Received: {reason(error)}") from None
@@ -68,35 +70,11 @@ def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_RO
     )
 
 
-def _read_ids(processor: sentencepiece.SentencePieceProcessor, id_file: Path) -> dict[str, Any]:
+def _read_ids(processor: sentencepiece.SentencePieceProcessor, id_file: Path) -> dict[str, int]:
     """The id of each piece, not checked yet; an .spm file's are those of `processor`."""
     if id_file.suffix == ".spm":
         return {processor.id_to_piece(i): i for i in range(processor.get_piece_size())}
     if id_file.suffix == ".json":
-        return read_json(id_file)
-    return read_yaml(id_file, id_file.read_bytes(), typed=False)
-
-
-def read_yaml(file: Path, content: bytes, typed: bool) -> dict[str, Any]:
-    """Reads a map in YAML; no code is run.
-
-    Args:
-        file: the file that the content is of, for errors.
-        content: bytes of UTF-8.
-        typed: whether numbers and booleans are read as such; if not, all is text.
-
-    Raises:
-        InputError: if it is not a map, or PyYAML is not installed.
-    """
-    yaml = package("yaml", file)
-    if typed:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    else:
-        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        text = content.decode("utf-8")
-        # Marian writes these line ends within quotes as they are, where YAML would end a line.
-        text = text.replace("\x85", "\\N").replace("\u2028", "\\L").replace("\u2029", "\\P")
-        return dict(yaml.load(text, loader))
-    except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise InputError(f"{file} must be a map in YAML. Received: {reason(error)}") from None
+        return read_json(id_file, dict[str, int])
+    numbers = read_yaml(id_file, id_file.read_bytes(), typed=False)
+    return {piece: int(number) for piece, number in numbers.items()}

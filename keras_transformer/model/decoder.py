@@ -4,19 +4,21 @@ These layers compute all positions of a target at once, as training does. Decodi
 position after the other, from the same weights: see decoding/compiled_model.py.
 """
 
-from collections.abc import Sequence
-
 import keras
 
+from keras_transformer.config import Norm, NormType
+from keras_transformer.fields import Positive, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.encoder import check_norm, serialize_layers
-from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.encoder import Layers, serialize_layers
+from keras_transformer.model.feed_forward import NetworkActivation, make_feed_forward
+from keras_transformer.model.normalization import make_normalization
 from keras_transformer.model.rematerialization import rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class DecoderLayer(keras.layers.Layer):
+class DecoderLayer(CompositeLayer):
     """Causal self-attention, cross-attention to the encoder's output, and feed-forward network.
 
     Each of the three is in a residual connection (section 3.1). With `norm="post"`, as in the
@@ -31,14 +33,17 @@ class DecoderLayer(keras.layers.Layer):
         d_ff: the width of the feed-forward network's inner activations.
         value_dim: d_v, the width of the values of a head; None for d_k.
         norm: "post" or "pre", where the layer normalisation stands.
-        activation: of the feed-forward network, "relu" in the paper.
+        activation: of the feed-forward network, "relu" in the paper; "swiglu" and "geglu" for a
+            GatedFeedForward.
         dropout: P_drop, on the output of each sublayer.
         attention_dropout: the probability of dropping an attention weight.
         activation_dropout: the probability of dropping an inner activation of the feed-forward
             network.
         attention_window: r of restricted self-attention (section 4); None for all positions.
         attention_bias: whether attention's projections have biases.
-        norm_epsilon: what layer normalisation adds to variances.
+        norm_epsilon: what normalisation adds to variances, or mean squares.
+        norm_type: "layer" for layer normalisation, "rms" for RMSNorm; see make_normalization.
+        rotary: whether self-attention has rotary positions; see MultiHeadAttention.
 
     Call arguments:
         inputs: [B, T, D].
@@ -51,9 +56,6 @@ class DecoderLayer(keras.layers.Layer):
         [B, T, D]; with `return_attention_scores`, also the weights of self-attention [B, H, T, T]
         and of cross-attention [B, H, T, S].
 
-    Raises:
-        ValueError: if `norm` is neither "post" nor "pre".
-
     Example:
         >>> layer = DecoderLayer(num_heads=8, key_dim=64, d_ff=2048)
         >>> memory = keras.random.normal((2, 7, 512))
@@ -63,24 +65,28 @@ class DecoderLayer(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads: int,
-        key_dim: int,
-        d_ff: int,
-        value_dim: int | None = None,
-        norm: str = "post",
-        activation: str = "relu",
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        attention_window: int | None = None,
+        num_heads: Size,
+        key_dim: Size,
+        d_ff: Size,
+        value_dim: Size | None = None,
+        norm: Norm = "post",
+        activation: NetworkActivation = "relu",
+        dropout: Share = 0.0,
+        attention_dropout: Share = 0.0,
+        activation_dropout: Share = 0.0,
+        attention_window: Size | None = None,
         attention_bias: bool = False,
-        norm_epsilon: float = 1e-6,
+        norm_epsilon: Positive = 1e-6,
+        norm_type: NormType = "layer",
+        rotary: bool = False,
         **kwargs,
     ):
+        check_arguments(DecoderLayer, locals())
         super().__init__(**kwargs)
-        check_norm(norm)
         self.supports_masking = True
         self.norm = norm
+        self.norm_type = norm_type
+        self.activation = activation
         policy = self.dtype_policy
 
         self.self_attention = MultiHeadAttention(
@@ -90,12 +96,13 @@ class DecoderLayer(keras.layers.Layer):
             dropout=attention_dropout,
             use_bias=attention_bias,
             window=attention_window,
+            rotary=rotary,
             dtype=policy,
             name="self_attention",
         )
         self.self_attention_dropout = Dropout(dropout, dtype=policy, name="self_attention_dropout")
-        self.self_attention_norm = keras.layers.LayerNormalization(
-            epsilon=norm_epsilon, dtype=policy, name="self_attention_norm"
+        self.self_attention_norm = make_normalization(
+            norm_type, norm_epsilon, policy, "self_attention_norm"
         )
 
         self.cross_attention = MultiHeadAttention(
@@ -110,16 +117,14 @@ class DecoderLayer(keras.layers.Layer):
         self.cross_attention_dropout = Dropout(
             dropout, dtype=policy, name="cross_attention_dropout"
         )
-        self.cross_attention_norm = keras.layers.LayerNormalization(
-            epsilon=norm_epsilon, dtype=policy, name="cross_attention_norm"
+        self.cross_attention_norm = make_normalization(
+            norm_type, norm_epsilon, policy, "cross_attention_norm"
         )
 
-        self.feed_forward = FeedForward(
-            d_ff, activation_dropout, activation, dtype=policy, name="feed_forward"
-        )
+        self.feed_forward = make_feed_forward(d_ff, activation_dropout, activation, policy)
         self.feed_forward_dropout = Dropout(dropout, dtype=policy, name="feed_forward_dropout")
-        self.feed_forward_norm = keras.layers.LayerNormalization(
-            epsilon=norm_epsilon, dtype=policy, name="feed_forward_norm"
+        self.feed_forward_norm = make_normalization(
+            norm_type, norm_epsilon, policy, "feed_forward_norm"
         )
 
     def build(self, inputs_shape, memory_shape=None):
@@ -169,25 +174,28 @@ class DecoderLayer(keras.layers.Layer):
             "d_ff": self.feed_forward.d_ff,
             "value_dim": self.self_attention.value_dim,
             "norm": self.norm,
-            "activation": self.feed_forward.activation,
+            "activation": self.activation,
             "dropout": self.self_attention_dropout.rate,
             "attention_dropout": self.self_attention.dropout.rate,
             "activation_dropout": self.feed_forward.dropout.rate,
             "attention_window": self.self_attention.window,
             "attention_bias": self.self_attention.use_bias,
             "norm_epsilon": self.self_attention_norm.epsilon,
+            "norm_type": self.norm_type,
+            "rotary": self.self_attention.rotary,
         }
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Decoder(keras.layers.Layer):
+class Decoder(CompositeLayer):
     """A stack of DecoderLayers (section 3.1).
 
     Args:
         layers: the DecoderLayers, the first one first; 6 equal ones in the paper.
         last_norm: whether a layer normalisation follows the last layer, as it must if the layers
             have `norm="pre"`.
-        norm_epsilon: what this layer normalisation adds to variances.
+        norm_epsilon: what this normalisation adds to variances, or mean squares.
+        norm_type: its kind, "layer" or "rms".
         rematerialize: whether training computes each layer again in the backward pass, which saves
             memory and takes time.
 
@@ -210,21 +218,24 @@ class Decoder(keras.layers.Layer):
 
     def __init__(
         self,
-        layers: Sequence[DecoderLayer],
+        layers: Layers,
         last_norm: bool = False,
-        norm_epsilon: float = 1e-6,
+        norm_epsilon: Positive = 1e-6,
+        norm_type: NormType = "layer",
         rematerialize: bool = False,
         **kwargs,
     ):
+        check_arguments(Decoder, locals())
         super().__init__(**kwargs)
         self.supports_masking = True
         self.layers = list(layers)
         self.norm_epsilon = norm_epsilon
+        self.norm_type = norm_type
         self.rematerialize = rematerialize
         self.last_norm = None
         if last_norm:
-            self.last_norm = keras.layers.LayerNormalization(
-                epsilon=norm_epsilon, dtype=self.dtype_policy, name="last_norm"
+            self.last_norm = make_normalization(
+                norm_type, norm_epsilon, self.dtype_policy, "last_norm"
             )
 
     def build(self, inputs_shape, memory_shape=None):
@@ -249,6 +260,7 @@ class Decoder(keras.layers.Layer):
             "layers": serialize_layers(self.layers),
             "last_norm": self.last_norm is not None,
             "norm_epsilon": self.norm_epsilon,
+            "norm_type": self.norm_type,
             "rematerialize": self.rematerialize,
         }
 

@@ -1,7 +1,13 @@
 """Dropout that draws a different mask on each replica, with half the random bits."""
 
+from typing import Annotated
+
 import keras
 from keras import ops
+
+from keras_transformer.fields import Rule, check_arguments
+
+Probability = Annotated[float, Rule("be in [0, 1]", lambda x: 0 <= x <= 1)]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -31,9 +37,15 @@ class Dropout(keras.layers.Dropout):
         (2, 10, 512)
     """
 
+    def __init__(self, rate: Probability, noise_shape=None, seed: int | None = None, **kwargs):
+        check_arguments(Dropout, locals())
+        super().__init__(rate, noise_shape, seed, **kwargs)
+
     def call(self, inputs, training=False):
         if not training or self.rate == 0:
             return inputs
+        if self.rate == 1:
+            return ops.zeros_like(inputs)
         if keras.backend.backend() != "tensorflow":
             return super().call(inputs, training=training)
         keep, scale = keep_mask(ops.shape(inputs), self.rate, self.seed_generator)
@@ -45,7 +57,7 @@ def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):
 
     Args:
         shape: of the mask.
-        rate: the probability of dropping an element.
+        rate: the probability of dropping an element, below 1.
         seed_generator: gives the seed of this draw, and counts it.
 
     Returns:
@@ -66,6 +78,6 @@ def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):
         [(elements + 1) // 2], tf.cast(seed, tf.int32), None, None, tf.int32, alg="philox"
     )
     draws = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:elements]  # two draws of each word
-    threshold = round(rate * 2**16)
+    threshold = min(round(rate * 2**16), 2**16 - 1)  # the largest that 16 bits hold
     keep = tf.reshape(draws, shape) >= threshold
     return keep, 2**16 / (2**16 - threshold)

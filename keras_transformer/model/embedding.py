@@ -1,9 +1,16 @@
 """Token embeddings, and the softmax layer that shares their matrix (section 3.4)."""
 
+from typing import Annotated, Any
+
 import keras
 from keras import ops
 
+from keras_transformer.fields import Rule, Size, accepted_by, check_arguments
 from keras_transformer.model.masks import padding_mask
+
+Initializer = Annotated[
+    Any, Rule("be one of keras.initializers, or its name", accepted_by(keras.initializers.get))
+]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -42,14 +49,15 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
 
     def __init__(
         self,
-        vocab_size: int,
-        d_model: int,
+        vocab_size: Size,
+        d_model: Size,
         mask_zero: bool = False,
         scale: bool = True,
         use_bias: bool = False,
-        embeddings_initializer=None,
+        embeddings_initializer: Initializer = None,
         **kwargs,
     ):
+        check_arguments(TokenEmbedding, locals())
         if embeddings_initializer is None:
             embeddings_initializer = keras.initializers.RandomNormal(stddev=d_model**-0.5)
         super().__init__(

@@ -1,17 +1,31 @@
 """The encoder: N layers of self-attention and feed-forward network (section 3.1)."""
 
 from collections.abc import Sequence
+from typing import Annotated, Any
 
 import keras
 
+from keras_transformer.config import Norm, NormType
+from keras_transformer.fields import Positive, Rule, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
+from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.feed_forward import NetworkActivation, make_feed_forward
+from keras_transformer.model.normalization import make_normalization
 from keras_transformer.model.rematerialization import rematerialized
 
 
+def _are_layers(value: Any) -> bool:
+    is_sequence = isinstance(value, Sequence) and len(value) > 0
+    return is_sequence and all(isinstance(item, keras.layers.Layer) for item in value)
+
+
+# Those of a stack.
+Layers = Annotated[Any, Rule("be a list of Keras layers, with at least one", _are_layers)]
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class EncoderLayer(keras.layers.Layer):
+class EncoderLayer(CompositeLayer):
     """Self-attention, then the feed-forward network, each in a residual connection (section 3.1).
 
     With `norm="post"`, as in the paper, a sublayer gives LayerNorm(x + Dropout(Sublayer(x))). With
@@ -23,14 +37,17 @@ class EncoderLayer(keras.layers.Layer):
         d_ff: the width of the feed-forward network's inner activations.
         value_dim: d_v, the width of the values of a head; None for d_k.
         norm: "post" or "pre", where the layer normalisation stands.
-        activation: of the feed-forward network, "relu" in the paper.
+        activation: of the feed-forward network, "relu" in the paper; "swiglu" and "geglu" for a
+            GatedFeedForward.
         dropout: P_drop, on the output of each sublayer.
         attention_dropout: the probability of dropping an attention weight.
         activation_dropout: the probability of dropping an inner activation of the feed-forward
             network.
         attention_window: r of restricted self-attention (section 4); None for all positions.
         attention_bias: whether attention's projections have biases.
-        norm_epsilon: what layer normalisation adds to variances.
+        norm_epsilon: what normalisation adds to variances, or mean squares.
+        norm_type: "layer" for layer normalisation, "rms" for RMSNorm; see make_normalization.
+        rotary: whether self-attention has rotary positions; see MultiHeadAttention.
 
     Call arguments:
         inputs: [B, S, D].
@@ -41,9 +58,6 @@ class EncoderLayer(keras.layers.Layer):
     Returns:
         [B, S, D]; with `return_attention_scores`, also the attention weights [B, H, S, S].
 
-    Raises:
-        ValueError: if `norm` is neither "post" nor "pre".
-
     Example:
         >>> layer = EncoderLayer(num_heads=8, key_dim=64, d_ff=2048)
         >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
@@ -52,24 +66,28 @@ class EncoderLayer(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads: int,
-        key_dim: int,
-        d_ff: int,
-        value_dim: int | None = None,
-        norm: str = "post",
-        activation: str = "relu",
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        attention_window: int | None = None,
+        num_heads: Size,
+        key_dim: Size,
+        d_ff: Size,
+        value_dim: Size | None = None,
+        norm: Norm = "post",
+        activation: NetworkActivation = "relu",
+        dropout: Share = 0.0,
+        attention_dropout: Share = 0.0,
+        activation_dropout: Share = 0.0,
+        attention_window: Size | None = None,
         attention_bias: bool = False,
-        norm_epsilon: float = 1e-6,
+        norm_epsilon: Positive = 1e-6,
+        norm_type: NormType = "layer",
+        rotary: bool = False,
         **kwargs,
     ):
+        check_arguments(EncoderLayer, locals())
         super().__init__(**kwargs)
-        check_norm(norm)
         self.supports_masking = True
         self.norm = norm
+        self.norm_type = norm_type
+        self.activation = activation
         policy = self.dtype_policy
 
         self.self_attention = MultiHeadAttention(
@@ -79,20 +97,19 @@ class EncoderLayer(keras.layers.Layer):
             dropout=attention_dropout,
             use_bias=attention_bias,
             window=attention_window,
+            rotary=rotary,
             dtype=policy,
             name="self_attention",
         )
         self.self_attention_dropout = Dropout(dropout, dtype=policy, name="self_attention_dropout")
-        self.self_attention_norm = keras.layers.LayerNormalization(
-            epsilon=norm_epsilon, dtype=policy, name="self_attention_norm"
+        self.self_attention_norm = make_normalization(
+            norm_type, norm_epsilon, policy, "self_attention_norm"
         )
 
-        self.feed_forward = FeedForward(
-            d_ff, activation_dropout, activation, dtype=policy, name="feed_forward"
-        )
+        self.feed_forward = make_feed_forward(d_ff, activation_dropout, activation, policy)
         self.feed_forward_dropout = Dropout(dropout, dtype=policy, name="feed_forward_dropout")
-        self.feed_forward_norm = keras.layers.LayerNormalization(
-            epsilon=norm_epsilon, dtype=policy, name="feed_forward_norm"
+        self.feed_forward_norm = make_normalization(
+            norm_type, norm_epsilon, policy, "feed_forward_norm"
         )
 
     def build(self, inputs_shape):
@@ -129,25 +146,28 @@ class EncoderLayer(keras.layers.Layer):
             "d_ff": self.feed_forward.d_ff,
             "value_dim": self.self_attention.value_dim,
             "norm": self.norm,
-            "activation": self.feed_forward.activation,
+            "activation": self.activation,
             "dropout": self.self_attention_dropout.rate,
             "attention_dropout": self.self_attention.dropout.rate,
             "activation_dropout": self.feed_forward.dropout.rate,
             "attention_window": self.self_attention.window,
             "attention_bias": self.self_attention.use_bias,
             "norm_epsilon": self.self_attention_norm.epsilon,
+            "norm_type": self.norm_type,
+            "rotary": self.self_attention.rotary,
         }
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Encoder(keras.layers.Layer):
+class Encoder(CompositeLayer):
     """A stack of EncoderLayers (section 3.1).
 
     Args:
         layers: the EncoderLayers, the first one first; 6 equal ones in the paper.
         last_norm: whether a layer normalisation follows the last layer, as it must if the layers
             have `norm="pre"`.
-        norm_epsilon: what this layer normalisation adds to variances.
+        norm_epsilon: what this normalisation adds to variances, or mean squares.
+        norm_type: its kind, "layer" or "rms".
         rematerialize: whether training computes each layer again in the backward pass, which saves
             memory and takes time.
 
@@ -168,21 +188,24 @@ class Encoder(keras.layers.Layer):
 
     def __init__(
         self,
-        layers: Sequence[EncoderLayer],
+        layers: Layers,
         last_norm: bool = False,
-        norm_epsilon: float = 1e-6,
+        norm_epsilon: Positive = 1e-6,
+        norm_type: NormType = "layer",
         rematerialize: bool = False,
         **kwargs,
     ):
+        check_arguments(Encoder, locals())
         super().__init__(**kwargs)
         self.supports_masking = True
         self.layers = list(layers)
         self.norm_epsilon = norm_epsilon
+        self.norm_type = norm_type
         self.rematerialize = rematerialize
         self.last_norm = None
         if last_norm:
-            self.last_norm = keras.layers.LayerNormalization(
-                epsilon=norm_epsilon, dtype=self.dtype_policy, name="last_norm"
+            self.last_norm = make_normalization(
+                norm_type, norm_epsilon, self.dtype_policy, "last_norm"
             )
 
     def build(self, inputs_shape):
@@ -207,6 +230,7 @@ class Encoder(keras.layers.Layer):
             "layers": serialize_layers(self.layers),
             "last_norm": self.last_norm is not None,
             "norm_epsilon": self.norm_epsilon,
+            "norm_type": self.norm_type,
             "rematerialize": self.rematerialize,
         }
 
@@ -214,12 +238,6 @@ class Encoder(keras.layers.Layer):
     def from_config(cls, config):
         layers = [keras.saving.deserialize_keras_object(layer) for layer in config["layers"]]
         return cls(**{**config, "layers": layers})
-
-
-def check_norm(norm: str) -> None:
-    """Raises a ValueError if `norm` is neither "post" nor "pre"."""
-    if norm not in ("post", "pre"):
-        raise ValueError(f"norm must be post or pre. Received: {norm!r}")
 
 
 def serialize_layers(layers: Sequence[keras.layers.Layer]) -> list[dict]:

@@ -1,9 +1,12 @@
-"""Positional encodings: the sinusoids of section 3.5, and learned positions (Table 3, row E)."""
+"""Positional encodings: sinusoids (section 3.5), learned (Table 3, row E), and rotary positions."""
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.config import Positions
+from keras_transformer.errors import require
+from keras_transformer.fields import Share, Size, check_arguments
 from keras_transformer.model.dropout import Dropout
 
 
@@ -24,6 +27,30 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
     angles = ops.cast(positions, "float32")[:, None] * rates  # [T, D/2]
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
     return ops.reshape(pairs, (-1, d_model))  # [T, D]
+
+
+def rotate(vectors, positions):
+    """Rotary positions: turns each pair of numbers by an angle that grows with the position.
+
+    Su et al. 2021 (arXiv 2104.09864), equation 34: with the angle a = pos / 10000^(2i/d), the pair
+    (x_2i, x_2i+1) becomes (x_2i cos a - x_2i+1 sin a, x_2i sin a + x_2i+1 cos a). So the product of
+    a rotated query and a rotated key depends on the distance of their positions only.
+
+    Args:
+        vectors: [..., T, d], queries or keys; d is even.
+        positions: [T], any number type; or [1], one position for all.
+
+    Returns:
+        [..., T, d], of the dtype of `vectors`; the angles are computed in float32.
+    """
+    width = vectors.shape[-1]
+    rates = ops.convert_to_tensor(frequencies(width).astype(np.float32))
+    angles = ops.cast(positions, "float32")[:, None] * rates  # [T, d/2]
+    cosines = ops.cast(ops.cos(angles), vectors.dtype)
+    sines = ops.cast(ops.sin(angles), vectors.dtype)
+    even, odd = vectors[..., 0::2], vectors[..., 1::2]  # [..., T, d/2]
+    turned = ops.stack([even * cosines - odd * sines, even * sines + odd * cosines], axis=-1)
+    return ops.reshape(turned, ops.shape(vectors))
 
 
 def frequencies(d_model: int, divisor: int | None = None) -> np.ndarray:
@@ -50,12 +77,13 @@ def shift_matrix(offset: int, d_model: int) -> np.ndarray:
 class PositionalEncoding(keras.layers.Layer):
     """Adds the encoding of each position to its embedding, then drops out the sum (section 5.4).
 
-    Sinusoids are computed in float32 under any dtype policy.
+    Sinusoids are computed in float32 under any dtype policy. Rotary positions add nothing here:
+    they are a matter of self-attention (MultiHeadAttention).
 
     Args:
         positions: "sinusoidal" for the sinusoids of section 3.5; "learned" for a table of vectors
             (Table 3, row E); or "marian" for Marian's sinusoids, the slowest of which has exactly
-            1/10000 radians a position: 2i/(d_model - 2) in the paper's formula.
+            1/10000 radians a position: 2i/(d_model - 2) in the paper's formula; or "rotary".
         max_positions: the number of learned positions; sinusoids have no limit.
         dropout: P_drop, the probability of dropping an element of the sum.
 
@@ -66,9 +94,6 @@ class PositionalEncoding(keras.layers.Layer):
     Returns:
         [B, T, D].
 
-    Raises:
-        ValueError: for other `positions`.
-
     Example:
         >>> layer = PositionalEncoding(dropout=0.1)
         >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
@@ -77,15 +102,13 @@ class PositionalEncoding(keras.layers.Layer):
 
     def __init__(
         self,
-        positions: str = "sinusoidal",
-        max_positions: int = 1024,
-        dropout: float = 0.0,
+        positions: Positions = "sinusoidal",
+        max_positions: Size = 1024,
+        dropout: Share = 0.0,
         **kwargs,
     ):
+        check_arguments(PositionalEncoding, locals())
         super().__init__(**kwargs)
-        if positions not in ("sinusoidal", "learned", "marian"):
-            rule = "positions must be sinusoidal, learned or marian"
-            raise ValueError(f"{rule}. Received: {positions!r}")
         self.supports_masking = True
         self.positions = positions
         self.max_positions = max_positions
@@ -93,8 +116,10 @@ class PositionalEncoding(keras.layers.Layer):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, inputs_shape):
+        d_model = inputs_shape[-1]
+        is_even = self.positions == "learned" or d_model % 2 == 0
+        require(is_even, "inputs must be of an even width for sinusoidal positions", d_model)
         if self.positions == "learned":
-            d_model = inputs_shape[-1]
             self.embeddings = self.add_weight(
                 name="embeddings",
                 shape=(self.max_positions, d_model),
@@ -102,6 +127,8 @@ class PositionalEncoding(keras.layers.Layer):
             )
 
     def call(self, inputs, training=None):
+        if self.positions == "rotary":
+            return self.dropout(inputs, training=training)
         encoding = self.encoding(ops.shape(inputs)[1], inputs.shape[-1])  # [T, D]
         outputs = inputs + ops.cast(encoding, self.compute_dtype)
         return self.dropout(outputs, training=training)

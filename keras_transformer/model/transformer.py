@@ -6,7 +6,10 @@ import keras
 from keras import ops
 
 from keras_transformer import presets
-from keras_transformer.config import BOS_ID, TransformerConfig
+from keras_transformer.config import BOS_ID, TransformerConfig, replace_model_settings
+from keras_transformer.errors import require
+from keras_transformer.fields import check_arguments, shown
+from keras_transformer.model.composite import enable_lora, quantize_parts, quantized_parts
 from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.embedding import TokenEmbedding
 from keras_transformer.model.encoder import Encoder, EncoderLayer
@@ -58,6 +61,10 @@ class Transformer(keras.Model):
         name: str = "transformer",
         **kwargs,
     ):
+        is_config = isinstance(config, TransformerConfig | dict)
+        rule = "config must be a TransformerConfig, or a dict of its fields"
+        require(is_config, rule, shown(config))
+        check_arguments(Transformer, locals())
         config = TransformerConfig(**config) if isinstance(config, dict) else config
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self._make_embeddings(config, policy)
@@ -136,11 +143,14 @@ class Transformer(keras.Model):
             "attention_window": config.attention_window,
             "attention_bias": config.attention_bias,
             "norm_epsilon": config.norm_epsilon,
+            "norm_type": config.norm_type,
+            "rotary": config.positions == "rotary",
             "dtype": policy,
         }
         stack_arguments = {
             "last_norm": config.norm == "pre",
             "norm_epsilon": config.norm_epsilon,
+            "norm_type": config.norm_type,
             "rematerialize": rematerialize,
             "dtype": policy,
         }
@@ -176,7 +186,7 @@ class Transformer(keras.Model):
             InputError: for an unknown preset, or a value that a field cannot have.
         """
         config, _ = presets.preset(name, vocab_size)
-        return cls(dataclasses.replace(config, **settings))
+        return cls(replace_model_settings(config, settings))
 
     def encode(self, source, training=None):
         """Runs the encoder.
@@ -210,6 +220,16 @@ class Transformer(keras.Model):
         embeddings = self.target_positions(embeddings, training=training)
         return self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
 
+    def enable_lora(self, rank: int) -> None:
+        """Adds matrices of a low rank to those of all layers, which are then not trained.
+
+        Biases and layer normalisations are trained as before. Saving merges what was learned.
+
+        Raises:
+            InputError: for a rank below 1.
+        """
+        enable_lora(self, rank)
+
     def get_config(self):
         return {
             "config": dataclasses.asdict(self.config),
@@ -217,7 +237,16 @@ class Transformer(keras.Model):
             "dtype": self.dtype_policy.name,
             "name": self.name,
             "trainable": self.trainable,
+            "quantized": quantized_parts(self),
         }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        modes = config.pop("quantized", {})
+        model = cls(**config)
+        quantize_parts(model, modes)
+        return model
 
 
 def shift_right(target):

@@ -1,6 +1,6 @@
-"""Counts of parameters and of arithmetic, from a configuration alone (Tables 2 and 3)."""
+"""Counts of arithmetic, from a configuration alone (Table 2)."""
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import GATED, TransformerConfig
 from keras_transformer.presets import preset
 
 SUSTAINED_FLOPS = 9.5e12  # of a P100 a second, in single precision: footnote 5 of the paper
@@ -8,29 +8,6 @@ GPUS = 8  # section 5.2
 TOKENS_PER_BATCH = 25_000  # of each side, section 5.1
 SENTENCE_TOKENS = 25  # assumed length of sentences; twice as many change the count by 1%
 VOCABULARY = 37_000  # section 5.1
-
-
-def count_parameters(config: TransformerConfig) -> int:
-    """Counts trainable numbers without building the model."""
-    d_model = config.d_model
-    heads = config.num_heads
-    # W^Q, W^K, W^V and W^O, section 3.2.2.
-    attention = d_model * heads * (2 * config.d_k + config.d_v) + heads * config.d_v * d_model
-    if config.attention_bias:
-        attention += heads * (2 * config.d_k + config.d_v) + d_model
-    feed_forward = 2 * d_model * config.d_ff + config.d_ff + d_model  # equation 2
-    norm = 2 * d_model
-    last_norm = norm if config.norm == "pre" else 0
-    encoder = config.num_layers * (attention + feed_forward + 2 * norm) + last_norm
-    decoder_layers = config.decoder_layers or config.num_layers
-    decoder = decoder_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
-    rows = config.vocab_size * (1 if config.tie_embeddings else 2)  # target, softmax
-    if config.source_vocab_size or not config.tie_embeddings:
-        rows += config.source_vocab_size or config.vocab_size
-    embedding = rows * d_model + config.logits_bias * config.vocab_size
-    if config.positions == "learned":
-        embedding += 2 * config.max_positions * d_model  # of both sides
-    return embedding + encoder + decoder
 
 
 def forward_flops(
@@ -52,7 +29,7 @@ def forward_flops(
     heads = config.num_heads
     queries = d_model * heads * config.d_k  # also keys, a token
     values = d_model * heads * config.d_v  # also outputs, a token
-    feed_forward = 2 * d_model * config.d_ff
+    feed_forward = (3 if config.activation in GATED else 2) * d_model * config.d_ff
     scores = heads * (config.d_k + config.d_v)  # a pair of positions, weights and sums
     encoder = source_length * (2 * queries + 2 * values + feed_forward)
     encoder += source_length * source_length * scores

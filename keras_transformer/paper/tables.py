@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from keras_transformer.errors import InputError
 from keras_transformer.files import to_path
 from keras_transformer.paper import published
-from keras_transformer.paper.complexity import VOCABULARY, count_parameters, paper_training_costs
+from keras_transformer.paper.complexity import VOCABULARY, paper_training_costs
 from keras_transformer.paper.path_length import path_lengths
 from keras_transformer.paper.trained_rows import PAPER_COLUMNS, commands_again, measured_table
 from keras_transformer.presets import PRESETS, preset
@@ -243,7 +243,7 @@ def _count_preset(name: str, vocab_size: int | None) -> int | None:
     if vocab_size is None:
         return None
     config, _ = preset(name, vocab_size)
-    return count_parameters(config)
+    return config.parameters
 
 
 def _full_size_commands(data: str, name: str, train_steps: int, evaluation: str) -> str:

@@ -16,7 +16,6 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.evaluation.results import RESULTS, read_results, read_training
 from keras_transformer.fields import Count
 from keras_transformer.files import read_json, to_path
-from keras_transformer.paper.complexity import count_parameters
 from keras_transformer.paper.published import SETTINGS, TABLE_3, Variation
 from keras_transformer.presets import PRESETS, preset
 from keras_transformer.text_table import table_of
@@ -119,7 +118,7 @@ def trained_row(model_dir: str | Path) -> dict[str, Any]:
         **shown_settings,
         "full_size": shown_settings.items() <= preset_settings.items(),
         "vocab_size": description.model.vocab_size,
-        "parameters": count_parameters(description.model),
+        "parameters": description.model.parameters,
         "tokens_per_batch": description.training.tokens_per_batch,
         "steps": training["steps"],
         "minutes": training["minutes"],

@@ -4,7 +4,7 @@ EVALB is the program of Sekine and Collins (1997) behind every F1 on the Penn Tr
 constants below are those of its parameter file. In short: punctuation and traces are removed
 together with their words, constituents without words are removed too, function tags are cut off,
 and every other bracket (label, first word, last word) counts, the outermost included. Preterminals
-do not count.
+do not count. Of a label that begins with "-" nothing is left, and its bracket counts as well.
 
 One addition: a bracket without a label, which treebank files have around each tree, is left out
 like TOP. EVALB counts it, and its manual tells users to name it TOP.
@@ -20,7 +20,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.parsing.linearisation import NO_TAG
 from keras_transformer.parsing.trees import Tree
 
-DELETED = frozenset(("TOP", "-NONE-", ",", ":", "``", "''", ".", ""))  # DELETE_LABEL
+DELETED = frozenset(("TOP", "-NONE-", ",", ":", "``", "''", "."))  # DELETE_LABEL
 NO_LENGTH = "-NONE-"  # DELETE_LABEL_FOR_LENGTH: traces do not count as words
 EQUAL = {"PRT": "ADVP"}  # EQ_LABEL
 CUTOFF_LENGTH = 40  # CUTOFF_LEN, in words, punctuation included
@@ -60,12 +60,13 @@ def brackets_of(tree: Tree) -> Brackets:
         start = starts[0] if starts else len(words)
         label = node.label
         if node.word is None:
-            label = label.partition("-")[0].partition("=")[0]
-            if start < len(words) and label not in DELETED:
-                brackets[nodes] = Bracket(EQUAL.get(label, label), start, len(words))
+            without_tags = label.partition("-")[0].partition("=")[0]
+            if start < len(words) and label and without_tags not in DELETED:
+                label = EQUAL.get(without_tags, without_tags)
+                brackets[nodes] = Bracket(label, start, len(words))
         else:
             length += label != NO_LENGTH
-            if label not in DELETED:
+            if label and label not in DELETED:
                 words.append(node.word)
                 tags.append(EQUAL.get(label, label))
         nodes += 1

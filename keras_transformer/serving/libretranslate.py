@@ -8,13 +8,14 @@ import dataclasses
 from pathlib import PurePath
 from typing import Annotated, Any, NamedTuple
 
-from keras_transformer.documents.formats import FORMATS, format_of
+from keras_transformer.documents.formats import format_of
 from keras_transformer.errors import reason
 from keras_transformer.fields import shown as shown_json
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
 from keras_transformer.serving.languages import AUTO, LanguagePair, is_same, name_of
 from keras_transformer.serving.requests import (
+    SERVED_FORMATS,
     Limits,
     RequestError,
     check,
@@ -155,7 +156,7 @@ def parse_file(
     request = checked(FileRequest, fields)
     check_languages(request.source, request.target, pair)
     ending = PurePath(file.name).suffix.lower()
-    endings = [known for format in FORMATS.values() for known in format.endings]
+    endings = [known for format in SERVED_FORMATS.values() for known in format.endings]
     rule = f"the name of file must end in one of {', '.join(endings)}"
     check(ending in endings, 400, rule, shown_json(file.name))
     try:

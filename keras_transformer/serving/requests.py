@@ -18,6 +18,8 @@ from keras_transformer.serving.forms import form_fields, is_form
 
 SHOWN_CHARACTERS = 240  # of an error's message, and of an address in the log
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, as in "\ud83d\ude00"
+# Of documents; a table would need the columns to be translated, too.
+SERVED_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
 _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
 
 
@@ -219,8 +221,8 @@ def parse_document(fields: dict[str, Any], limits: Limits) -> DocumentRequest:
 
 def check_format(format: str) -> None:
     """Refuses a format that no document has."""
-    rule = f"format must be one of {', '.join(FORMATS)}"
-    check(format in FORMATS, 400, rule, shown_json(format))
+    rule = f"format must be one of {', '.join(SERVED_FORMATS)}"
+    check(format in SERVED_FORMATS, 400, rule, shown_json(format))
 
 
 def parse_attention(fields: dict[str, Any], limits: Limits) -> tuple[str, str]:

@@ -1,12 +1,15 @@
-"""Checkpoints: written whole or not at all, indexed by one small file, and averaged (section 6.1).
+"""Checkpoints: written whole or not at all, each with its record, and averaged (section 6.1).
 
-`checkpoints/index.json` lists the complete ones. Files that it does not list were never finished;
-they are ignored, and removed at the next start. TensorFlow keeps a checksum of every tensor; if a
-checkpoint is damaged, training resumes from the one before it. Every variable of model and
-optimizer, the random states of dropout among them, is saved under its place in `model.variables`,
-and with them the position in the shuffled data.
+A checkpoint is three files: TensorFlow's NAME.data-00000-of-00001 and NAME.index, and NAME.json,
+its record (checkpoint_record.py). They have other names until all three are on the disk, and are
+marked before they are removed. So what a killed process has left is told from checkpoints by its
+name, and nothing else is ever removed. TensorFlow keeps a checksum of every tensor; if a checkpoint
+is damaged, training resumes from the one before it. Every variable of model and optimizer, the
+random states of dropout among them, is saved under its place in `model.variables`, and with them
+the position in the shuffled data.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,81 +22,132 @@ from absl import logging
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import remove_folder, to_path
-from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.checkpoint_index import (
-    CheckpointEntry,
-    CheckpointIndex,
-    Progress,
-    read_index,
-    write_index,
+from keras_transformer.fields import whole_number
+from keras_transformer.files import (
+    locked,
+    remove_folder,
+    to_path,
+    write_json,
 )
+from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_record import (
+    CheckpointRecord,
+    Progress,
+    checkpoint_directory,
+    read_record,
+    read_records,
+)
 from keras_transformer.training.model_directory import ModelDescription, read_description
+
+_WRITING = "writing-"  # before the names of files until a checkpoint is complete
+_REMOVING = "removing-"  # before the name of a record whose checkpoint is being removed
+_DAMAGED = "damaged-"  # before the names of files that a run could not resume from
 
 
 class CheckpointStore:
-    """The checkpoints of a model directory: the last ones and the best one.
+    """The checkpoints of a model directory's run: the last ones and the best one.
 
     Args:
-        model_dir: the model directory; its index is read at once.
+        model_dir: the model directory; the records of its checkpoints are read at once.
+        model: the configuration of the model whose checkpoints they are; None to read those of any
+            model.
         keep: how many of the last checkpoints stay when a new one is written, beside the best.
         best_metric: the metric of a validation that chooses the best checkpoint: "loss", or a score
-            of which more is better. If not given, the one that the index names, or else the loss.
+            of which more is better. If not given, the one of the newest record, or else the loss.
 
     Attributes:
         directory: the folder of the checkpoints.
-        entries: what the index lists, oldest checkpoint first.
+        records: of the checkpoints, oldest first.
 
     Raises:
-        InputError: where the index is damaged.
+        InputError: where a record is damaged, or is of another model.
     """
 
-    def __init__(self, model_dir: str | Path, keep: int = 20, best_metric: str | None = None):
-        index = read_index(model_dir)
+    def __init__(
+        self,
+        model_dir: str | Path,
+        model: TransformerConfig | None = None,
+        keep: int = 20,
+        best_metric: str | None = None,
+    ):
         self.model_dir = to_path(model_dir)
-        self.directory = self.model_dir / "checkpoints"
+        self.directory = checkpoint_directory(model_dir)
+        self.model = model
         self.keep = keep
-        self.entries: list[CheckpointEntry] = list(index.entries)
-        self.best_metric = best_metric or index.best_metric or "loss"
+        self.records: list[CheckpointRecord] = self._read_records()
+        known_metric = self.latest.best_metric if self.latest else None
+        self.best_metric = best_metric or known_metric or "loss"
+
+    def _read_records(self) -> list[CheckpointRecord]:
+        records = read_records(self.model_dir)
+        for record in records:
+            self._check_model(record, self.path(record))
+        return records
+
+    def _check_model(self, record: CheckpointRecord, path: str) -> None:
+        """Raises InputError where a checkpoint was written for another model."""
+        rule = f"{self.model_dir / 'config.json'} must describe the model of {path}.json"
+        received = "another configuration than the checkpoint was written with"
+        is_same = self.model is None or record.model == self.model.fingerprint
+        require(is_same, rule, received)
 
     @property
-    def latest(self) -> CheckpointEntry | None:
+    def latest(self) -> CheckpointRecord | None:
         """The newest checkpoint; None without any."""
-        return self.entries[-1] if self.entries else None
+        return self.records[-1] if self.records else None
 
     @property
-    def best(self) -> CheckpointEntry | None:
+    def best(self) -> CheckpointRecord | None:
         """The first checkpoint with the best validation; None if there was no validation."""
-        return self._best_of(self.entries)
+        return self._best_of(self.records)
 
     def would_be_best(self, validation: dict[str, float | None]) -> bool:
-        """Whether a checkpoint with this validation would be better than all that are listed."""
+        """Whether a checkpoint with this validation would be better than all that there are."""
         value = validation.get(self.best_metric)
         if value is None:
             return False
         best = self.best
         return best is None or self._rank(validation) > self._rank(best.validation)
 
-    def _best_of(self, entries: Sequence[CheckpointEntry]) -> CheckpointEntry | None:
-        measured = [e for e in entries if e.validation.get(self.best_metric) is not None]
-        return max(measured, key=lambda entry: self._rank(entry.validation), default=None)
+    def _best_of(self, records: Sequence[CheckpointRecord]) -> CheckpointRecord | None:
+        measured = [r for r in records if r.validation.get(self.best_metric) is not None]
+        return max(measured, key=lambda record: self._rank(record.validation), default=None)
 
     def _rank(self, validation: dict[str, float | None]) -> float:
         """A number that is larger for a better validation."""
         value = validation[self.best_metric]
         return -value if self.best_metric == "loss" else value
 
-    def path(self, entry: CheckpointEntry) -> str:
+    def path(self, record: CheckpointRecord) -> str:
         """The prefix of the files of a checkpoint."""
-        return str(self.directory / entry.name)
+        return str(self.directory / record.name)
+
+    def find(self, checkpoint: str) -> tuple[str, CheckpointRecord]:
+        """Finds the checkpoint that a path names, or a name in the directory.
+
+        Returns:
+            The prefix of its files, and its record.
+
+        Raises:
+            InputError: where there is none, or it is of another model.
+        """
+        path = checkpoint.removesuffix(".index")
+        inside = str(self.directory / path)
+        if to_path(f"{inside}.index").exists():
+            path = inside
+        rule = "checkpoint must be latest, best, average:K or the path of a whole checkpoint"
+        require(to_path(f"{path}.json").exists(), rule, f"{checkpoint}, without {path}.json")
+        record = read_record(path)
+        self._check_model(record, path)
+        return path, record
 
     def restore(
         self, trackables: dict[str, Any], name: str | None = None
-    ) -> CheckpointEntry | None:
+    ) -> CheckpointRecord | None:
         """Reads the newest checkpoint that is whole.
 
-        Damaged checkpoints after it are removed from the index.
+        The files of damaged checkpoints after it stay under another name, "damaged-NAME...".
 
         Args:
             trackables: what is restored, as it was saved.
@@ -101,43 +155,55 @@ class CheckpointStore:
                 any may be.
 
         Returns:
-            The entry of the checkpoint, or None where the index lists none.
+            The record of the checkpoint, or None where there is none.
 
         Raises:
             InputError: where no checkpoint is whole, or none has that name.
         """
         if name is not None:
-            self.entries = [entry for entry in self.entries if entry.name == name]
+            self.records = [record for record in self._read_records() if record.name == name]
             rule = "model_dir must be the same directory on every worker"
-            require(self.entries != [], rule, f"{self.directory}, which has no {name}")
+            require(self.records != [], rule, f"{self.directory}, which has no {name}")
         damaged: list[str] = []
-        for entry in reversed(self.entries):
-            path = self.path(entry)
+        for record in reversed(self.records):
+            path = self.path(record)
             try:
                 tf.train.Checkpoint(**trackables).read(path).assert_existing_objects_matched()
             except (ValueError, AssertionError, IndexError, tf.errors.OpError) as error:
                 damaged.append(f"checkpoint {path} must be whole. Received: {reason(error)}")
                 continue
             for message in damaged:
-                logging.warning("%s; resuming from %s", message, entry.name)
-            if damaged:
-                self._write_index(self.entries[: -len(damaged)])
-            return entry
+                logging.warning("%s; resuming from %s", message, record.name)
+            for other in self.records[len(self.records) - len(damaged) :]:
+                self._put_aside(other)
+            return record
         if damaged:
             raise InputError(f"{damaged[0]}; nor is any before it. Choose a new model_dir")
         return None
 
-    def remove_unlisted(self) -> None:
-        """Removes checkpoints no longer kept, and what a killed process left of unfinished ones.
+    def _put_aside(self, record: CheckpointRecord) -> None:
+        """Gives a damaged checkpoint names under which nothing reads or removes it."""
+        _rename_all(self.directory, record.name, _DAMAGED + record.name)
+        self.records = [other for other in self.records if other.name != record.name]
 
-        Only the process that writes here may call this: a checkpoint under way is not listed yet.
+    def recover(self) -> None:
+        """Finishes what a killed process has begun to write or to remove.
+
+        Only the process that writes here may call this, as it takes what another writes for what a
+        killed one has left.
+
+        Raises:
+            InputError: where a file of a checkpoint has no record beside it. Nothing says then what
+                the run's checkpoints are, so that the run can neither go on nor begin again.
         """
-        listed = {entry.name for entry in self.entries}
+        _recover(self.directory, "step-")
+        self.records = self._read_records()
+        names = {record.name for record in self.records}
         for path in self.directory.glob("step-*"):
-            if path.is_dir():
-                remove_folder(path)
-            elif path.name.partition(".")[0] not in listed:
-                path.unlink()
+            name = path.name.partition(".")[0]
+            rule = f"{path} must have its record {name}.json beside it"
+            advice = "put it back, or move the files of this checkpoint elsewhere"
+            require(name in names, rule, f"none; {advice}")
 
     def save(
         self,
@@ -146,8 +212,8 @@ class CheckpointStore:
         seconds: float | None = None,
         validation: dict[str, float | None] | None = None,
         progress: Progress | None = None,
-    ) -> CheckpointEntry:
-        """Writes a checkpoint, lists it, and then removes those that are no longer kept.
+    ) -> CheckpointRecord:
+        """Writes a checkpoint, and then removes those that are no longer kept.
 
         Args:
             trackables: what is saved, by name.
@@ -157,31 +223,94 @@ class CheckpointStore:
             progress: what a resumed run continues with.
 
         Returns:
-            The entry of the new checkpoint.
+            The record of the new checkpoint.
 
         Raises:
             InputError: where it cannot be written; earlier ones stay as they were.
         """
-        entry = CheckpointEntry(checkpoint_name(step), step, seconds, progress, validation or {})
-        entries = [*self.entries, entry]
-        best = self._best_of(entries)
-        last = entries[-self.keep :]
-        kept = [entry for entry in entries if entry in last or entry is best]
+        record = CheckpointRecord(
+            name=checkpoint_name(step),
+            step=step,
+            model=self.model.fingerprint,
+            seconds=seconds,
+            progress=progress,
+            validation=validation or {},
+            best_metric=self.best_metric,
+        )
+        records = [other for other in self.records if other.name != record.name] + [record]
+        best = self._best_of(records)
+        last = records[-self.keep :]
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            tf.train.Checkpoint(**trackables).write(self.path(entry))
-            self._write_index(kept)
+            _write(self.directory, record, trackables)
+            self.records = records
+            for other in records:
+                if other not in last and other is not best:
+                    self._remove(other)
         except (OSError, tf.errors.OpError) as error:
             complete = "none" if self.latest is None else f"step {self.latest.step}"
             unchanged = f"The last complete checkpoint ({complete}) is unchanged"
             raise _no_room(self.directory, f"{reason(error)}. {unchanged}") from None
-        finally:
-            self.remove_unlisted()
-        return entry
+        return record
 
-    def _write_index(self, entries: list[CheckpointEntry]) -> None:
-        write_index(self.model_dir, CheckpointIndex(tuple(entries), self.best_metric))
-        self.entries = entries
+    def _remove(self, record: CheckpointRecord) -> None:
+        """Removes a checkpoint that is no longer kept."""
+        self.records = [other for other in self.records if other is not record]
+        mark = self.directory / f"{_REMOVING}{record.name}.json"
+        (self.directory / f"{record.name}.json").replace(mark)
+        _remove_marked(self.directory, record.name)
+
+
+def _write(directory: Path, record: CheckpointRecord, trackables: dict[str, Any]) -> None:
+    """Writes a checkpoint, which has its name when all of it is on the disk.
+
+    Raises:
+        OSError, tf.errors.OpError: where it cannot be written. Nothing is left of it then.
+    """
+    name = _WRITING + record.name
+    try:
+        tf.train.Checkpoint(**trackables).write(str(directory / name))
+        write_json(directory / f"{name}.json", record.to_json())
+        _rename_all(directory, name, record.name)
+    except (OSError, tf.errors.OpError):
+        with contextlib.suppress(OSError):
+            _recover(directory, record.name)
+        raise
+
+
+def _rename_all(directory: Path, name: str, new_name: str) -> None:
+    """Renames the files of a checkpoint, its record as the last of them."""
+    files = sorted(directory.glob(f"{name}.*"), key=lambda file: file.suffix == ".json")
+    for file in files:
+        file.replace(directory / (new_name + file.name.removeprefix(name)))
+
+
+def _recover(directory: Path, prefix: str) -> None:
+    """Finishes what a killed process has begun with checkpoints whose names have a prefix.
+
+    One whose record had been written was complete but for its name. Of another, what there is of it
+    is removed.
+    """
+    for mark in list(directory.glob(f"{_WRITING}{prefix}*.json")):
+        name = mark.name.removesuffix(".json")
+        _rename_all(directory, name, name.removeprefix(_WRITING))
+    for path in list(directory.glob(f"{_WRITING}{prefix}*")):
+        if path.is_dir():
+            remove_folder(path)
+        else:
+            path.unlink()
+    for path in list(directory.glob(f".{_WRITING}{prefix}*.json.*.tmp")):
+        path.unlink(missing_ok=True)
+    for mark in list(directory.glob(f"{_REMOVING}{prefix}*.json")):
+        _remove_marked(directory, mark.name.removeprefix(_REMOVING).removesuffix(".json"))
+
+
+def _remove_marked(directory: Path, name: str) -> None:
+    """Removes the files of a checkpoint that has been marked, and the mark after them."""
+    if not (directory / f"{name}.json").exists():  # else it was written again
+        for path in list(directory.glob(f"{name}.*")):
+            path.unlink()
+    (directory / f"{_REMOVING}{name}.json").unlink()
 
 
 def _no_room(path: str | Path, why: str) -> InputError:
@@ -218,7 +347,7 @@ def restore_model(
     """
     if description is None:
         description = read_description(model_dir)
-    weights, info = read_weights(model_dir, checkpoint)
+    weights, info = read_weights(model_dir, checkpoint, description.model)
     file = f"{model_dir}/config.json"
     model = build_model(description.model, weights, file, f"checkpoint {info.checkpoint}")
     return model, info
@@ -276,68 +405,63 @@ def require_plausible_sizes(
     require(needed <= given, rule, f"sizes of {needed} weights or more")
 
 
-def read_weights(model_dir: str | Path, checkpoint: str) -> tuple[list[np.ndarray], CheckpointInfo]:
+def read_weights(
+    model_dir: str | Path, checkpoint: str, model: TransformerConfig | None = None
+) -> tuple[list[np.ndarray], CheckpointInfo]:
     """Reads the model's variables from a checkpoint, or the mean of several.
 
     Args:
         model_dir: a directory that training has made.
         checkpoint: "latest", "best", "average:K", a path or a name, or several of these, separated
             by commas; see restore_model.
+        model: the model that they must be of; None for any.
 
     Returns:
         The variables in the order of `model.variables`, and which weights they are.
 
     Raises:
-        InputError: where the checkpoint is missing or incomplete.
+        InputError: where the checkpoint is missing or incomplete, or of another model.
     """
     if "," in checkpoint:
         names = checkpoint.split(",")
-        models = [read_weights(model_dir, name)[0] for name in names]
+        models = [read_weights(model_dir, name, model)[0] for name in names]
         return _mean(models, checkpoint), CheckpointInfo(checkpoint, averaged=len(names))
-    store = CheckpointStore(model_dir)
+    store = CheckpointStore(model_dir, model)
     if checkpoint.startswith("average:"):
         return _read_average(store, checkpoint)
     if checkpoint == "latest":
-        entry = store.latest
-        _require_checkpoint(entry is not None, store, checkpoint, "a checkpoint")
+        record = store.latest
+        _require_checkpoint(record is not None, store, checkpoint, "a checkpoint")
     elif checkpoint == "best":
-        entry = store.best
+        record = store.best
         wanted = "a checkpoint with a validation loss"
-        _require_checkpoint(entry is not None, store, checkpoint, wanted)
+        _require_checkpoint(record is not None, store, checkpoint, wanted)
     else:
-        return _read_path(store, checkpoint)
-    return read_variables(store.path(entry)), _info(entry.name, entry)
+        path, record = store.find(checkpoint)
+        return read_variables(path), _info(checkpoint, record)
+    return read_variables(store.path(record)), _info(record.name, record)
 
 
 def _read_average(
     store: CheckpointStore, checkpoint: str
 ) -> tuple[list[np.ndarray], CheckpointInfo]:
     """Reads the mean of the last checkpoints: "average:K"."""
-    count = checkpoint.removeprefix("average:")
+    text = checkpoint.removeprefix("average:")
+    count = whole_number(text)
     rule = "the number of checkpoints to average must be 1 or more"
-    require(count.isdecimal() and int(count) >= 1, rule, repr(count))
-    entries = store.entries[-int(count) :]
-    _require_checkpoint(entries != [], store, checkpoint, "a checkpoint")
-    if len(entries) < int(count):
-        logging.warning("averaging all %d checkpoints: there are not %s", len(entries), count)
-    models = [read_variables(store.path(entry)) for entry in entries]
-    info = dataclasses.replace(_info(f"average:{len(entries)}", entries[-1]), averaged=len(entries))
+    require(count is not None and count >= 1, rule, repr(text))
+    records = store.records[-count:]
+    _require_checkpoint(records != [], store, checkpoint, "a checkpoint")
+    if len(records) < count:
+        logging.warning("averaging all %d checkpoints: there are not %s", len(records), count)
+    models = [read_variables(store.path(record)) for record in records]
+    info = dataclasses.replace(_info(f"average:{len(records)}", records[-1]), averaged=len(records))
     return _mean(models, checkpoint), info
 
 
-def _read_path(store: CheckpointStore, checkpoint: str) -> tuple[list[np.ndarray], CheckpointInfo]:
-    """Reads the checkpoint that a path names, or a name in the directory."""
-    path = checkpoint.removesuffix(".index")
-    inside = store.directory / path
-    is_inside = to_path(f"{inside}.index").exists()
-    entries = [entry for entry in store.entries if entry.name == inside.name]
-    info = _info(checkpoint, entries[-1]) if entries else CheckpointInfo(checkpoint)
-    return read_variables(str(inside) if is_inside else path), info
-
-
-def _info(checkpoint: str, entry: CheckpointEntry) -> CheckpointInfo:
-    """What a set of weights is called that are those of an entry, or end with them."""
-    return CheckpointInfo(checkpoint, entry.step, validation_loss=entry.validation.get("loss"))
+def _info(checkpoint: str, record: CheckpointRecord) -> CheckpointInfo:
+    """What a set of weights is called that are those of a record, or end with them."""
+    return CheckpointInfo(checkpoint, record.step, validation_loss=record.validation.get("loss"))
 
 
 def _require_checkpoint(exists: bool, store: CheckpointStore, checkpoint: str, wanted: str) -> None:
@@ -399,11 +523,15 @@ def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     Raises:
         InputError: where there are no checkpoints, or the mean cannot be written.
     """
-    weights, info = read_weights(model_dir, f"average:{last}")
+    model = read_description(model_dir).model
+    weights, info = read_weights(model_dir, f"average:{last}", model)
+    directory = checkpoint_directory(model_dir)
     name = f"average-{info.averaged}-{checkpoint_name(info.step)}"
-    path = CheckpointStore(model_dir).directory / name
-    try:
-        tf.train.Checkpoint(model=[tf.Variable(weight) for weight in weights]).write(str(path))
-    except (OSError, tf.errors.OpError) as error:
-        raise _no_room(path, reason(error)) from None
-    return dataclasses.replace(info, checkpoint=str(path))
+    record = CheckpointRecord(name, info.step, model.fingerprint)
+    with locked(directory / "averages.lock", "model_dir"):
+        _recover(directory, "average-")
+        try:
+            _write(directory, record, {"model": [tf.Variable(weight) for weight in weights]})
+        except (OSError, tf.errors.OpError) as error:
+            raise _no_room(directory / name, reason(error)) from None
+    return dataclasses.replace(info, checkpoint=str(directory / name))

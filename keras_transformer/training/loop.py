@@ -14,7 +14,7 @@ from absl import logging
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.training.checkpoint_index import CheckpointEntry
+from keras_transformer.training.checkpoint_record import CheckpointRecord, read_records
 from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.data import TrainingData
@@ -41,6 +41,7 @@ def train(
     strategy: tf.distribute.Strategy,
     cluster: "Cluster | None" = None,
     initialize: Callable[[keras.Model], None] | None = None,
+    describe: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Trains until `config` ends the run, from the last checkpoint of `model_dir` if it has one.
 
@@ -56,6 +57,8 @@ def train(
         cluster: the workers that train together and all call this; None for a single process. The
             chief alone validates and writes, and a signal to any of them stops them all.
         initialize: is called with the model if the run begins, and may give it other weights.
+        describe: is called before the first checkpoint is written, and may write what the directory
+            says of the model. A run that fails before leaves no such description behind.
 
     Returns:
         {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
@@ -77,7 +80,9 @@ def train(
             "optimizer": [variable.value for variable in step.optimizer.variables],
             "iterator": iter(data.batches),
         }
-        store = CheckpointStore(model_dir, config.keep_checkpoints, config.best_metric)
+        store = CheckpointStore(
+            model_dir, model_config, config.keep_checkpoints, config.best_metric
+        )
         state = _resume(store, saved, cluster)
         if initialize is not None and state.step == 0:
             initialize(step.model)
@@ -87,7 +92,9 @@ def train(
         with reporting as curves:
             if curves is not None:
                 curves.settings(model_config, training_config)
-            run = _Run(config, data, step, saved, store, state, curves, interruption, cluster)
+            run = _Run(
+                config, data, step, saved, store, state, curves, interruption, cluster, describe
+            )
             run.decide()
             while state.stopped is None:
                 run.take_steps()
@@ -101,6 +108,12 @@ def train(
                 run.decide()
     if state.stopped not in LIMITS:
         logging.info("%s at step %d: run the command again to resume", state.stopped, state.step)
+    elif state.started is None:
+        told = "this run had ended at step %d: to continue it, raise %s"
+        logging.info(told, state.step, state.stopped)
+    if state.stopped in LIMITS and state.step < training_config.warmup_steps:
+        told = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
+        logging.warning(told, state.step, training_config.warmup_steps, state.stopped)
     if interruption.signal == signal.SIGINT:
         raise KeyboardInterrupt
     return run.result()
@@ -133,37 +146,37 @@ def _make_step(
 def _resume(store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster | None") -> RunState:
     """Restores the newest whole checkpoint, if there is one; a worker restores the chief's."""
     if cluster is None:
-        entry = _restore(store, saved)
+        record = _restore(store, saved)
     else:
-        entry = _restore_the_chiefs(store, saved, cluster)
-    if entry is None:
+        record = _restore_the_chiefs(store, saved, cluster)
+    if record is None:
         return RunState()
-    logging.info("resuming from step %d", entry.step)
-    return RunState.restored(entry)
+    logging.info("resuming from step %d", record.step)
+    return RunState.restored(record)
 
 
-def _restore(store: CheckpointStore, saved: dict[str, Any]) -> CheckpointEntry | None:
-    """Restores the newest whole checkpoint, after removing unfinished ones."""
-    store.remove_unlisted()
+def _restore(store: CheckpointStore, saved: dict[str, Any]) -> CheckpointRecord | None:
+    """Restores the newest whole checkpoint, after finishing what a killed process has begun."""
+    store.recover()
     return store.restore(saved)
 
 
 def _restore_the_chiefs(
     store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster"
-) -> CheckpointEntry | None:
+) -> CheckpointRecord | None:
     """Restores the same checkpoint on all workers: the one that the chief has found whole."""
     if cluster.is_chief:
-        entry = _restore(store, saved)
-        cluster.agreed(None if entry is None else entry.name)
-        return entry
+        record = _restore(store, saved)
+        cluster.agreed(None if record is None else record.name)
+        return record
     name = cluster.agreed(None)
     return None if name is None else store.restore(saved, name)
 
 
 def _newest_on_disk(model_dir: str | Path) -> str | None:
     """The name of the newest checkpoint: the chief may have written one since it last decided."""
-    latest = CheckpointStore(model_dir).latest
-    return None if latest is None else latest.name
+    records = read_records(model_dir)
+    return records[-1].name if records else None
 
 
 @dataclasses.dataclass
@@ -179,6 +192,7 @@ class _Run:
     curves: Curves | None  # None on workers that are not the chief
     interruption: Interruption
     cluster: "Cluster | None"  # None for a single process
+    describe: Callable[[], None] | None  # is called before the first checkpoint
     compilations: int = 0  # of XLA, that were reported
 
     def take_steps(self) -> None:
@@ -197,7 +211,7 @@ class _Run:
     def decide(self) -> None:
         """Decides how the run continues; of several workers, the chief decides for all."""
         state = self.state
-        state.seconds = time.monotonic() - state.started
+        state.seconds = state.clock()
         decision = Decision(
             seconds=state.seconds,
             steps_per_call=state.steps_per_call,
@@ -285,13 +299,15 @@ class _Run:
             state.validation = measured
             self.curves.validation(state.step, scalars)
         tf.summary.flush()
-        state.seconds = time.monotonic() - state.started
-        entry = store.save(self.saved, state.step, state.seconds, measured, state.progress())
-        self.curves.event("checkpoint", state.step, checkpoint=entry.name)
+        state.seconds = state.clock()
+        if self.describe is not None and store.latest is None:
+            self.describe()
+        record = store.save(self.saved, state.step, state.seconds, measured, state.progress())
+        self.curves.event("checkpoint", state.step, checkpoint=record.name)
         shown = " ".join(f"{name} {value:.3f}" for name, value in scalars.items())
         logging.info("step %d: validation %s", state.step, shown or "none; checkpoint written")
         state.saved_step = state.step
-        state.saved_seconds = time.monotonic() - state.started
+        state.saved_seconds = state.clock()
 
     def _validate(self) -> dict[str, float]:
         return validate(self.step, self.data, self.state.step, self.config.histograms)
@@ -310,7 +326,7 @@ class _Run:
         for name, value in finite_or_none({**state.metrics, **validation}).items():
             result[name] = None if value is None else round(value, 4)
         result["parameters"] = self.step.model.count_params()
-        result["checkpoints"] = len(store.entries)
+        result["checkpoints"] = len(store.records)
         result["checkpoint"] = None if store.latest is None else store.path(store.latest)
         result["best"] = None if store.best is None else store.path(store.best)
         return result

@@ -5,14 +5,18 @@ from collections.abc import Collection
 from typing import Annotated
 
 from keras_transformer.errors import require
-from keras_transformer.fields import Positive, Size, check_fields, one_of
+from keras_transformer.fields import Positive, Size, check_fields, one_of, whole_number
 
 METRICS = ("loss", "bleu", "f1")  # that may choose the best checkpoint; a smaller loss is better
 
 
 @dataclasses.dataclass(frozen=True)
 class LoopConfig:
-    """Steps and minutes are counted from the first start of the run, over all its starts."""
+    """Steps and minutes are counted over all starts of the run.
+
+    Minutes are counted from the end of the first step of each start: what goes before is reading
+    and compiling, which takes seconds on one machine and minutes on another.
+    """
 
     train_steps: Size = 100_000
     train_minutes: Positive | None = None  # stop after this time, if it is over before train_steps
@@ -30,8 +34,8 @@ class LoopConfig:
     def __post_init__(self):
         if self.profile_steps is not None:
             # A caller may pass texts, as a command line does.
-            numbers = [int(step) for step in self.profile_steps if str(step).isdecimal()]
-            all_numbers = len(self.profile_steps) == len(numbers) == 2
+            numbers = [whole_number(str(step)) for step in self.profile_steps]
+            all_numbers = len(numbers) == 2 and None not in numbers
             rule = "profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
             received = ",".join(map(str, self.profile_steps))
             require(all_numbers and 1 <= numbers[0] <= numbers[1], rule, received)
@@ -56,10 +60,10 @@ class LoopConfig:
             step: how many steps it has taken.
             seconds: the time that these took.
         """
-        if self.train_minutes is None or step == 0:
+        if self.train_minutes is None or seconds == 0:
             return self.train_steps
-        in_all_minutes = round(step * self.train_minutes * 60 / seconds)
-        return min(self.train_steps, max(step, in_all_minutes))
+        in_all_minutes = step * self.train_minutes * 60 / seconds  # may be infinite
+        return round(min(self.train_steps, max(step, in_all_minutes)))
 
     def steps_to_next_event(self, step: int) -> int:
         """How many steps can be taken after `step` before the loop has to do anything else."""

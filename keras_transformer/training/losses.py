@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from keras_transformer.config import PAD_ID
+from keras_transformer.fields import Share, check_arguments
 
 NUM_BLOCKS = 8  # that rows are divided into; only the logits of one block are held at a time
 SMALLEST_LOGIT = -3e4  # below every logit of a model, and within the range of float16
@@ -40,11 +41,12 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     def __init__(
         self,
-        label_smoothing: float = 0.1,
+        label_smoothing: Share = 0.1,
         reduction: str | None = "mean_with_sample_weight",
-        name: str = "label_smoothed_cross_entropy",
+        name: str | None = "label_smoothed_cross_entropy",
         **kwargs,
     ):
+        check_arguments(LabelSmoothedCrossEntropy, locals())
         super().__init__(name=name, reduction=reduction, **kwargs)
         self.label_smoothing = label_smoothing
 
@@ -52,11 +54,19 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return super().__call__(y_true, y_pred, token_weights(y_true, sample_weight))
 
     def call(self, y_true, y_pred):
-        labels = ops.cast(y_true, "int32")
-        return token_losses(ops.cast(y_pred, "float32"), labels, self.label_smoothing)
+        logits, labels = as_tensor(y_pred, "float32"), as_tensor(y_true, "int32")
+        return token_losses(logits, labels, self.label_smoothing)
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+def as_tensor(values, dtype: str):
+    """Casts labels or logits: an array, a tensor, or a tf.Variable.
+
+    Keras' `cast` leaves a variable that has the dtype already; the index takes its value.
+    """
+    return ops.cast(values, dtype)[...]
 
 
 def token_weights(labels, sample_weight=None):

@@ -9,7 +9,8 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import PAD_ID
-from keras_transformer.training.losses import token_losses, token_weights
+from keras_transformer.fields import check_arguments
+from keras_transformer.training.losses import as_tensor, token_losses, token_weights
 
 
 class _MeanOverTokens(keras.metrics.Mean):
@@ -22,7 +23,7 @@ class _MeanOverTokens(keras.metrics.Mean):
     """
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        values = self.values(ops.cast(y_true, "int32"), ops.cast(y_pred, "float32"))
+        values = self.values(as_tensor(y_true, "int32"), as_tensor(y_pred, "float32"))
         weights = token_weights(y_true, sample_weight)
         # Flat, as Mean would give each row of [B, T] the same weight.
         super().update_state(ops.reshape(values, [-1]), ops.reshape(weights, [-1]))
@@ -32,8 +33,10 @@ class _MeanOverTokens(keras.metrics.Mean):
 class MaskedAccuracy(_MeanOverTokens):
     """The share of tokens whose label has the largest logit; padding does not count."""
 
-    def __init__(self, name: str = "accuracy", **kwargs):
+    def __init__(self, name: str | None = "masked_accuracy", **kwargs):
+        check_arguments(MaskedAccuracy, locals())
         super().__init__(name, **kwargs)
+        self._direction = "up"  # for callbacks that monitor it, as of Keras' own metrics
 
     def values(self, labels, logits):
         return ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), labels)
@@ -46,8 +49,10 @@ class MaskedPerplexity(_MeanOverTokens):
     The paper's Table 3 gives this figure, per subword.
     """
 
-    def __init__(self, name: str = "perplexity", **kwargs):
+    def __init__(self, name: str | None = "masked_perplexity", **kwargs):
+        check_arguments(MaskedPerplexity, locals())
         super().__init__(name, **kwargs)
+        self._direction = "down"
 
     def values(self, labels, logits):
         return token_losses(logits, labels, 0.0)

@@ -1,22 +1,38 @@
 """What a model directory holds about its model: config.json, and the vocabulary beside it.
 
-config.json       configurations and the vocabulary's fingerprint, written before training
+config.json       configurations and the vocabulary's fingerprint
 *vocabulary.*     the vocabulary, or those of both sides: the directory alone is enough to translate
-checkpoints/      see checkpoints.py and checkpoint_index.py
+checkpoints/      see checkpoints.py and checkpoint_record.py
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see keras_transformer/files.py
+
+A run writes config.json and the vocabularies with its first checkpoint. Before, nothing of it is
+worth to be kept, and a command that failed, at a wrong setting or for want of memory, may be
+corrected and run again in the same directory.
 """
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import Task, TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
-from keras_transformer.fields import FileName, Size, from_json
-from keras_transformer.files import read_json, to_path, write_file, write_json
+from keras_transformer.fields import FileName, Length, from_json
+from keras_transformer.files import (
+    LOCK_HOLDER,
+    is_temporary,
+    read_json,
+    remove_abandoned,
+    to_path,
+    write_file,
+    write_json,
+)
 
-FORMAT_VERSION = 3  # 1 had another index of checkpoints; 2 no languages
+FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them
+
+# What a run has written before its first checkpoint.
+_BEGUN = ("lock", "tensorboard", "training_log.jsonl")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,13 +44,20 @@ class ModelDescription:
     training: TrainingConfig
     vocabulary: FileName  # in the directory
     vocabulary_fingerprint: str  # sha256 of that file
-    max_length: Size  # of a sentence in training, in ids with EOS
+    max_length: Length  # of a sentence in training, in ids with EOS
     # The vocabulary of the source, if it is not the same one, and its fingerprint.
     source_vocabulary: FileName | None = None
     source_vocabulary_fingerprint: str | None = None
     task: Task = "translation"
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # see Linearisation
     languages: list[str] | None = None  # of source and target, as the data set calls them
+
+    @property
+    def vocabulary_files(self) -> list[str]:
+        """The names of the vocabularies in the directory: one, or those of both sides."""
+        if self.source_vocabulary is None:
+            return [self.vocabulary]
+        return [self.vocabulary, self.source_vocabulary]
 
     def flat(self) -> dict[str, Any]:
         """All fields by name in one level, those of the two configurations among them."""
@@ -54,20 +77,59 @@ def create_or_check(
         data_dir: the folder that the vocabulary is copied from.
 
     Raises:
-        InputError: where the directory holds another model.
+        InputError: where the directory holds another model, or anything else.
     """
+    check_model_dir(model_dir, description)
+    model_dir = to_path(model_dir)
+    model_dir.mkdir(parents=True, exist_ok=True)
+    if not (model_dir / "config.json").exists():
+        content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
+        write_json(model_dir / "config.json", content)
+    for name in description.vocabulary_files:
+        if not (model_dir / name).exists():
+            write_file(model_dir / name, (to_path(data_dir) / name).read_bytes())
+
+
+def check_model_dir(model_dir: str | Path, description: ModelDescription) -> None:
+    """Raises InputError where training of a model can neither begin nor go on in a directory.
+
+    It can in one that is new or empty, in which such a run has ended before its first checkpoint,
+    or that is the model's.
+    """
+    _require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
     if (model_dir / "config.json").exists():
         _check_same(model_dir, description)
         return
-    model_dir.mkdir(parents=True, exist_ok=True)
-    vocabularies = [description.vocabulary]
-    if description.source_vocabulary is not None:
-        vocabularies.append(description.source_vocabulary)
-    for name in vocabularies:
-        write_file(model_dir / name, (to_path(data_dir) / name).read_bytes())
-    content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
-    write_json(model_dir / "config.json", content)
+    rule = "model_dir must be new or empty, or a directory that training has made"
+    received = f"{model_dir}, which holds something else"
+    require(_is_free(model_dir) or _is_begun(model_dir), rule, received)
+
+
+def _is_free(model_dir: Path) -> bool:
+    return not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.glob("*")))
+
+
+def _is_begun(model_dir: Path) -> bool:
+    """Whether a directory holds what a run writes before its first checkpoint, and no more."""
+    if not model_dir.is_dir() or not (model_dir / "lock").is_file():
+        return False
+    holder = (model_dir / "lock").read_bytes()
+    is_own_lock = not holder or holder.startswith(LOCK_HOLDER)
+    names = [path.name for path in model_dir.glob("*")]
+    others = [name for name in names if name not in _BEGUN]
+    return is_own_lock and all(_is_unfinished(name) for name in others)
+
+
+def _is_unfinished(name: str) -> bool:
+    """Whether a name is that of a file which a run replaces, while the run writes it."""
+    return is_temporary(name, "config.json") or is_temporary(name, "training_log.jsonl")
+
+
+def remove_unfinished_files(model_dir: str | Path, description: ModelDescription) -> None:
+    """Removes what a killed run has left of files that it was writing into its directory."""
+    for name in ("config.json", "training_log.jsonl", *description.vocabulary_files):
+        remove_abandoned(to_path(model_dir) / name)
 
 
 def _check_same(model_dir: Path, description: ModelDescription) -> None:
@@ -87,10 +149,16 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
     require(not differences, rule, f"{received}. Choose another directory, or {advice}")
 
 
-def require_new(model_dir: Path) -> None:
+def require_new(model_dir: str | Path) -> None:
     """Raises InputError where a new model directory would join what is there."""
-    is_new = not model_dir.exists() or (model_dir.is_dir() and not any(model_dir.glob("*")))
-    require(is_new, "model_dir must not exist yet, or be empty", model_dir)
+    _require_name(model_dir, "model_dir")
+    model_dir = to_path(model_dir)
+    require(_is_free(model_dir), "model_dir must not exist yet, or be empty", model_dir)
+
+
+def _require_name(path: str | Path, argument: str) -> None:
+    """Raises InputError for an empty path, which would stand for the working directory."""
+    require(os.fspath(path) != "", f"{argument} must name a directory", "''")
 
 
 def described_in(path: str | Path) -> Path:
@@ -111,6 +179,7 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     Raises:
         InputError: where there is none, or it is damaged or of another version.
     """
+    _require_name(model_dir, argument)
     path = to_path(model_dir) / "config.json"
     rule = f"{argument} must be a directory that training has made"
     require(path.exists(), rule, f"{model_dir}, which has no config.json")

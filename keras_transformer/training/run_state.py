@@ -4,7 +4,7 @@ import dataclasses
 import math
 import time
 
-from keras_transformer.training.checkpoint_index import CheckpointEntry, Progress
+from keras_transformer.training.checkpoint_record import CheckpointRecord, Progress
 from keras_transformer.training.metrics import perplexity_of
 from keras_transformer.training.step_sums import StepSums
 
@@ -13,7 +13,7 @@ from keras_transformer.training.step_sums import StepSums
 class Decision:
     """What depends on a clock, a signal or a disk. The chief of several workers decides for all."""
 
-    seconds: float  # of training so far, over all starts of the run
+    seconds: float  # see RunState.clock
     steps_per_call: int  # how many steps the next call of TrainingStep.run may take
     saved_step: int  # the step of the newest checkpoint; 0 without one
     checkpoint_due: bool  # whether to validate and to write a checkpoint now
@@ -26,13 +26,13 @@ class RunState:
 
     # Saved with every checkpoint:
     step: int = 0
-    seconds: float = 0.0  # of training, over all starts of the run
+    seconds: float = 0.0  # see `clock`
     sums: StepSums = dataclasses.field(default_factory=StepSums)  # since the last point of curves
     summed_steps: int = 0  # the steps that were summed
     summed_seconds: float = 0.0  # the time that these steps took
     validations_since_best: int = 0  # validations without a better best_metric
     # Of this start of the run alone:
-    started: float = dataclasses.field(default_factory=time.monotonic)  # when `seconds` were 0
+    started: float | None = None  # when `seconds` were 0; None before the first step
     steps_per_call: int = 1
     saved_step: int = 0  # the step of the newest checkpoint; 0 without one
     saved_seconds: float = 0.0  # `seconds` when it was written
@@ -42,21 +42,24 @@ class RunState:
     validation: dict[str, float | None] = dataclasses.field(default_factory=dict)  # the last one
 
     @classmethod
-    def restored(cls, entry: CheckpointEntry) -> "RunState":
+    def restored(cls, record: CheckpointRecord) -> "RunState":
         """Makes the state that a run had when it wrote a checkpoint."""
-        seconds = entry.seconds or 0.0
-        progress = entry.progress or Progress()
+        seconds = record.seconds or 0.0
+        progress = record.progress or Progress()
         return cls(
-            step=entry.step,
+            step=record.step,
             seconds=seconds,
             sums=progress.sums,
             summed_steps=progress.summed_steps,
             summed_seconds=progress.summed_seconds,
             validations_since_best=progress.validations_since_best,
-            started=time.monotonic() - seconds,
-            saved_step=entry.step,
+            saved_step=record.step,
             saved_seconds=seconds,
         )
+
+    def clock(self) -> float:
+        """Seconds of training so far, of each start of the run from the end of its first step."""
+        return self.seconds if self.started is None else time.monotonic() - self.started
 
     def progress(self) -> Progress:
         """What a checkpoint keeps of this state, beside step and seconds."""
@@ -81,7 +84,10 @@ class RunState:
         self.sums = sums
         self.summed_steps += steps
         self.summed_seconds += seconds
-        if self.metrics:  # the first call traces: its time says nothing about the next ones
+        if self.started is None:
+            # The first call compiles: its time says nothing about the next ones. It is not counted.
+            self.started = time.monotonic() - self.seconds
+        else:
             self.steps_per_call = max(1, int(steps / seconds))
         self.metrics = self.summarize()
 

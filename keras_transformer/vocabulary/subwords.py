@@ -18,7 +18,6 @@ symbol in a text ("</s>", "[EOS]") never becomes a special id.
 """
 
 import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tensorflow_text.python.ops import sentencepiece_tokenizer
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID, vocabulary_kind
 from keras_transformer.errors import InputError, reason
+from keras_transformer.files import parse_json
 
 # Sentences per call of an op: enough work for its threads, and few enough for memory.
 _BATCH = 2048
@@ -90,6 +90,13 @@ class Subwords(tf.Module):
     def pieces_tensor(self, ids: tf.Tensor) -> tf.Tensor:
         """Maps int32 [B, T] to string [B, T]: the vocabulary's piece for each id."""
         return self._tokenizer.id_to_string(ids)
+
+    def begins_word_tensor(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [N] to bool [N]: whether a subword is the first of a word."""
+        pieces = self.pieces_tensor(ids)
+        if self.kind == "wordpiece":
+            return ~tf.strings.regex_full_match(pieces, f"{JOINER}.+")
+        return tf.strings.regex_full_match(pieces, f"{SPACE}.*")
 
     def words_tensor(self, ids: tf.Tensor) -> tf.Tensor:
         """Maps int32 [B, T] to int32 [B, T]: the word of the text that each subword ends in.
@@ -160,7 +167,7 @@ class _NumberedPieces(_Pieces):
     def __init__(self, content: bytes):
         super().__init__(name="numbered_pieces")
         pieces, _, model = content.partition(b"\n")
-        self._pieces = tf.constant(json.loads(pieces))
+        self._pieces = tf.constant(parse_json(pieces, "its first line", list[str]))
         self._tokenizer = _sentencepiece(model, tf.string)
         ids = tf.range(UNK_ID + 1, tf.size(self._pieces))
         numbers = tf.lookup.KeyValueTensorInitializer(self._pieces[UNK_ID + 1 :], ids)

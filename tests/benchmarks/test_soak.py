@@ -195,12 +195,14 @@ def test_weights_are_compared_to_the_last_bit(monkeypatch, request, tmp_path):
     import numpy as np
     import tensorflow as tf
 
+    from keras_transformer.config import TransformerConfig
     from keras_transformer.training.checkpoints import CheckpointStore
 
     monkeypatch.syspath_prepend(request.config.rootpath / "benchmarks")
     from soak import same_weights
 
     for name, value in (("one", 1.0), ("same", 1.0), ("other", np.nextafter(np.float32(1), 2))):
-        CheckpointStore(tmp_path / name).save({"model": [tf.Variable([value, 2.0])]}, step=1)
+        store = CheckpointStore(tmp_path / name, TransformerConfig())
+        store.save({"model": [tf.Variable([value, 2.0])]}, step=1)
     assert same_weights(tmp_path / "one", tmp_path / "same")
     assert not same_weights(tmp_path / "one", tmp_path / "other")

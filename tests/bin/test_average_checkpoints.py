@@ -23,6 +23,9 @@ def test_wrong_input(call_program, untrained, tmp_path):
     done = call_program("average_checkpoints", f"--model_dir={tmp_path}")
     assert done.code == 1
     assert "--model_dir must be a directory that training has made" in done.errors
+    done = call_program("average_checkpoints", "--model_dir=")
+    assert done.code == 1
+    assert "error: --model_dir must name a directory. Received: ''" in done.errors
     done = call_program("average_checkpoints", f"--model_dir={untrained}", "--last=0")
     assert done.code == 1
     assert "--last must be at least 1. Received: 0" in done.errors

@@ -91,6 +91,7 @@ def test_translation_gives_scored_trees_over_the_words_of_each_line(run_program,
             ["--n_best=22"],
             "--n_best must be from 1 to the beam size, 21. Received",
         ),
+        ("translate", ["--language=en"], "--language must not be given for a parsing model"),
     ],
 )
 def test_wrong_flags_end_in_one_line(call_program, trained, program, arguments, message):

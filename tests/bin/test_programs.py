@@ -137,4 +137,5 @@ def test_the_help_of_a_program_lists_its_flags(command):
 
 def test_the_console_command_names_an_unknown_program(command):
     rule = f"the program must be one of {', '.join(PROGRAMS)}"
-    assert command("trian") == (1, "", f"error: {rule}. Received: 'trian'\n")
+    assert command("trian") == (1, "", f"error: {rule}. Received: 'trian' (did you mean train?)\n")
+    assert command("parse") == (1, "", f"error: {rule}. Received: 'parse'\n")

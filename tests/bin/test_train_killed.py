@@ -63,10 +63,14 @@ def start(data, start_process):
             *("--tokens_per_batch=256", "--sample_sentences=0", "--keep_checkpoints=3"),
             "--deterministic",
         ]
-        model_dir.mkdir(exist_ok=True)
-        return start_process([*runner, TRAIN, *arguments], errors=model_dir / "stderr")
+        return start_process([*runner, TRAIN, *arguments], errors=errors_of(model_dir))
 
     return start
+
+
+def errors_of(model_dir):
+    """The file that the processes of a run write what is on stderr to."""
+    return model_dir.with_name(f"{model_dir.name}.stderr")
 
 
 def log(model_dir):
@@ -102,7 +106,7 @@ def signal_at(process, model_dir, step, number, milliseconds):
 
 def finish(process, model_dir):
     output, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, (model_dir / "stderr").read_text()
+    assert process.returncode == 0, errors_of(model_dir).read_text()
     return json.loads(output.splitlines()[-1])
 
 
@@ -128,20 +132,21 @@ def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     assert code == -signal.SIGKILL
     # Killed in the midst of a checkpoint.
     process = start(parts, "-c", KILLED_WRITING, str(rng.randrange(2, 5)))
-    assert process.wait(PATIENCE) == -signal.SIGKILL, (parts / "stderr").read_text()
+    assert process.wait(PATIENCE) == -signal.SIGKILL, errors_of(parts).read_text()
     complete = CheckpointStore(parts).latest.step
-    half = parts / "checkpoints" / f"step-{complete + EVERY:08d}.data-00000-of-00001"
+    name = f"writing-step-{complete + EVERY:08d}.data-00000-of-00001"
+    half = parts / "checkpoints" / name
     assert half.exists() and not half.with_name(half.stem + ".index").exists()
     # Told to end, as by a scheduler; meanwhile nobody else may train there.
     process = start(parts)
     assert wait_for_step(process, parts, complete + 10)
     code, output = signal_at(process, parts, 0, signal.SIGTERM, rng.random() * 9)
-    assert code == 0, (parts / "stderr").read_text()
+    assert code == 0, errors_of(parts).read_text()
     stopped = json.loads(output.splitlines()[-1])
     assert stopped["stopped"] == "SIGTERM"
     assert CheckpointStore(parts).latest.step == stopped["step"] < STEPS
     told = f"SIGTERM at step {stopped['step']}: run the command again to resume"
-    assert told in (parts / "stderr").read_text()
+    assert told in errors_of(parts).read_text()
 
     result = finish(start(parts), parts)
     expected = finish(left_alone, whole)

@@ -28,7 +28,7 @@ def one_line(text):
 def test_file_to_file(run_program, untrained, lines_file, wanted, tmp_path):
     output = tmp_path / "out.txt"
     arguments = [f"--model_dir={untrained}", f"--input={lines_file}", f"--output={output}"]
-    done = run_program("translate", *arguments, "--beam_size=2")
+    done = run_program("translate", *arguments, "--beam_size=2", "--one_sentence_per_line")
     assert done.code == 0
     assert done.result["lines"] == 6
     assert done.result["truncated"] == 1
@@ -36,6 +36,25 @@ def test_file_to_file(run_program, untrained, lines_file, wanted, tmp_path):
     assert done.result["output"] == str(output)
     answers = output.read_bytes().decode("utf-8").split("\n")
     assert answers == [*(one_line(best[0].text) for best in wanted), ""]
+
+
+def test_lines_of_several_sentences(call_program, untrained, tmp_path):
+    text = " the cat. A dog ran!\r\n\nA DOG RAN. see https://a.b/c\n" + "x " * 100
+    flags = [f"--model_dir={untrained}", "--beam_size=2", f"--output={tmp_path}/out.txt"]
+    done = call_program("translate", *flags, "--language=en", stdin=text.encode())
+    assert done.code == 0, done.errors
+    assert (done.result["lines"], done.result["format"]) == (4, "text")
+    assert done.result["truncated"] == 0, "cut into parts"
+
+    from keras_transformer.loading import load
+
+    translator = load(untrained, beam_size=2, n_best=1)
+    output = (tmp_path / "out.txt").read_bytes().decode()
+    assert output == translator.translate_document(text, language="en")
+    first = [answers[0].text for answers in translator.translate(["the cat.", "A dog ran!"])]
+    lines = output.split("\n")
+    assert len(lines) == 4 and lines[:2] == [f" {one_line(' '.join(first))}\r", ""]
+    assert lines[2].endswith("https://a.b/c") and lines[2].upper().startswith(lines[2][:20])
 
 
 def test_stream_n_best_with_scores(call_program, untrained, wanted):
@@ -75,6 +94,15 @@ def test_invalid_line_of_a_stream(call_program, untrained):
         (["--saved_model=absent"], "--saved_model must be a directory that an export has made"),
         (["--model_dir=a", "--input=absent"], "--input must be a file that can be read"),
         (["--model_dir=a", "--output=absent/out"], "--output must be a file in a directory"),
+        (["--model_dir=a", "--format=docx"], "flag --format=docx: value should be one of"),
+        (
+            ["--model_dir=a", "--format=text", "--scores"],
+            "--format must not be given where each line is translated as it is. Received: --scores",
+        ),
+        (
+            ["--model_dir=a", "--one_sentence_per_line", "--case=keep"],
+            "--case must not be given where each line is translated as it is",
+        ),
         (
             ["--input=/dev/zero"],
             "--input must be a file, a pipe or a terminal. Received: /dev/zero",

@@ -111,6 +111,34 @@ def test_a_narrow_search_contains_what_fits(beam_size):
     assert missed > 10, "phrases that are not in the best hypothesis anyway"
 
 
+def test_never_worse_than_the_free_best_that_contains_the_phrases():
+    """Phrases of the free best, whose tokens a beam that is divided among banks can lose.
+
+    Where both of the best two have them, nothing else is searched; both cases occur.
+    """
+    settings = settings_of(3, 0.6, min_length=3, n_best=2)
+    tables = random_tables(83, 60, 5, LENGTH)
+    free = search(tables, settings, None)
+    best = [listed(free, sentence)[0] for sentence in range(60)]
+    written = [dict.fromkeys(sequence) for _, sequence in best]
+    phrases = [[(i,) for i in tokens if i not in (PAD, EOS)][-2:] for tokens in written]
+    result = search(tables, settings, phrases)
+    assert sum(len(of_sentence) == 2 for of_sentence in phrases) > 20
+    finished = [number for number, (_, sequence) in enumerate(best) if EOS in sequence]
+    assert len(finished) > 20
+    satisfied = [
+        number
+        for number in finished
+        if all(contains_all(other, phrases[number]) for _, other in listed(free, number)[:2])
+    ]
+    assert 3 < len(satisfied) < len(finished) - 3
+    for sentence in finished:
+        found = listed(result, sentence)
+        assert all(contains_all(sequence, phrases[sentence]) for _, sequence in found)
+        assert len({sequence for _, sequence in found}) == len(found)
+        assert found == sorted(found, key=lambda each: -each[0]) and best[sentence] in found
+
+
 def test_sentences_without_phrases_get_the_same_bits():
     settings = settings_of(3, 0.6)
     tables = random_tables(71, 2 * len(PHRASES), 5, LENGTH)

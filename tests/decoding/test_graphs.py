@@ -9,7 +9,17 @@ from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, Graphs, in_batches
 
 NAMES = {
-    *("serving_default", "best", "beams", "n_best", "complete", "score", "align", "tokenize"),
+    *(
+        "serving_default",
+        "best",
+        "beams",
+        "n_best",
+        "complete",
+        "document",
+        "score",
+        "align",
+        "tokenize",
+    ),
     *("encode_source", "encode_target", "search_ids", "score_ids", "align_ids"),
 }
 CONSTRAINTS = {"constrain", "constrain_ids"}
@@ -76,7 +86,7 @@ def test_an_ensemble_has_no_attention_and_constraints_are_asked_for(characters, 
     options = DecodingConfig(2, extra_length=3)
     one = Graphs([model], characters, options)
     assert set(one) == NAMES | CONSTRAINTS | {"attention"}
-    assert len(one) == 16
+    assert len(one) == 17
     without = Graphs([model], characters, options, constraints=False)
     assert set(without) == NAMES | {"attention"}
     two = Graphs([model, model], characters, options)

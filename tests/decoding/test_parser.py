@@ -23,6 +23,12 @@ def make(*answers, linearisation=None):
     return Parser(given.graphs, card), given.texts
 
 
+def test_no_documents():
+    rule = "^translate_document must be asked of a translation model. Received: a parsing model"
+    with pytest.raises(InputError, match=rule):
+        make()[0].translate_document("a")
+
+
 def test_no_alignments():
     with pytest.raises(InputError, match="aligned, and phrases required, for translations only"):
         make()[0].translate(["a"], aligned=True)

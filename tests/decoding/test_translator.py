@@ -20,6 +20,7 @@ from keras_transformer.decoding.translator import Translator, length_batches, tr
 from keras_transformer.decoding.weights import variables_of
 from keras_transformer.documents.formats import read_document
 from keras_transformer.errors import InputError
+from keras_transformer.model_card import ModelOrigin
 from tests.decoding.conftest import (
     VOCAB_SIZE,
     GivenAnswers,
@@ -303,6 +304,74 @@ def test_scores_of_targets(translator_of, model):
         assert result.tokens == len(target_ids)
 
 
+@pytest.mark.parametrize("texts", ["ab", None, 3, ["a", None], [b"a"], b"a"])
+def test_what_is_no_list_of_texts_is_refused(translator_of, model, texts):
+    translator = translator_of(model, beam_size=2)
+    rule = (
+        r"(texts|sources|targets|target_prefixes)(\[\d\])? must be a (list of strings; for one text"
+    )
+    rule = rf'^{rule} write \["\.\.\."\]|string)\. Received: '
+    with pytest.raises(InputError, match=rule):
+        translator.translate(texts)
+    for sources, targets in ((texts, ["a"]), (["a"], texts)):
+        with pytest.raises(InputError, match=rule):
+            translator.score(sources, targets)
+        with pytest.raises(InputError, match=rule):
+            translator.align(sources, targets)
+    if texts is not None:
+        with pytest.raises(InputError, match=rule):
+            translator.translate(["a"], target_prefixes=texts)
+        rule = r"^required_phrases\b.* must be a .*\. Received: "
+        for phrases in (texts, [texts]):
+            with pytest.raises(InputError, match=rule):
+                translator.translate(["a"], required_phrases=phrases)
+
+
+def test_one_text_is_refused_with_the_mending(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    rule = r'^texts must be a list of strings; for one text write \["\.\.\."\]\. Received: "ab"$'
+    with pytest.raises(InputError, match=rule):
+        translator.translate("ab")
+    with pytest.raises(
+        InputError, match=r'^required_phrases\[0\] must be a list .* Received: "xy"$'
+    ):
+        translator.translate(["ab"], required_phrases=["xy"])
+    with pytest.raises(InputError, match=r'^source must be a string. Received: \["ab"\]$'):
+        translator.attention(["ab"], "c")
+
+
+def test_any_iterable_of_texts_is_read(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    wanted = translator.translate(["ab", "c"])
+    for texts in (iter(["ab", "c"]), ("ab", "c"), np.array(["ab", "c"]), {"ab": 1, "c": 2}):
+        assert_same_answer(translator.translate(texts)[0], wanted[0])
+    found = translator.translate(
+        (text for text in ["ab"]), target_prefixes=iter(["x"]), required_phrases=iter([iter(["y"])])
+    )
+    assert found[0][0].text.startswith("x") and "y" in found[0][0].text
+    assert len(translator.score(iter(["ab"]), iter(["c"]))) == 1
+
+
+def test_ids_are_scored_in_pairs(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    rule = r"^there must be a target for every source\. Received: 1 and 2$"
+    with pytest.raises(InputError, match=rule):
+        translator.score_ids([[9, EOS_ID]], [[9, EOS_ID], [8, EOS_ID]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
+        two_targets = tf.constant([[9, EOS_ID], [8, EOS_ID]])
+        translator.graphs["score_ids"](source=two_targets[:1], target=two_targets)
+    for wrong in ([0, 0], [[]], [[9], [9, 2]], [[0.5]], [["a"]], None):
+        rule = r"^source must be rows of ids, int \[B, S\], .*\. Received: "
+        with pytest.raises(InputError, match=rule):
+            translator.score_ids(wrong, [[9, EOS_ID]])
+    for wrong in (VOCAB_SIZE, -1):
+        rule = rf"^target must be ids from 0 to {VOCAB_SIZE - 1}\. Received: \[{wrong}\]$"
+        with pytest.raises(InputError, match=rule):
+            translator.score_ids([[9, EOS_ID]], [[wrong, EOS_ID]])
+    padding = [[0, 0]]
+    assert translator.score_ids(padding, padding).tolist() == [0]
+
+
 def test_pairs_that_are_cut_say_so(translator_of, model):
     """At most 19 subwords of a source and 24 of a target count."""
     translator = translator_of(model, extra_length=5)
@@ -395,3 +464,50 @@ def test_a_translator_parses_nothing(model):
     translator = Translator({}, card_of(model.config, DecodingConfig()))
     with pytest.raises(InputError, match=r"parse must be asked of a parsing model. Received: a tr"):
         translator.parse(["a"])
+
+
+def test_documents(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    text = " abc. Def!\n\nkl: {x} mn.\r\n"
+    found = translator.translate_document(text)
+    best = [answers[0].text for answers in translator.translate(["abc.", "Def!"])]
+    first, blank, last, end = found.split("\n")
+    assert (first, blank, end) == (" " + " ".join(best), "", "")
+    assert "{x}" in last and last.endswith("\r")
+    assert translator.translate_document("") == "" and translator.truncated == 0
+    with pytest.raises(InputError, match=r"^format must be one of text.* Received: 'docx'$"):
+        translator.translate_document(text, "docx")
+
+
+def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
+    translator = translator_of(model, beam_size=1, max_source_length=8)
+    found = translator.translate_document("abc def, ghi jkl")
+    parts = ["abc def,", "ghi jkl"]  # 7 subwords and EOS at most
+    assert translator.truncated == 0
+    parts = ["abc", "def,", "ghi jkl"]
+    assert found == " ".join(row[0].text for row in translator.translate(parts))
+
+
+def test_one_translation_of_a_sentence_is_aligned_in_documents(translator_of, model, monkeypatch):
+    translator = translator_of(model, beam_size=4)
+    aligned = []
+    align_ids = translator.graphs["align_ids"]
+    graphs = {**translator.graphs, "align_ids": lambda **ids: aligned.append(1) or align_ids(**ids)}
+    monkeypatch.setattr(translator, "graphs", graphs)
+    translator.translate_document("Abc. Def %s ghi. Jkl %s mn.")
+    assert len(aligned) == 1
+
+
+def test_terminology_of_documents(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    found = translator.translate_document("ab cde. Fgh", terminology={"ab": "xyz"})
+    phrases = [["xyz"], []]
+    wanted = translator.translate(["ab cde.", "Fgh"], required_phrases=phrases)
+    assert "xyz" in found and found == " ".join(row[0].text for row in wanted)
+
+
+def test_the_language_of_a_document_is_that_of_the_data(model, characters):
+    origin = ModelOrigin(data={"languages": ["de", "en"]})
+    translator = translator_with(model, characters, DecodingConfig(beam_size=1), origin=origin)
+    assert translator.document_translator().language == "de"
+    assert translator.document_translator("fr").language == "fr"

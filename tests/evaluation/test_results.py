@@ -34,15 +34,19 @@ def test_broken_results_are_named(tmp_path, content, received):
 def test_training_stands_at_its_last_checkpoint(tmp_path):
     unknown = {"steps": None, "minutes": None, "perplexity": None}
     assert read_training(tmp_path) == unknown
-    entries = [
-        {"name": "step-1", "step": 1, "seconds": 6, "validation_loss": 9.0},
-        {"name": "step-20", "step": 20, "seconds": 90.0, "validation_loss": math.log(5)},
+    directory = tmp_path / "checkpoints"
+    directory.mkdir()
+    facts = [
+        {"step": 7},
+        {"step": 8, "seconds": 6, "validation_loss": 9.0},
+        {"step": 20, "seconds": 90.0, "validation_loss": math.log(5)},
     ]
-    index = tmp_path / "checkpoints" / "index.json"
-    index.parent.mkdir()
-    index.write_text(json.dumps({"checkpoints": entries}))
-    assert read_training(tmp_path) == {"steps": 20, "minutes": 1.5, "perplexity": 5.0}
-    index.write_text(json.dumps({"checkpoints": [{"name": "step-7", "step": 7}]}))
-    assert read_training(tmp_path) == {**unknown, "steps": 7}
-    index.write_text(json.dumps({"checkpoints": []}))
-    assert read_training(tmp_path) == unknown
+    expected = [
+        {**unknown, "steps": 7},
+        {"steps": 8, "minutes": 0.1, "perplexity": 8103.0839},
+        {"steps": 20, "minutes": 1.5, "perplexity": 5.0},
+    ]
+    for known, wanted in zip(facts, expected, strict=True):
+        record = {"format_version": 3, "model": "f", **known}
+        (directory / f"step-{known['step']:08d}.json").write_text(json.dumps(record))
+        assert read_training(tmp_path) == wanted

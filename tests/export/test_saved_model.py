@@ -287,6 +287,7 @@ def test_long_lines_are_cut(run):
                 "truncated": (0,),
             },
         ),
+        ("document", {"translation": (0,)}),
         ("score", dict.fromkeys(("log_prob", "length", "perplexity", "truncated"), (0,))),
         ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
         ("encode_source", {"ids": (0,), "length": (0,), "unknown": (0,)}),
@@ -303,6 +304,22 @@ def test_long_lines_are_cut(run):
 )
 def test_empty_batches(run, signature, shapes):
     assert {name: array.shape for name, array in run(signature, []).items()} == shapes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents(translators, exports, kind):
+    texts = [" The cat. A dog!\r\n\n  \nbig", "", "\n \n", "x" * 300]
+    found = answers_of(exports[kind], "document", text=texts)["translation"]
+    found = [text.decode() for text in found.tolist()]
+    sentences = ["The cat.", "A dog!", "big"]
+    first, second, third = (
+        row[0].text.replace("\n", " ").replace("\r", " ")
+        for row in translators[kind].translate(sentences)
+    )
+    assert found[:3] == [f" {first} {second}\r\n\n  \n{third}", "", "\n \n"]
+    # Eleven subwords are read at once. What is longer is translated in parts, not cut off.
+    (cut_off, *_), *_ = translators[kind].translate(texts[3:])
+    assert len(found[3]) > 3 * len(cut_off.text) > 0
 
 
 def test_n_best(parts, translators, bpe):
@@ -417,6 +434,17 @@ def test_score_needs_a_target_for_every_source(bpe):
         bpe.score(["a", "b"], ["c"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
         answers_of(bpe, "score", source=["a", "b"], target=["c"])
+    ids = tf.constant([[5, EOS_ID], [6, EOS_ID]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
+        bpe.graphs["score_ids"](source=ids[:1], target=ids)
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "n_best", "score", "tokenize"])
+def test_one_text_is_a_batch_of_one(run, signature):
+    alone, batch = run(signature, "the cat"), run(signature, ["the cat"])
+    assert alone.keys() == batch.keys()
+    for name in alone:
+        assert np.array_equal(alone[name], batch[name]), name
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -599,7 +627,7 @@ VERSION = "be of format_version 4; export the model again"
         (DATA, garbage, PLACE, ""),
         (CARD, os.remove, PLACE, "No such file"),
         (CARD, truncated, PLACE, ""),
-        (CARD, card_of_version('{"format_version": 2}'), VERSION, "of 2"),
+        (CARD, card_of_version('{"format_version": 3}'), VERSION, "of 3"),
         (CARD, card_of_version("{}"), VERSION, "of None"),
         (CARD, card_of_version("[]"), PLACE, "its content must be of type dict"),
     ],

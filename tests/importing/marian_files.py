@@ -37,6 +37,7 @@ ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
     "swish": lambda x: x / (1 + np.exp(-x)),
     "gelu": lambda x: x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+    "former gelu": lambda x: x / (1 + np.exp(-1.702 * x)),
 }
 
 
@@ -97,6 +98,7 @@ def draw(norm, activation, layers, sizes, tied, seed=1):
         "transformer-ffn-activation": activation,
         "dim-vocabs": [sizes[0], sizes[-1]],
         "transformer-decoder-autoreg": "self-attention",
+        "version": "v1.12.3 d225c24d 2023-03-01 13:48:09 +0000",
     }
     for name, letters in zip(names, NORMS[norm], strict=True):
         options[f"transformer-{name}"] = letters

@@ -145,7 +145,7 @@ def test_pickled_code_is_not_run(texts, tmp_path, monkeypatch):
     ("name", "value", "message"),
     [
         ("model_type", "mbart", r"model_type must be marian, .* Received: mbart"),
-        ("normalize_before", True, r"normalize_before must be False, .* Received: True"),
+        ("normalize_before", True, r"normalize_before must be false, .* Received: true"),
         ("decoder_ffn_dim", 64, r"decoder_ffn_dim must be 48, .* Received: 64"),
         ("eos_token_id", 5, r"eos_token_id must be 0, .* Received: 5"),
         ("d_model", 64, r"must fit the configuration and the vocabulary, .* Received: \("),

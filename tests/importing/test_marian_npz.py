@@ -93,6 +93,11 @@ def shortened(name):
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:500])
 
 
+def yaml_of_options(text):
+    """A model whose options are this text."""
+    return changed_weight("special:model.yml", np.frombuffer(text.encode(), np.int8))
+
+
 @pytest.fixture(scope="module")
 def opus(texts, tmp_path_factory):
     return marian_files.write_model(texts, tmp_path_factory.mktemp("opus") / "model").folder
@@ -106,11 +111,12 @@ def opus(texts, tmp_path_factory):
         (shortened("source.spm"), r"source\.spm must be a SentencePiece model, and .*vocab\.yml"),
         (shortened("vocab.yml"), r"vocab\.yml must give the ids from 0 on|must be a map in YAML"),
         (lambda folder: (folder / "vocab.yml").unlink(), r"must hold one or two vocabularies"),
-        (changed_option("type", "amun"), r"type must be 'transformer', as .* Received: 'amun'"),
-        (changed_option("transformer-postprocess", "dhn"), r"-postprocess must be 'an', .*'hn'"),
-        (changed_option("transformer-decoder-autoreg", "rnn"), r"autoreg must be 'self-attention'"),
+        (changed_option("type", "amun"), r'type must be "transformer", as .* Received: "amun"'),
+        (changed_option("transformer-postprocess", "dhn"), r'-postprocess must be "an", .*"hn"'),
+        (changed_option("transformer-decoder-autoreg", "rnn"), r'autoreg must be "self-attention"'),
         (changed_option("transformer-ffn-activation", "tanh"), r"activation must be one of relu"),
         (changed_option("transformer-heads", 5), r"model\.npz: d_k must be given, as num_heads"),
+        (changed_weight("Wemb", np.array(["a"])), r"Wemb must have numbers of floating point"),
         (changed_weight("Wpos", np.zeros((9, 12))), r"hold nothing that .* Received: Wpos"),
         (changed_weight("encoder_l2_self_Wq", None), r"must hold encoder_l2_self_Wq"),
         (changed_weight("Wemb", np.zeros((9, 12))), r"Wemb must fit .* vocabulary.*: \(9, 12\)"),
@@ -124,3 +130,131 @@ def test_what_cannot_be_imported(change, message, opus, tmp_path):
         import_marian(folder, tmp_path / "imported")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "imported").exists()
+
+
+BOMB = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    ("text", "received"),
+    [
+        ("type: " + "[" * 100_000, "more than 50 levels"),
+        ("type: " + "{a: " * 100_000, "more than 50 levels"),
+        ("- " * 100_000, "more than 50 levels"),
+        ("a0: &a0 [x, x]\n" + BOMB, r"an alias, \*a0"),
+        ("- type", "a list"),
+        ("9" * 5000, "a .*|Exceeds the limit .*"),
+        ("dim-emb: " + "9" * 5000, "Exceeds the limit .*"),
+    ],
+)
+def test_yaml_that_would_take_all_stack_or_memory(text, received, opus, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(opus, folder)
+    yaml_of_options(text)(folder)
+    with pytest.raises(
+        InputError, match=rf"model\.npz must be a map in YAML\. Received: {received}"
+    ):
+        read_npz(folder)
+    yaml_of_options("type: transformer")(folder)
+    (folder / "vocab.yml").write_text(text)
+    with pytest.raises(
+        InputError, match=r"vocab\.yml (must be a map in YAML|must give the ids|a vocabulary)"
+    ):
+        read_npz(folder)
+
+
+def test_gelu_of_versions_before_the_exact_one(texts, tmp_path):
+    """Until 1.12.2, Marian's gelu was x sigmoid(1.702 x), about 0.02 beside the exact one."""
+    made = marian_files.write_model(texts, tmp_path / "model", "untied")
+    changed_option("version", "v1.12.2 a23cc77e 2023-02-27 21:53:41 +0000")(made.folder)
+    with pytest.raises(AssertionError):
+        assert_same_logits(made)
+    made.options["transformer-ffn-activation"] = "former gelu"
+    assert_same_logits(made)
+    assert read_npz(made.folder).config.activation == "swish"
+    for version, received in ((None, "null"), ("new", '"new"')):
+        changed_option("version", version)(made.folder)
+        message = rf"must give the version of Marian, as gelu .* before 1\.12\.3\. .*: {received}"
+        with pytest.raises(InputError, match=message):
+            read_npz(made.folder)
+
+
+@pytest.fixture(scope="module")
+def two_vocabularies(tmp_path_factory):
+    """A model from English to German with a vocabulary for each."""
+    folder = tmp_path_factory.mktemp("two")
+    ids = {"bos_id": -1, "eos_id": 0, "unk_id": 1}
+    marian_files.train_sentencepiece(folder, ["vocab.en.spm", "vocab.de.spm"], **ids)
+    options, weights = marian_files.draw("post", "relu", (1, 1), [48, 48], True)
+    marian_files.save(folder, options, weights)
+    return folder
+
+
+def sides(folder):
+    kept = read_npz(folder)
+    return kept.source.sentencepiece_model.name, kept.target.sentencepiece_model.name
+
+
+def renamed(two_vocabularies, folder, source, target):
+    shutil.copytree(two_vocabularies, folder)
+    (folder / "vocab.en.spm").rename(folder / source)
+    (folder / "vocab.de.spm").rename(folder / target)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("vocab.src.spm", "vocab.trg.spm"),
+        ("source-vocab.spm", "a-target-vocab.spm"),
+        ("srcvocab.ende.spm", "TGTvocab.ende.spm"),
+    ],
+)
+def test_names_of_vocabularies_tell_their_sides(two_vocabularies, source, target, tmp_path):
+    folder = renamed(two_vocabularies, tmp_path / "model", source, target)
+    assert sides(folder) == (source, target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("vocab.en.spm", "vocab.de.spm"),
+        ("vocab.src.spm", "vocab.de.spm"),
+        ("src-trg.vocab.spm", "b.vocab.spm"),
+    ],
+)
+def test_names_of_vocabularies_that_do_not_tell(two_vocabularies, source, target, tmp_path):
+    folder = renamed(two_vocabularies, tmp_path / "model", source, target)
+    names = ", ".join(sorted([source, target]))
+    with pytest.raises(InputError, match=rf"must hold decoder\.yml, or .*src and trg.*: {names}$"):
+        read_npz(folder)
+
+
+@pytest.mark.parametrize("name", ["decoder.yml", "model.npz.decoder.yml"])
+def test_decoder_file_tells_the_sides(two_vocabularies, name, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(two_vocabularies, folder)
+    content = {"models": ["model.npz"], "vocabs": ["/train/vocab.en.spm", "vocab.de.spm"]}
+    (folder / name).write_text(yaml.safe_dump(content))
+    assert sides(folder) == ("vocab.en.spm", "vocab.de.spm")
+    (folder / "vocab.en.spm").rename(folder / "en.spm")
+    (folder / name).write_text(yaml.safe_dump({"vocabs": ["en.spm", "vocab.de.spm"]}))
+    assert sides(folder) == ("en.spm", "vocab.de.spm")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"vocabs": ["vocab.en.spm"]}, r"vocabs must be the files of .*: \[\"vocab\.en\.spm\"\]"),
+        ({"models": []}, r"vocabs must be the files of source and target\. Received: null"),
+        ({"vocabs": ["a.spm", "vocab.de.spm"]}, r"vocabs must be files beside it.*\"a\.spm\""),
+        ({"vocabs": [["a"], ".."]}, r"vocabs must be files beside it"),
+        ([], r"decoder\.yml must be a map in YAML\. Received: a list"),
+    ],
+)
+def test_decoder_files_that_name_no_pair(two_vocabularies, content, message, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(two_vocabularies, folder)
+    (folder / "decoder.yml").write_text(yaml.safe_dump(content))
+    with pytest.raises(InputError, match=r"decoder\.yml.*" + message.removeprefix(r"decoder\.yml")):
+        read_npz(folder)

@@ -35,6 +35,12 @@ def test_does_nothing_outside_training_or_at_rate_0():
     assert Dropout(0.0).variables == []
 
 
+@pytest.mark.parametrize("rate", [1.0, 0.999_999])
+def test_a_rate_of_about_1_keeps_about_nothing(rate):
+    outputs = ops.convert_to_numpy(Dropout(rate)(np.ones((40, 50), "float32"), training=True))
+    assert (outputs != 0).mean() <= 0.001
+
+
 def test_gradient_goes_through_kept_elements_only():
     layer = Dropout(0.25)
     inputs = tf.ones((30, 30))

@@ -44,7 +44,7 @@ def write_inputs(folder, changes):
     for variable in model.trainable_variables:  # gains and biases are 1 and 0 at the start
         variable.assign(variable + rng.normal(scale=0.1, size=variable.shape))
     variables = [variable.value for variable in model.variables]
-    CheckpointStore(folder).save({"model": variables}, step=1)
+    CheckpointStore(folder, model.config).save({"model": variables}, step=1)
     weights, _ = read_weights(folder, str(folder / "checkpoints" / "step-00000001"))
     ids = {name: rng.integers(4, 50, size=(3, 9)).astype("int32") for name in ("source", "target")}
     ids["source"][1, 5:] = 0

@@ -6,7 +6,6 @@ import pytest
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.paper.complexity import (
-    count_parameters,
     forward_flops,
     paper_training_costs,
 )
@@ -18,12 +17,12 @@ def test_base_by_hand():
     # 37000 x 512; 4 x 512^2 an attention; 2 x 512 x 2048 + 2048 + 512 a network; 1024 a norm.
     encoder = 6 * (1_048_576 + 2_099_712 + 2 * 1024)
     decoder = 6 * (2 * 1_048_576 + 2_099_712 + 3 * 1024)
-    assert count_parameters(TransformerConfig()) == 18_944_000 + encoder + decoder == 63_045_632
+    assert TransformerConfig().parameters == 18_944_000 + encoder + decoder == 63_045_632
 
 
 @pytest.mark.parametrize("row", ["A1", "A2", "A3", "A4"])
 def test_rows_a_keep_the_size_of_base(row):
-    sizes = [count_parameters(preset(name, 37_000)[0]) for name in ("base", row)]
+    sizes = [preset(name, 37_000)[0].parameters for name in ("base", row)]
     assert sizes[0] == sizes[1]
 
 
@@ -48,7 +47,7 @@ def test_counts_equal_the_built_model(name):
         dropout=0.1,
         attention_dropout=0.1,
     )
-    assert built_parameters(small) == count_parameters(small)
+    assert built_parameters(small) == small.parameters
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_counts_of_options_equal_the_built_model(changes):
     config = TransformerConfig(
         vocab_size=9, num_layers=2, d_model=8, d_ff=6, num_heads=2, d_k=3, d_v=5, **changes
     )
-    assert Transformer(config).count_params() == count_parameters(config)
+    assert Transformer(config).count_params() == config.parameters
 
 
 def test_forward_flops_by_hand():

@@ -1,6 +1,5 @@
 import pytest
 
-from keras_transformer.paper.complexity import count_parameters
 from keras_transformer.paper.published import SETTINGS, TABLE_1, TABLE_2, TABLE_3, TABLE_4
 from keras_transformer.paper.tables import FITTING_VOCABULARY
 from keras_transformer.presets import PRESETS, preset
@@ -24,7 +23,7 @@ def test_presets_are_the_rows_as_printed(row):
 
 @pytest.mark.parametrize("row", [row for row in TABLE_3 if TABLE_3[row].paper_parameters_millions])
 def test_parameters_come_out_as_printed(row):
-    total = count_parameters(preset(row, FITTING_VOCABULARY[row])[0])
+    total = preset(row, FITTING_VOCABULARY[row])[0].parameters
     assert abs(total / 1e6 - TABLE_3[row].paper_parameters_millions) < 0.6
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import write_results
-from keras_transformer.paper.complexity import count_parameters
 from keras_transformer.paper.published import TABLE_3
 from keras_transformer.paper.tables import (
     read_layers,
@@ -36,7 +35,7 @@ SCORES = {
 
 @pytest.fixture
 def make(tmp_path):
-    """Makes a model directory of a preset, with settings, a checkpoint's entry and results."""
+    """Makes a model directory of a preset, with settings, a checkpoint's record and results."""
 
     def make(name, preset_name, settings=(), task="translation", **results):
         (tmp_path / "vocabulary.model").write_bytes(b"v")
@@ -45,10 +44,10 @@ def make(tmp_path):
             preset_name, model, training, "vocabulary.model", "f", 256, task=task
         )
         create_or_check(tmp_path / name, description, tmp_path)
-        index = tmp_path / name / "checkpoints" / "index.json"
-        index.parent.mkdir()
-        entry = {"name": "step-00000400", "step": 400, "seconds": 60, "validation_loss": 0.0}
-        index.write_text(json.dumps({"checkpoints": [entry]}))
+        path = tmp_path / name / "checkpoints" / "step-00000400.json"
+        path.parent.mkdir()
+        record = {"step": 400, "seconds": 60, "validation_loss": 0.0}
+        path.write_text(json.dumps({"format_version": 3, "model": "f", **record}))
         for split, found in results.items():
             write_results(tmp_path / name, split, found)
         return tmp_path / name
@@ -63,7 +62,7 @@ def test_a_reduced_row(make):
     model, _ = with_settings(*preset("C1", 1000), settings)
     assert row["row"] == "C1" and row["num_layers"] == 1 and row["d_k"] == 4
     assert row["full_size"] is False
-    assert row["parameters"] == count_parameters(model)
+    assert row["parameters"] == model.parameters
     assert (row["steps"], row["perplexity"], row["bleu"]) == (300, 20.123, 12.3)
     assert row["data"] == "runs/data en-de"
     assert row["test"] is None and row["commands"]["test"] is None

@@ -87,6 +87,17 @@ def test_function_tags_do_not_count():
     assert counts(gold, predicted) == (4, 4, 4)
 
 
+def test_labels_that_begin_with_a_mark_of_function_tags():
+    # Nothing is left of -LRB- and of =X, and EVALB counts them: S, NP, NP and one without a label.
+    gold = "(S (NP (NN a)) (-LRB- (NP (NN b))))"
+    assert counts(gold, gold) == (4, 4, 4)
+    assert counts(gold, gold.replace("-LRB-", "=X")) == (4, 4, 4)
+    assert counts(gold, "(S (NP (NN a)) (NP (NN b)))") == (4, 3, 3)
+    # A bracket that never had a label is around a tree of a file, and counts like TOP.
+    assert counts(gold, f"( {gold})") == (4, 4, 4)
+    assert counts(gold, f"(TOP {gold})") == (4, 4, 4)
+
+
 def test_adverbs_and_particles_are_equal():
     # EQ_LABEL ADVP PRT, both ways round; ADJP is another label.
     gold = "(S (NP (PRP it)) (VP (VBD sat) (PRT (RP down))))"

@@ -5,9 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_transformer.errors import InputError
 from keras_transformer.loading import restore
+from keras_transformer.training import loop
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import read_description
@@ -44,9 +46,17 @@ def test_a_model_is_trained_and_resumed(trained, prepared):
 
 def test_a_run_begins_with_the_weights_and_the_model_of_another(trained, prepared, tmp_path):
     model_dir, _ = trained
+    loop = LoopConfig(train_steps=1)
+    # Commands that fail late leave nothing in the way of the corrected one.
+    for settings, message in (
+        ({"freeze": "zzz"}, "^freeze must name parts of the model"),
+        ({"num_layers": 2}, "^init_from must have the layers .* num_layers: 1, not 2"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train_on(prepared, tmp_path, settings=settings, init_from=model_dir, loop=loop)
+        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
     # Nothing is trained but the decoder, so the encoder stays what it was.
     settings = {"tokens_per_batch": 256, "freeze": "embedding,encoder"}
-    loop = LoopConfig(train_steps=1)
     train_on(prepared, tmp_path, settings=settings, init_from=model_dir, loop=loop)
     description = read_description(tmp_path)
     assert (description.preset, description.model.d_ff) == ("tiny", 16)
@@ -61,6 +71,14 @@ def test_a_run_begins_with_the_weights_and_the_model_of_another(trained, prepare
         ({"settings": {"width": 3}}, "^settings must be fields of .* Received: 'width'$"),
         ({"settings": {"vocab_size": 30}}, "^settings must be fields of .*'vocab_size'$"),
         ({"settings": {"dropout": 2.0}}, r"^dropout must be in \[0, 1\)"),
+        (
+            {"settings": {"decoder_layers": 2**39}},
+            "^decoder_layers must be from 1 to 1000. Received",
+        ),
+        (
+            {"settings": {"d_ff": 2**39}},
+            "^d_model and the other sizes must make a model of at most",
+        ),
         ({"init_from": "absent"}, "^init_from must be a directory that training has made"),
         ({"loop": LoopConfig(patience=2)}, r"^best_metric must be measured .* nothing"),
         ({"devices": DeviceConfig(replicas=2)}, "^replicas must go with the strategy mirrored"),
@@ -70,6 +88,29 @@ def test_errors_name_arguments_and_nothing_is_written(prepared, tmp_path, argume
     with pytest.raises(InputError, match=message):
         train_on(prepared, tmp_path / "model", **arguments)
     assert not (tmp_path / "model").exists()
+
+
+def test_memory_that_a_device_does_not_have(prepared, tmp_path, monkeypatch):
+    def exhausted(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating\nmore")
+
+    monkeypatch.setattr(loop, "train", exhausted)
+    rule = "^tokens_per_batch and the sizes of the model must fit the memory of the device"
+    with pytest.raises(InputError, match=f"{rule}. Received: OOM when allocating$"):
+        train_on(prepared, tmp_path / "model", "tiny")
+
+
+def test_a_model_directory_must_have_a_name_and_be_free(prepared, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in prepared.iterdir()}
+    for model_dir, message in (
+        ("", "^model_dir must name a directory. Received: ''$"),
+        (prepared, "^model_dir must be new or empty, or a directory that training has made. Rec"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train_on(prepared, model_dir, "tiny")
+    assert {path: path.read_bytes() for path in prepared.iterdir()} == before
+    assert not any(tmp_path.iterdir())
 
 
 def test_wrong_arguments_are_refused_before_tensorflow_is_imported(prepared):

@@ -418,7 +418,8 @@ def test_a_file_can_be_dropped_on_the_text(page):
         (
             "a.pdf",
             b"%PDF",
-            "The name of a file must end in one of .txt, .md, .markdown, .html, .htm.",
+            "The name of a file must end in one of .txt, .md, .markdown, .html, .htm, "
+            ".po, .xliff, .xlf.",
         ),
         ("a.txt", b"\xff", "A file must be text in UTF-8. Received: a.txt"),
     ],

@@ -1,3 +1,5 @@
+import dataclasses
+import functools
 import json
 import re
 import resource
@@ -7,8 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer import files
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
+from keras_transformer.files import remove_folder
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training import checkpoints
 from keras_transformer.training.model_directory import (
@@ -21,7 +25,7 @@ CONFIG = TransformerConfig(vocab_size=9, num_layers=1, d_model=4, d_ff=4, num_he
 
 
 def store_of(model_dir, keep=20):
-    return checkpoints.CheckpointStore(model_dir, keep)
+    return checkpoints.CheckpointStore(model_dir, CONFIG, keep)
 
 
 def save(store, step, value, validation_loss=None):
@@ -107,6 +111,7 @@ def test_the_mean_of_checkpoints_of_several_runs(model_dir, tmp_path):
 
 
 def test_a_mean_of_different_models(model_dir, tmp_path):
+    """The record says what the model is, but the weights are others."""
     store = store_of(tmp_path)
     save(store, 1, 1.0)
     other = store.path(store.latest)
@@ -129,6 +134,7 @@ def test_written_average_is_a_checkpoint_of_its_own(model_dir):
     [
         ("average:0", "must be 1 or more. Received: '0'"),
         ("average:x", "must be 1 or more. Received: 'x'"),
+        ("average:" + "9" * 5000, "must be 1 or more. Received: '999"),
         ("step-9", "checkpoint must be latest, best, average:K or the path"),
         ("latest,", "checkpoint must be latest, best, average:K or the path"),
     ],
@@ -139,7 +145,7 @@ def test_checkpoints_that_there_are_not(model_dir, checkpoint, message):
 
 
 def test_directory_without_checkpoints(model_dir):
-    (model_dir / "checkpoints" / "index.json").unlink()
+    remove_folder(model_dir / "checkpoints")
     for name in ("latest", "average:2"):
         rule = f"^checkpoint={name} needs a checkpoint in .* Received: none; training writes them"
         with pytest.raises(InputError, match=rule):
@@ -153,31 +159,67 @@ def test_an_average_of_more_than_there_are_is_of_all_and_says_so(model_dir, capl
     model, info = checkpoints.restore_model(model_dir, "average:9")
     np.testing.assert_array_equal(model.trainable_variables[0], 3.0)
     assert (info.checkpoint, info.averaged) == ("average:3", 3)
-    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    told = [record.getMessage() for record in caplog.records]
+    told = [message for message in told if message.startswith("averaging")]
     assert told == [f"averaging all 3 checkpoints: there are not {count}" for count in (5, 9)]
 
 
-def test_checkpoint_of_another_model(model_dir):
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("d_ff", 5),
+        ("num_heads", 1),
+        ("attention_window", 3),
+        ("activation", "gelu"),
+        ("norm_epsilon", 1e-5),
+        ("positions", "marian"),
+        ("scale_embeddings", False),
+    ],
+)
+def test_a_configuration_of_another_model(model_dir, field, value):
     config = json.loads((model_dir / "config.json").read_text())
-    config["model"]["d_ff"] = 5
+    config["model"][field] = value
     (model_dir / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match=r"inner/kernel must have shape \(4, 5\)"):
-        checkpoints.restore_model(model_dir)
+    record = model_dir / "checkpoints" / "step-00000001.json"
+    rule = f"{model_dir / 'config.json'} must describe the model of {record}. Received: another"
+    for name in ("latest", "average:2", "step-00000001"):
+        with pytest.raises(InputError, match=re.escape(rule)):
+            checkpoints.restore_model(model_dir, name)
+    with pytest.raises(InputError, match=re.escape(rule)):
+        checkpoints.average_checkpoints(model_dir, 2)
+    store_of(model_dir)
+    with pytest.raises(InputError, match=re.escape(rule)):
+        checkpoints.CheckpointStore(model_dir, dataclasses.replace(CONFIG, **{field: value}))
+
+
+def test_a_checkpoint_of_another_model_by_its_path(model_dir, tmp_path):
+    store = checkpoints.CheckpointStore(tmp_path, dataclasses.replace(CONFIG, norm="pre"))
+    path = store.path(save(store, 1, 1.0))
+    rule = f"{model_dir / 'config.json'} must describe the model of {path}.json. Received: another"
+    with pytest.raises(InputError, match=re.escape(rule)):
+        checkpoints.restore_model(model_dir, f"latest,{path}")
+
+
+def test_dropout_is_not_part_of_what_a_model_computes(model_dir):
+    config = json.loads((model_dir / "config.json").read_text())
+    config["model"] |= {"dropout": 0.3, "attention_dropout": 0.2, "activation_dropout": 0.1}
+    (model_dir / "config.json").write_text(json.dumps(config))
+    assert checkpoints.restore_model(model_dir)[1].step == 3
 
 
 def test_keeps_the_last_and_the_best(any_folder):
     store = store_of(any_folder, keep=2)
     for step, loss in enumerate([5.0, 1.0, 4.0, 3.0, 2.0], start=1):
         save(store, step, float(step), loss)
-    assert [entry.step for entry in store.entries] == [2, 4, 5]
+    assert [record.step for record in store.records] == [2, 4, 5]
     assert store.best.step == 2
     files = {path.name.split(".")[0] for path in (any_folder / "checkpoints").iterdir()}
-    assert files == {"index", "step-00000002", "step-00000004", "step-00000005"}
-    assert [entry.step for entry in store_of(any_folder).entries] == [2, 4, 5]
+    assert files == {"step-00000002", "step-00000004", "step-00000005"}
+    assert [record.step for record in store_of(any_folder).records] == [2, 4, 5]
 
 
 def test_best_by_a_score_is_the_highest_and_the_first(any_folder):
-    store = checkpoints.CheckpointStore(any_folder, keep=1, best_metric="bleu")
+    store = checkpoints.CheckpointStore(any_folder, CONFIG, keep=1, best_metric="bleu")
     for step, bleu in enumerate([5.0, 9.0, None, 9.0, 7.0], start=1):
         variables = [tf.Variable(1.0)]
         validation = {"loss": 6.0 - step, "bleu": bleu}
@@ -185,7 +227,7 @@ def test_best_by_a_score_is_the_highest_and_the_first(any_folder):
         store.save({"model": variables}, step, validation=validation)
         assert (store.best == store.latest) is is_best
     assert store.best.step == 2
-    assert [entry.step for entry in store.entries] == [2, 5]
+    assert [record.step for record in store.records] == [2, 5]
     assert store_of(any_folder).best.step == 2  # a reader need not be told
     assert checkpoints.CheckpointStore(any_folder, best_metric="loss").best.step == 5
 
@@ -223,15 +265,15 @@ def in_the_middle(checkpoint, path):
     raise tf.errors.UnavailableError(None, None, "the network is gone\nfor a while")
 
 
-def without_index(model_dir, index):
-    raise OSError(13, "Permission denied", str(model_dir / "checkpoints" / "index.json"))
+def without_record(path, content):
+    raise OSError(13, "Permission denied", str(path))
 
 
 @pytest.mark.parametrize(
     ("target", "name", "fail", "why"),
     [
         (tf.train.Checkpoint, "write", in_the_middle, "the network is gone. The last"),
-        (checkpoints, "write_index", without_index, "Permission denied: .*index.json.*The last"),
+        (checkpoints, "write_json", without_record, "Permission denied: .*2.json.*The last"),
     ],
 )
 def test_a_checkpoint_that_fails_leaves_the_one_before(
@@ -252,11 +294,21 @@ def test_a_checkpoint_that_fails_leaves_the_one_before(
     assert save(store, 2, 2.0).step == 2
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"checkpoints": [5]}'])
-def test_index_that_is_none(any_folder, content):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "must be readable JSON"),
+        ("[]", "its content must be of type dict"),
+        ("{}", "format_version must be 3. Received: None"),
+        ('{"format_version": 2}', "format_version must be 3. Received: 2"),
+        ('{"format_version": 3}', "model must be given"),
+        ('{"format_version": 3, "model": "abc"}', "step must be given"),
+    ],
+)
+def test_records_that_are_none(any_folder, content, message):
     (any_folder / "checkpoints").mkdir()
-    (any_folder / "checkpoints" / "index.json").write_text(content)
-    with pytest.raises(InputError, match=r"index.json.* must be (readable|of type|given)"):
+    (any_folder / "checkpoints" / "step-00000001.json").write_text(content)
+    with pytest.raises(InputError, match=rf"step-00000001.json.*{message}"):
         store_of(any_folder)
 
 
@@ -296,10 +348,13 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(any_folder, damage, c
     assert re.search(
         r"step-00000003 must be whole. Received: .*; resuming from step-00000002", caplog.text
     )
-    # It is struck out, and the run's next start removes what is left of it.
-    assert [entry.step for entry in store_of(any_folder).entries] == [1, 2]
-    store_of(any_folder).remove_unlisted()
+    # Its files stay under another name.
+    assert [record.step for record in store_of(any_folder).records] == [1, 2]
     assert not list((any_folder / "checkpoints").glob("step-00000003*"))
+    aside = {path.name for path in (any_folder / "checkpoints").glob("damaged-*")}
+    assert "damaged-step-00000003.json" in aside
+    assert save(store_of(any_folder), 3, 3.0).step == 3
+    assert {path.name for path in (any_folder / "checkpoints").glob("damaged-*")} == aside
 
 
 def test_no_whole_checkpoint_is_an_error_and_changes_nothing(any_folder):
@@ -313,22 +368,109 @@ def test_no_whole_checkpoint_is_an_error_and_changes_nothing(any_folder):
         match=r"step-00000002 must be whole.*nor is any before it. Choose a new model_dir",
     ):
         store.restore({"model": variables})
-    assert [entry.step for entry in store_of(any_folder).entries] == [1, 2]
+    assert [record.step for record in store_of(any_folder).records] == [1, 2]
 
 
 def test_restoring_nothing(any_folder):
     assert store_of(any_folder).restore({"model": [tf.Variable(0.0)]}) is None
 
 
-def test_what_a_killed_process_left_is_removed(any_folder):
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class Killed(BaseException):
+    """The end of the process, which no code of it hears of."""
+
+
+def killed_at(monkeypatch, count, save):
+    """Runs `save` in a process that ends before its n-th change of a file; whether it has ended."""
+    left = iter(range(count))
+
+    def dying(change):
+        def change_or_die(*arguments, **options):
+            if next(left, None) is None:
+                raise Killed
+            return change(*arguments, **options)
+
+        return change_or_die
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tf.train.Checkpoint, "write", dying(tf.train.Checkpoint.write))
+        for kind in (type(Path()), files.RemotePath):
+            for name in ("replace", "unlink"):
+                patch.setattr(kind, name, dying(getattr(kind, name)))
+        try:
+            save()
+        except Killed:
+            return True
+    return False
+
+
+def test_killed_at_any_moment_of_a_save(any_folder, monkeypatch):
+    """The run then has the checkpoints of before, or those of after, and nothing else."""
+    for count in range(20):
+        folder = any_folder / str(count)
+        save(store_of(folder, keep=2), 1, 1.0)
+        save(store_of(folder, keep=2), 2, 2.0)
+        last = store_of(folder, keep=2)
+        was_killed = killed_at(monkeypatch, count, functools.partial(save, last, 3, 3.0))
+        store = store_of(folder, keep=2)
+        store.recover()
+        kept = [record.step for record in store.records]
+        assert kept in ([1, 2], [1, 2, 3], [2, 3])
+        names = {path.name.partition(".")[0] for path in (folder / "checkpoints").iterdir()}
+        assert names == {f"step-{step:08d}" for step in kept}
+        for record in store.records:
+            variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
+            assert store.restore({"model": variables}, record.name) == record
+            np.testing.assert_array_equal(variables[0], [record.step, 2 * record.step])
+            store = store_of(folder, keep=2)
+        if not was_killed:
+            assert kept == [2, 3]
+            break
+    assert 5 < count < 19
+
+
+def test_a_folder_of_an_unfinished_checkpoint_is_removed_and_nothing_else(any_folder):
     store = store_of(any_folder)
     save(store, 1, 1.0)
-    whole = set((any_folder / "checkpoints").iterdir())
-    average = any_folder / "checkpoints" / "average-5-step-00000001.index"
-    average.write_bytes(b"mine")
-    folder = any_folder / "checkpoints" / "step-00000002_temp"
+    directory = any_folder / "checkpoints"
+    for name in ("average-5-step-00000001.index", "damaged-step-00000001.index", "mine_temp"):
+        (directory / name).write_bytes(b"mine")
+    before = contents(directory)
+    folder = directory / "writing-step-00000002_temp"
     folder.mkdir()
     (folder / "part-00000-of-00001.index").write_bytes(b"half")
-    (any_folder / "checkpoints" / "step-00000003.data-00000-of-00001").write_bytes(b"unlisted")
-    store_of(any_folder).remove_unlisted()
-    assert set((any_folder / "checkpoints").iterdir()) == {*whole, average}
+    (directory / ".writing-step-00000002.json.0123abcd.tmp").write_bytes(b"{")
+    store_of(any_folder).recover()
+    assert contents(directory) == before
+
+
+@pytest.mark.parametrize("lost", ["step-00000002.json", "step-0000000?.json"])
+def test_checkpoints_without_records_are_neither_removed_nor_ignored(any_folder, lost):
+    store = store_of(any_folder)
+    for step in (1, 2):
+        save(store, step, float(step))
+    for path in list((any_folder / "checkpoints").glob(lost)):
+        path.unlink()
+    before = contents(any_folder / "checkpoints")
+    with pytest.raises(InputError, match=r"must have its record step-0000000\d.json beside it"):
+        store_of(any_folder).recover()
+    assert contents(any_folder / "checkpoints") == before
+
+
+def test_what_a_killed_average_left_is_removed_by_the_next(model_dir, monkeypatch):
+    directory = model_dir / "checkpoints"
+    before = contents(directory)
+    kill = killed_at(monkeypatch, 0, lambda: checkpoints.average_checkpoints(model_dir, 2))
+    assert kill
+    for name in ("writing-average-3-step-00000003_temp", "writing-average-9-step-00000002_temp"):
+        (directory / name).mkdir()
+        (directory / name / "part-00000-of-00001.index").write_bytes(b"half")
+    checkpoints.average_checkpoints(model_dir, 2)
+    names = set(contents(directory)) - set(before)
+    name = "average-2-step-00000003"
+    assert names == {
+        *(f"{name}.json", f"{name}.index", f"{name}.data-00000-of-00001", "averages.lock")
+    }

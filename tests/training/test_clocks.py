@@ -14,6 +14,7 @@ from keras_transformer.training import checkpoints
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.training.step import TrainingStep
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
@@ -72,3 +73,31 @@ def test_minutes_are_those_that_have_passed(tmp_path, jumping_clock):
     # They count over all starts.
     again = run(tmp_path, 10**6, train_minutes=0.05, checkpoint_minutes=0.02)
     assert again["step"] == result["step"]
+
+
+@pytest.fixture
+def slow_calls(monkeypatch):
+    """Lets chosen calls that take steps last ten minutes: their numbers are put into the set."""
+    chosen, calls, passed = set(), itertools.count(1), [0.0]
+    now, take_steps = time.monotonic, TrainingStep.run
+
+    def slowly(*arguments):
+        if next(calls) in chosen:
+            passed[0] += 600
+        return take_steps(*arguments)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now() + passed[0])
+    monkeypatch.setattr(TrainingStep, "run", slowly)
+    return chosen
+
+
+def test_minutes_are_counted_from_the_end_of_the_first_step(tmp_path, slow_calls):
+    """The first step of a start compiles, which takes minutes where XLA does it."""
+    slow_calls.add(1)
+    result = run(tmp_path, 5, train_minutes=5)
+    assert (result["step"], result["stopped"]) == (5, "train_steps")
+    assert result["minutes"] < 5
+    slow_calls |= set(range(2, 100))  # the first one of the next start is not counted, either
+    result = run(tmp_path, 10**6, train_minutes=5)
+    assert (result["step"], result["stopped"]) == (7, "train_minutes")
+    assert 10 <= result["minutes"] < 15

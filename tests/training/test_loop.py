@@ -295,6 +295,7 @@ def test_expected_steps():
     assert config.expected_steps(50, 60.0) == 500
     assert config.expected_steps(200, 60.0) == 1000  # --train_steps end it first
     assert config.expected_steps(50, 601.0) == 50
+    assert LoopConfig(train_steps=70, train_minutes=1e308).expected_steps(50, 60.0) == 70
 
 
 def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
@@ -370,8 +371,35 @@ def test_impossible_settings(settings, message):
         LoopConfig(**settings)
 
 
+def test_a_directory_is_described_before_its_first_checkpoint_and_not_earlier(tmp_path):
+    files = []
+
+    def describe():
+        files.append({path.name for path in tmp_path.iterdir()})
+
+    config = LoopConfig(train_steps=2, checkpoint_steps=1)
+    data = TrainingData(copying_batches())
+    train(
+        *(MODEL, TRAINING, data, tmp_path, config, tf.distribute.get_strategy()), describe=describe
+    )
+    assert files == [{"tensorboard", "training_log.jsonl"}]
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_without_records_end_a_run_before_it_begins_again(two_checkpoints):
+    for path in (two_checkpoints / "checkpoints").glob("*.json"):
+        path.unlink()
+    before = contents(two_checkpoints)
+    with pytest.raises(InputError, match=r"must have its record step-\d+\.json beside it"):
+        run(two_checkpoints, 11)
+    assert contents(two_checkpoints) == before
+
+
 def test_half_written_checkpoint_is_ignored(two_checkpoints):
-    (two_checkpoints / "checkpoints" / "step-00000012.index").write_bytes(b"half")
+    (two_checkpoints / "checkpoints" / "writing-step-00000012.index").write_bytes(b"half")
     assert run(two_checkpoints, 11)["step"] == 11
 
 
@@ -395,10 +423,11 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(two_checkpoints, whol
     assert_same(whole, two_checkpoints)
 
 
-def test_index_is_readable(two_checkpoints):
-    index = json.loads((two_checkpoints / "checkpoints" / "index.json").read_text())
-    assert [entry["step"] for entry in index["checkpoints"]] == [5, 10]
-    assert all(entry["validation_loss"] > 0 for entry in index["checkpoints"])
+def test_records_are_readable(two_checkpoints):
+    files = sorted((two_checkpoints / "checkpoints").glob("*.json"))
+    records = [json.loads(file.read_text()) for file in files]
+    assert [record["step"] for record in records] == [5, 10]
+    assert all(record["validation_loss"] > 0 for record in records)
 
 
 class Told(Cluster):
@@ -440,3 +469,22 @@ def test_a_worker_resumes_from_the_chiefs_checkpoint(two_checkpoints):
     assert cluster.newest_checkpoint() == "step-00000010"  # on the disk, whatever the chief said
     with pytest.raises(InputError, match=r"model_dir must be the same .* has no step-00000007"):
         follow(two_checkpoints, Told("step-00000007"))
+
+
+def test_what_a_run_says_in_the_end(tmp_path, caplog):
+    """Of 20 steps of warm-up, 6 were taken; then 20; then none, as the run is over."""
+
+    def told(*arguments, **settings):
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            run(tmp_path, *arguments, **settings)
+        return [record.getMessage() for record in caplog.records if "raise" in record.getMessage()]
+
+    of_warm_up = "the run ended at step {} of the warm-up: set warmup_steps below 20, or raise {}"
+    over = "this run had ended at step {}: to continue it, raise {}"
+    assert told(6) == [of_warm_up.format(6, "train_steps")]
+    assert told(6) == [over.format(6, "train_steps"), of_warm_up.format(6, "train_steps")]
+    minutes = {"train_minutes": 1e-9}
+    assert told(20, **minutes)[0] == over.format(6, "train_minutes")
+    assert told(20) == []
+    assert told(20) == [over.format(20, "train_steps")]

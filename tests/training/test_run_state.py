@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from keras_transformer.training.checkpoint_index import CheckpointEntry
+from keras_transformer.training.checkpoint_record import CheckpointRecord
 from keras_transformer.training.run_state import Decision, RunState
 from keras_transformer.training.step_sums import StepSums
 
@@ -46,16 +46,16 @@ def test_skipped_steps_have_no_loss():
 
 def test_a_resumed_run_continues_with_its_sums():
     state = RunState(8, 60.0, SUMS, summed_steps=3, summed_seconds=0.5, validations_since_best=2)
-    entry = CheckpointEntry("step-8", state.step, state.seconds, state.progress())
-    read = CheckpointEntry.from_json(json.loads(json.dumps(entry.to_json())))
-    assert read == entry
+    record = CheckpointRecord("step-8", state.step, "f", state.seconds, state.progress())
+    read = CheckpointRecord.from_json("step-8", json.loads(json.dumps(record.to_json())))
+    assert read == record
     restored = RunState.restored(read)
     assert (restored.step, restored.saved_step, restored.saved_seconds) == (8, 8, 60.0)
     assert restored.progress() == state.progress()
 
 
 def test_an_imported_model_has_nothing_to_continue_with():
-    assert RunState.restored(CheckpointEntry("step-8", 8)).validations_since_best == 0
+    assert RunState.restored(CheckpointRecord("step-8", 8, "f")).validations_since_best == 0
 
 
 def test_new_sums_begin_after_a_point_of_the_curves():

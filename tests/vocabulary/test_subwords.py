@@ -179,3 +179,21 @@ def test_files_that_are_not_vocabularies_are_named(tmp_path):
     (tmp_path / "any.txt").write_text("the\nof\n")
     with pytest.raises(InputError, match=r"any.txt must be a wordpiece .*must begin with .*PAD"):
         Subwords(tmp_path / "any.txt")
+
+
+@pytest.mark.parametrize(
+    ("first_line", "received"),
+    [
+        (b"[" * 100_000, "its first line must be readable JSON"),
+        (b"[" * 60 + b"]" * 60, "its first line must be readable JSON. .* more than 50 levels"),
+        (b'["<pad>", 1]', r"its first line: \[1\] must be of type str"),
+        (b'{"<pad>": 0}', "its first line: its content must be of type list"),
+        (b'["\\ud800"]', "its first line must be readable JSON. .* surrogates not allowed"),
+        (b'["<pad>", "<start>", "</s>", "<unk>"]', "another file"),
+    ],
+)
+def test_numbered_pieces_that_are_none(first_line, received, tmp_path):
+    file = tmp_path / "vocabulary.pieces"
+    file.write_bytes(first_line + b"\nno model")
+    with pytest.raises(InputError, match=rf"pieces must be a pieces vocabulary\. .*{received}"):
+        Subwords(file)

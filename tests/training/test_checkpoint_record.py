@@ -3,31 +3,36 @@ import json
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.training.checkpoint_index import (
-    CheckpointEntry,
-    CheckpointIndex,
-    Progress,
-    read_index,
-    write_index,
-)
+from keras_transformer.files import write_json
 from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_record import (
+    CheckpointRecord,
+    Progress,
+    read_record,
+    read_records,
+)
 from keras_transformer.training.step_sums import StepSums
 
 
-def test_an_index_is_read_as_it_was_written(any_folder):
-    assert read_index(any_folder) == CheckpointIndex()
+def test_records_are_read_as_they_were_written(any_folder):
+    assert read_records(any_folder) == []
     progress = Progress(StepSums(loss=2.5, skipped=1.0), 3, 1.5, 2)
     validation = {"loss": 2.0, "bleu": 31.5, "perplexity": None}
-    entries = (
-        CheckpointEntry("step-00000000", 0),
-        CheckpointEntry("step-00000007", 7, 9.5, progress, validation),
+    records = [
+        CheckpointRecord("step-00000000", 0, model="f"),
+        CheckpointRecord("step-00000007", 7, "f", 9.5, progress, validation, "bleu"),
+    ]
+    directory = any_folder / "checkpoints"
+    directory.mkdir()
+    average = CheckpointRecord("average-2-step-00000007", 7, "f")
+    for record in (records[1], records[0], average):
+        write_json(directory / f"{record.name}.json", record.to_json())
+    assert read_records(any_folder) == records
+    assert read_record(directory / average.name) == average
+    imported, trained = (
+        json.loads((directory / f"{record.name}.json").read_text()) for record in records
     )
-    (any_folder / "checkpoints").mkdir()
-    write_index(any_folder, CheckpointIndex(entries, "bleu"))
-    assert read_index(any_folder) == CheckpointIndex(entries, "bleu")
-    content = json.loads((any_folder / "checkpoints" / "index.json").read_text())
-    imported, trained = content["checkpoints"]
-    assert imported == {"name": "step-00000000", "step": 0}
+    assert imported == {"format_version": 3, "model": "f", "step": 0}
     assert trained["validation_bleu"] == 31.5
     assert trained["progress"]["sums"]["loss"] == 2.5
 
@@ -42,12 +47,10 @@ def test_an_index_is_read_as_it_was_written(any_folder):
 )
 def test_sums_of_another_kind_are_refused(tmp_path, sums, message):
     progress = {"sums": sums, "summed_steps": 3, "summed_seconds": 1, "validations_since_best": 0}
-    entry = {"name": "step-7", "step": 7, "progress": progress}
-    (tmp_path / "checkpoints").mkdir()
-    path = tmp_path / "checkpoints" / "index.json"
-    path.write_text(json.dumps({"checkpoints": [entry]}))
+    record = {"format_version": 3, "model": "f", "step": 7, "progress": progress}
+    (tmp_path / "step-7.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match=message):
-        read_index(tmp_path)
+        read_record(tmp_path / "step-7")
 
 
 def test_what_is_not_known_of_weights_is_left_out():

@@ -1,0 +1,58 @@
+"""Maps in YAML, which Marian keeps options and vocabularies in, read without running code."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from keras_transformer.errors import InputError, reason
+from keras_transformer.importing.tensors import package
+
+MAX_DEPTH = 50  # levels of lists and maps
+
+
+def read_yaml(file: Path, content: bytes, typed: bool) -> dict[str, Any]:
+    """Reads a map in YAML.
+
+    Args:
+        file: the file that the content is of, for errors.
+        content: bytes of UTF-8.
+        typed: whether numbers and booleans are read as such; if not, all is text.
+
+    Raises:
+        InputError: if it is not a map, or has more than MAX_DEPTH levels or an alias, or PyYAML is
+            not installed.
+    """
+    yaml = package("yaml", file)
+    if typed:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    else:
+        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        text = content.decode("utf-8")
+        # Marian writes these line ends within quotes as they are, where YAML would end a line.
+        text = text.replace("\x85", "\\N").replace("\u2028", "\\L").replace("\u2029", "\\P")
+        _check_structure(yaml, text, loader)
+        found = yaml.load(text, loader)
+        if not isinstance(found, dict):
+            raise ValueError(f"a {type(found).__name__}")
+        return found
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        raise InputError(f"{file} must be a map in YAML. Received: {reason(error)}") from None
+
+
+def _check_structure(yaml: ModuleType, text: str, loader: type) -> None:
+    """Raises ValueError before anything is made of a text that would take all stack or memory.
+
+    A level of lists or maps takes a part of the stack, without a limit. An alias stands for a part
+    of the document, and a few lines of aliases for more than any memory holds; Marian writes none.
+    """
+    depth = 0
+    for event in yaml.parse(text, loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError(f"an alias, *{event.anchor}")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"more than {MAX_DEPTH} levels")

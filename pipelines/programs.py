@@ -1,0 +1,216 @@
+"""`keras_transformer.prepare`, `train` and `evaluate`: what programs do, with plain arguments.
+
+With `keras_transformer.load`, two text files become translations in a notebook.
+"""
+
+import dataclasses
+import os
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.errors import require
+from keras_transformer.files import to_path
+from keras_transformer.training.device_config import DeviceConfig
+from keras_transformer.training.loop_config import LoopConfig
+from pipelines import preparation
+from pipelines.evaluation import EvaluationConfig, evaluate_on
+from pipelines.preparation_config import PreparationConfig
+from pipelines.sources import FileSource
+from pipelines.text_files import matching_files
+from pipelines.training import train_on
+
+AnyPath = str | os.PathLike
+Paths = AnyPath | Iterable[AnyPath]
+
+
+def prepare(
+    data_dir: AnyPath,
+    train_source: Paths = (),
+    train_target: Paths = (),
+    validation_source: Paths = (),
+    validation_target: Paths = (),
+    test_source: Paths = (),
+    test_target: Paths = (),
+    train_pairs: Paths = (),
+    validation_pairs: Paths = (),
+    test_pairs: Paths = (),
+    source_language: str | None = None,
+    target_language: str | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Makes a data directory of parallel text files, or of files that hold both sides.
+
+    Args:
+        data_dir: a new or empty folder; or that of the same data set, which is then checked.
+        train_source, train_target: files to train on, plain, .gz or .zst, with a sentence a line;
+            one path or several of each, also with patterns such as "*.en". Line n of one is the
+            translation of line n of the other.
+        validation_source, validation_target: those to measure progress on.
+        test_source, test_target: those to score the trained model on.
+        train_pairs, validation_pairs, test_pairs: files that hold both sides, beside those or in
+            place of them: .tsv, .jsonl, .tmx, .po, .xliff; see pipelines/pair_files.py.
+        source_language, target_language: such as "en"; they must be given with pairs, and are
+            guessed from the names of files without.
+        options: fields of pipelines.preparation_config.PreparationConfig, such as vocab_size=8000,
+            max_length or dedupe.
+
+    Returns:
+        What was prepared: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...}; see
+        pipelines.preparation.prepare.
+
+    Raises:
+        InputError: where an argument or a file cannot be used.
+    """
+    _check_path(data_dir, "data_dir")
+    _check_names(options, _fields(PreparationConfig))
+    if "vocabulary" in options:
+        options["vocabulary"] = _paths(options["vocabulary"], "vocabulary")
+    config = PreparationConfig(**options)
+    sides = {
+        "train": (train_source, train_target, train_pairs),
+        "validation": (validation_source, validation_target, validation_pairs),
+        "test": (test_source, test_target, test_pairs),
+    }
+    files, pair_files = {}, {}
+    for split, (source, target, pairs) in sides.items():
+        source_files = _paths(source, f"{split}_source")
+        target_files = _paths(target, f"{split}_target")
+        paths = _paths(pairs, f"{split}_pairs")
+        if source_files or target_files or (split == "train" and not paths):
+            files[split] = (
+                matching_files(f"{split}_source", source_files),
+                matching_files(f"{split}_target", target_files),
+            )
+        if paths:
+            pair_files[split] = matching_files(f"{split}_pairs", paths)
+    languages = None
+    if source_language is not None or target_language is not None:
+        languages = (source_language, target_language)
+        rule = "source_language and target_language must both be given"
+        require(None not in languages, rule, languages)
+    source = FileSource(files, pair_files, languages)
+    return preparation.prepare(source, data_dir, config)
+
+
+def train(
+    data_dir: AnyPath,
+    model_dir: AnyPath,
+    preset: str | None = None,
+    init_from: AnyPath | None = None,
+    sample_sentences: int = 100,
+    **options: Any,
+) -> dict[str, Any]:
+    """Trains a model on a data directory, or resumes the run of the same arguments.
+
+    Args:
+        data_dir: prepared data.
+        model_dir: the folder for checkpoints, curves and settings. It is made if need be.
+        preset: a name of PRESETS. If not given, the model of `init_from`, or else "base".
+        init_from: a trained model whose weights this one begins with; see `train_on`.
+        sample_sentences: how many sentences of the validation split are translated for BLEU.
+        options: fields of TransformerConfig, TrainingConfig, LoopConfig or DeviceConfig, such as
+            train_steps=20_000, train_minutes=30, tokens_per_batch=4096 or num_layers=2.
+
+    Returns:
+        Where the run stands: {"step", "minutes", "stopped", "loss", "perplexity", "checkpoint",
+        "best", ...}; see keras_transformer.training.loop.train.
+
+    Raises:
+        InputError: where an argument or a file cannot be used.
+        KeyboardInterrupt: on Ctrl-C, after the steps under way were saved.
+    """
+    _check_path(data_dir, "data_dir")
+    _check_path(model_dir, "model_dir")
+    kinds = (TransformerConfig, TrainingConfig, LoopConfig, DeviceConfig)
+    _check_names(options, [name for kind in kinds for name in _fields(kind)])
+    loop = {name: options.pop(name) for name in _fields(LoopConfig) if name in options}
+    devices = {name: options.pop(name) for name in _fields(DeviceConfig) if name in options}
+    return train_on(
+        data_dir,
+        model_dir,
+        preset=preset,
+        settings=options,
+        init_from=init_from,
+        loop=LoopConfig(**loop),
+        devices=DeviceConfig(**devices),
+        sample_sentences=sample_sentences,
+    )
+
+
+def evaluate(
+    model_dir: AnyPath,
+    data_dir: AnyPath,
+    split: str = "test",
+    checkpoint: str | None = None,
+    limit: int | None = None,
+    output: str | None = None,
+    tokenize: str | None = None,
+    lowercase: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Scores a trained model on a split of a data directory.
+
+    A model directory keeps the results, if all sentences were translated.
+
+    Args:
+        model_dir: a model directory, or what else `keras_transformer.load` takes.
+        data_dir: prepared data, with the vocabulary of the model.
+        split: of the data: "train", "validation" or "test".
+        checkpoint: which weights; see `keras_transformer.load`.
+        limit: the most sentences to translate; perplexity is of all.
+        output: a file for the translations, one a line.
+        tokenize: sacreBLEU's tokenization; "13a" if not given.
+        lowercase: whether to ignore case.
+        options: of the search; see `keras_transformer.load`.
+
+    Returns:
+        {"bleu", "chrf", "perplexity", "sentences", "seconds", ...}; see evaluate_on.
+
+    Raises:
+        InputError: where an argument or a file cannot be used.
+    """
+    from keras_transformer.loading import check_options, load
+
+    _check_path(data_dir, "data_dir")
+    check_options(options)
+    config = EvaluationConfig(split, limit, output, tokenize, lowercase)
+    config.check(data_dir)
+    translator = load(model_dir, checkpoint, **{"n_best": 1, **options})
+    is_path = isinstance(model_dir, str | os.PathLike)
+    is_model_directory = is_path and (to_path(model_dir) / "config.json").exists()
+    return evaluate_on(
+        data_dir,
+        translator,
+        config,
+        model_dir=model_dir if is_model_directory else None,
+        notes={name: _plain(value) for name, value in options.items()},
+    )
+
+
+def _check_path(path: Any, argument: str) -> None:
+    require(isinstance(path, str | os.PathLike), f"{argument} must be a path", repr(path))
+
+
+def _fields(kind: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
+
+def _check_names(options: dict[str, Any], names: Collection[str]) -> None:
+    for name in options:
+        require(name in names, f"options must be among {', '.join(names)}", repr(name))
+
+
+def _plain(value: Any) -> Any:
+    """An option as JSON can have it."""
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
+
+
+def _paths(paths: Paths, argument: str) -> list[str]:
+    """Makes a list of one path, or of several."""
+    listed = [paths] if isinstance(paths, str | os.PathLike) else paths
+    is_list = isinstance(listed, Iterable)
+    listed = list(listed) if is_list else []
+    are_paths = is_list and all(isinstance(path, str | os.PathLike) for path in listed)
+    require(are_paths, f"{argument} must be a path, or a list of paths", repr(paths))
+    return [os.fspath(path) for path in listed]

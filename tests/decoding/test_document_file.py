@@ -1,0 +1,101 @@
+import io
+import types
+
+import pytest
+
+from keras_transformer.decoding import document_file, lines
+from keras_transformer.decoding.document_file import DocumentConfig, translate_file
+from keras_transformer.documents.translation import DocumentTranslator, Model
+from keras_transformer.errors import InputError
+
+
+class Shouter:
+    """Translates sentences into capitals."""
+
+    def __init__(self):
+        self.truncated, self.unfinished = 0, 0
+        self.checkpoint, self.calls = {"step": 7}, []
+
+    def document_translator(self, language, case, terminology):
+        def translate(texts):
+            self.calls.append(list(texts))
+            return [text.upper() for text in texts]
+
+        model = Model(translate, None, lambda texts: [len(text.split()) for text in texts], 50)
+        return DocumentTranslator(model, language or "en", case)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Translates bytes to bytes, from file to file or from stdin to stdout."""
+
+    def translate(content, streams=False, terminal=False, **settings):
+        translator = Shouter()
+        stdout = types.SimpleNamespace(buffer=io.BytesIO())
+        if streams:
+            stdin = io.BytesIO(content)
+            stdin.isatty = lambda: terminal
+            monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=stdin))
+            monkeypatch.setattr(lines.sys, "stdout", stdout)
+            config = DocumentConfig(**settings)
+        else:
+            (tmp_path / "in.txt").write_bytes(content)
+            config = DocumentConfig(str(tmp_path / "in.txt"), str(tmp_path / "out"), **settings)
+        try:
+            result, error = translate_file(translator, config), None
+        except InputError as raised:
+            result, error = None, str(raised)
+        out = tmp_path / "out"
+        output = stdout.buffer.getvalue() if streams else out.exists() and out.read_bytes()
+        return types.SimpleNamespace(
+            result=result, error=error, output=output, calls=translator.calls
+        )
+
+    return translate
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [
+        (b"", 0),
+        (b"a. b.\n\n c\n", 3),
+        (b"\xef\xbb\xbfa\r\nb\r\n", 2),
+        ("a\u2028b\x0b\x0cc\x85\n \0d".encode(), 2),
+        (b" \n\t\n", 2),
+        (b"x" * 1_000_000, 1),
+    ],
+)
+def test_all_but_the_text_stays(run, streams, content, count):
+    done = run(content, streams)
+    assert done.output == content.decode().upper().encode()
+    assert done.result["lines"] == count and done.result["step"] == 7
+    assert done.result["format"] == "text"
+
+
+def test_lines_of_a_terminal_are_answered_one_by_one(run, monkeypatch):
+    assert run(b"Ab. Cd\ne\n", streams=True, terminal=True).calls == [["Ab.", "Cd"], ["e"]]
+    monkeypatch.setattr(document_file, "CHUNK_LINES", 2)
+    assert run(b"Ab. Cd\ne\nf", streams=True).calls == [["Ab.", "Cd", "e"], ["f"]]
+
+
+def test_a_line_that_is_no_utf8_ends_the_output(run):
+    done = run(b"a\n\nb\xff\nc\n")
+    assert done.error.endswith("in.txt:3 must be UTF-8. Received: byte 0xff at column 2")
+    assert done.output is False, "no file"
+    done = run(b"a\n\nb\xff\nc\n", streams=True)
+    assert done.output == b"A\n\n" and done.error.startswith("stdin:3 must be UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"format": "docx"}, '^format must be one of text.* Received: "docx"'),
+        ({"case": "x"}, '^case must be one of auto, keep. Received: "x"'),
+        ({"input": "absent"}, "^input must be a file that can be read. Received: 'absent'"),
+        ({"output": "absent/out"}, "^output must be a file in a directory"),
+    ],
+)
+def test_wrong_configurations(settings, message):
+    with pytest.raises(InputError, match=message):
+        DocumentConfig(**settings)

@@ -1,0 +1,123 @@
+"""What the programs do, as functions of the package: keras_transformer.prepare, train, evaluate."""
+
+import json
+import math
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import keras_transformer as kt
+from pipelines.datasets import training_batches
+
+PAIRS = [
+    ("the cat sat.", "die Katze saß."),
+    ("a dog ran.", "ein Hund lief."),
+    ("the dog sat.", "der Hund saß."),
+    ("a big cat ran.", "eine große Katze lief."),
+] * 5
+SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2, "tokens_per_batch": 256}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """The prefix of two text files."""
+    folder = tmp_path_factory.mktemp("texts")
+    for side, lines in zip(("en", "de"), zip(*PAIRS, strict=True), strict=True):
+        (folder / f"a.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return f"{folder}/a"
+
+
+@pytest.fixture(scope="module")
+def made(texts, tmp_path_factory):
+    """The folders of the five lines that a notebook has, and what they return."""
+    data, model = (str(tmp_path_factory.mktemp("made") / name) for name in ("data", "model"))
+    en, de = f"{texts}.en", f"{texts}.de"
+
+    prepared = kt.prepare(data, en, de, test_source=en, test_target=[de], vocab_size=300)
+    trained = kt.train(data, model, preset="tiny", train_steps=2, **SMALL)
+    scores = kt.evaluate(model, data, limit=3, beam_size=1, extra_length=2)
+    translator = kt.load(model, beam_size=1, extra_length=2)
+    translations = translator.translate(["the cat ran."])
+    return data, model, prepared, trained, scores, translator, translations
+
+
+def test_two_text_files_become_a_translation(made):
+    _, model, prepared, trained, scores, _, translations = made
+    assert (prepared["pairs"], prepared["vocab_size"]) == ({"train": 20, "test": 20}, 300)
+    assert (trained["step"], trained["stopped"]) == (2, "train_steps")
+    description = json.loads((Path(model) / "config.json").read_text())
+    assert (description["preset"], description["model"]["d_ff"]) == ("tiny", 16)
+    assert (scores["sentences"], scores["split"], scores["beam_size"]) == (3, "test", 1)
+    assert (scores["extra_length"], scores["step"]) == (2, 2)
+    assert math.isfinite(scores["perplexity"]) and 0 <= scores["bleu"] <= 100
+    ((best,),) = translations
+    assert isinstance(best.text, str) and best.log_prob < 0 and not best.truncated
+
+
+def test_the_keras_model_is_ready_for_fit(made, tmp_path):
+    data, _, _, _, _, translator, _ = made
+    model = translator.model
+    assert isinstance(model, kt.Transformer) and translator.model is model
+    assert model.config.vocab_size == 300
+    batches = training_batches(data, 256, seed=1).map(kt.teacher_forcing)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    history = model.fit(batches, steps_per_epoch=1, verbose=0).history
+    assert sorted(history) == ["loss", "masked_accuracy", "masked_perplexity"]
+    changed = [
+        np.any(variable.numpy() != value)
+        for variable, value in zip(model.trainable_variables, before, strict=True)
+    ]
+    assert all(changed)
+    model.save(tmp_path / "model.keras")
+    loss = keras.models.load_model(tmp_path / "model.keras").loss
+    assert isinstance(loss, kt.LabelSmoothedCrossEntropy) and loss.label_smoothing == 0.1
+
+
+def test_a_model_needs_a_single_one(made):
+    model_dir = made[1]
+    translator = kt.load([model_dir, model_dir], beam_size=1)
+    with pytest.raises(kt.InputError, match=r"^model must be asked of a single model.* 2 models$"):
+        _ = translator.model
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda en, de, new: kt.prepare(None, en, de), "^data_dir must be a path. Received: None$"),
+        (
+            lambda en, de, new: kt.prepare(new, None, de),
+            "^train_source must be a path, or a list of paths. Received: None$",
+        ),
+        (
+            lambda en, de, new: kt.prepare(new, en, de, test_source=en),
+            "^test_target must name at least one file. Received: none$",
+        ),
+        (
+            lambda en, de, new: kt.prepare(new, en, de, vocabsize=3),
+            "^options must be among .*vocab_size.* Received: 'vocabsize'$",
+        ),
+        (lambda en, de, new: kt.train(new, 3), "^model_dir must be a path. Received: 3$"),
+        (
+            lambda en, de, new: kt.train(new, new, steps=3),
+            "^options must be among .*train_steps.* Received: 'steps'$",
+        ),
+        (
+            lambda en, de, new: kt.train(new, new, train_steps="3"),
+            '^train_steps must be of type int. Received: "3"$',
+        ),
+        (
+            lambda en, de, new: kt.evaluate(new, new, beams=3),
+            "^options must be beam_size, .* Received: 'beams'$",
+        ),
+        (
+            lambda en, de, new: kt.evaluate(new, new),
+            "^data_dir must be a prepared data directory. Received: .*no metadata.json$",
+        ),
+    ],
+)
+def test_wrong_arguments_are_refused(call, message, texts, tmp_path):
+    with pytest.raises(kt.InputError, match=message) as error:
+        call(f"{texts}.en", f"{texts}.de", tmp_path / "new")
+    assert "\n" not in str(error.value)
