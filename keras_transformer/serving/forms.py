@@ -56,17 +56,14 @@ def form_fields(body: bytes, content_type: str) -> dict[str, FormField | list[st
     # at malformed headers is not documented.
     except Exception as error:
         raise InputError(f"{rule}. Received: {reason(error)}") from None
-    fields: dict[str, FormField | list[str]] = {}
+    values: dict[str, list[FormField]] = {}
     for name, value in pairs:
-        before = fields.get(name)
-        if before is None:
-            fields[name] = value
-            continue
-        is_file = isinstance(value, Upload) or isinstance(before, Upload)
+        values.setdefault(name, []).append(value)
+    for name, several in values.items():
+        has_file = any(isinstance(value, Upload) for value in several)
         rule = f"a form must have one file of a name. Field {shown(name)}"
-        require(not is_file, rule, "several")
-        fields[name] = [*(before if isinstance(before, list) else [before]), value]
-    return fields
+        require(len(several) == 1 or not has_file, rule, "several")
+    return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
 
 
 def _multipart(body: bytes, content_type: str) -> list[tuple[str, FormField]]:

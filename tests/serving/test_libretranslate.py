@@ -108,8 +108,6 @@ def test_without_a_detector(translator, monkeypatch):
     ],
 )
 def test_translate(translator, encoding, fields, wanted):
-    if fields.get("format") == "html":
-        pytest.importorskip("lxml", reason="lxml is not installed")
     fields = PAIR | fields
     form = aiohttp.FormData(default_to_multipart=encoding == "multipart")
     for name, value in fields.items():
@@ -132,7 +130,6 @@ def test_source_that_is_not_named(translator, has_detector, q):
 
 
 def test_markup_is_not_detected(translator, monkeypatch):
-    pytest.importorskip("lxml", reason="lxml is not installed")
     texts = []
     monkeypatch.setattr(detection, "is_available", lambda: True)
     monkeypatch.setattr(detection, "detect", lambda text: texts.append(text) or [])
