@@ -26,6 +26,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
+from pipelines.pair_files import READERS
 from pipelines.preparation import prepare
 from pipelines.preparation_config import PreparationConfig
 from pipelines.selection import SelectionConfig
@@ -35,19 +36,26 @@ from pipelines.tfds_source import TfdsSource
 from pipelines.treebank import TreebankSource
 
 SPLITS = ("train", "validation", "test")
-FILE_FLAGS = [f"{split}_{side}" for split in SPLITS for side in ("source", "target")]
+TEXT_FLAGS = [f"{split}_{side}" for split in SPLITS for side in ("source", "target")]
+PAIR_FLAGS = [f"{split}_pairs" for split in SPLITS]
+FILE_FLAGS = TEXT_FLAGS + PAIR_FLAGS
+LANGUAGE_FLAGS = ["source_language", "target_language"]
 GRAMMAR_FLAGS = ["grammar_pairs"]
-TFDS_FLAGS = ["source_language", "target_language", "tfds_data_dir"]
+TFDS_FLAGS = ["tfds_data_dir"]
 TREEBANK_FLAGS = [*(f"{split}_trees" for split in SPLITS), "tree_words", "tree_unaries"]
 SELECTION_FLAGS = [field.name for field in dataclasses.fields(SelectionConfig)]
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("dataset", None, "files, grammar, treebank or tfds:NAME.", required=True)
 flags.DEFINE_string("data_dir", None, "Folder that the data set is written to.", required=True)
-for flag in FILE_FLAGS:
+for flag in TEXT_FLAGS:
     flags.DEFINE_list(flag, None, "dataset=files: plain, .gz or .zst, by commas, or patterns.")
-flags.DEFINE_string("source_language", None, "dataset=tfds:NAME: the source language, e.g. en.")
-flags.DEFINE_string("target_language", None, "dataset=tfds:NAME: the target language, e.g. de.")
+for flag in PAIR_FLAGS:
+    pairs_help = f"dataset=files: files of both sides, {', '.join(READERS)}, by commas."
+    flags.DEFINE_list(flag, None, pairs_help)
+for flag, side in zip(LANGUAGE_FLAGS, ("source", "target"), strict=True):
+    language_help = f"dataset=tfds:NAME, or files of both sides: the {side} language, e.g. en."
+    flags.DEFINE_string(flag, None, language_help)
 flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: the folder of TFDS.")
 flags.DEFINE_integer("grammar_pairs", 100_000, "dataset=grammar: number of training pairs.")
 for split in SPLITS:
@@ -153,14 +161,14 @@ def make_source() -> Source:
         refuse(TFDS_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
         return file_source()
     if FLAGS.dataset == "grammar":
-        refuse(FILE_FLAGS + TFDS_FLAGS + TREEBANK_FLAGS)
+        refuse(FILE_FLAGS + LANGUAGE_FLAGS + TFDS_FLAGS + TREEBANK_FLAGS)
         return GrammarSource(FLAGS.grammar_pairs, FLAGS.seed)
     if FLAGS.dataset == "treebank":
-        refuse(FILE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS + SELECTION_FLAGS)
+        refuse(FILE_FLAGS + LANGUAGE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS + SELECTION_FLAGS)
         return treebank_source()
     if FLAGS.dataset.startswith("tfds:"):
         refuse(FILE_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
-        demand(["source_language", "target_language"])
+        demand(LANGUAGE_FLAGS)
         name = FLAGS.dataset.removeprefix("tfds:")
         return TfdsSource(name, FLAGS.source_language, FLAGS.target_language, FLAGS.tfds_data_dir)
     rule = "--dataset must be files, grammar, treebank or tfds:NAME"
@@ -168,12 +176,18 @@ def make_source() -> Source:
 
 
 def file_source() -> FileSource:
-    files = {}
+    files, pair_files = {}, {}
     for split in SPLITS:
-        source, target = f"{split}_source", f"{split}_target"
-        if split == "train" or FLAGS[source].present or FLAGS[target].present:
+        source, target, pairs = f"{split}_source", f"{split}_target", f"{split}_pairs"
+        has_text = FLAGS[source].present or FLAGS[target].present
+        if has_text or (split == "train" and not FLAGS[pairs].present):
             demand([source, target])
             files[split] = (files_of(source), files_of(target))
+        if FLAGS[pairs].present:
+            pair_files[split] = files_of(pairs)
+    if pair_files or FLAGS.source_language or FLAGS.target_language:
+        demand(LANGUAGE_FLAGS)
+        return FileSource(files, pair_files, (FLAGS.source_language, FLAGS.target_language))
     return FileSource(files)
 
 

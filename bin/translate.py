@@ -41,6 +41,12 @@ flags.DEFINE_enum(
     sorted(FORMATS),
     "What --input is; if not given, by the ending of its name, and text for other endings.",
 )
+flags.DEFINE_list(
+    "columns",
+    None,
+    "--format=tsv, csv or jsonl: the columns or keys that are translated, by name or, from 1, by "
+    "number.",
+)
 flags.DEFINE_bool(
     "one_sentence_per_line",
     False,
@@ -94,7 +100,7 @@ flags.DEFINE_integer(
 
 OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 OF_LINES = ("n_best", "scores", "alignments", "token_scores", "target_prefixes")
-OF_DOCUMENTS = ("format", "language", "case")
+OF_DOCUMENTS = ("format", "columns", "language", "case")
 
 
 def main():
@@ -104,8 +110,11 @@ def main():
     check_output_flag("output", ("input", "terminology"))
     terms = {"terminology": terminology()}
     lines = LinesConfig(**flag_values(LinesConfig) | terms)
-    document = DocumentConfig(**flag_values(DocumentConfig) | terms)
     line_by_line = takes_lines()
+    columns = None if FLAGS.columns is None else tuple(FLAGS.columns)
+    document = None
+    if not line_by_line:
+        document = DocumentConfig(**flag_values(DocumentConfig) | terms | {"columns": columns})
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
     translator = load_model(n_best=FLAGS.n_best, sampling=sampling_config(), mbr=FLAGS.mbr)
     if translator.card.origin.task == "parsing":

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
     from keras_transformer.model.dropout import Dropout
     from keras_transformer.model.embedding import TokenEmbedding
     from keras_transformer.model.encoder import Encoder, EncoderLayer
-    from keras_transformer.model.feed_forward import FeedForward
+    from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
     from keras_transformer.model.masks import causal_mask, padding_mask
     from keras_transformer.model.positions import PositionalEncoding, sinusoids
     from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
@@ -51,6 +51,7 @@ _LAZY = {
     "Encoder": "keras_transformer.model.encoder",
     "EncoderLayer": "keras_transformer.model.encoder",
     "FeedForward": "keras_transformer.model.feed_forward",
+    "GatedFeedForward": "keras_transformer.model.feed_forward",
     "LabelSmoothedCrossEntropy": "keras_transformer.training.losses",
     "MaskedAccuracy": "keras_transformer.training.metrics",
     "MaskedPerplexity": "keras_transformer.training.metrics",

@@ -33,11 +33,15 @@ SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
 Norm = Annotated[str, one_of("post", "pre")]
-Positions = Annotated[str, one_of("sinusoidal", "learned", "marian")]
+Positions = Annotated[str, one_of("sinusoidal", "learned", "marian", "rotary")]
 # The deepest models that were trained had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
 Layers = Annotated[int, Rule("be from 1 to 1000", lambda number: 1 <= number <= 1000)]
 # 256 GiB in float32: more than any device has memory, and each computes the whole model.
 LARGEST_MODEL = 2**36
+# How the residual stream is normalised.
+NormType = Annotated[str, one_of("layer", "rms")]
+# Feed-forward networks with a gate, and the activation of the gate.
+GATED = {"swiglu": "swish", "geglu": "gelu"}
 VocabularySize = Annotated[
     int,
     Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
@@ -68,20 +72,23 @@ class TransformerConfig:
     dropout: Share = 0.1  # P_drop on sublayer outputs and embedding sums, section 5.4
     attention_dropout: Share = 0.0  # on attention weights; 0 in the translation presets
     activation_dropout: Share = 0.0  # on the FFN's inner activations; 0 in all presets
-    positions: Positions = "sinusoidal"  # Table 3, row E; "marian": see model/positions.py
+    positions: Positions = "sinusoidal"  # Table 3, row E; the others: see model/positions.py
     max_positions: Length = 1024  # rows of the learned position table; sinusoids need none
     attention_window: Length | None = None  # r of restricted self-attention, section 4; None: all
     norm: Norm = "post"  # the paper's, section 3.1
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
+    # What came after the paper is this, "rms" being RMSNorm (arXiv 1910.07467), positions="rotary"
+    # (arXiv 2104.09864), and the gated networks "swiglu" and "geglu" (arXiv 2002.05202).
+    norm_type: NormType = "layer"
     # What other toolkits' models have and the paper's has not (keras_transformer/importing).
     decoder_layers: Layers | None = None  # layers in the decoder; None for N
-    activation: Annotated[str, one_of("relu", "swish", "gelu")] = "relu"  # equation 2
+    activation: Annotated[str, one_of("relu", "swish", "gelu", *GATED)] = "relu"  # equation 2
     attention_bias: bool = False  # biases in the projections of attention
     logits_bias: bool = False  # a bias for every logit
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
-    norm_epsilon: Positive = 1e-6  # added to variances by layer normalisation
+    norm_epsilon: Positive = 1e-6  # added to variances, or mean squares, by normalisation
 
     def __post_init__(self):
         check_fields(self)
@@ -89,8 +96,10 @@ class TransformerConfig:
             object.__setattr__(self, "d_k", self._head_width("d_k"))
         if self.d_v is None:
             object.__setattr__(self, "d_v", self._head_width("d_v"))
-        even = self.positions == "learned" or self.d_model % 2 == 0
+        even = self.positions in ("learned", "rotary") or self.d_model % 2 == 0
         require(even, "d_model must be even for sinusoidal positions", self.d_model)
+        even = self.positions != "rotary" or self.d_k % 2 == 0
+        require(even, "d_k must be even for rotary positions", self.d_k)
         rule = f"d_model and the other sizes must make a model of at most {LARGEST_MODEL:,} weights"
         require(self.parameters <= LARGEST_MODEL, rule, f"{self.parameters:,}")
 
@@ -110,7 +119,9 @@ class TransformerConfig:
         if self.attention_bias:
             attention += heads * (2 * self.d_k + self.d_v) + d_model
         feed_forward = 2 * d_model * self.d_ff + self.d_ff + d_model  # equation 2
-        norm = 2 * d_model
+        if self.activation in GATED:  # three matrices, no biases
+            feed_forward = 3 * d_model * self.d_ff
+        norm = 2 * d_model if self.norm_type == "layer" else d_model
         last_norm = norm if self.norm == "pre" else 0
         encoder = self.num_layers * (attention + feed_forward + 2 * norm) + last_norm
         decoder_layers = self.decoder_layers or self.num_layers

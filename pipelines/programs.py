@@ -26,15 +26,20 @@ Paths = AnyPath | Iterable[AnyPath]
 
 def prepare(
     data_dir: AnyPath,
-    train_source: Paths,
-    train_target: Paths,
+    train_source: Paths = (),
+    train_target: Paths = (),
     validation_source: Paths = (),
     validation_target: Paths = (),
     test_source: Paths = (),
     test_target: Paths = (),
+    train_pairs: Paths = (),
+    validation_pairs: Paths = (),
+    test_pairs: Paths = (),
+    source_language: str | None = None,
+    target_language: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Makes a data directory of parallel text files.
+    """Makes a data directory of parallel text files, or of files that hold both sides.
 
     Args:
         data_dir: a new or empty folder; or that of the same data set, which is then checked.
@@ -43,6 +48,10 @@ def prepare(
             translation of line n of the other.
         validation_source, validation_target: those to measure progress on.
         test_source, test_target: those to score the trained model on.
+        train_pairs, validation_pairs, test_pairs: files that hold both sides, beside those or in
+            place of them: .tsv, .jsonl, .tmx, .po, .xliff; see pipelines/pair_files.py.
+        source_language, target_language: such as "en"; they must be given with pairs, and are
+            guessed from the names of files without.
         options: fields of pipelines.preparation_config.PreparationConfig, such as vocab_size=8000,
             max_length or dedupe.
 
@@ -59,20 +68,29 @@ def prepare(
         options["vocabulary"] = _paths(options["vocabulary"], "vocabulary")
     config = PreparationConfig(**options)
     sides = {
-        "train": (train_source, train_target),
-        "validation": (validation_source, validation_target),
-        "test": (test_source, test_target),
+        "train": (train_source, train_target, train_pairs),
+        "validation": (validation_source, validation_target, validation_pairs),
+        "test": (test_source, test_target, test_pairs),
     }
-    files = {}
-    for split, (source, target) in sides.items():
+    files, pair_files = {}, {}
+    for split, (source, target, pairs) in sides.items():
         source_files = _paths(source, f"{split}_source")
         target_files = _paths(target, f"{split}_target")
-        if split == "train" or source_files or target_files:
+        paths = _paths(pairs, f"{split}_pairs")
+        if source_files or target_files or (split == "train" and not paths):
             files[split] = (
                 matching_files(f"{split}_source", source_files),
                 matching_files(f"{split}_target", target_files),
             )
-    return preparation.prepare(FileSource(files), data_dir, config)
+        if paths:
+            pair_files[split] = matching_files(f"{split}_pairs", paths)
+    languages = None
+    if source_language is not None or target_language is not None:
+        languages = (source_language, target_language)
+        rule = "source_language and target_language must both be given"
+        require(None not in languages, rule, languages)
+    source = FileSource(files, pair_files, languages)
+    return preparation.prepare(source, data_dir, config)
 
 
 def train(

@@ -1,8 +1,10 @@
-"""Sources of sentence pairs: what every source can do, parallel text files, the embedded grammar.
+"""Sources of sentence pairs: what every source can do, files, the embedded grammar.
 
 A source gives the number of pairs in each split and streams them, as often as it is asked to.
 """
 
+import copy
+import dataclasses
 import hashlib
 import itertools
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from keras_transformer.errors import require
+from pipelines.pair_files import check_pair_file, read_pairs
 from pipelines.text_files import COMPRESSED, check_files, content_digests, read_lines
 
 _GRAMMAR_EVALUATION_PAIRS = 1000
@@ -58,24 +61,105 @@ class Source(Protocol):
         """Writes files that scoring a split needs beside its pairs."""
 
 
-class FileSource(Source):
-    """Sentence pairs of local files, plain, .gz or .zst, with one sentence per line.
+class Part(Protocol):
+    """The pairs of one file, or of two that are parallel."""
 
-    Errors name a side of a split as "train_source" or "test_target".
+    def files(self) -> list[str]:
+        """The names of the files."""
+
+    def settings(self) -> dict[str, list[str]]:
+        """Argument -> digests of the contents of the files."""
+
+    def count(self) -> int:
+        """Reads everything once, which also finds what is wrong with it."""
+
+    def pairs(self) -> Iterator[Pair]:
+        """The pairs in order."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ParallelFiles:
+    """A file for each side, with one sentence per line."""
+
+    split: str
+    source: str
+    target: str
+
+    def files(self) -> list[str]:
+        return [self.source, self.target]
+
+    def settings(self) -> dict[str, list[str]]:
+        return {
+            f"{self.split}_source": content_digests([self.source]),
+            f"{self.split}_target": content_digests([self.target]),
+        }
+
+    def count(self) -> int:
+        source_lines = sum(1 for _ in read_lines(self.source, f"{self.split}_source"))
+        target_lines = sum(1 for _ in read_lines(self.target, f"{self.split}_target"))
+        require(
+            source_lines == target_lines,
+            f"{self.split}_source and {self.split}_target must have the same number of lines",
+            f"{source_lines} in {self.source}, {target_lines} in {self.target}",
+        )
+        return source_lines
+
+    def pairs(self) -> Iterator[Pair]:
+        source_lines = read_lines(self.source, f"{self.split}_source")
+        target_lines = read_lines(self.target, f"{self.split}_target")
+        yield from zip(source_lines, target_lines, strict=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class PairFile:
+    """A file that holds both sides; see pair_files.py."""
+
+    split: str
+    path: str
+    languages: Pair
+
+    def files(self) -> list[str]:
+        return [self.path]
+
+    def settings(self) -> dict[str, list[str]]:
+        return {f"{self.split}_pairs": content_digests([self.path])}
+
+    def count(self) -> int:
+        return sum(1 for _ in self.pairs())
+
+    def pairs(self) -> Iterator[Pair]:
+        return read_pairs(self.path, f"{self.split}_pairs", self.languages)
+
+
+class FileSource(Source):
+    """Sentence pairs of local files, plain, .gz or .zst.
+
+    Errors name a side of a split as "train_source" or "test_target", and its files of both sides as
+    "train_pairs".
 
     Args:
-        files: split -> (source files, target files). The n-th files of both lists are parallel.
-            "train" is required.
+        files: split -> (source files, target files), with one sentence per line. The n-th files of
+            both lists are parallel.
+        pair_files: split -> files that hold both sides (pair_files.py): their pairs follow those of
+            `files`.
+        languages: of the source and the target, as "en". With `pair_files`, they say which texts
+            are read; without, they are guessed from the names of files if not given.
 
     Raises:
-        InputError: for a missing or empty list or file, or lists of different lengths.
+        InputError: for a missing or empty list or file, or lists of different lengths; or where
+            there is no split "train".
 
     Example:
         FileSource({"train": (["train.en"], ["train.de"]), "test": (["test.en"], ["test.de"])})
     """
 
-    def __init__(self, files: dict[str, tuple[list[str], list[str]]]):
-        self._files = files
+    def __init__(
+        self,
+        files: dict[str, tuple[list[str], list[str]]],
+        pair_files: dict[str, list[str]] | None = None,
+        languages: Pair | None = None,
+    ):
+        parts: dict[str, list[Part]] = {}
         for split, (source_files, target_files) in files.items():
             check_files(f"{split}_source", source_files)
             check_files(f"{split}_target", target_files)
@@ -84,17 +168,36 @@ class FileSource(Source):
                 f"{split}_source and {split}_target must name the same number of files",
                 f"{len(source_files)} and {len(target_files)}",
             )
-        source_files, target_files = files["train"]
-        self.languages = (_language(source_files), _language(target_files))
+            parts[split] = [
+                ParallelFiles(split, source, target)
+                for source, target in zip(source_files, target_files, strict=True)
+            ]
+        for split, paths in (pair_files or {}).items():
+            argument = f"{split}_pairs"
+            check_files(argument, paths)
+            rule = f"source_language and target_language must be given with {argument}"
+            require(languages is not None and all(languages), rule, languages or "none")
+            for path in paths:
+                check_pair_file(path, argument)
+                parts.setdefault(split, []).append(PairFile(split, path, languages))
+        require("train" in parts, "train_source or train_pairs must be given", "neither")
+        if languages is None:
+            source_files, target_files = files["train"]
+            languages = (_language(source_files), _language(target_files))
+        self._parts = parts
+        self.languages = languages
 
     def files(self) -> list[str]:
-        return [path for sides in self._files.values() for paths in sides for path in paths]
+        return [path for parts in self._parts.values() for part in parts for path in part.files()]
 
     def settings(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"dataset": "files"}
-        for split, (source_files, target_files) in self._files.items():
-            settings[f"{split}_source"] = content_digests(source_files)
-            settings[f"{split}_target"] = content_digests(target_files)
+        if any(isinstance(part, PairFile) for parts in self._parts.values() for part in parts):
+            settings["languages"] = list(self.languages)
+        for parts in self._parts.values():
+            for part in parts:
+                for name, digests in part.settings().items():
+                    settings.setdefault(name, []).extend(digests)
         return settings
 
     def counts(self) -> dict[str, int]:
@@ -103,30 +206,20 @@ class FileSource(Source):
         Raises:
             InputError: for a file that is not UTF-8 text, or parallel files of unequal length.
         """
-        return {split: self._count(split) for split in self._files}
-
-    def _count(self, split: str) -> int:
-        total = 0
-        for source_file, target_file in zip(*self._files[split], strict=True):
-            source_lines = _count_lines(source_file, f"{split}_source")
-            target_lines = _count_lines(target_file, f"{split}_target")
-            require(
-                source_lines == target_lines,
-                f"{split}_source and {split}_target must have the same number of lines",
-                f"{source_lines} in {source_file}, {target_lines} in {target_file}",
-            )
-            total += source_lines
-        return total
+        return {split: sum(part.count() for part in parts) for split, parts in self._parts.items()}
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        for source_file, target_file in zip(*self._files[split], strict=True):
-            source_lines = read_lines(source_file, f"{split}_source")
-            target_lines = read_lines(target_file, f"{split}_target")
-            yield from zip(source_lines, target_lines, strict=True)
+        for part in self._parts[split]:
+            yield from part.pairs()
 
     def training_parts(self) -> list[Source]:
-        parallel_files = zip(*self._files["train"], strict=True)
-        return [FileSource({"train": ([source], [target])}) for source, target in parallel_files]
+        return [self._with_training_part(part) for part in self._parts["train"]]
+
+    def _with_training_part(self, part: Part) -> "FileSource":
+        """A source of one part alone."""
+        source = copy.copy(self)
+        source._parts = {"train": [part]}
+        return source
 
 
 class GrammarSource(Source):
@@ -172,10 +265,6 @@ class GrammarSource(Source):
         from pipelines import grammar
 
         return grammar.sentence_pairs(split, self.counts()[split], self._seed)
-
-
-def _count_lines(path: str, argument: str) -> int:
-    return sum(1 for _ in read_lines(path, argument))
 
 
 def _language(paths: list[str]) -> str:

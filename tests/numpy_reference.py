@@ -24,7 +24,23 @@ def attention(queries, keys, values, allowed):
     return softmax(np.where(allowed, scores, -np.inf)) @ values
 
 
-def multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads, allowed, biases=(0, 0, 0, 0)):
+def rotated(vectors):
+    """Su et al. 2021, equation 15: at each position, a block diagonal matrix of rotations."""
+    length, width = vectors.shape
+    result = np.zeros_like(vectors)
+    for pos in range(length):
+        matrix = np.zeros((width, width))
+        for i in range(width // 2):
+            a = pos / 10000 ** (2 * i / width)
+            matrix[2 * i, 2 * i : 2 * i + 2] = np.cos(a), -np.sin(a)
+            matrix[2 * i + 1, 2 * i : 2 * i + 2] = np.sin(a), np.cos(a)
+        result[pos] = matrix @ vectors[pos]
+    return result
+
+
+def multi_head(
+    x, memory, w_q, w_k, w_v, w_o, num_heads, allowed, biases=(0, 0, 0, 0), rotary=False
+):
     """Section 3.2.2 for one sentence: x [Q, D], memory [P, D]; biases of the four projections."""
     x, memory, w_q, w_k, w_v, w_o = float64(x, memory, w_q, w_k, w_v, w_o)
     b_q, b_k, b_v, b_o = float64(*biases)
@@ -35,6 +51,8 @@ def multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads, allowed, biases=(0, 0, 
         q = queries[:, h * d_k : (h + 1) * d_k]
         k = keys[:, h * d_k : (h + 1) * d_k]
         v = values[:, h * d_v : (h + 1) * d_v]
+        if rotary:
+            q, k = rotated(q), rotated(k)
         heads.append(attention(q, k, v, allowed))
     return np.concatenate(heads, axis=-1) @ w_o + b_o
 
@@ -53,12 +71,25 @@ def gelu(x):
 
 
 ACTIVATIONS = {"relu": relu, "swish": swish, "gelu": gelu}
+GATES = {"swiglu": swish, "geglu": gelu}
 
 
 def feed_forward(x, w_1, b_1, w_2, b_2, activation=relu):
     """Equation 2."""
     x, w_1, b_1, w_2, b_2 = float64(x, w_1, b_1, w_2, b_2)
     return activation(x @ w_1 + b_1) @ w_2 + b_2
+
+
+def gated_feed_forward(x, w, v, w_2, activation):
+    """Shazeer 2020, equation 6."""
+    x, w, v, w_2 = float64(x, w, v, w_2)
+    return (activation(x @ w) * (x @ v)) @ w_2
+
+
+def rms_norm(x, scale, epsilon=1e-6):
+    """Zhang and Sennrich 2019, equation 4."""
+    x, scale = float64(x, scale)
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * scale
 
 
 def layer_norm(x, gamma, beta, epsilon=1e-6):
@@ -103,6 +134,7 @@ def transformer(
     activation="relu",
     scale_embeddings=True,
     norm_epsilon=1e-6,
+    norm_type="layer",
 ):
     """Logits of one sentence pair.
 
@@ -127,6 +159,8 @@ def transformer(
         scaled = weights[f"{name}/embeddings"][ids]
         if scale_embeddings:
             scaled = scaled * np.sqrt(d_model)
+        if positions == "rotary":
+            return scaled
         if positions == "learned":
             return scaled + weights[f"{side}_positions/embeddings"][: len(ids)] * np.sqrt(d_model)
         divisor = d_model - 2 if positions == "marian" else d_model
@@ -136,14 +170,20 @@ def transformer(
         paths = [f"{prefix}/{name}" for name in ("query", "key", "value", "output")]
         kernels = [weights[f"{path}/kernel"] for path in paths]
         biases = [weights.get(f"{path}/bias", 0) for path in paths]
-        return multi_head(x, memory, *kernels, num_heads, allowed, biases)
+        rotary = positions == "rotary" and memory is x
+        return multi_head(x, memory, *kernels, num_heads, allowed, biases, rotary)
 
     def transform(prefix, x):
+        if activation in GATES:
+            matrices = [weights[f"{prefix}/{name}/kernel"] for name in ("gate", "inner", "outer")]
+            return gated_feed_forward(x, *matrices, GATES[activation])
         names = ("inner/kernel", "inner/bias", "outer/kernel", "outer/bias")
         matrices = [weights[f"{prefix}/{name}"] for name in names]
         return feed_forward(x, *matrices, ACTIVATIONS[activation])
 
     def normalize(prefix, x):
+        if norm_type == "rms":
+            return rms_norm(x, weights[f"{prefix}/scale"], norm_epsilon)
         return layer_norm(x, weights[f"{prefix}/gamma"], weights[f"{prefix}/beta"], norm_epsilon)
 
     def residual(prefix, x, sublayer):

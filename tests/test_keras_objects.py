@@ -54,6 +54,9 @@ WITHOUT_WARNINGS_OF_QUANTIZE = pytest.mark.filterwarnings(
 )
 LAYER = {"num_heads": 2, "key_dim": 3, "value_dim": 5, "d_ff": 12}
 ATTENTION = 2 * D_MODEL * 2 * 3 + 2 * D_MODEL * 2 * 5  # kernels of an attention sublayer
+MODERN = {"num_heads": 2, "key_dim": 4, "d_ff": 12, "norm": "pre"}
+MODERN |= {"norm_type": "rms", "activation": "swiglu", "rotary": True}
+ROTARY_ATTENTION = 4 * D_MODEL * 2 * 4  # with keys and values of width 4
 ATTENTION_BIASES = 2 * 2 * 3 + 2 * 5 + D_MODEL
 KERNELS = 2 * D_MODEL * 12  # of a feed-forward network
 FEED_FORWARD = KERNELS + 12 + D_MODEL
@@ -95,6 +98,12 @@ LAYERS = {
         ATTENTION + 2 * 2 * 3 + ATTENTION_BIASES,  # keys are two wider
         ATTENTION + 2 * 2 * 3,
     ),
+    "GatedFeedForward": Case(
+        partial(kt.GatedFeedForward, 12, dropout=0.1), [X], 3 * D_MODEL * 12, 3 * D_MODEL * 12
+    ),
+    "MultiHeadAttention with rotary positions": Case(
+        partial(kt.MultiHeadAttention, 2, 4, rotary=True), [X], ROTARY_ATTENTION, ROTARY_ATTENTION
+    ),
     "MultiHeadAttention in a window": Case(
         partial(kt.MultiHeadAttention, 2, 3, 5, window=3), [X], ATTENTION, ATTENTION
     ),
@@ -135,6 +144,12 @@ LAYERS = {
         [X, MEMORY],
         2 * ATTENTION + FEED_FORWARD + 3 * NORM,
         2 * ATTENTION + KERNELS,
+    ),
+    "Modern decoder": Case(
+        partial(decoder, 1, settings=MODERN, norm_type="rms", last_norm=True),
+        [X, MEMORY],
+        2 * ROTARY_ATTENTION + 3 * D_MODEL * 12 + 4 * D_MODEL,
+        2 * ROTARY_ATTENTION + 3 * D_MODEL * 12,
     ),
     "Decoder as other toolkits have it": Case(
         partial(decoder, 1, settings={**LAYER, "activation": "gelu", "attention_bias": True}),
@@ -318,10 +333,12 @@ def reduced(name):
     )
 
 
-@pytest.mark.parametrize("name", ["base", "E", "parsing_wsj", "untied", "pre", "window"])
+@pytest.mark.parametrize("name", ["base", "E", "parsing_wsj", "untied", "pre", "window", "modern"])
 def test_models_are_saved_and_loaded_to_the_last_bit(name, tmp_path):
     own = {"untied": {"tie_embeddings": False}, "pre": {"norm": "pre"}}
     own["window"] = {"attention_window": 3}
+    own["modern"] = {"norm": "pre", "norm_type": "rms", "activation": "geglu"}
+    own["modern"] |= {"positions": "rotary", "d_k": 4}
     config = dataclasses.replace(reduced("base" if name in own else name), **own.get(name, {}))
     model = kt.Transformer(config)
     inputs = {"source": IDS, "target": IDS[:, :4]}
@@ -479,11 +496,14 @@ LAYER_ARGUMENTS = {
     "attention_window": 3,
     "attention_bias": True,
     "norm_epsilon": 1e-6,
+    "norm_type": "rms",
+    "rotary": False,
 }
 STACK_ARGUMENTS = {
     "layers": [kt.FeedForward(4)],
     "last_norm": True,
     "norm_epsilon": 1e-6,
+    "norm_type": "layer",
     "rematerialize": False,
 }
 # Arguments that make each public class.
@@ -497,7 +517,9 @@ ARGUMENTS = {
         "dropout": 0.1,
         "use_bias": True,
         "window": 3,
+        "rotary": True,
     },
+    "GatedFeedForward": {"d_ff": 4, "dropout": 0.1, "activation": "gelu"},
     "PositionalEncoding": {"positions": "learned", "max_positions": 4, "dropout": 0.1},
     "TokenEmbedding": {
         "vocab_size": 11,

@@ -16,6 +16,7 @@ MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("
 # What pipelines may use of keras_transformer: modules without TensorFlow, and the vocabulary.
 FOR_PIPELINES = (
     "keras_transformer.config",
+    "keras_transformer.documents",  # catalogues hold pairs, too
     "keras_transformer.errors",
     "keras_transformer.fields",
     "keras_transformer.files",
@@ -31,7 +32,16 @@ COMPOSED = ("training.py", "evaluation.py", "programs.py")
 OFFERED = ("keras_transformer/__init__.py", "pipelines.programs")
 # The library's own order: each folder imports only from itself and those before it.
 LAYERS = [
-    *("parsing", "model", "vocabulary", "training", "importing", "documents", "decoding"),
+    *(
+        "documents",
+        "parsing",
+        "model",
+        "vocabulary",
+        "training",
+        "importing",
+        "documents",
+        "decoding",
+    ),
     *("evaluation", "export", "attention", "paper", "serving"),
 ]
 

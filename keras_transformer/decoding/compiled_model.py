@@ -15,7 +15,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import GATED, TransformerConfig
 from keras_transformer.decoding.cache import (
     NOT_WRITTEN,
     DecoderCache,
@@ -37,7 +37,7 @@ from keras_transformer.decoding.weights import (
 )
 from keras_transformer.model.attention import scaled_dot_product_attention
 from keras_transformer.model.masks import causal_mask, padding_mask, window_mask
-from keras_transformer.model.positions import sinusoids
+from keras_transformer.model.positions import rotate, sinusoids
 from keras_transformer.model.transformer import Transformer, shift_right
 
 
@@ -134,14 +134,20 @@ def encode(model: CompiledModel, source: tf.Tensor) -> Encoded:
     if config.attention_window is not None:
         attention_allowed &= window_mask(length, length, config.attention_window)
 
-    embeddings = _embed(config, weights.source_embedding, source)  # [B, S, D]
-    positions = _positions(config, weights.encoder.positions, tf.range(length))  # [S, D]
-    x = tf.reshape(embeddings + positions, [batch * length, config.d_model])
+    positions = tf.range(length)
+    x = _embed(config, weights.source_embedding, source)  # [B, S, D]
+    x = _add_positions(config, weights.encoder.positions, x, positions)
+    x = tf.reshape(x, [batch * length, config.d_model])
     attention = []
     for layer in weights.encoder.layers:
         norm = layer.self_attention_norm
         attended, attention_weights = _attend_to_itself(
-            config, layer.self_attention, _before(config, norm, x), layout, attention_allowed
+            config,
+            layer.self_attention,
+            _before(config, norm, x),
+            layout,
+            positions,
+            attention_allowed,
         )
         attention.append(attention_weights)
         x = _after(config, norm, x + attended)
@@ -161,15 +167,21 @@ def decode(model: CompiledModel, encoded: Encoded, target: tf.Tensor) -> Decoded
         self_allowed &= window_mask(length, length, config.attention_window)
     memory_allowed = encoded.mask[:, None, None, :]  # [B, 1, 1, S]
 
-    embeddings = _embed(config, weights.target_embedding, shift_right(target))
-    positions = _positions(config, weights.decoder.positions, tf.range(length))
-    x = tf.reshape(embeddings + positions, [batch * length, config.d_model])
+    positions = tf.range(length)
+    x = _embed(config, weights.target_embedding, shift_right(target))  # [B, T, D]
+    x = _add_positions(config, weights.decoder.positions, x, positions)
+    x = tf.reshape(x, [batch * length, config.d_model])
     self_attention, cross_attention = [], []
     memory = project_memory(model, encoded.memory)
     for layer, layer_memory in zip(weights.decoder.layers, memory, strict=True):
         norm = layer.self_attention_norm
         attended, attention_weights = _attend_to_itself(
-            config, layer.self_attention, _before(config, norm, x), layout, self_allowed
+            config,
+            layer.self_attention,
+            _before(config, norm, x),
+            layout,
+            positions,
+            self_allowed,
         )
         self_attention.append(attention_weights)
         x = _after(config, norm, x + attended)
@@ -259,9 +271,9 @@ def decode_step(
     self_allowed = attention_mask(origins, position, config.attention_window)
     memory_allowed = source_mask[:, None, None, :]  # [B, 1, 1, S]
 
-    embeddings = _embed(config, weights.target_embedding, ids)  # [B, K, D]
-    positions = _positions(config, weights.decoder.positions, tf.reshape(position, [1]))  # [1, D]
-    x = tf.reshape(embeddings + positions, [batch * beams, config.d_model])
+    x = _embed(config, weights.target_embedding, ids)  # [B, K, D]
+    x = _add_positions(config, weights.decoder.positions, x, tf.reshape(position, [1]))
+    x = tf.reshape(x, [batch * beams, config.d_model])
     layer_caches = []
     layers = zip(weights.decoder.layers, cache.layers, memory, strict=True)
     for layer, layer_cache, layer_memory in layers:
@@ -303,14 +315,16 @@ def _embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
     return vectors * config.d_model**0.5 if config.scale_embeddings else vectors
 
 
-def _positions(
-    config: TransformerConfig, table: tf.Tensor | None, positions: tf.Tensor
+def _add_positions(
+    config: TransformerConfig, table: tf.Tensor | None, embeddings: tf.Tensor, positions: tf.Tensor
 ) -> tf.Tensor:
-    """The encodings of positions, int32 [P] -> float32 [P, D]."""
+    """Adds the encodings of positions, int32 [P], to embeddings, float32 [B, P, D]."""
+    if config.positions == "rotary":
+        return embeddings
     if table is not None:
-        return tf.gather(table, positions) * config.d_model**0.5
+        return embeddings + tf.gather(table, positions) * config.d_model**0.5
     divisor = config.d_model - 2 if config.positions == "marian" else config.d_model
-    return sinusoids(positions, config.d_model, divisor)
+    return embeddings + sinusoids(positions, config.d_model, divisor)
 
 
 def _before(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
@@ -328,7 +342,10 @@ def _last_norm(config: TransformerConfig, norm: Normalization | None, x: tf.Tens
 
 
 def _normalize(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
-    """Layer normalisation over the last axis."""
+    """Layer normalisation, or RMSNorm, over the last axis."""
+    if norm.beta is None:
+        mean_square = tf.reduce_mean(tf.square(x), axis=-1, keepdims=True)
+        return x * tf.math.rsqrt(mean_square + config.norm_epsilon) * norm.gamma
     centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
     return centred * tf.math.rsqrt(variance + config.norm_epsilon) * norm.gamma + norm.beta
@@ -338,9 +355,14 @@ def _transform(
     config: TransformerConfig, layer: EncoderLayer | DecoderLayer, x: tf.Tensor
 ) -> tf.Tensor:
     """The feed-forward network (equation 2) in its residual connection: [R, D] -> [R, D]."""
-    activation = keras.activations.get(config.activation)
+    activation = keras.activations.get(GATED.get(config.activation, config.activation))
     norm = layer.feed_forward_norm
-    inner = activation(layer.feed_forward.inner.apply(_before(config, norm, x)))  # [R, F]
+    inner = layer.feed_forward.inner.apply(_before(config, norm, x))  # [R, F], or [R, 2 F]
+    if config.activation in GATED:
+        gate, inner = tf.split(inner, 2, axis=-1)
+        inner = activation(gate) * inner  # [R, F]
+    else:
+        inner = activation(inner)
     return _after(config, norm, x + layer.feed_forward.outer.apply(inner))
 
 
@@ -349,6 +371,7 @@ def _attend_to_itself(
     weights: SelfAttention,
     rows: tf.Tensor,
     layout: _HeadLayout,
+    positions: tf.Tensor,
     allowed: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Self-attention of whole sequences.
@@ -356,6 +379,7 @@ def _attend_to_itself(
     Args:
         rows: float32 [B P, D].
         layout: of the heads of these rows.
+        positions: int32 [P].
         allowed: bool, broadcast against [B, H, P, P].
 
     Returns:
@@ -363,6 +387,7 @@ def _attend_to_itself(
     """
     widths = [config.d_k, config.d_k, config.d_v]
     queries, keys, values = layout.split(weights.query_key_value.apply(rows), widths)
+    queries, keys = _rotated(config, queries, keys, positions)
     heads, attention = scaled_dot_product_attention(queries, keys, values, allowed)
     return weights.output.apply(layout.concatenate(heads)), attention
 
@@ -392,6 +417,7 @@ def _attend_to_cache(
     queries, keys, values = layout.split(
         weights.query_key_value.apply(rows), widths
     )  # [B, H, K, d]
+    queries, keys = _rotated(config, queries, keys, tf.reshape(position, [1]))
     cache = KeysValues(written(cache.keys, keys, position), written(cache.values, values, position))
     shape = tf.shape(cache.keys)
     pool = [shape[0], config.num_heads, shape[2] * cache.keys.shape[3]]
@@ -399,6 +425,15 @@ def _attend_to_cache(
     all_values = tf.reshape(cache.values, [*pool, config.d_v])  # [B, H, C K, d_v]
     heads, _ = scaled_dot_product_attention(queries, all_keys, all_values, allowed)
     return weights.output.apply(layout.concatenate(heads)), cache
+
+
+def _rotated(
+    config: TransformerConfig, queries: tf.Tensor, keys: tf.Tensor, positions: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Queries and keys with their rotary positions, where the model has these."""
+    if config.positions != "rotary":
+        return queries, keys
+    return rotate(queries, positions), rotate(keys, positions)
 
 
 def _attend_to_memory(

@@ -20,8 +20,15 @@ from keras_transformer.decoding.lines import (
     opened_streams,
 )
 from keras_transformer.documents.case import CASE_RULES
-from keras_transformer.documents.formats import FORMATS, TEXT, format_of, read_document
-from keras_transformer.documents.segments import Segment
+from keras_transformer.documents.formats import (
+    FORMATS,
+    TEXT,
+    check_format,
+    format_of,
+    read_document,
+)
+from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.errors import InputError
 from keras_transformer.fields import check_fields, one_of
 from keras_transformer.files import text_lines
 from keras_transformer.output_files import STANDARD_STREAM
@@ -37,6 +44,7 @@ class DocumentConfig:
     input: str = STANDARD_STREAM  # path, or "-" for stdin
     output: str = STANDARD_STREAM  # path, or "-" for stdout
     format: Annotated[str, one_of(*FORMATS)] | None = None  # by the ending of `input`
+    columns: tuple[str, ...] | None = None  # of a table: names or numbers of those to translate
     language: str | None = None  # of the input, as "en"; that of the model's data, or English
     case: Annotated[str, one_of(*CASE_RULES)] = "auto"  # "keep": capitals are translated as such
     terminology: dict[str, str] | None = None  # source phrases: what translations then contain
@@ -44,6 +52,7 @@ class DocumentConfig:
     def __post_init__(self):
         check_fields(self)
         check_streams(self.input, self.output)
+        check_format(self.format or format_of(self.input), self.columns)
 
 
 def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str, Any]:
@@ -67,7 +76,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     ):
         size = 1 if is_terminal else CHUNK_LINES
         for text in texts_of(source, name_of(config.input), format, size):
-            parts = read_document(text, format, documents.language).parts
+            parts = _read(text, format, documents.language, config).parts
             for part, translated in zip(parts, documents.translate(parts), strict=True):
                 target.write(translated.encode("utf-8", errors="replace"))
                 bar.update(isinstance(part, Segment))
@@ -82,6 +91,14 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "output": config.output,
         **translator.checkpoint,
     }
+
+
+def _read(text: str, format: str, language: str, config: DocumentConfig) -> Document:
+    """Reads a document; an error names the file."""
+    try:
+        return read_document(text, format, language, config.columns)
+    except InputError as error:
+        raise InputError(f"{name_of(config.input)}: {error}") from None
 
 
 def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str]:

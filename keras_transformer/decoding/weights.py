@@ -10,6 +10,7 @@ graph. compiled_model.py computes with them.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -22,6 +23,7 @@ from keras_transformer.decoding.matrices import (
     int8_matrix,
     softmax_matrix,
 )
+from keras_transformer.model.feed_forward import GatedFeedForward
 from keras_transformer.model.transformer import Transformer
 
 
@@ -38,10 +40,10 @@ class Linear(NamedTuple):
 
 
 class Normalization(NamedTuple):
-    """The parameters of a layer normalisation."""
+    """The parameters of a layer normalisation, or of an RMSNorm, which has no beta."""
 
     gamma: tf.Tensor  # float32 [D]
-    beta: tf.Tensor  # float32 [D]
+    beta: tf.Tensor | None  # float32 [D]
 
 
 class SelfAttention(NamedTuple):
@@ -60,9 +62,9 @@ class CrossAttention(NamedTuple):
 
 
 class FeedForward(NamedTuple):
-    """The two linear transformations of equation 2."""
+    """The two linear transformations of equation 2; with a gate, it stands before the inner one."""
 
-    inner: Linear  # [D, F]
+    inner: Linear  # [D, F]; [D, 2 F] with a gate
     outer: Linear  # [F, D]
 
 
@@ -225,7 +227,11 @@ def _linear(store_matrix: Callable, *layers) -> Linear:
 
 
 def _normalization(layer) -> Normalization | None:
-    return None if layer is None else Normalization(_store(layer.gamma), _store(layer.beta))
+    if layer is None:
+        return None
+    if isinstance(layer, keras.layers.RMSNormalization):
+        return Normalization(_store(layer.scale), None)
+    return Normalization(_store(layer.gamma), _store(layer.beta))
 
 
 def _self_attention(layer, store_matrix) -> SelfAttention:
@@ -246,9 +252,15 @@ def _cross_attention(layer, store_matrix) -> CrossAttention:
 
 def _feed_forward(layer, store_matrix) -> FeedForward:
     return FeedForward(
-        inner=_linear(store_matrix, layer.inner_dense),
+        inner=_linear(store_matrix, *_inner_layers(layer)),
         outer=_linear(store_matrix, layer.outer_dense),
     )
+
+
+def _inner_layers(layer) -> list[keras.layers.Dense]:
+    """What the inputs of a feed-forward network are multiplied with."""
+    is_gated = isinstance(layer, GatedFeedForward)
+    return [layer.gate_dense, layer.inner_dense] if is_gated else [layer.inner_dense]
 
 
 def _encoder_layer(layer, store_matrix) -> EncoderLayer:
@@ -286,7 +298,7 @@ def _assign_layer(layer, weights: EncoderLayer | DecoderLayer) -> None:
         )
         _assign_linear(weights.cross_attention.output, attention.output_dense)
         _assign_normalization(layer.cross_attention_norm, weights.cross_attention_norm)
-    _assign_linear(weights.feed_forward.inner, layer.feed_forward.inner_dense)
+    _assign_linear(weights.feed_forward.inner, *_inner_layers(layer.feed_forward))
     _assign_linear(weights.feed_forward.outer, layer.feed_forward.outer_dense)
     _assign_normalization(layer.feed_forward_norm, weights.feed_forward_norm)
 
@@ -303,8 +315,11 @@ def _assign_linear(linear: Linear, *layers) -> None:
 
 
 def _assign_normalization(layer, weights: Normalization) -> None:
-    layer.gamma.assign(tf.cast(weights.gamma, tf.float32))
-    layer.beta.assign(tf.cast(weights.beta, tf.float32))
+    if isinstance(layer, keras.layers.RMSNormalization):
+        layer.scale.assign(tf.cast(weights.gamma, tf.float32))
+    else:
+        layer.gamma.assign(tf.cast(weights.gamma, tf.float32))
+        layer.beta.assign(tf.cast(weights.beta, tf.float32))
 
 
 def _assign_embedding(layer, matrix: FloatMatrix | EmbeddingTable) -> None:

@@ -1,6 +1,7 @@
 """The formats of documents: their names, the endings of their files, and what reads them."""
 
 import importlib
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -12,38 +13,63 @@ BYTE_ORDER_MARK = "\ufeff"  # which may begin a file, and is no text
 
 
 class Format(NamedTuple):
-    """A format. Its module has `read(text: str, language: str) -> Document`."""
+    """A format. Its reader is `read(text: str, language: str) -> Document`.
+
+    The reader of a table also takes `columns`, those to be translated.
+    """
 
     endings: tuple[str, ...]  # of the names of its files
     module: str  # in this folder; it is imported when the format is used
+    reader: str = "read"
+    has_columns: bool = False
 
 
 FORMATS = {
     TEXT: Format((".txt",), "plain"),
+    "markdown": Format((".md", ".markdown"), "markdown"),
+    "html": Format((".html", ".htm", ".xhtml"), "html"),
+    "po": Format((".po",), "po"),
+    "xliff": Format((".xliff", ".xlf"), "xliff"),
+    "tsv": Format((".tsv",), "tables", "read_tsv", has_columns=True),
+    "csv": Format((".csv",), "tables", "read_csv", has_columns=True),
+    "jsonl": Format((".jsonl",), "tables", "read_jsonl", has_columns=True),
 }
 
 
-def read_document(text: str, format: str, language: str) -> Document:
+def read_document(
+    text: str, format: str, language: str, columns: Sequence[str] | None = None
+) -> Document:
     """Reads a document.
 
     Args:
         text: all of it.
         format: a name of FORMATS.
         language: of the text, as "en".
+        columns: of a table, those to be translated: their names or numbers.
 
     Raises:
         InputError: for another format, for one whose packages are not installed, or for text that
             the format cannot be.
     """
-    require(format in FORMATS, f"format must be one of {', '.join(FORMATS)}", repr(format))
+    check_format(format, columns)
+    module, name, has_columns = FORMATS[format][1:]
     try:
-        reader = importlib.import_module(f"{__package__}.{FORMATS[format].module}")
+        reader_module = importlib.import_module(f"{__package__}.{module}")
     except ModuleNotFoundError as error:
         rule = f"format {format} needs packages (pip install 'keras-transformer[documents]')"
         raise InputError(f"{rule}. Received: {error}") from None
     mark = text[: text.startswith(BYTE_ORDER_MARK)]
-    document = reader.read(text[len(mark) :], language)
+    options = {"columns": columns} if has_columns else {}
+    document = getattr(reader_module, name)(text[len(mark) :], language, **options)
     return Document((mark, *document.parts)) if mark else document
+
+
+def check_format(format: str, columns: Sequence[str] | None) -> None:
+    """Raises an InputError for an unknown format, or for columns that do not go with it."""
+    require(format in FORMATS, f"format must be one of {', '.join(FORMATS)}", repr(format))
+    rule = "columns must be given for a table (tsv, csv, jsonl), and for a table only"
+    received = f"{columns or 'none'} with format={format}"
+    require((columns is not None) == FORMATS[format].has_columns, rule, received)
 
 
 def format_of(path: str) -> str:

@@ -11,9 +11,8 @@ of a space, as a line break within a paragraph, is a Break, and its space stays 
 import dataclasses
 from collections.abc import Sequence
 
-from keras_transformer.documents.segments import Mark, MarkKind
+from keras_transformer.documents.segments import Mark, MarkKind, Piece
 
-Piece = str | Mark  # of a text with marks: text to be escaped, or a mark
 _BRACKETS = {*("()", "[]", "{}", "<>", "«»", "»«", "“”", "„“", "‘’", "''", '""')}
 _COMMAS = ",;/|&+-–—=:·、，"
 CLOSING = ".,;:!?…)]}»”’%。，、；：！？）」』】"  # touches the word before it

@@ -40,7 +40,7 @@ def with_placeholders(segment: Segment) -> Segment:
     for match in _PLACEHOLDER.finditer(segment.text):
         earlier = bisect.bisect_left(starts, match.end())  # marks that begin before its end
         if earlier == 0 or segment.marks[earlier - 1].end <= match.start():
-            marks.append(Mark(segment.escape(match[0]), *match.span()))
+            marks.append(Mark(segment.write([match[0]]), *match.span()))
     # A tag where a placeholder begins precedes it.
     marks.sort(key=lambda mark: (mark.start, mark.start < mark.end))
     return dataclasses.replace(segment, marks=tuple(marks))

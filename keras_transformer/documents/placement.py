@@ -21,9 +21,8 @@ from keras_transformer.documents.marked import (
     Element,
     Insertion,
     MarkedSentence,
-    Piece,
 )
-from keras_transformer.documents.segments import Mark
+from keras_transformer.documents.segments import Mark, Piece
 from keras_transformer.documents.sentences import Span, is_unspaced
 
 _PUNCTUATION_WEIGHT = 0.5  # its alignment is less reliable than that of words

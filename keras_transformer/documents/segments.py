@@ -7,7 +7,7 @@ line break, is a Mark: it leaves the text before the translation and returns to 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 
 
@@ -25,18 +25,34 @@ class Mark:
 
     `start` and `end` are places in the segment's text. The mark stands in place of
     text[start:end]: of nothing, if both are equal, as a tag does; of one space, as a line break
-    within a paragraph does; or of what it is written as, as a URL does.
+    within a paragraph does; or of what it reads as, as a URL or a code span does.
+
+    A mark may hold language of its own: the alternative text of an image within a sentence. Then
+    `parts` is what the mark is written as, with such segments in it.
     """
 
     source: str  # as the document writes it
     start: int
     end: int
     kind: MarkKind = MarkKind.WHOLE
+    parts: "Parts" = ()  # if empty, there is no language in the mark
 
 
-def as_written(text: str) -> str:
-    """The `escape` of a format in which no character has a meaning of its own."""
-    return text
+Piece = str | Mark  # of what is written: text as it reads, or a mark
+
+
+def writing_with(escape: Callable[[str], str]) -> Callable[[Sequence[Piece]], str]:
+    """The `write` of a format that writes each text in the same way, whatever is beside it."""
+
+    def write(pieces: Sequence[Piece]) -> str:
+        return "".join(
+            escape(piece) if isinstance(piece, str) else piece.source for piece in pieces
+        )
+
+    return write
+
+
+as_written = writing_with(str)  # the `write` of a format in which all characters mean themselves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,20 +63,27 @@ class Segment:
     without its partner.
     """
 
-    source: str  # all of it as the document writes it: comes back if no sentence is changed
+    # As the document writes it. It comes back if nothing in it is changed, unless it is empty: then
+    # the segment is a place for the translation of a text that stands elsewhere, as in a catalogue.
+    source: str
     text: str  # what it reads as: without marks, and with entities and escapes decoded
     marks: tuple[Mark, ...] = ()  # in the order of the document
-    escape: Callable[[str], str] = as_written  # writes translated text as the document writes text
+    # Writes a translation, all of it, as the document writes text and marks.
+    write: Callable[[Sequence[Piece]], str] = as_written
+
+
+Parts = tuple[str | Segment, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Document:
     """A document that a format has read: what is kept, and what is translated, in its order.
 
-    The sources of all parts together are the document.
+    The sources of all parts together are the document, but for what is written into places that
+    are empty in it.
     """
 
-    parts: tuple[str | Segment, ...]
+    parts: Parts
 
     @property
     def source(self) -> str:
@@ -69,5 +92,32 @@ class Document:
 
     @property
     def segments(self) -> list[Segment]:
-        """What is translated."""
-        return [part for part in self.parts if isinstance(part, Segment)]
+        """What is translated: the segments, each before those that its marks hold."""
+        return list(_segments(self.parts))
+
+
+def _segments(parts: Iterable[str | Segment]) -> Iterator[Segment]:
+    for part in parts:
+        if isinstance(part, Segment):
+            yield part
+            for mark in part.marks:
+                yield from _segments(mark.parts)
+
+
+def embedded(document: Document, escape: Callable[[str], str]) -> Parts:
+    """The parts of a document that is written within another one, as a cell of a table is.
+
+    Args:
+        document: the inner one.
+        escape: writes what the inner document writes as the outer one writes it.
+
+    Returns:
+        What is kept, and segments whose source is empty: places for their translations.
+    """
+
+    def in_outer(part: str | Segment) -> str | Segment:
+        if isinstance(part, str):
+            return escape(part)
+        return dataclasses.replace(part, source="", write=lambda pieces: escape(part.write(pieces)))
+
+    return tuple(in_outer(part) for part in document.parts)

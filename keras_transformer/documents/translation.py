@@ -8,14 +8,13 @@ what (placement.py), which costs more than a translation: it is asked for only w
 import dataclasses
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from keras_transformer.documents.case import CASE_RULES, Case, case_of, in_sentence_case
-from keras_transformer.documents.marked import MarkedSentence, Piece, verbatim
+from keras_transformer.documents.marked import MarkedSentence, verbatim
 from keras_transformer.documents.placeholders import with_placeholders
 from keras_transformer.documents.placement import Link, place
-from keras_transformer.documents.segments import Mark, MarkKind, Segment
+from keras_transformer.documents.segments import Mark, MarkKind, Parts, Piece, Segment
 from keras_transformer.documents.sentences import (
     MOST_CHARACTERS,
     Span,
@@ -79,13 +78,15 @@ class _Sentence:
 class _Paragraph:
     """A segment, cut into sentences.
 
-    `between` has what is before, between and after them, one item more than there are sentences.
+    `between` has what is before, between and after them, one item more than there are sentences;
+    `inner` the parts of those marks that hold language.
     """
 
     segment: Segment
     spans: list[Span]
     sentences: list[_Sentence]
     between: list[list[Piece]]
+    inner: dict[Parts, list["str | _Paragraph"]]
 
 
 class DocumentTranslator:
@@ -114,7 +115,7 @@ class DocumentTranslator:
         for part in parts:
             if isinstance(part, Segment):
                 part = self._paragraph(part)
-                count += len(part.sentences)
+                count += sum(len(paragraph.sentences) for paragraph in _paragraphs([part]))
             chunk.append(part)
             if count >= CHUNK_SENTENCES:
                 yield from self._translated(chunk)
@@ -131,10 +132,19 @@ class DocumentTranslator:
                 spans[-1] = (spans[-1][0], end)
             else:
                 spans.append((start, end))
-        return self._with_sentences(segment, spans)
+        inner = {
+            mark.parts: [
+                part if isinstance(part, str) else self._paragraph(part) for part in mark.parts
+            ]
+            for mark in segment.marks
+            if mark.parts
+        }
+        return _Paragraph(segment, spans, *self._sentences(segment, spans), inner)
 
-    def _with_sentences(self, segment: Segment, spans: list[Span]) -> _Paragraph:
-        """Makes the sentences of a segment, each with its marks."""
+    def _sentences(
+        self, segment: Segment, spans: list[Span]
+    ) -> tuple[list[_Sentence], list[list[Piece]]]:
+        """Makes the sentences of a segment, each with its marks, and what is between them."""
         sentences: list[_Sentence] = []
         between: list[list[Piece]] = []
         number, place = 0, 0
@@ -152,20 +162,20 @@ class DocumentTranslator:
             sentences.append(_Sentence(marked, case))
             number, place = last, end
         between.append(verbatim(segment.text, place, len(segment.text), segment.marks[number:]))
-        return _Paragraph(segment, spans, sentences, between)
+        return sentences, between
 
     def _translated(self, chunk: Sequence[str | _Paragraph]) -> Iterator[str]:
         """Translates the paragraphs of a chunk, and yields its parts."""
-        paragraphs = self._fitting([part for part in chunk if isinstance(part, _Paragraph)])
+        paragraphs = list(_paragraphs(chunk))
+        self._fit(paragraphs)
         sentences = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
         sentences = [sentence for sentence in sentences if sentence.marked.has_language]
         for start in range(0, len(sentences), CHUNK_SENTENCES):
             self._translate(sentences[start : start + CHUNK_SENTENCES])
-        remaining = iter(paragraphs)
         for part in chunk:
-            yield part if isinstance(part, str) else _written(next(remaining))
+            yield part if isinstance(part, str) else _written(part)
 
-    def _fitting(self, paragraphs: Sequence[_Paragraph]) -> list[_Paragraph]:
+    def _fit(self, paragraphs: Sequence[_Paragraph]) -> None:
         """Cuts the sentences that are longer than the model reads."""
         limit = self.model.limit
         texts = {sentence.given for paragraph in paragraphs for sentence in paragraph.sentences}
@@ -174,14 +184,11 @@ class DocumentTranslator:
         counted = [text for text in texts - fitting if len(text) <= limit * MOST_CHARACTERS]
         counts = zip(counted, self.model.count_subwords(counted), strict=True)
         fitting.update(text for text, count in counts if count <= limit)
-        return [
-            paragraph
-            if all(sentence.given in fitting for sentence in paragraph.sentences)
-            else self._cut(paragraph, fitting)
-            for paragraph in paragraphs
-        ]
+        for paragraph in paragraphs:
+            if not all(sentence.given in fitting for sentence in paragraph.sentences):
+                self._cut(paragraph, fitting)
 
-    def _cut(self, paragraph: _Paragraph, fitting: Container[str]) -> _Paragraph:
+    def _cut(self, paragraph: _Paragraph, fitting: Container[str]) -> None:
         """Cuts the sentences of a paragraph that do not fit."""
         text = paragraph.segment.text
         within = _places_within(paragraph.segment.marks)
@@ -195,7 +202,8 @@ class DocumentTranslator:
                 spans.append(span)
             else:
                 spans += cut(text, span, self.model.limit, count_subwords, within)
-        return self._with_sentences(paragraph.segment, spans)
+        paragraph.spans = spans
+        paragraph.sentences, paragraph.between = self._sentences(paragraph.segment, spans)
 
     def _translate(self, sentences: Sequence[_Sentence]) -> None:
         """Translates sentences, equal ones once."""
@@ -251,10 +259,26 @@ def _partners(marks: Sequence[Mark]) -> dict[int, int]:
     return partners
 
 
+def _paragraphs(parts: Iterable[str | _Paragraph]) -> Iterator[_Paragraph]:
+    """Yields the paragraphs among parts, and those in their marks."""
+    for part in parts:
+        if not isinstance(part, str):
+            yield part
+            for inner in part.inner.values():
+                yield from _paragraphs(inner)
+
+
 def _written(paragraph: _Paragraph) -> str:
     """Writes a paragraph as its document does."""
     segment = paragraph.segment
-    if not any(sentence.is_changed for sentence in paragraph.sentences):
+    inner = {
+        parts: "".join(part if isinstance(part, str) else _written(part) for part in translated)
+        for parts, translated in paragraph.inner.items()
+    }
+    is_changed = any(sentence.is_changed for sentence in paragraph.sentences) or any(
+        inner[mark.parts] != mark.source for mark in segment.marks if mark.parts
+    )
+    if segment.source and not is_changed:
         return segment.source
     pieces = list(paragraph.between[0])
     for sentence, after in zip(paragraph.sentences, paragraph.between[1:], strict=True):
@@ -262,13 +286,14 @@ def _written(paragraph: _Paragraph) -> str:
         if _needs_space(sentence, after) and sentence is not paragraph.sentences[-1]:
             pieces.append(" ")
         pieces += after
-    texts = []
-    for is_mark, group in groupby(pieces, lambda piece: isinstance(piece, Mark)):
-        if is_mark:
-            texts += [mark.source for mark in group]
-        else:
-            texts.append(segment.escape("".join(group)))
-    return "".join(texts)
+    return segment.write(
+        [
+            dataclasses.replace(piece, source=inner[piece.parts])
+            if isinstance(piece, Mark) and piece.parts
+            else piece
+            for piece in pieces
+        ]
+    )
 
 
 def _needs_space(sentence: _Sentence, after: Sequence[Piece]) -> bool:

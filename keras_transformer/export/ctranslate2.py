@@ -22,14 +22,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.config import BOS_ID, EOS_ID, UNK_ID
+from keras_transformer.config import BOS_ID, EOS_ID, GATED, UNK_ID
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import InputError, require
 from keras_transformer.export.directory import write_export
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.encoder import Encoder, EncoderLayer
-from keras_transformer.model.feed_forward import FeedForward
+from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
 from keras_transformer.model.positions import PositionalEncoding
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
@@ -166,7 +166,10 @@ def transformer_spec(specs: ModuleType, model: Transformer):
         "num_heads": config.num_heads,
         "pre_norm": config.norm == "pre",
         "head_dim": max(config.d_k, config.d_v),
-        "activation": activations[config.activation],
+        "activation": activations[GATED.get(config.activation, config.activation)],
+        "ffn_glu": config.activation in GATED,
+        "rms_norm": config.norm_type == "rms",
+        "rotary_dim": config.d_k if config.positions == "rotary" else None,
     }
     encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
     decoder = specs.TransformerDecoderSpec(len(model.decoder.layers), **settings)
@@ -189,6 +192,11 @@ def transformer_spec(specs: ModuleType, model: Transformer):
 
 
 def _set_positions(spec, positions: PositionalEncoding, d_model: int) -> None:
+    """Sets the table that is added to embeddings; that of an encoder with rotary ones is zero."""
+    if positions.positions == "rotary":
+        if hasattr(spec, "position_encodings"):
+            spec.position_encodings.encodings = np.zeros((POSITIONS, d_model), np.float32)
+        return
     is_table = positions.positions == "learned"
     length = positions.max_positions if is_table else POSITIONS
     spec.position_encodings.encodings = array(positions.encoding(length, d_model))
@@ -260,16 +268,27 @@ def _with_wide_heads(weights: np.ndarray, attention: MultiHeadAttention) -> np.n
     return wide_heads.reshape(*weights.shape[:-1], -1)
 
 
-def _set_feed_forward(spec, feed_forward: FeedForward) -> None:
-    spec.linear_0.weight = _transposed(array(feed_forward.inner_dense.kernel))
-    spec.linear_0.bias = array(feed_forward.inner_dense.bias)
-    spec.linear_1.weight = _transposed(array(feed_forward.outer_dense.kernel))
-    spec.linear_1.bias = array(feed_forward.outer_dense.bias)
+def _set_feed_forward(spec, feed_forward: FeedForward | GatedFeedForward) -> None:
+    if isinstance(feed_forward, GatedFeedForward):
+        _set_linear(spec.linear_0, feed_forward.gate_dense)
+        _set_linear(spec.linear_0_noact, feed_forward.inner_dense)
+    else:
+        _set_linear(spec.linear_0, feed_forward.inner_dense)
+    _set_linear(spec.linear_1, feed_forward.outer_dense)
 
 
-def _set_norm(spec, norm: keras.layers.LayerNormalization) -> None:
-    spec.gamma = array(norm.gamma)
-    spec.beta = array(norm.beta)
+def _set_linear(spec, layer: keras.layers.Dense) -> None:
+    spec.weight = _transposed(array(layer.kernel))
+    if layer.bias is not None:
+        spec.bias = array(layer.bias)
+
+
+def _set_norm(spec, norm: keras.layers.Layer) -> None:
+    if isinstance(norm, keras.layers.RMSNormalization):
+        spec.gamma = array(norm.scale)
+    else:
+        spec.gamma = array(norm.gamma)
+        spec.beta = array(norm.beta)
 
 
 def _transposed(kernel: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from keras_transformer.fields import Share, Size, check_arguments
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.masks import causal_mask, combine_masks, window_mask
+from keras_transformer.model.positions import rotate
 
 # Added to the scores of keys that may not be attended to. It is finite, so that a row in which
 # every key is masked (padding) gives uniform weights and not NaN. bfloat16 can hold it, and float32
@@ -56,6 +57,9 @@ class MultiHeadAttention(CompositeLayer):
         use_bias: whether the projections have biases; those of the paper have none.
         window: r of restricted self-attention (section 4): each position attends to the positions
             that are at most r // 2 away. None for all positions.
+        rotary: whether queries and keys are rotated by their positions (Su et al. 2021; see
+            positions.rotate), so that scores depend on distances. `key_dim` must be even. For
+            self-attention.
 
     Call arguments:
         query: [B, Q, D], the sequence that attends.
@@ -95,6 +99,7 @@ class MultiHeadAttention(CompositeLayer):
         dropout: Share = 0.0,
         use_bias: bool = False,
         window: Size | None = None,
+        rotary: bool = False,
         **kwargs,
     ):
         check_arguments(MultiHeadAttention, locals())
@@ -105,6 +110,7 @@ class MultiHeadAttention(CompositeLayer):
         self.value_dim = key_dim if value_dim is None else value_dim
         self.use_bias = use_bias
         self.window = window
+        self.rotary = rotary
         self.query_dense = self._projection(num_heads * self.key_dim, "query")
         self.key_dense = self._projection(num_heads * self.key_dim, "key")
         self.value_dense = self._projection(num_heads * self.value_dim, "value")
@@ -148,6 +154,9 @@ class MultiHeadAttention(CompositeLayer):
         queries = self._split_heads(self.query_dense(query), self.key_dim)  # [B, H, Q, d_k]
         keys = self._split_heads(self.key_dense(key), self.key_dim)  # [B, H, P, d_k]
         values = self._split_heads(self.value_dense(value), self.value_dim)  # [B, H, P, d_v]
+        if self.rotary:
+            queries = rotate(queries, ops.arange(ops.shape(queries)[2]))
+            keys = rotate(keys, ops.arange(ops.shape(keys)[2]))
         allowed = self._attention_mask(
             queries, keys, padding_masks, attention_mask, use_causal_mask
         )
@@ -197,4 +206,5 @@ class MultiHeadAttention(CompositeLayer):
             "dropout": self.dropout.rate,
             "use_bias": self.use_bias,
             "window": self.window,
+            "rotary": self.rotary,
         }

@@ -5,12 +5,13 @@ from typing import Annotated, Any
 
 import keras
 
-from keras_transformer.config import Norm
+from keras_transformer.config import Norm, NormType
 from keras_transformer.fields import Positive, Rule, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
-from keras_transformer.model.feed_forward import Activation, FeedForward
+from keras_transformer.model.feed_forward import NetworkActivation, make_feed_forward
+from keras_transformer.model.normalization import make_normalization
 from keras_transformer.model.rematerialization import rematerialized
 
 
@@ -36,14 +37,17 @@ class EncoderLayer(CompositeLayer):
         d_ff: the width of the feed-forward network's inner activations.
         value_dim: d_v, the width of the values of a head; None for d_k.
         norm: "post" or "pre", where the layer normalisation stands.
-        activation: of the feed-forward network, "relu" in the paper.
+        activation: of the feed-forward network, "relu" in the paper; "swiglu" and "geglu" for a
+            GatedFeedForward.
         dropout: P_drop, on the output of each sublayer.
         attention_dropout: the probability of dropping an attention weight.
         activation_dropout: the probability of dropping an inner activation of the feed-forward
             network.
         attention_window: r of restricted self-attention (section 4); None for all positions.
         attention_bias: whether attention's projections have biases.
-        norm_epsilon: what layer normalisation adds to variances.
+        norm_epsilon: what normalisation adds to variances, or mean squares.
+        norm_type: "layer" for layer normalisation, "rms" for RMSNorm; see make_normalization.
+        rotary: whether self-attention has rotary positions; see MultiHeadAttention.
 
     Call arguments:
         inputs: [B, S, D].
@@ -67,19 +71,23 @@ class EncoderLayer(CompositeLayer):
         d_ff: Size,
         value_dim: Size | None = None,
         norm: Norm = "post",
-        activation: Activation = "relu",
+        activation: NetworkActivation = "relu",
         dropout: Share = 0.0,
         attention_dropout: Share = 0.0,
         activation_dropout: Share = 0.0,
         attention_window: Size | None = None,
         attention_bias: bool = False,
         norm_epsilon: Positive = 1e-6,
+        norm_type: NormType = "layer",
+        rotary: bool = False,
         **kwargs,
     ):
         check_arguments(EncoderLayer, locals())
         super().__init__(**kwargs)
         self.supports_masking = True
         self.norm = norm
+        self.norm_type = norm_type
+        self.activation = activation
         policy = self.dtype_policy
 
         self.self_attention = MultiHeadAttention(
@@ -89,20 +97,19 @@ class EncoderLayer(CompositeLayer):
             dropout=attention_dropout,
             use_bias=attention_bias,
             window=attention_window,
+            rotary=rotary,
             dtype=policy,
             name="self_attention",
         )
         self.self_attention_dropout = Dropout(dropout, dtype=policy, name="self_attention_dropout")
-        self.self_attention_norm = keras.layers.LayerNormalization(
-            epsilon=norm_epsilon, dtype=policy, name="self_attention_norm"
+        self.self_attention_norm = make_normalization(
+            norm_type, norm_epsilon, policy, "self_attention_norm"
         )
 
-        self.feed_forward = FeedForward(
-            d_ff, activation_dropout, activation, dtype=policy, name="feed_forward"
-        )
+        self.feed_forward = make_feed_forward(d_ff, activation_dropout, activation, policy)
         self.feed_forward_dropout = Dropout(dropout, dtype=policy, name="feed_forward_dropout")
-        self.feed_forward_norm = keras.layers.LayerNormalization(
-            epsilon=norm_epsilon, dtype=policy, name="feed_forward_norm"
+        self.feed_forward_norm = make_normalization(
+            norm_type, norm_epsilon, policy, "feed_forward_norm"
         )
 
     def build(self, inputs_shape):
@@ -139,13 +146,15 @@ class EncoderLayer(CompositeLayer):
             "d_ff": self.feed_forward.d_ff,
             "value_dim": self.self_attention.value_dim,
             "norm": self.norm,
-            "activation": self.feed_forward.activation,
+            "activation": self.activation,
             "dropout": self.self_attention_dropout.rate,
             "attention_dropout": self.self_attention.dropout.rate,
             "activation_dropout": self.feed_forward.dropout.rate,
             "attention_window": self.self_attention.window,
             "attention_bias": self.self_attention.use_bias,
             "norm_epsilon": self.self_attention_norm.epsilon,
+            "norm_type": self.norm_type,
+            "rotary": self.self_attention.rotary,
         }
 
 
@@ -157,7 +166,8 @@ class Encoder(CompositeLayer):
         layers: the EncoderLayers, the first one first; 6 equal ones in the paper.
         last_norm: whether a layer normalisation follows the last layer, as it must if the layers
             have `norm="pre"`.
-        norm_epsilon: what this layer normalisation adds to variances.
+        norm_epsilon: what this normalisation adds to variances, or mean squares.
+        norm_type: its kind, "layer" or "rms".
         rematerialize: whether training computes each layer again in the backward pass, which saves
             memory and takes time.
 
@@ -181,6 +191,7 @@ class Encoder(CompositeLayer):
         layers: Layers,
         last_norm: bool = False,
         norm_epsilon: Positive = 1e-6,
+        norm_type: NormType = "layer",
         rematerialize: bool = False,
         **kwargs,
     ):
@@ -189,11 +200,12 @@ class Encoder(CompositeLayer):
         self.supports_masking = True
         self.layers = list(layers)
         self.norm_epsilon = norm_epsilon
+        self.norm_type = norm_type
         self.rematerialize = rematerialize
         self.last_norm = None
         if last_norm:
-            self.last_norm = keras.layers.LayerNormalization(
-                epsilon=norm_epsilon, dtype=self.dtype_policy, name="last_norm"
+            self.last_norm = make_normalization(
+                norm_type, norm_epsilon, self.dtype_policy, "last_norm"
             )
 
     def build(self, inputs_shape):
@@ -218,6 +230,7 @@ class Encoder(CompositeLayer):
             "layers": serialize_layers(self.layers),
             "last_norm": self.last_norm is not None,
             "norm_epsilon": self.norm_epsilon,
+            "norm_type": self.norm_type,
             "rematerialize": self.rematerialize,
         }
 

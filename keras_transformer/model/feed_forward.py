@@ -1,15 +1,25 @@
-"""The position-wise feed-forward network (section 3.3)."""
+"""The position-wise feed-forward network (section 3.3), and one with a gate."""
 
 from typing import Annotated, Any
 
 import keras
 
+from keras_transformer.config import GATED
 from keras_transformer.fields import Rule, Share, Size, accepted_by, check_arguments
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 
 Activation = Annotated[
     Any, Rule("be the name of one of keras.activations", accepted_by(keras.activations.get))
+]
+
+# What `make_feed_forward` takes.
+NetworkActivation = Annotated[
+    Any,
+    Rule(
+        f"be the name of one of keras.activations, or {' or '.join(GATED)}",
+        lambda name: name in list(GATED) or accepted_by(keras.activations.get)(name),
+    ),
 ]
 
 
@@ -68,3 +78,79 @@ class FeedForward(CompositeLayer):
             "dropout": self.dropout.rate,
             "activation": self.activation,
         }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class GatedFeedForward(keras.layers.Layer):
+    """FFN(x) = (f(x W) * (x V)) W_2, the gated network of Shazeer 2020 (arXiv 2002.05202).
+
+    The linear transformations are the Dense sublayers `gate_dense`, of W and the activation f,
+    `inner_dense`, of V, and `outer_dense`, of W_2. They have no biases.
+
+    With two thirds of equation 2's d_ff, it has as many parameters as the network of that equation.
+
+    Args:
+        d_ff: the width of the inner activations.
+        dropout: the probability of dropping an inner activation.
+        activation: f, "swish" (SwiGLU), "gelu" (GEGLU), or another one of keras.activations.
+
+    Call arguments:
+        inputs: [B, T, D].
+        training: whether to apply dropout.
+
+    Returns:
+        [B, T, D].
+
+    Example:
+        >>> layer = GatedFeedForward(d_ff=1365)
+        >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512))))
+        (2, 10, 512)
+    """
+
+    def __init__(
+        self, d_ff: Size, dropout: Share = 0.0, activation: Activation = "swish", **kwargs
+    ):
+        check_arguments(GatedFeedForward, locals())
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.d_ff = d_ff
+        self.activation = activation
+        policy = self.dtype_policy
+        self.gate_dense = keras.layers.Dense(
+            d_ff, activation=activation, use_bias=False, dtype=policy, name="gate"
+        )
+        self.inner_dense = keras.layers.Dense(d_ff, use_bias=False, dtype=policy, name="inner")
+        self.dropout = Dropout(dropout, dtype=policy, name="dropout")
+        self.outer_dense = None  # its width D is known when the layer is built
+
+    def build(self, inputs_shape):
+        d_model = inputs_shape[-1]
+        self.gate_dense.build(inputs_shape)
+        self.inner_dense.build(inputs_shape)
+        self.outer_dense = keras.layers.Dense(
+            d_model, use_bias=False, dtype=self.dtype_policy, name="outer"
+        )
+        self.outer_dense.build((*inputs_shape[:-1], self.d_ff))
+
+    def call(self, inputs, training=None):
+        inner = self.gate_dense(inputs) * self.inner_dense(inputs)  # [B, T, F]
+        inner = self.dropout(inner, training=training)
+        return self.outer_dense(inner)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "d_ff": self.d_ff,
+            "dropout": self.dropout.rate,
+            "activation": self.activation,
+        }
+
+
+def make_feed_forward(
+    d_ff: int, dropout: float, activation: str, dtype
+) -> FeedForward | GatedFeedForward:
+    """Makes the network of a layer: with a gate for the activations "swiglu" and "geglu"."""
+    settings = {"dropout": dropout, "dtype": dtype, "name": "feed_forward"}
+    if activation in GATED:
+        return GatedFeedForward(d_ff, activation=GATED[activation], **settings)
+    return FeedForward(d_ff, activation=activation, **settings)

@@ -1,4 +1,4 @@
-"""Positional encodings: the sinusoids of section 3.5, and learned positions (Table 3, row E)."""
+"""Positional encodings: sinusoids (section 3.5), learned (Table 3, row E), and rotary positions."""
 
 import keras
 import numpy as np
@@ -29,6 +29,30 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
     return ops.reshape(pairs, (-1, d_model))  # [T, D]
 
 
+def rotate(vectors, positions):
+    """Rotary positions: turns each pair of numbers by an angle that grows with the position.
+
+    Su et al. 2021 (arXiv 2104.09864), equation 34: with the angle a = pos / 10000^(2i/d), the pair
+    (x_2i, x_2i+1) becomes (x_2i cos a - x_2i+1 sin a, x_2i sin a + x_2i+1 cos a). So the product of
+    a rotated query and a rotated key depends on the distance of their positions only.
+
+    Args:
+        vectors: [..., T, d], queries or keys; d is even.
+        positions: [T], any number type; or [1], one position for all.
+
+    Returns:
+        [..., T, d], of the dtype of `vectors`; the angles are computed in float32.
+    """
+    width = vectors.shape[-1]
+    rates = ops.convert_to_tensor(frequencies(width).astype(np.float32))
+    angles = ops.cast(positions, "float32")[:, None] * rates  # [T, d/2]
+    cosines = ops.cast(ops.cos(angles), vectors.dtype)
+    sines = ops.cast(ops.sin(angles), vectors.dtype)
+    even, odd = vectors[..., 0::2], vectors[..., 1::2]  # [..., T, d/2]
+    turned = ops.stack([even * cosines - odd * sines, even * sines + odd * cosines], axis=-1)
+    return ops.reshape(turned, ops.shape(vectors))
+
+
 def frequencies(d_model: int, divisor: int | None = None) -> np.ndarray:
     """Returns 1 / 10000^(2i/divisor) for i = 0, 1, ...: float64 [D/2], in radians a position."""
     return 10000.0 ** (-np.arange(0, d_model, 2, dtype=np.float64) / (divisor or d_model))
@@ -53,12 +77,13 @@ def shift_matrix(offset: int, d_model: int) -> np.ndarray:
 class PositionalEncoding(keras.layers.Layer):
     """Adds the encoding of each position to its embedding, then drops out the sum (section 5.4).
 
-    Sinusoids are computed in float32 under any dtype policy.
+    Sinusoids are computed in float32 under any dtype policy. Rotary positions add nothing here:
+    they are a matter of self-attention (MultiHeadAttention).
 
     Args:
         positions: "sinusoidal" for the sinusoids of section 3.5; "learned" for a table of vectors
             (Table 3, row E); or "marian" for Marian's sinusoids, the slowest of which has exactly
-            1/10000 radians a position: 2i/(d_model - 2) in the paper's formula.
+            1/10000 radians a position: 2i/(d_model - 2) in the paper's formula; or "rotary".
         max_positions: the number of learned positions; sinusoids have no limit.
         dropout: P_drop, the probability of dropping an element of the sum.
 
@@ -102,6 +127,8 @@ class PositionalEncoding(keras.layers.Layer):
             )
 
     def call(self, inputs, training=None):
+        if self.positions == "rotary":
+            return self.dropout(inputs, training=training)
         encoding = self.encoding(ops.shape(inputs)[1], inputs.shape[-1])  # [T, D]
         outputs = inputs + ops.cast(encoding, self.compute_dtype)
         return self.dropout(outputs, training=training)

@@ -1,6 +1,6 @@
 """Counts of arithmetic, from a configuration alone (Table 2)."""
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import GATED, TransformerConfig
 from keras_transformer.presets import preset
 
 SUSTAINED_FLOPS = 9.5e12  # of a P100 a second, in single precision: footnote 5 of the paper
@@ -29,7 +29,7 @@ def forward_flops(
     heads = config.num_heads
     queries = d_model * heads * config.d_k  # also keys, a token
     values = d_model * heads * config.d_v  # also outputs, a token
-    feed_forward = 2 * d_model * config.d_ff
+    feed_forward = (3 if config.activation in GATED else 2) * d_model * config.d_ff
     scores = heads * (config.d_k + config.d_v)  # a pair of positions, weights and sums
     encoder = source_length * (2 * queries + 2 * values + feed_forward)
     encoder += source_length * source_length * scores

@@ -30,6 +30,22 @@ def test_files_to_a_data_set_and_again(run_program, call_program, text, tmp_path
     assert again.code == 0 and again.result["up_to_date"] and again.result["pairs"] == {"train": 30}
 
 
+def test_files_of_both_sides_beside_parallel_ones(call_program, text, tmp_path):
+    table, memory = tmp_path / "more.tsv", tmp_path / "memory.tmx"
+    table.write_text("a dog\tein Hund\n")
+    unit = '<tu><tuv lang="de"><seg>ja</seg></tuv><tuv lang="en"><seg>yes</seg></tuv></tu>'
+    memory.write_text(f"<tmx><body>{unit}</body></tmx>")
+    files = {"train_pairs": f"{table},{memory}", "test_pairs": memory, "weights": "1,2,3"}
+    arguments = flags(dataset="files", vocab_size=280, **files, **text)
+    alone = call_program("prepare_data", *arguments)
+    assert alone.code == 1
+    assert "--source_language must be given with --dataset=files. Received: none" in alone.errors
+    languages = flags(source_language="en", target_language="de")
+    done = call_program("prepare_data", *arguments, *languages)
+    assert done.code == 0, done.errors
+    assert done.result["pairs"] == {"train": 30 + 2 + 3, "test": 1}
+
+
 def test_filters_and_weights(call_program, text, tmp_path):
     for side, lines in (
         ("en", ["a dog", "a dog", "x " * 9]),
@@ -68,6 +84,10 @@ def test_filters_and_weights(call_program, text, tmp_path):
         (
             ["--dataset=grammar", "--train_source=a"],
             "--train_source must not be given with --dataset=grammar",
+        ),
+        (
+            ["--dataset=grammar", "--source_language=en"],
+            "--source_language must not be given with --dataset=grammar. Received: en",
         ),
         (["--dataset=grammar", "--grammar_pairs=0"], "--grammar_pairs must be at least 1"),
         (

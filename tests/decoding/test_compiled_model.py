@@ -51,6 +51,12 @@ OPTIONS = {
     "biases, untied": {"attention_bias": True, "logits_bias": True, "tie_embeddings": False},
     "unscaled embeddings": {"scale_embeddings": False},
     "large epsilon": {"norm_epsilon": 0.1},
+    "rotary positions": {"positions": "rotary", "d_k": 4},
+    "SwiGLU": {"activation": "swiglu"},
+    "GEGLU": {"activation": "geglu"},
+    "RMSNorm": {"norm_type": "rms", "norm_epsilon": 0.1},
+    "modern": {"positions": "rotary", "d_k": 4, "activation": "swiglu", "norm_type": "rms"}
+    | {"norm": "pre", "attention_window": 3, "attention_bias": True},
     "many at once": {
         "positions": "learned",
         "max_positions": 9,

@@ -1,7 +1,7 @@
 import pytest
 
 from keras_transformer.documents.placeholders import with_placeholders
-from keras_transformer.documents.segments import Mark, MarkKind, Segment
+from keras_transformer.documents.segments import Mark, MarkKind, Segment, writing_with
 
 
 def found(text):
@@ -67,7 +67,8 @@ def test_marks_of_the_format_come_first():
 
 
 def test_a_placeholder_is_written_as_text_is():
-    segment = Segment("", "a&b http://x?a&b", escape=lambda text: text.replace("&", "&amp;"))
+    write = writing_with(lambda text: text.replace("&", "&amp;"))
+    segment = Segment("", "a&b http://x?a&b", write=write)
     assert with_placeholders(segment).marks == (Mark("http://x?a&amp;b", 4, 16),)
 
 

@@ -7,7 +7,7 @@ import pytest
 from keras_transformer.documents import translation
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.placement import Link, units
-from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment
+from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment, writing_with
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError
 
@@ -129,7 +129,9 @@ def test_text_is_written_as_the_format_writes_it():
         return "".join(escape.get(character, character) for character in text)
 
     source = "a &#60; <code>x&lt;</code> &auml;. ok"
-    part = Segment(source, "a < x ä. ok", (Mark("<code>x&lt;</code>", 4, 5),), written)
+    part = Segment(
+        source, "a < x ä. ok", (Mark("<code>x&lt;</code>", 4, 5),), writing_with(written)
+    )
     assert translated(Document((part,))) == "A &lt; <code>x&lt;</code> &Auml;. OK"
     assert translated(Document((part,)), Parrot()) == source, "unchanged, as it was"
 

@@ -38,6 +38,7 @@ VARIANTS = {
     "paper": {},
     "pre-norm": {"norm": "pre"},
     "learned-untied": {"positions": "learned", "max_positions": 64, "tie_embeddings": False},
+    "modern": {"norm": "pre", "norm_type": "rms", "positions": "rotary", "activation": "swiglu"},
 }
 OPTIONS = {
     "even heads": {},
@@ -52,6 +53,12 @@ OPTIONS = {
     "large epsilon": {"norm_epsilon": 0.1},
     "Marian's positions": {"positions": "marian"},
     "learned positions": {"positions": "learned", "max_positions": 64},
+    "rotary positions": {"positions": "rotary"},
+    "rotary positions, narrow values": {"positions": "rotary", "d_v": 5},
+    "SwiGLU": {"activation": "swiglu"},
+    "GEGLU": {"activation": "geglu"},
+    "RMSNorm": {"norm_type": "rms"},
+    "RMSNorm, pre-norm, large epsilon": {"norm_type": "rms", "norm": "pre", "norm_epsilon": 0.1},
 }
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.model.positions import PositionalEncoding, shift_matrix, sinusoids
+from keras_transformer.model.positions import PositionalEncoding, rotate, shift_matrix, sinusoids
 from tests import numpy_reference
 
 
@@ -93,5 +93,29 @@ def test_learned_table_has_the_paper_settings():
 
 
 def test_other_positions_are_refused():
-    with pytest.raises(ValueError, match=r'positions must be .*Received: "rotary"'):
-        PositionalEncoding("rotary")
+    with pytest.raises(ValueError, match=r'positions must be .*Received: "relative"'):
+        PositionalEncoding("relative")
+
+
+def test_relative_positions_equal_numpy():
+    vectors = np.random.default_rng(0).normal(size=(7, 6)).astype("float32")
+    found = rotate(vectors[None], np.arange(7))[0]
+    np.testing.assert_allclose(found, numpy_reference.rotated(vectors), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found[0], vectors[0])  # the first is turned by nothing
+
+
+def test_products_of_rotated_vectors_depend_on_distances_alone():
+    query, key = np.random.default_rng(0).normal(size=(2, 1, 8)).astype("float32")
+
+    def product(position_of_query, position_of_key):
+        turned = rotate(query, [position_of_query]), rotate(key, [position_of_key])
+        return float(np.sum(np.asarray(turned[0]) * np.asarray(turned[1])))
+
+    near, far = product(5, 3), product(305, 303)
+    assert abs(near - far) < 1e-4
+    assert abs(near - product(5, 4)) > 1e-2
+
+
+def test_rotary_positions_add_nothing_to_embeddings():
+    inputs = np.ones((1, 3, 4), "float32")
+    np.testing.assert_array_equal(PositionalEncoding("rotary")(inputs), inputs)

@@ -1,0 +1,182 @@
+"""XLIFF 1.2 and 2.0: units without a translation are filled, all else stays as it is.
+
+Python's expat reads the file and says at which byte each tag stands, so that what is not filled
+comes back byte for byte. A unit's text is translated into its empty <target>, or into a new one
+after the source. Tags within a source are marks: pairs as <g>, <pc> and <mrk>, and single ones as
+<x/> and <ph>, whose content is code.
+"""
+
+import dataclasses
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment, writing_with
+from keras_transformer.errors import InputError, require
+
+UNITS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0: they have a source and a target
+TEXT_TAGS = ("g", "pc", "mrk")  # inline tags with text in them; of all others the content is code
+
+
+@dataclasses.dataclass
+class Unit:
+    """A source and what stands for its translation."""
+
+    source: Segment
+    after_source: int = 0  # where a new <target> may be put: a byte of the file
+    place: tuple[int, int] | None = None  # bytes of an empty <target>, its tags included
+    target_tag: str = "<target>"  # the tag of the <target>, with its attributes
+    target: str = ""  # the translation, without tags
+    is_locked: bool = False  # by translate="no"
+
+
+def read(text: str, language: str) -> Document:
+    """Reads an XLIFF file.
+
+    The parts to be translated are the places of the targets, so their source is empty.
+
+    Args:
+        text: the file.
+        language: of the sources; they are not cut here, so it does not matter.
+
+    Raises:
+        InputError: if it is not well-formed, naming the line, or has no <xliff>.
+    """
+    content = text.encode("utf-8")
+    parts: list[str | Segment] = []
+    done = 0  # bytes that are in `parts`
+    for unit in units(text):
+        if unit.is_locked or unit.target.strip() or not unit.source.text.strip():
+            continue
+        start, end = unit.place or (unit.after_source, unit.after_source)
+        parts += [content[done:start].decode("utf-8"), unit.target_tag, unit.source, "</target>"]
+        done = end
+    parts.append(content[done:].decode("utf-8"))
+    return Document(tuple(part for part in parts if part != ""))
+
+
+def units(text: str) -> list[Unit]:
+    """The units of an XLIFF file.
+
+    Raises:
+        InputError: if it is not well-formed, naming the line, or has no <xliff>.
+    """
+    reader = _Reader(text.encode("utf-8"))
+    reader.run()
+    return reader.units
+
+
+class _Reader:
+    """Follows the tags of a file."""
+
+    def __init__(self, content: bytes):
+        self.content = content
+        self.units: list[Unit] = []
+        self._root: str | None = None
+        self._locks: list[bool] = []  # of the open elements
+        self._unit: Unit | None = None
+        self._side: str | None = None  # "source" or "target", while in one
+        self._side_start = 0
+        self._inline: list[tuple[str, int]] = []  # open tags within it, and where they began
+        self._text = ""
+        self._marks: list[Mark] = []
+        self._parser = expat.ParserCreate("utf-8")  # the text has been decoded: as it says or not
+        self._parser.buffer_text = False
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+
+    def run(self) -> None:
+        try:
+            self._parser.Parse(self.content, True)
+        except expat.ExpatError as error:
+            rule = "an XLIFF file must be well-formed XML"
+            message = expat.ErrorString(error.code)
+            raise InputError(f"{rule}. Received: line {error.lineno}: {message}") from None
+        require(self._root == "xliff", "an XLIFF file must be an <xliff>", f"<{self._root}>")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = _local(tag)
+        if self._root is None:
+            self._root = name
+        is_locked = attributes.get("translate") == "no" or (bool(self._locks) and self._locks[-1])
+        self._locks.append(is_locked)
+        place = self._parser.CurrentByteIndex
+        if self._side is not None:
+            self._inline.append((name, place))
+            if name in TEXT_TAGS and not self._in_code():
+                self._add_mark(place, self._tag_end(place), MarkKind.OPEN)
+        elif name in UNITS:
+            self._unit = Unit(Segment("", ""), is_locked=is_locked)
+        elif name in ("source", "target") and self._unit is not None:
+            self._side, self._side_start = name, place
+            self._text, self._marks = "", []
+
+    def _characters(self, text: str) -> None:
+        if self._side is not None and not self._in_code():
+            self._text += text
+
+    def _end(self, tag: str) -> None:
+        name = _local(tag)
+        self._locks.pop()
+        place = self._parser.CurrentByteIndex  # of the end tag; of <x/>, after it
+        if self._inline:
+            _, start = self._inline.pop()
+            start_tag_end = self._tag_end(start)
+            is_alone = self.content[start_tag_end - 2 : start_tag_end] == b"/>"
+            end = start_tag_end if is_alone else self._tag_end(place)
+            if self._in_code():
+                return
+            if name not in TEXT_TAGS:
+                self._add_mark(start, end, MarkKind.WHOLE)
+            elif is_alone:
+                self._marks[-1] = dataclasses.replace(self._marks[-1], kind=MarkKind.WHOLE)
+            else:
+                self._add_mark(place, end, MarkKind.CLOSE)
+        elif name == "source" and self._unit is not None:
+            self._side = None
+            self._unit.after_source = self._tag_end(place)
+            marks = tuple(self._marks)
+            self._unit.source = Segment("", self._text, marks, writing_with(escape))
+        elif name == "target" and self._unit is not None:
+            self._side = None
+            start = self._side_start
+            tag_end = self._tag_end(start)
+            tag = self.content[start:tag_end].decode("utf-8")
+            if tag.endswith("/>"):
+                self._unit.place = (start, tag_end)
+            else:
+                self._unit.place = (start, self._tag_end(place))
+            self._unit.target_tag = tag.removesuffix("/>").removesuffix(">") + ">"
+            self._unit.target = self._text
+        elif name == "seg-source" and self._unit is not None:
+            self._unit.after_source = self._tag_end(place)
+        elif name in UNITS and self._unit is not None:
+            self.units.append(self._unit)
+            self._unit = None
+
+    def _in_code(self) -> bool:
+        """Whether the place is inside of a tag whose content is code."""
+        return any(name not in TEXT_TAGS for name, _ in self._inline)
+
+    def _add_mark(self, start: int, end: int, kind: MarkKind) -> None:
+        place = len(self._text)
+        source = self.content[start:end].decode("utf-8")
+        self._marks.append(Mark(source, place, place, kind))
+
+    def _tag_end(self, start: int) -> int:
+        """Where the tag ends that begins at a byte: after its ">", which no attribute hides."""
+        quote = None
+        for place in range(start, len(self.content)):
+            character = self.content[place : place + 1]
+            if quote is not None:
+                quote = None if character == quote else quote
+            elif character in (b'"', b"'"):
+                quote = character
+            elif character == b">":
+                return place + 1
+        raise AssertionError("expat has seen the end of each tag")
+
+
+def _local(tag: str) -> str:
+    """A name without its prefix."""
+    return tag.rpartition(":")[2]

@@ -1,0 +1,201 @@
+"""Sentence pairs of files that hold both sides: tables, translation memories, catalogues.
+
+    .tsv            two columns with a tab between them
+    .jsonl          {"en": "...", "de": "..."}, or the same within {"translation": ...}
+    .tmx            a translation memory; units that have both languages
+    .po             a catalogue of gettext: entries that are translated, and not fuzzy
+    .xliff, .xlf    units that have a target
+
+Each may be compressed (.gz, .zst). A side becomes one line: spaces and line ends in a row are one
+space. Pairs come in the order of the file.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import PurePath
+from xml.etree import ElementTree
+
+from keras_transformer.documents import xliff
+from keras_transformer.errors import InputError, require
+from keras_transformer.files import opened
+from pipelines.text_files import COMPRESSED, read_lines
+
+Pair = tuple[str, str]
+# Tags within a segment of a translation memory whose content is code, and no language.
+CODE_TAGS = ("bpt", "ept", "ph", "it", "ut")
+XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def check_pair_file(path: str, argument: str) -> None:
+    """Refuses a file whose name has none of the endings.
+
+    Args:
+        path: the file.
+        argument: the name of the argument that named the file, for errors.
+
+    Raises:
+        InputError: where no reader is known.
+    """
+    rule = f"{argument} must be files that end in {', '.join(READERS)}"
+    require(_ending(path) in READERS, rule, path)
+
+
+def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
+    """Streams the pairs of a file.
+
+    Args:
+        path: a file that `check_pair_file` accepts.
+        argument: the name of the argument that named the file, for errors.
+        languages: of the source and the target, as "en": "en-GB" is one of them, too.
+
+    Yields:
+        (source, target), each one line, without pairs of which a side is empty.
+
+    Raises:
+        InputError: naming the file and the line where it cannot be read, or where it has no pairs
+            of these languages.
+    """
+    found = False
+    for sides in READERS[_ending(path)](path, argument, languages):
+        source, target = (" ".join(side.split()) for side in sides)
+        if source and target:
+            found = True
+            yield source, target
+    rule = f"{argument} must have pairs of {languages[0]} and {languages[1]}"
+    require(found, rule, f"{path}, which has none")
+
+
+def _ending(path: str) -> str:
+    name = PurePath(path)
+    if name.suffix in COMPRESSED.values():
+        name = name.with_suffix("")
+    return name.suffix.lower()
+
+
+def _read_tsv(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path, argument), start=1):
+        columns = line.split("\t")
+        rule = f"{path}:{number} must have two columns with a tab between them"
+        require(len(columns) == 2, rule, f"{len(columns)} in {line[:80]!r}")
+        yield columns[0], columns[1]
+
+
+def _read_jsonl(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path, argument), start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}:{number} must be JSON. Received: {error}") from None
+        row = row.get("translation", row) if isinstance(row, dict) else row
+        sides = [row.get(name) for name in languages] if isinstance(row, dict) else [None]
+        rule = f"{path}:{number} must have texts under {languages[0]!r} and {languages[1]!r}"
+        require(all(isinstance(side, str) for side in sides), rule, line[:80])
+        yield sides[0], sides[1]
+
+
+def _read_tmx(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
+    parser = ElementTree.XMLPullParser(["start", "end"])
+    root = body = None
+    for event, element in _xml_events(path, argument, parser):
+        name = _local(element.tag)
+        if root is None:
+            root = element
+            require(name == "tmx", f"{path} must be a translation memory, <tmx>", f"<{name}>")
+        if name == "body":
+            body = element
+        elif name == "tu" and event == "end":
+            texts = _unit_texts(element)
+            sides = [_of_language(texts, language) for language in languages]
+            if None not in sides:
+                yield sides[0], sides[1]
+            if body is not None:
+                body.clear()  # a memory may be larger than the machine's
+
+
+def _unit_texts(unit: ElementTree.Element) -> dict[str, str]:
+    """The texts of a unit by their languages, in lower case: the first of each language."""
+    texts: dict[str, str] = {}
+    for variant in unit:
+        language = variant.get(XML_LANGUAGE) or variant.get("lang")
+        segment = next((each for each in variant if _local(each.tag) == "seg"), None)
+        if language is not None and segment is not None:
+            texts.setdefault(language.lower(), _text_of(segment))
+    return texts
+
+
+def _text_of(element: ElementTree.Element) -> str:
+    """The text of a segment without the code in it."""
+    text = element.text or ""
+    for inner in element:
+        if _local(inner.tag) not in CODE_TAGS:
+            text += _text_of(inner)
+        text += inner.tail or ""
+    return text
+
+
+def _of_language(texts: dict[str, str], language: str) -> str | None:
+    """The text in a language, or in a variety of it: "en-gb" is "en"."""
+    wanted = language.lower()
+    for name, text in texts.items():
+        if name == wanted or name.replace("_", "-").startswith(f"{wanted}-"):
+            return text
+    return None
+
+
+def _xml_events(
+    path: str, argument: str, parser: ElementTree.XMLPullParser
+) -> Iterator[tuple[str, ElementTree.Element]]:
+    try:
+        with opened(path) as file:
+            while block := file.read(1 << 16):
+                parser.feed(block)
+                yield from parser.read_events()
+        parser.close()
+        yield from parser.read_events()
+    except ElementTree.ParseError as error:
+        line, _ = error.position
+        rule = f"{path}:{line} must be well-formed XML"
+        raise InputError(f"{rule}. Received: {error}") from None
+    except (EOFError, OSError, zlib.error) as error:
+        rule = f"{argument} must be a whole file that can be read"
+        raise InputError(f"{rule}. Received: {path}: {error}") from None
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def _read_po(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
+    from keras_transformer.documents import po  # polib is an extra
+
+    for entry in _in_file(path, lambda: po.entries(_whole_text(path, argument))):
+        if entry.target and not entry.is_fuzzy and not entry.plural:
+            yield entry.source, entry.target
+
+
+def _read_xliff(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
+    for unit in _in_file(path, lambda: xliff.units(_whole_text(path, argument))):
+        yield unit.source.text, unit.target
+
+
+def _whole_text(path: str, argument: str) -> str:
+    return "".join(f"{line}\n" for line in read_lines(path, argument))
+
+
+def _in_file(path: str, read: Callable[[], list]) -> list:
+    """Calls a reader whose errors do not know the name of the file."""
+    try:
+        return read()
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+READERS = {
+    ".tsv": _read_tsv,
+    ".jsonl": _read_jsonl,
+    ".tmx": _read_tmx,
+    ".po": _read_po,
+    ".xliff": _read_xliff,
+    ".xlf": _read_xliff,
+}

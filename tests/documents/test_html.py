@@ -1,0 +1,334 @@
+import random
+
+import pytest
+from lxml import etree
+from lxml.html import document_fromstring
+
+from keras_transformer.documents.html import read, tags_of
+from keras_transformer.documents.segments import Segment
+from tests.documents.doubles import capitals, with_words_reversed, written
+
+SHOWN = ("alt", "title", "placeholder")
+
+
+def parts_of(text):
+    """The parts of a document; of segments only the texts."""
+    document = read(text, "en")
+    assert document.source == text
+    return [part.text if isinstance(part, Segment) else (part,) for part in document.parts]
+
+
+def marks_of(text):
+    (segment,) = [each for each in read(text, "en").segments if each.marks]
+    return segment.text, [
+        (mark.source, mark.start, mark.end, mark.kind.value) for mark in segment.marks
+    ]
+
+
+def tree(text):
+    """What another parser makes of a page: tags, attributes and text, text in capitals."""
+    found, words = [], []
+
+    def add(item):
+        if "".join(words).strip():
+            found.append(" ".join(capitals("".join(words)).split()))
+        words.clear()
+        found.append(item)
+
+    root = document_fromstring(f"<!doctype html><meta charset=utf-8><body>{text}")
+    for event, node in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
+        attributes = [
+            (name, capitals(value) if name in SHOWN else value)
+            for name, value in getattr(node, "attrib", {}).items()
+        ]
+        add((event, str(node.tag), attributes, node.text if event in ("comment", "pi") else ""))
+        words.append((node.text if event == "start" else node.tail) or "")
+    add(None)
+    return found
+
+
+def without_text(found):
+    return [item for item in found if not isinstance(item, str)]
+
+
+def test_blocks_are_segments_and_what_is_around_them_stays():
+    text = """<!DOCTYPE html>
+<html lang="en"><head><title>A dog</title><style>p > a { color: red }</style></head>
+<body><!-- a comment -->
+<h1 id=x>A <em>red</em>
+  dog</h1><ul><li><a href="x?a&b">One<li>Two &amp; three</ul>
+<script>if (a < b) "</p>"</script><pre>  code <b>x</b></pre>
+<table><tr><td>1</td><td>cell</table>text<p>
+  unclosed"""
+    assert parts_of(text) == [
+        ('<!DOCTYPE html>\n<html lang="en"><head><title>',),
+        "A dog",
+        (text[text.index("</title>") : text.index("A <em>")],),
+        "A red dog",
+        ('</h1><ul><li><a href="x?a&b">',),
+        "One",
+        ("<li>",),
+        "Two & three",
+        (text[text.index("</ul>") : text.index("cell")],),
+        "cell",
+        ("</table>",),
+        "text",
+        ("<p>\n  ",),
+        "unclosed",
+    ]
+
+
+def test_what_is_in_a_paragraph_is_a_mark():
+    text = (
+        "<p> A <b>red\n <i>dog</b> x</i> <br>\n"
+        "<code>a&lt;b c</code> <i class=x></i>&copy; end <img> </p>"
+    )
+    assert marks_of(text) == (
+        "A red dog x a<b c © end",
+        [
+            *[("<b>", 2, 2, "open"), ("\n ", 5, 6, "whole"), ("<i>", 6, 6, "whole")],
+            *[("</b>", 9, 9, "close"), ("</i>", 11, 11, "whole"), (" <br>\n", 11, 12, "whole")],
+            *[("<code>a&lt;b c</code>", 12, 17, "whole"), ("<i class=x></i>", 18, 18, "whole")],
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        *["<code>a b</code>", "<kbd>A</kbd>", "<samp>a</samp>", "<var>x y</var>", "<wbr>"],
+        *["<svg><title>A</title><text>b</text></svg>", "<math><mi>x</mi></math>", "<!-- a <b> -->"],
+        *['<b translate="no">A <i>dog</i></b>', "<span class='x notranslate'>A</span>", "<hr/>"],
+        *["<script>a < b</script>", "<style>a > b</style>", "<textarea>a</textarea>", "<?php a ?>"],
+        *["<pre>a <p> b</pre>", "<div translate=no>a <div>b</div> c</div>", "<!foo a>", "</>"],
+        *["<![CDATA[a]]>", "<link title=a>", "<iframe>a</iframe>", "<code>a <b>b</code></b>"],
+    ],
+)
+def test_what_is_not_translated(kept):
+    text = f"<p>one {kept} two</p>"
+    document = read(text, "en")
+    assert document.source == text
+    assert written(document.parts, capitals) == f"<p>ONE {kept} TWO</p>"
+
+
+def test_kept_elements_end_with_what_is_around_them():
+    text = "<p>a <code>b</p><ul><li translate=no>c<li>d</ul><p class=notranslate>e<div>f</div>"
+    assert [segment.text for segment in read(text, "en").segments] == ["a b", "d", "f"]
+    assert written(read(text, "en").parts, capitals) == text.replace("a <", "A <").replace(
+        "<li>d", "<li>D"
+    ).replace("<div>f", "<div>F")
+
+
+@pytest.mark.parametrize("attribute", ['alt="A dog"', "alt = 'A dog'", 'ALT="\tA dog "'])
+def test_attributes_are_segments_of_their_own(attribute):
+    text = f'<p>See <img src="a&b" {attribute} data-alt="x">this. <input placeholder=Name>'
+    document = read(text, "en")
+    assert document.source == text
+    assert [segment.text for segment in document.segments] == ["See this.", "A dog", "Name"]
+    result = written(document.parts, capitals)
+    assert result == (
+        text.replace("See", "SEE")
+        .replace("this", "THIS")
+        .replace("A dog", "A DOG")
+        .replace("Name", "NAME")
+    )
+
+
+def test_attributes_are_written_with_the_quotes_that_they_have():
+    def result(attribute, text):
+        (segment,) = read(f"<p {attribute}>", "en").segments
+        return segment.write([text])
+
+    assert result('title="a"', "\"'<&\N{NO-BREAK SPACE}>") == "&quot;'&lt;&amp;&nbsp;&gt;"
+    assert result("title='a'", "\"'<&") == '"&#39;&lt;&amp;'
+    assert result("title=a", "a 'b'=`") == "a&#32;&#39;b&#39;&#61;&#96;"
+    for attribute in ('title="a"', "title='a'", "title=a"):
+        hostile = "x \"y\" 'z' <b> &amp; = > `"
+        source = f"<p {attribute}>".replace("a", result(attribute, hostile))
+        (tag,) = tags_of(source)
+        assert tag.attributes == [("title", hostile)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<b>", "&amp;", "a < b > c", "&", "&lt;", "</p>", "<!--", "a\N{NO-BREAK SPACE}b", '"', "]]>"],
+)
+def test_translated_text_reads_as_it_is(text):
+    (segment,) = read("<p>word</p>", "en").segments
+    result = f"<p>{segment.write([text])}</p>"
+    assert document_fromstring(result).text_content() == text
+    assert [tag.name for tag in tags_of(result)] == ["p", "", "p"]
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        *[("", []), (" \n", []), ("\0", []), ("<", []), ("<a", []), ("a < b", ["a < b"])],
+        *[("x<!-- a <p>b", ["x"]), ("x<script>a", ["x"]), ("x<a title='y", ["x"]), ("&", [])],
+        *[("a&copy", ["a©"]), ("a &unknown; b", ["a &unknown; b"]), ("</p>a</b>", ["a"])],
+        *[("<b<i>a", ["a"]), ("<p <b>a", ["a"]), ("<p/a>b", ["b"]), ("<3 a", ["<3 a"])],
+        *[("</ a>b", ["b"]), ("</>a", ["a"]), ("a</>b", ["ab"]), ("<![if x]>a<![endif]>", ["a"])],
+        *[
+            ("\ufeffa", ["\ufeffa"]),
+            ("a\ud800", ["a\ud800"]),
+            ("5 &euro; 6", []),
+            ("a\r\nb", ["a b"]),
+        ],
+    ],
+)
+def test_broken_html(text, segments):
+    document = read(text, "en")
+    assert document.source == text
+    assert [segment.text for segment in document.segments] == segments
+
+
+def test_deep_and_long_documents_are_read_in_time_in_proportion():
+    longs = [
+        "<b>",
+        "<div>",
+        "<a ",
+        "<!--",
+        "</",
+        "&",
+        "<",
+        "<a b='",
+        "<kbd>",
+        "</b>",
+        "<b></b>",
+        "<p>",
+    ]
+    texts = [long * (60_000 // len(long)) for long in [*longs, "<p><code>", "<b><i></b>", "<![x"]]
+    texts += ["<b>" * 1000 + "x" + "</b>" * 1000, "<div>" * 1000 + "x" + "</div>" * 1000]
+    texts += ["word " * 40_000, f"<a title='{'word ' * 20_000}'>x</a>"]
+    for text in texts:
+        assert read(text, "en").source == text
+    assert [segment.text for segment in read(texts[-3], "en").segments] == ["x"]
+
+
+WORDS = [
+    "alpha",
+    "über",
+    "&amp;",
+    "&lt;b&gt;",
+    "a & b",
+    "1 < 2",
+    "&nbsp;",
+    "a\n   b",
+    "&#x27;",
+    "“q”",
+]
+ATTRIBUTES = [
+    *[
+        "",
+        "",
+        ' class="c d"',
+        " id=x",
+        ' title="A tip &amp; more"',
+        " title='it is \"q\"'",
+        " data-x",
+    ],
+    *[" title=Word", ' href="u?a=1&b=2"', ' translate="no"', ' CLASS="notranslate"', " lang=de"],
+]
+ALONE = [
+    *[
+        "<br>",
+        "<br/>",
+        "<wbr>",
+        "<!-- c <b> -->",
+        "<input placeholder='Your name'>",
+        "<kbd>K</kbd>",
+    ],
+    *[
+        '<img src="a.png" alt="Some picture">',
+        "<svg><title>No</title></svg>",
+        "<code>x &lt;</code>",
+    ],
+]
+BROKEN = [
+    "<b>",
+    "</i>",
+    "</p>",
+    "<p>",
+    "<a href=x",
+    "< ",
+    "&",
+    "<?x y>",
+    "<!foo>",
+    "<div>",
+    "</div>",
+    "<td>",
+    "<code>",
+]
+
+
+def phrase(random_, broken, depth=0):
+    pieces = []
+    for _ in range(random_.randint(1, 4)):
+        kind = random_.random()
+        if kind < 0.5 or depth > 3:
+            pieces.append(random_.choice(WORDS))
+        elif kind < 0.75:
+            name = random_.choice(["b", "i", "a", "span", "STRONG", "my-x"])
+            attribute = random_.choice(ATTRIBUTES)
+            pieces.append(f"<{name}{attribute}>{phrase(random_, broken, depth + 1)}</{name}>")
+        elif kind < 0.9 or not broken:
+            pieces.append(random_.choice(ALONE))
+        else:
+            pieces.append(random_.choice(BROKEN))
+    return random_.choice([" ", " ", "", "\n  "]).join(pieces)
+
+
+def page(random_, broken, depth=0):
+    pieces = []
+    for _ in range(random_.randint(1, 3)):
+        attribute = random_.choice(ATTRIBUTES)
+        if random_.random() < 0.3 and depth < 4:
+            inner = page(random_, broken, depth + 1)
+            pieces.append(f"<div{attribute}>\n{inner}\n</div>")
+        elif random_.random() < 0.3:
+            items = [f"<li>{phrase(random_, broken)}" for _ in range(2)]
+            pieces.append(f"<ul>{''.join(items)}</ul>")
+        else:
+            pieces.append(f"<p{attribute}>{phrase(random_, broken)}</p>")
+    return "\n".join(pieces)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_generated_pages_keep_their_tags_and_text(broken):
+    random_ = random.Random(1)
+    for _ in range(150):
+        text = page(random_, broken)
+        document = read(text, "en")
+        assert document.source == text
+        wanted = tree(text)
+        for change in (str, capitals):
+            assert tree(written(document.parts, change)) == wanted
+
+
+def test_signs_at_random_keep_their_tags():
+    random_ = random.Random(2)
+    pieces = [
+        *"<>/=&;\"'! -ap\n#",
+        *BROKEN,
+        *ALONE,
+        "text ",
+        "<!--",
+        "-->",
+        "title='x y'",
+        "<img alt=y>",
+    ]
+    for _ in range(300):
+        text = "x" + "".join(random_.choice(pieces) for _ in range(20))
+        document = read(text, "en")
+        assert document.source == text
+        assert tree(written(document.parts, str)) == tree(text)
+
+
+def test_a_page_is_translated_with_what_is_in_its_marks():
+    text = (
+        "<p>The <a href=x title='A tip'>red dog</a> sees <img alt='A cat'> it.</p><p>A <b>b</b></p>"
+    )
+    result = with_words_reversed(read(text, "en"))
+    assert "<a href=x title='TIP A'>DOG RED</a>" in result and "<img alt='CAT A'>" in result
+    assert result.endswith("<p><b>B</b> A</p>")
+    assert len(without_text(tree(result))) == len(without_text(tree(text)))

@@ -1,0 +1,166 @@
+import re
+from pathlib import Path
+
+import polib
+import pytest
+
+from keras_transformer.documents.placement import Link
+from keras_transformer.documents.po import entries, read
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.errors import InputError
+from tests.documents.filling import filled
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+CATALOGUE = r"""# Translators
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+
+#: a.c:1
+#, c-format
+msgctxt "menu"
+msgid ""
+"The %s said \"no\"\n"
+"and\tleft"
+msgstr ""
+
+msgid "a file"
+msgid_plural "many files"
+msgstr[0] ""
+msgstr[1] ""
+
+#, fuzzy
+msgid "a guess"
+msgstr "geraten"
+
+msgid "done"
+msgstr ""
+"fertig"
+
+#~ msgid "old"
+#~ msgstr ""
+"""
+FILLED = (
+    CATALOGUE.replace(r'''and\tleft"
+msgstr ""''', r'''and\tleft"
+msgstr "THE %S SAID \"NO\"\nAND\tLEFT"''')
+    .replace('msgstr[0] ""', 'msgstr[0] "A FILE"')
+    .replace('msgstr[1] ""', 'msgstr[1] "MANY FILES"')
+)  # fmt: skip
+
+
+def test_entries_without_a_translation_are_filled_and_no_other_byte_changes():
+    assert filled(read(CATALOGUE, "en")) == FILLED
+    by_message = {entry.msgid: entry for entry in polib.pofile(FILLED)}
+    assert by_message['The %s said "no"\nand\tleft'].msgstr == 'THE %S SAID "NO"\nAND\tLEFT'
+    assert by_message["a file"].msgstr_plural == {0: "A FILE", 1: "MANY FILES"}
+
+
+def test_line_ends_of_windows():
+    catalogue = CATALOGUE.replace("\n", "\r\n")
+    assert filled(read(catalogue, "en")) == FILLED.replace("\n", "\r\n")
+
+
+def test_a_plural_whose_first_form_is_translated_stays():
+    catalogue = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "x"\nmsgstr[1] ""\n'
+    assert filled(read(catalogue, "en")) == catalogue
+
+
+def test_what_is_written_in_restructuredtext_is_a_mark():
+    message = "See :ref:`the guide <guide>`, ``x = 1``, `link`_ and |version|."
+    (segment,) = read(f'msgid "{message}"\nmsgstr ""\n', "en").segments
+    assert segment.text == message
+    marked = [message[mark.start : mark.end] for mark in segment.marks]
+    assert marked == [":ref:`the guide <guide>`", "``x = 1``", "`link`_", "|version|"]
+
+
+def test_entries_say_where_they_are():
+    found = [(entry.line, entry.source, entry.target) for entry in entries(CATALOGUE)]
+    assert found == [
+        (6, 'The %s said "no"\nand\tleft', ""),
+        (14, "a file", ""),
+        (19, "a guess", "geraten"),
+        (23, "done", "fertig"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("catalogue", "received"),
+    [
+        ('msgid "a"\nmsgstr "b" x\n', r"\(line 2\): unescaped double quote found"),
+        ("hello\n", r"\(line 1\)"),
+        ('msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"\(line 2\)"),
+        ('msgid "a\nmsgstr "b"\n', "must have as many entries. Received: 0"),
+    ],
+)
+def test_syntax_errors_end_in_one_line(catalogue, received):
+    with pytest.raises(InputError, match=received):
+        read(catalogue, "en")
+
+
+def words(text):
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+class Reverser:
+    """A model that turns the words of a sentence round, in capitals, each aligned with itself."""
+
+    def translate(self, texts):
+        return [answer.text for answer in self.align(texts)]
+
+    def align(self, texts):
+        answers = []
+        for text in texts:
+            turned = " ".join(reversed(text.upper().split()))
+            links = [
+                Link(here, there)
+                for here, there in zip(words(text), reversed(words(turned)), strict=True)
+            ]
+            answers.append(AlignedText(turned, links))
+        return answers
+
+    def count_subwords(self, texts):
+        return [len(text.split()) for text in texts]
+
+
+def turned(catalogue):
+    model = Reverser()
+    model = Model(model.translate, model.align, model.count_subwords, limit=200)
+    documents = DocumentTranslator(model, "en", "keep")
+    return "".join(documents.translate(read(catalogue, "en").parts))
+
+
+CODE = re.compile(r"``.+?``|:\w+(?::\w+)*:`[^`]+`|%\(\w+\)s|%[sd]|\{\w*\}|<[^<>]+>", re.DOTALL)
+
+
+def test_placeholders_and_roles_come_back_where_words_move():
+    catalogue = r"""msgid "Open %(name)s in :ref:`the editor <ed>` and ``x``."
+msgstr ""
+
+msgid "Then press <b>Save now</b>, %s &amp; go"
+msgstr ""
+
+msgid "The file \"%s\" has {n} lines"
+msgstr ""
+"""
+    first, second, third = polib.pofile(turned(catalogue))
+    assert sorted(CODE.findall(first.msgstr)) == sorted(CODE.findall(first.msgid))
+    assert "<b>NOW SAVE</b>" in second.msgstr.replace(",", "")
+    assert "&amp;" in second.msgstr and "%s" in second.msgstr
+    assert sorted(CODE.findall(third.msgstr)) == ["%s", "{n}"]
+
+
+CATALOGUES = sorted((SHARED / "documents" / "po" / "fr").glob("*.po"))
+
+
+@pytest.mark.skipif(not CATALOGUES, reason="needs the catalogues of ../shared/data")
+def test_real_catalogues_keep_all_placeholders_and_roles():
+    for file in CATALOGUES:
+        emptied = polib.pofile(str(file))
+        for entry in emptied:
+            entry.msgstr, entry.flags = "", [flag for flag in entry.flags if flag != "fuzzy"]
+        done = polib.pofile(turned(str(emptied)))
+        for entry in (entry for entry in done if not entry.obsolete):
+            assert entry.msgstr
+            found, wanted = CODE.findall(entry.msgstr), CODE.findall(entry.msgid)
+            assert sorted(found) == sorted(wanted), entry.msgid

@@ -1,0 +1,75 @@
+import pytest
+
+from keras_transformer.documents.segments import MarkKind
+from keras_transformer.documents.xliff import read, units
+from keras_transformer.errors import InputError
+from tests.documents.filling import filled
+
+UNITS = """<?xml version='1.0' encoding="UTF-8"?>
+<!-- kept -->
+<xliff version="1.2"><file source-language="en" ><body>
+ <trans-unit id="1"><source>A <g id="1">big</g> cat<x id="2" a=">"/> &amp; é</source></trans-unit>
+ <trans-unit id="2"><source>Done</source><target>Fertig</target></trans-unit>
+ <group translate="no"><trans-unit id="3"><source>Lock</source><target/></trans-unit></group>
+ <trans-unit id="4"><source>in <ph id="1">{code}</ph>here</source>
+   <target state="new"/></trans-unit>
+ <trans-unit id="5"><source> </source><target></target></trans-unit>
+</body></file></xliff>
+"""
+SECOND = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0"><file id="f">
+<unit id="1"><segment><source>Hello <pc id="1">you</pc></source></segment></unit></file></xliff>"""
+
+
+def test_units_without_a_translation_are_filled_and_no_other_byte_changes():
+    wanted = UNITS.replace("é</source>", "é</source><target>A BIG CAT &amp; É</target>").replace(
+        '<target state="new"/>', '<target state="new">IN HERE</target>'
+    )
+    assert filled(read(UNITS, "en")) == wanted
+
+
+def test_tags_within_a_source_are_marks():
+    first, second = read(UNITS, "en").segments
+    assert [(mark.source, mark.start, mark.kind) for mark in first.marks] == [
+        ('<g id="1">', 2, MarkKind.OPEN),
+        ("</g>", 5, MarkKind.CLOSE),
+        ('<x id="2" a=">"/>', 9, MarkKind.WHOLE),
+    ]
+    assert [(mark.source, mark.start) for mark in second.marks] == [
+        ('<ph id="1">{code}</ph>', 3),
+    ]
+
+
+def test_the_second_version():
+    document = read(SECOND, "en")
+    assert filled(document) == SECOND.replace("</source>", "</source><target>HELLO YOU</target>")
+
+
+def test_units_have_both_sides():
+    found = [(unit.source.text, unit.target, unit.is_locked) for unit in units(UNITS)]
+    assert found == [
+        ("A big cat & é", "", False),
+        ("Done", "Fertig", False),
+        ("Lock", "", True),
+        ("in here", "", False),
+        (" ", "", False),
+    ]
+
+
+# Each entity is ten of the one before it: 1e9 letters.
+ENTITIES = [f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 9)]
+BOMB = f'<!DOCTYPE x [<!ENTITY e0 "aaaaaaaaaa">{"".join(ENTITIES)}'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "be well-formed XML. Received: line 1: no element found"),
+        ("<xliff>\n<trans-unit></xliff>", "line 2: mismatched tag"),
+        ("<tmx/>", "be an <xliff>. Received: <tmx>"),
+        ("\0", "be well-formed XML"),
+        (f"{BOMB}]><xliff>&e8;</xliff>", "be well-formed XML. Received: line 1: limit on input"),
+    ],
+)
+def test_what_is_no_xliff_ends_in_one_line(content, message):
+    with pytest.raises(InputError, match=message):
+        read(content, "en")
