@@ -34,7 +34,8 @@ def test_defaults_are_the_base_model():
         ),
         ({"num_layers": True}, "num_layers must be of type int. Received: true"),
         ({"norm": "both"}, 'norm must be one of post, pre. Received: "both"'),
-        ({"positions": ""}, 'positions must be one of sinusoidal, learned, marian. Received: ""'),
+        ({"positions": ""}, 'positions must be one of .*, rotary. Received: ""'),
+        ({"positions": "rotary", "d_k": 3}, "d_k must be even for rotary positions. Received: 3"),
         ({"d_k": -1}, "d_k must be at least 1. Received: -1"),
         ({"attention_window": 0}, "attention_window must be from 1 to 1073741824. Rec"),
         ({"attention_window": 2.5}, "attention_window must be of type int. Received: 2.5"),
@@ -125,6 +126,7 @@ def test_a_fingerprint_is_that_of_what_a_model_computes():
         **{"attention_window": 5, "tie_embeddings": False, "source_vocab_size": 7},
         **{"decoder_layers": 3, "activation": "gelu", "attention_bias": True},
         **{"logits_bias": True, "scale_embeddings": False, "norm_epsilon": 1e-5},
+        **{"norm_type": "rms"},
     }
     assert set(others) | set(rates) == set(fields)
     found = {dataclasses.replace(config, **{name: others[name]}).fingerprint for name in others}
