@@ -13,6 +13,7 @@ from command import (  # isort: skip  (first: it makes the checkout importable)
     run,
 )
 
+import sys
 import time
 
 from absl import flags
@@ -30,6 +31,11 @@ flags.DEFINE_string("output", None, "Also write the translations, or trees, here
 TOKENIZATIONS = ["13a", "none", "intl", "char", "zh"]
 flags.DEFINE_enum("tokenize", None, TOKENIZATIONS, "sacreBLEU's words; 13a if not given.")
 flags.DEFINE_bool("lowercase", False, "Score without regard to case.")
+flags.DEFINE_bool(
+    "robustness",
+    False,
+    "Also score the split in capitals, in title case, with typos, without full stops, and words.",
+)
 
 
 def main():
@@ -41,7 +47,7 @@ def main():
     config.check(FLAGS.data_dir)
     check_model_flags()
     translator = load_model(n_best=1)
-    return evaluate_on(
+    results = evaluate_on(
         FLAGS.data_dir,
         translator,
         config,
@@ -49,6 +55,11 @@ def main():
         notes=given_search_flags(),
         started=started,
     )
+    if FLAGS.robustness:
+        from keras_transformer.evaluation.robustness import robustness_table
+
+        print(robustness_table(results["robustness"]), file=sys.stderr)
+    return results
 
 
 def results_dir():

@@ -100,6 +100,13 @@ flags.DEFINE_list(
     None,
     "How often an epoch has each pair of the first file of --train_source, the second, ...",
 )
+flags.DEFINE_list(
+    "augment",
+    None,
+    "Training pairs to add, as shares of all, e.g. upper:0.05,typos:0.1: copies in capitals "
+    "(upper), in title case (title), with typos in the source (typos), without the last full stop "
+    "(no_stop), and pairs of single words (words).",
+)
 # The vocabulary, and the records.
 flags.DEFINE_enum(
     "tokenizer",
@@ -143,6 +150,7 @@ def main() -> dict[str, Any]:
     values = flag_values(PreparationConfig)
     values["length_limits"] = numbers("length_limits", int)
     values["weights"] = numbers("weights", float)
+    values["augment"] = shares("augment")
     config = PreparationConfig(**values)
     source = make_source()
     if FLAGS.runner == "local":
@@ -164,7 +172,8 @@ def make_source() -> Source:
         refuse(FILE_FLAGS + LANGUAGE_FLAGS + TFDS_FLAGS + TREEBANK_FLAGS)
         return GrammarSource(FLAGS.grammar_pairs, FLAGS.seed)
     if FLAGS.dataset == "treebank":
-        refuse(FILE_FLAGS + LANGUAGE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS + SELECTION_FLAGS)
+        refuse(FILE_FLAGS + LANGUAGE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS)
+        refuse([*SELECTION_FLAGS, "augment"])
         return treebank_source()
     if FLAGS.dataset.startswith("tfds:"):
         refuse(FILE_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
@@ -217,6 +226,23 @@ def numbers(name: str, kind: type) -> list[float] | None:
     except ValueError:
         rule = f"--{name} must be {'whole ' if kind is int else ''}numbers, separated by commas"
         raise InputError(f"{rule}. Received: {','.join(texts)}") from None
+
+
+def shares(name: str) -> dict[str, float] | None:
+    """The shares of a flag such as upper:0.05,typos:0.1; None without it."""
+    texts = FLAGS[name].value
+    if not texts:
+        return None
+    rule = f"--{name} must be kinds and their shares, each kind once, as in upper:0.05,typos:0.1"
+    found = {}
+    for text in texts:
+        kind, _, share = text.partition(":")
+        require(kind not in found, rule, ",".join(texts))
+        try:
+            found[kind] = float(share)
+        except ValueError:
+            raise InputError(f"{rule}. Received: {','.join(texts)}") from None
+    return found
 
 
 def demand(names: list[str]) -> None:

@@ -20,6 +20,7 @@ from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import InputError, require
 from keras_transformer.files import file_digest
 from pipelines import data_files, records, sharding, unfinished
+from pipelines.augmentation import augment
 from pipelines.damage import damaged_files
 from pipelines.preparation_config import PreparationConfig
 from pipelines.records import Metadata, SplitInfo
@@ -61,7 +62,8 @@ def write_data_set(preparation: Preparation) -> None:
 
     config = preparation.config
     selection = select(preparation.source, config)
-    preparation = dataclasses.replace(preparation, source=selection.source)
+    augmentation = augment(selection.source, config.augment, config.seed)
+    preparation = dataclasses.replace(preparation, source=augmentation.source)
     counts = _resumed_counts(preparation)
     if counts is None:
         _remove_interrupted(preparation.data_dir)
@@ -70,7 +72,10 @@ def write_data_set(preparation: Preparation) -> None:
     splits = _write_splits(preparation, vocabularies, counts, list(counts))
     train = splits["train"]
     splits["train"] = dataclasses.replace(
-        train, dropped=train.dropped | selection.dropped, examples=selection.examples
+        train,
+        dropped=train.dropped | selection.dropped,
+        examples=selection.examples,
+        added=augmentation.added,
     )
     metadata = _metadata(preparation, vocabularies, splits)
     records.write_metadata(preparation.data_dir, metadata)
@@ -93,8 +98,10 @@ def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[
     for path in damaged:
         logging.warning("%s is missing or damaged, and is written again", path)
         path.unlink(missing_ok=True)
-    selection = select(preparation.source, preparation.config)
-    preparation = dataclasses.replace(preparation, source=selection.source)
+    config = preparation.config
+    selection = select(preparation.source, config)
+    augmentation = augment(selection.source, config.augment, config.seed)
+    preparation = dataclasses.replace(preparation, source=augmentation.source)
     counts = _resumed_counts(preparation)
     if counts is None:
         unfinished.remove_work(data_dir, metadata.splits)

@@ -30,6 +30,7 @@ class EvaluationConfig:
     # Of translations only: sacreBLEU's tokenization (None for "13a"), and whether to ignore case.
     tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = None
     lowercase: bool = False
+    robustness: bool = False  # also score the split in capitals, with typos, ...
 
     def __post_init__(self):
         check_fields(self)
@@ -51,6 +52,8 @@ class EvaluationConfig:
             require(self.tokenize is None, rule, self.tokenize)
             rule = "lowercase is for translations, and data_dir has trees"
             require(not self.lowercase, rule, self.lowercase)
+            rule = "robustness is for translations, and data_dir has trees"
+            require(not self.robustness, rule, self.robustness)
         return metadata
 
 
@@ -78,12 +81,14 @@ def evaluate_on(
 
     Returns:
         The scores, as of keras_transformer.evaluation.evaluate.evaluate, with {"split", "data_dir",
-        "dataset", "languages", "seconds"} and the notes.
+        "dataset", "languages", "seconds"} and the notes. With config.robustness, also
+        {"robustness": as of keras_transformer.evaluation.robustness.robustness}.
 
     Raises:
         InputError: where the data is not that of the model, or cannot be used.
     """
     from keras_transformer.evaluation.evaluate import evaluate
+    from keras_transformer.evaluation.robustness import robustness
     from pipelines.datasets import damage_named, evaluation_batches, gold_trees, split_text
 
     started = time.monotonic() if started is None else started
@@ -95,13 +100,23 @@ def evaluate_on(
     if metadata.task == "parsing":
         trees = gold_trees(data_dir, config.split)[: config.limit]
     batches = evaluation_batches(data_dir, config.split, translator.config.batch_tokens)
+    sources, references = sources[: config.limit], references[: config.limit]
     with damage_named(data_dir):
         scores, answers = evaluate(
             translator,
-            (sources[: config.limit], references[: config.limit]),
+            (sources, references),
             batches,
             trees,
             language=metadata.languages[1] or "de",
+            tokenize=config.tokenize or "13a",
+            lowercase=config.lowercase,
+        )
+    if config.robustness:
+        scores["robustness"] = robustness(
+            translator,
+            sources,
+            references,
+            plain=scores,
             tokenize=config.tokenize or "13a",
             lowercase=config.lowercase,
         )

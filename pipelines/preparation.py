@@ -53,7 +53,8 @@ def prepare(
     Returns:
         "data_dir"; "up_to_date", whether there was nothing to do; "tokenizer"; "vocab_size" and
         "source_vocab_size", None where the sides share a vocabulary; "pairs", split -> usable
-        pairs; "dropped", split -> reason -> pairs that were left out; and "seconds".
+        pairs; "added", kind -> training pairs that were added; "dropped", split -> reason -> pairs
+        that were left out; and "seconds".
 
     Raises:
         InputError: for bad input, and for a folder that holds another data set or other files.
@@ -203,6 +204,7 @@ def _result(data_dir: Path, up_to_date: bool, seconds: float) -> dict[str, Any]:
         "vocab_size": metadata.vocab_size,
         "source_vocab_size": metadata.source_vocab_size,
         "pairs": {split: info.pairs for split, info in metadata.splits.items()},
+        "added": metadata.splits["train"].added,
         "dropped": {split: info.dropped for split, info in metadata.splits.items()},
         "seconds": round(seconds, 1),
     }

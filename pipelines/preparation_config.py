@@ -7,6 +7,7 @@ from typing import Any
 from keras_transformer.config import VocabularySize, vocabulary_kind
 from keras_transformer.errors import require
 from keras_transformer.fields import Seed, check_fields
+from pipelines.augmentation import AugmentShares
 from pipelines.records import Tokenizer
 from pipelines.selection import SelectionConfig
 from pipelines.text_files import check_files, content_digests
@@ -24,10 +25,13 @@ class PreparationConfig(SelectionConfig):
         vocab_size: ids of a vocabulary, the four special ones included. None stands for the 37,000
             of section 5.1, or for the ids of `vocabulary`.
         max_length: largest number of ids of either side, EOS included; longer pairs are left out.
-        seed: determines the order of the pairs, and the text that a vocabulary is learned from.
+        seed: determines the order of the pairs, the text that a vocabulary is learned from, and
+            which pairs are augmented.
         shared_vocabulary: one vocabulary for both sides, or one for each.
         vocabulary: files of existing vocabularies, used in place of learned ones: one file, or two,
             of source and target, with shared_vocabulary=False.
+        augment: kind -> share of further training pairs of that kind, as {"upper": 0.05}; see
+            `augmentation.augment`. None for none.
 
     The other arguments select the training pairs: see `SelectionConfig`.
 
@@ -41,6 +45,7 @@ class PreparationConfig(SelectionConfig):
     seed: Seed = 1
     shared_vocabulary: bool = True
     vocabulary: Sequence[str] = ()
+    augment: AugmentShares | None = None
 
     def __post_init__(self):
         check_fields(self)

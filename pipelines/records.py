@@ -45,6 +45,7 @@ class SplitInfo:
     beginnings: dict[FileName, str] = dataclasses.field(default_factory=dict)  # name -> digest
     texts: dict[FileName, str] = dataclasses.field(default_factory=dict)  # kept: name -> SHA-256
     examples: dict[str, list[list[str]]] = dataclasses.field(default_factory=dict)  # of `dropped`
+    added: dict[str, Count] = dataclasses.field(default_factory=dict)  # kind -> pairs by `augment`
 
     def __post_init__(self):
         pairs = sum(self.length_histogram.values())

@@ -51,8 +51,8 @@ def learn_shortlist(data_dir: str | os.PathLike) -> tuple[list[np.ndarray], list
     return likely, always, metadata.vocab_size
 
 
-class _Row(NamedTuple):
-    """The target subwords that come of one source subword, the most probable first."""
+class Row(NamedTuple):
+    """The target ids that come of one source id, the most probable first."""
 
     target_ids: np.ndarray
     probabilities: np.ndarray
@@ -77,10 +77,7 @@ def likely_targets(
     """
     is_shared = source_vocab_size is None
     num_sources = vocab_size if is_shared else source_vocab_size
-    occurrences = _Occurrences(sources, targets, num_sources)
-    table: dict[int, _Row] = {}  # by source id
-    for _ in range(_ITERATIONS):
-        table = _iterate(occurrences, table, vocab_size)
+    table = translation_table(sources, targets, num_sources, vocab_size)
     likely = []
     for source_id in range(num_sources):
         ids = np.zeros(0, int)
@@ -93,9 +90,28 @@ def likely_targets(
     return likely
 
 
-def _iterate(
-    occurrences: "_Occurrences", table: dict[int, _Row], vocab_size: int
-) -> dict[int, _Row]:
+def translation_table(
+    sources: list[np.ndarray], targets: list[np.ndarray], num_sources: int, vocab_size: int
+) -> dict[int, Row]:
+    """Learns of each source id which target ids come of it: IBM model 1.
+
+    Args:
+        sources: the ids of each source sentence.
+        targets: the ids of each target sentence.
+        num_sources: the number of different source ids.
+        vocab_size: the number of different target ids.
+
+    Returns:
+        Source id -> its row, for the ids that occur.
+    """
+    occurrences = _Occurrences(sources, targets, num_sources)
+    table: dict[int, Row] = {}
+    for _ in range(_ITERATIONS):
+        table = _iterate(occurrences, table, vocab_size)
+    return table
+
+
+def _iterate(occurrences: "_Occurrences", table: dict[int, Row], vocab_size: int) -> dict[int, Row]:
     """One iteration of EM: the table that is expected with the probabilities of `table`."""
     totals = np.zeros(len(occurrences.target_ids))
     for source_id, places in occurrences:
@@ -109,12 +125,12 @@ def _iterate(
         counts = np.bincount(ids, shares, vocab_size)
         best = np.argsort(-counts, kind="stable")[: _KEPT * LIKELY]
         best = best[counts[best] > 0]
-        found[source_id] = _Row(best, counts[best] / counts.sum())
+        found[source_id] = Row(best, counts[best] / counts.sum())
     return found
 
 
 def _probabilities(
-    table: dict[int, _Row], source_id: int, ids: np.ndarray, vocab_size: int
+    table: dict[int, Row], source_id: int, ids: np.ndarray, vocab_size: int
 ) -> np.ndarray:
     """The probabilities that target ids come of a source id; 1 before the first iteration."""
     if source_id not in table:

@@ -22,6 +22,7 @@ FOR_PIPELINES = (
     "keras_transformer.files",
     "keras_transformer.parsing.linearisation",
     "keras_transformer.parsing.trees",
+    "keras_transformer.text_changes",
     "keras_transformer.vocabulary.pair",
     "keras_transformer.vocabulary.subwords",
 )

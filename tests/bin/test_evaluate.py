@@ -55,6 +55,17 @@ def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
     assert done.result["perplexity"] == pytest.approx(float(perplexity.result()), rel=1e-4)
 
 
+def test_robustness_is_shown_as_a_table(call_program, prepared, untrained, tmp_path):
+    model_dir = shutil.copytree(untrained, tmp_path / "model")
+    arguments = [f"--model_dir={model_dir}", f"--data_dir={prepared}", "--beam_size=1"]
+    done = call_program("evaluate", *arguments, "--limit=2", "--robustness")
+    assert done.code == 0
+    rows = [line.split("|")[1].strip() for line in done.errors.splitlines() if line[:2] == "| "]
+    changes = ["in capitals", "in title case", "with typos", "without the last full stop"]
+    assert rows == ["text", "-" * len(changes[-1]), "as it is", *changes]
+    assert set(done.result["robustness"]["typos"]) == {"bleu", "chrf"}
+
+
 def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path):
     other = shutil.copytree(prepared, tmp_path / "other")
     metadata = read_metadata(prepared)

@@ -86,6 +86,7 @@ def test_translation_gives_scored_trees_over_the_words_of_each_line(run_program,
     ("program", "arguments", "message"),
     [
         ("evaluate", ["--lowercase"], "--lowercase is for translations, and --data_dir has trees"),
+        ("evaluate", ["--robustness"], "--robustness is for translations, and --data_dir has tre"),
         (
             "translate",
             ["--n_best=22"],

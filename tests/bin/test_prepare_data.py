@@ -65,6 +65,16 @@ def test_filters_and_weights(call_program, text, tmp_path):
     assert "length_ratio leaves out 1 of 33 training pairs" in done.errors
 
 
+def test_pairs_are_added(call_program, text):
+    shares = "upper:1,no_stop:1"
+    done = call_program(
+        "prepare_data", *flags(dataset="files", vocab_size=290, augment=shares, **text)
+    )
+    assert done.result["added"] == {"upper": 30, "no_stop": 0}  # no line ends in a full stop
+    assert done.result["pairs"] == {"train": 60}
+    assert "augment=upper adds 30 pairs to 30" in done.errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -124,6 +134,17 @@ def test_filters_and_weights(call_program, text, tmp_path):
             ["--dataset=files", "--number_overlap=2"],
             "--number_overlap must be from 0 to 1. Received",
         ),
+        (
+            ["--dataset=files", "--augment=upper"],
+            "--augment must be kinds and their shares, each k",
+        ),
+        (["--dataset=files", "--augment=upper:0.1,upper:0.2"], "each kind once, as in upper:0.05"),
+        (["--dataset=files", "--augment=lower:0.1"], "--augment must be shares of upper, title, t"),
+        (
+            ["--dataset=files", "--augment=title:2"],
+            "--augment.title must be above 0 and at most 1.",
+        ),
+        (["--dataset=treebank", "--augment=upper:1"], "--augment must not be given with --dataset"),
         (["--dataset=treebank", "--dedupe"], "--dedupe must not be given with --dataset=treebank"),
         (["--dataset=files", "--vocab_size=ten"], "--vocab_size"),
         (["--dataset=grammar", "--runner=flink"], "--runner=flink: value should be one of <local|"),

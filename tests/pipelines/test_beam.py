@@ -95,6 +95,14 @@ def test_pairs_that_are_selected(source, tmp_path):
     assert len(contents(tmp_path / "beam")) > 6  # several shards
 
 
+def test_pairs_that_are_augmented(source, tmp_path):
+    shares = {"upper": 0.2, "typos": 0.3, "words": 0.1}
+    config = PreparationConfig(vocab_size=330, max_length=40, augment=shares)
+    for name, write_training in (("local", None), ("beam", training_writer([]))):
+        prepare(source, tmp_path / name, config, write_training)
+    assert contents(tmp_path / "local") == contents(tmp_path / "beam")
+
+
 @pytest.mark.parametrize("second", [training_writer([]), None], ids=["beam", "local"])
 @pytest.mark.parametrize(
     ("name", "call", "blocks", "shards"), [("write_block", 2, 2, 0), ("write_shard", 2, 5, 2)]

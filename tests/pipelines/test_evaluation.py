@@ -32,6 +32,19 @@ def test_the_results_of_all_sentences_are_kept(translator, untrained, prepared, 
     assert read_results(model_dir, "test") == results  # of all, still
 
 
+def test_robustness_is_kept_with_the_results(translator, untrained, prepared, tmp_path):
+    model_dir = shutil.copytree(untrained, tmp_path / "model")
+    config = EvaluationConfig(robustness=True)
+    results = evaluate_on(prepared, translator, config, model_dir)
+    found = results["robustness"]
+    assert list(found) == ["plain", "upper", "title", "typos", "no_stop", "one_word"]
+    assert found["plain"] == {"bleu": results["bleu"], "chrf": results["chrf"]}
+    # No text of the test split ends in a full stop.
+    assert found["no_stop"] == found["plain"]
+    assert found["one_word"]["words"] == 13  # of three letters or more
+    assert read_results(model_dir, "test") == results
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -305,3 +305,10 @@ class TestGrammar:
     def test_zero_pairs_are_refused(self):
         with pytest.raises(InputError, match=r"^grammar_pairs must be at least 1. Received: 0"):
             GrammarSource(0, seed=1)
+
+
+def test_its_files_are_those_of_all_splits_and_formats(tmp_path):
+    english, german = write(tmp_path / "a.en", b"a\n"), write(tmp_path / "a.de", b"b\n")
+    both = write(tmp_path / "test.tsv", b"a\tb\n")
+    source = FileSource({"train": ([english], [german])}, {"test": [both]}, ("en", "de"))
+    assert source.files() == [english, german, both]

@@ -1,0 +1,119 @@
+"""How well a model translates text as users write it, beside its text as it is.
+
+Users write in capitals, in title case, with typos, without a full stop, and single words. Training
+text mostly has none of these, and a model may fail at what a reader would hardly notice.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from keras_transformer.decoding.translator import Translator
+from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.text_changes import (
+    in_capitals,
+    in_title_case,
+    with_typos,
+    without_final_stop,
+)
+from keras_transformer.text_table import text_table
+
+# Name -> what is done to the sources, and to the references.
+_CHANGES: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
+    "upper": (in_capitals, in_capitals),
+    "title": (in_title_case, in_title_case),
+    "typos": (with_typos, str),
+    "no_stop": (without_final_stop, without_final_stop),
+}
+_NAMES = {
+    "plain": "as it is",
+    "upper": "in capitals",
+    "title": "in title case",
+    "typos": "with typos",
+    "no_stop": "without the last full stop",
+}
+# Words that are translated alone: the most frequent ones, of at least so many letters.
+_SINGLE_WORDS = 200
+_FEWEST_LETTERS = 3
+# A longer translation of one word is no translation of it.
+_MOST_WORDS = 3
+
+
+def robustness(
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    plain: dict[str, Any],
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> dict[str, Any]:
+    """Translates changed sources, and scores the translations.
+
+    Args:
+        translator: the model.
+        sources: sentences.
+        references: one for each source.
+        plain: the scores of the sources as they are, of `translation_scores`.
+        tokenize, lowercase: see `translation_scores`.
+
+    Returns:
+        Name -> {"bleu", "chrf"}: "plain", "upper" and "title" (against references in capitals and
+        in title case), "typos" in one of seven words (against the references as they are), and
+        "no_stop" (sources and references without the last full stop). Also {"one_word": {"words",
+        "bad"}}: how many words of the sources were translated alone, and in percent, how many
+        of the translations are no word, have more than three words, or a word twice.
+    """
+    results = {"plain": _bleu_and_chrf(plain)}
+    for name, (change_source, change_reference) in _CHANGES.items():
+        translations = _translated(translator, [change_source(text) for text in sources])
+        changed_references = [change_reference(text) for text in references]
+        scores = translation_scores(translations, changed_references, tokenize, lowercase)
+        results[name] = _bleu_and_chrf(scores)
+    words = single_words(sources)
+    bad = sum(is_bad_for_a_word(text) for text in _translated(translator, words))
+    share = round(100 * bad / len(words), 2) if words else None
+    results["one_word"] = {"words": len(words), "bad": share}
+    return results
+
+
+def robustness_table(results: dict[str, Any]) -> str:
+    """Lays out what `robustness` has returned, with each BLEU in percent of that of plain text."""
+    whole = results["plain"]["bleu"]
+    rows = []
+    for name, shown in _NAMES.items():
+        scores = results[name]
+        share = f"{100 * scores['bleu'] / whole:.1f}" if whole else None
+        rows.append([shown, f"{scores['bleu']:.2f}", share, f"{scores['chrf']:.2f}"])
+    table = text_table(["text", "BLEU", "% of plain", "chrF"], rows)
+    one_word = results["one_word"]
+    if not one_word["words"]:
+        return table
+    share, words = one_word["bad"], one_word["words"]
+    return (
+        f"{table}\n{share}% of {words} words alone have a translation of more than {_MOST_WORDS} "
+        "words, with a word twice, or with none."
+    )
+
+
+def single_words(sources: Sequence[str]) -> list[str]:
+    """The most frequent words of three letters or more, in order; of equal ones, the first."""
+    counts = Counter()
+    for text in sources:
+        counts.update(word for word in text.split() if word.isalpha())
+    frequent = [word for word, _ in counts.most_common() if len(word) >= _FEWEST_LETTERS]
+    return frequent[:_SINGLE_WORDS]
+
+
+def is_bad_for_a_word(translation: str) -> bool:
+    """Whether a text cannot translate one word: it is blank, long, or has a word twice."""
+    words = [word.strip(".,;:!?").casefold() for word in translation.split()]
+    words = [word for word in words if word]
+    return not 0 < len(words) <= _MOST_WORDS or len(set(words)) < len(words)
+
+
+def _translated(translator: Translator, sources: list[str]) -> list[str]:
+    return [found[0].text for found in translator.translate(sources, progress=True)]
+
+
+def _bleu_and_chrf(scores: dict[str, Any]) -> dict[str, float]:
+    return {"bleu": scores["bleu"], "chrf": scores["chrf"]}

@@ -1,0 +1,110 @@
+"""Finds words that translate each other in parallel text, without a dictionary.
+
+IBM model 1 (`shortlist.translation_table`) is learned in both directions. Two words are a pair if
+each is the most probable translation of the other.
+"""
+
+import itertools
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from pipelines.shortlist import translation_table
+from pipelines.sources import Pair
+
+# Of a larger corpus, every n-th pair is read, so that this many are at most.
+_MAX_PAIRS = 200_000
+# Words of either side: the most frequent ones, which occur at least so often.
+_MAX_WORDS = 10_000
+_MIN_OCCURRENCES = 5
+# Of each of two words, the smallest probability that it is translated by the other one.
+_MIN_PROBABILITY = 0.3
+# Ids of the empty word, which all words without a translation come of, and of rare words.
+_EMPTY, _RARE, _FIRST_WORD = 0, 1, 2
+
+
+def frequent_word_pairs(pairs: Iterable[Pair], count: int, most: int) -> list[Pair]:
+    """Finds words that translate each other, of the frequent words of parallel text.
+
+    Words are what stands between spaces, without punctuation at their ends, in the case that they
+    have in the text. Languages without spaces between words have none.
+
+    Args:
+        pairs: sentence pairs.
+        count: their number.
+        most: the largest number of pairs of words.
+
+    Returns:
+        Pairs of words, the most frequent of the source first.
+    """
+    step = 1 + (count - 1) // _MAX_PAIRS
+    punctuation = _punctuation()
+    source_sentences, target_sentences = [], []
+    for source, target in itertools.islice(pairs, 0, None, step):
+        words_of_source, words_of_target = _words(source, punctuation), _words(target, punctuation)
+        if words_of_source and words_of_target:
+            source_sentences.append(words_of_source)
+            target_sentences.append(words_of_target)
+    source_words = _frequent_words(source_sentences)
+    target_words = _frequent_words(target_sentences)
+    if not source_words or not target_words:
+        return []
+    sources = _ids(source_sentences, source_words)
+    targets = _ids(target_sentences, target_words)
+    best_targets = _best(sources, targets, len(source_words), len(target_words))
+    best_sources = _best(targets, sources, len(target_words), len(source_words))
+    found = []
+    for place, word in enumerate(source_words):
+        best = best_targets.get(place)
+        if best is not None and best_sources.get(best) == place:
+            found.append((word, target_words[best]))
+    return found[:most]
+
+
+def _punctuation() -> str:
+    """All marks of punctuation and symbols of Unicode."""
+    characters = map(chr, range(sys.maxunicode + 1))
+    return "".join(mark for mark in characters if unicodedata.category(mark)[0] in "PS")
+
+
+def _words(text: str, punctuation: str) -> list[str]:
+    words = (part.strip(punctuation) for part in text.split())
+    return [word for word in words if any(map(str.isalpha, word))]
+
+
+def _frequent_words(sentences: list[list[str]]) -> list[str]:
+    """The most frequent words, in order; of equally frequent ones, the first of the alphabet."""
+    counts = Counter(itertools.chain.from_iterable(sentences))
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    return [word for word in ranked[:_MAX_WORDS] if counts[word] >= _MIN_OCCURRENCES]
+
+
+def _ids(sentences: list[list[str]], words: list[str]) -> list[np.ndarray]:
+    """The words of each sentence as ids, after that of the empty word."""
+    ids = {word: number for number, word in enumerate(words, start=_FIRST_WORD)}
+    return [
+        np.array([_EMPTY, *(ids.get(word, _RARE) for word in sentence)], np.int64)
+        for sentence in sentences
+    ]
+
+
+def _best(
+    sources: list[np.ndarray], targets: list[np.ndarray], num_sources: int, num_targets: int
+) -> dict[int, int]:
+    """Place of a source word -> place of the target word that most probably comes of it."""
+    table = translation_table(
+        sources,
+        [target[1:] for target in targets],  # nothing has to explain an empty word
+        _FIRST_WORD + num_sources,
+        _FIRST_WORD + num_targets,
+    )
+    best = {}
+    for source_id, row in table.items():
+        target_id = int(row.target_ids[0])
+        is_sure = row.probabilities[0] >= _MIN_PROBABILITY
+        if is_sure and source_id >= _FIRST_WORD and target_id >= _FIRST_WORD:
+            best[source_id - _FIRST_WORD] = target_id - _FIRST_WORD
+    return best

@@ -1,0 +1,204 @@
+import dataclasses
+import gzip
+import itertools
+import json
+from collections import Counter
+
+import pytest
+
+from keras_transformer import InputError
+from keras_transformer.parsing.linearisation import Linearisation
+from keras_transformer.text_changes import with_typos
+from pipelines import sharding
+from pipelines.augmentation import augment, changed, changed_copies
+from pipelines.preparation import PreparationConfig, prepare
+from pipelines.records import read_metadata
+from pipelines.selection import SelectionConfig, select
+from pipelines.sharding import Sharding
+from pipelines.sources import FileSource
+from pipelines.treebank import TreebankSource
+from tests.data_folders import contents, interrupt
+
+ANIMALS = [("dogs", "Hunde"), ("cats", "Katzen"), ("birds", "Vögel")]
+PAIRS = [
+    (f"the {source} of house {n} run.", f"die {target} von Haus {n} laufen.")
+    for n, (source, target) in zip(range(300), itertools.cycle(ANIMALS), strict=False)
+]
+ALL = {"upper": 1.0, "title": 1.0, "typos": 1.0, "no_stop": 1.0}
+SOME = {"upper": 0.1, "title": 0.2, "typos": 0.3, "no_stop": 0.4}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Three files a side, and a split that is not for training."""
+    folder = tmp_path_factory.mktemp("text")
+
+    def write(name, lines):
+        path = folder / name
+        path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+        return str(path)
+
+    def files(name, *parts):
+        return tuple(
+            [
+                write(f"{name}{number}.{side}.gz", [pair[side] for pair in part])
+                for number, part in enumerate(parts)
+            ]
+            for side in (0, 1)
+        )
+
+    train = files("train", PAIRS[:130], PAIRS[130:140], PAIRS[140:])
+    return FileSource({"train": train, "test": files("test", PAIRS[:9])})
+
+
+@pytest.mark.parametrize(
+    ("kind", "copy"),
+    [
+        ("upper", ("A DOG'S BALL.", "DER BALL EINES HUNDS, GROSS.")),
+        ("title", ("A Dog's Ball.", "Der Ball Eines Hunds, Groß.")),
+        ("no_stop", ("A dog's ball", "Der Ball eines Hunds, groß")),
+    ],
+)
+def test_both_sides_are_changed(kind, copy):
+    assert changed(("A dog's ball.", "Der Ball eines Hunds, groß."), kind, seed=1) == copy
+
+
+def test_typos_are_in_the_source_alone():
+    pair = ("A dog's ball.", "Der Ball eines Hunds.")
+    assert changed(pair, "typos", seed=5) == (with_typos(pair[0], 5), pair[1])
+    assert changed(pair, "typos", seed=5)[0] != pair[0]
+
+
+def test_a_pair_is_followed_by_its_copies(source):
+    augmented, added = augment(source, ALL, seed=2)
+    assert added == dict.fromkeys(ALL, 300)
+    pairs = list(augmented.pairs("train"))
+    assert len(pairs) == 5 * 300 and augmented.counts() == {"train": 1500, "test": 9}
+    source_text, target_text = PAIRS[7]
+    assert pairs[35:40] == [
+        PAIRS[7],
+        ("THE CATS OF HOUSE 7 RUN.", "DIE KATZEN VON HAUS 7 LAUFEN."),
+        ("The Cats Of House 7 Run.", "Die Katzen Von Haus 7 Laufen."),
+        (with_typos(source_text, 2), target_text),
+        ("the cats of house 7 run", "die Katzen von Haus 7 laufen"),
+    ]
+    assert list(augmented.pairs("test")) == PAIRS[:9]
+
+
+def test_a_source_that_stays_as_it_is_has_no_copy():
+    assert list(changed_copies(("12", "zwölf."), ALL, seed=1)) == []
+    assert [kind for kind, _ in changed_copies(("A B", "a b."), ALL, seed=1)] == []
+
+
+def test_shares_are_of_all_pairs_and_drawn_apart():
+    counts, together = Counter(), Counter()
+    for n in range(10_000):
+        kinds = [kind for kind, _ in changed_copies((f"the dog {n}.", "x."), SOME, seed=1)]
+        counts.update(kinds)
+        together.update(itertools.combinations(kinds, 2))
+    # By 4.5 standard deviations at most, which are those of a binomial distribution.
+    for kind, share in SOME.items():
+        expected = 10_000 * share
+        assert abs(counts[kind] - expected) < 4.5 * (expected * (1 - share)) ** 0.5
+    for kinds in itertools.combinations(SOME, 2):
+        share = SOME[kinds[0]] * SOME[kinds[1]]
+        expected = 10_000 * share
+        assert abs(together[kinds] - expected) < 4.5 * (expected * (1 - share)) ** 0.5
+
+
+def test_another_seed_draws_others_and_another_kind_changes_none(source):
+    augmented, added = augment(source, SOME, seed=1)
+    pairs = list(augmented.pairs("train"))
+    assert augmented.counts()["train"] == len(pairs) == 300 + sum(added.values())
+    other, other_added = augment(source, SOME, seed=2)
+    assert other_added != added and list(other.pairs("train")) != pairs
+    alone, alone_added = augment(source, {"typos": 0.3}, seed=1)
+    assert alone_added == {"typos": added["typos"]}
+    assert set(alone.pairs("train")) <= set(pairs)
+
+
+def test_parts_are_the_whole(source):
+    shares = {**SOME, "words": 0.05}
+    augmented, added = augment(source, shares, seed=1)
+    assert added["words"] > 0
+    parts = augmented.training_parts()
+    assert len(parts) == 3
+    in_parts = [list(part.pairs("train")) for part in parts]
+    assert [part.counts()["train"] for part in parts] == list(map(len, in_parts))
+    assert list(itertools.chain.from_iterable(in_parts)) == list(augmented.pairs("train"))
+
+
+def test_selected_pairs_are_augmented(source):
+    selected = select(source, SelectionConfig(weights=[2, 0, 1])).source
+    augmented, added = augment(selected, {"upper": 1.0}, seed=1)
+    assert added == {"upper": 420}
+    pairs = list(augmented.pairs("train"))
+    assert pairs[:2] == pairs[2:4] == [PAIRS[0], tuple(side.upper() for side in PAIRS[0])]
+    parts = augmented.training_parts()
+    assert [part.counts()["train"] for part in parts] == [520, 0, 320]
+    in_parts = [pair for part in parts for pair in part.pairs("train")]
+    assert in_parts == pairs
+
+
+def test_no_shares_change_nothing(source):
+    assert augment(source, None, seed=1) == (source, {})
+
+
+CONFIG = PreparationConfig(vocab_size=330, max_length=60, augment={**SOME, "words": 0.02})
+
+
+def test_metadata_count_what_was_added(source, tmp_path):
+    result = prepare(source, tmp_path, CONFIG)
+    _, added = augment(source, CONFIG.augment, CONFIG.seed)
+    assert read_metadata(tmp_path).splits["train"].added == added
+    assert result["added"] == added
+    fields = json.loads((tmp_path / "metadata.json").read_text())
+    assert fields["settings"]["--augment"] == {**SOME, "words": 0.02}
+    total = fields["splits"]["train"]["pairs"] + sum(fields["splits"]["train"]["dropped"].values())
+    assert total == 300 + sum(added.values())
+    assert prepare(source, tmp_path, CONFIG)["up_to_date"]
+    plain = dataclasses.replace(CONFIG, augment=None)
+    with pytest.raises(InputError, match=r"holds a data set of another augment: .*None, there: \{"):
+        prepare(source, tmp_path, plain)
+
+
+def test_data_are_the_same_for_any_workers_after_interruptions_and_repairs(
+    source, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sharding, "BLOCK_PAIRS", 60)
+    monkeypatch.setattr(sharding, "_PAIRS_PER_SHARD", 200)
+    prepare(source, tmp_path / "whole", CONFIG)
+    with monkeypatch.context() as patch:
+        interrupt(patch, Sharding, "write_block", 3)
+        with pytest.raises(OSError, match="disk full"):
+            prepare(source, tmp_path / "resumed", CONFIG)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    prepare(source, tmp_path / "resumed", CONFIG)
+    assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
+    shard = min(tmp_path.glob("resumed/train-*"))
+    shard.write_bytes(shard.read_bytes()[:-1])
+    prepare(source, tmp_path / "resumed", CONFIG)
+    assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
+
+
+def test_trees_are_no_text(tmp_path):
+    path = tmp_path / "trees.mrg"
+    path.write_text("(S (NP (DT the) (NN dog)) (VP (VBZ runs)))\n")
+    trees = TreebankSource({"train": [str(path)]}, Linearisation())
+    with pytest.raises(InputError, match=r"^augment must not be given for trees.* Received: upper"):
+        augment(trees, {"upper": 0.1}, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"lower": 0.1}, r"^augment must be shares of upper, title, typos, no_stop, words. Rec"),
+        ({"upper": 0}, r"^augment.upper must be above 0 and at most 1. Received: 0"),
+        ({"upper": 1.5}, r"^augment.upper must be above 0 and at most 1. Received: 1.5"),
+        ({"upper": float("nan")}, r"^augment.upper must be above 0 and at most 1. Received: NaN"),
+        ({"upper": "x"}, r"^augment.upper must be of type float. Received: .x."),
+    ],
+)
+def test_wrong_shares(shares, message):
+    with pytest.raises(InputError, match=message):
+        PreparationConfig(augment=shares)

@@ -1,0 +1,56 @@
+import random
+
+from pipelines import word_pairs
+from pipelines.word_pairs import frequent_word_pairs
+
+DICTIONARY = {"dog": "Hund", "cat": "Katze", "house": "Haus", "don't": "nicht", "big": "groß"}
+NAMES = [*DICTIONARY]
+
+
+def sentences(count):
+    """Sentences of words of the dictionary in any order, with an article on one side."""
+    generator = random.Random(1)
+    for _ in range(count):
+        words = generator.sample(NAMES, generator.randint(1, 4))
+        translated = [DICTIONARY[word] for word in generator.sample(words, len(words))]
+        yield f"{' '.join(words)}.", f"„das {', '.join(translated)}“ 12!"
+
+
+def test_words_that_translate_each_other():
+    pairs = list(sentences(200))
+    found = frequent_word_pairs(pairs, 200, most=100)
+    assert dict(found) == DICTIONARY
+    counts = [sum(source.split().count(word) for source in clean(pairs)) for word, _ in found]
+    assert counts == sorted(counts, reverse=True)
+    assert frequent_word_pairs(pairs, 200, most=2) == found[:2]
+    assert frequent_word_pairs(pairs, 200, most=0) == []
+
+
+def clean(pairs):
+    return [source.removesuffix(".") for source, _ in pairs]
+
+
+def test_rare_words_are_left_out():
+    pairs = [*sentences(200), *[("horse", "Pferd")] * 4]
+    assert "horse" not in dict(frequent_word_pairs(pairs, 204, most=100))
+    pairs.append(("horse", "Pferd"))
+    assert dict(frequent_word_pairs(pairs, 205, most=100))["horse"] == "Pferd"
+
+
+def test_every_nth_pair_of_a_large_corpus_is_read(monkeypatch):
+    monkeypatch.setattr(word_pairs, "_MAX_PAIRS", 100)
+    pairs = list(sentences(200))
+    with_others = [pair for kept in pairs for pair in (kept, ("horse", "Pferd"), ("x", "y"))]
+    assert dict(frequent_word_pairs(with_others, 600, most=100)) == dict(
+        frequent_word_pairs(pairs[::2], 100, most=100)
+    )
+
+
+def test_pairs_with_a_side_without_words_are_passed_over():
+    pairs = [*sentences(200), *[("horse", "")] * 9, *[("12", "Pferd")] * 9]
+    assert dict(frequent_word_pairs(pairs, 218, most=100)) == DICTIONARY
+
+
+def test_text_without_words_has_none():
+    assert frequent_word_pairs([("1 2", "!")] * 9, 9, most=5) == []
+    assert frequent_word_pairs([("", "")] * 9, 9, most=5) == []
