@@ -1,6 +1,7 @@
-"""Serves a model: a web page to try it and look at its attention, and JSON endpoints.
+"""Serves a model: a web page that translates and shows attention, and JSON endpoints.
 
-GET /openapi.json describes the endpoints. Ctrl-C or SIGTERM ends it, after what it has begun.
+GET /openapi.json describes the endpoints; clients of LibreTranslate can use them, too. Ctrl-C or
+SIGTERM ends it, after what it has begun.
 """
 
 from command import check_model_flags, define_model_flags, flag_values, load_model, run  # isort: skip  (first: it makes the checkout importable)

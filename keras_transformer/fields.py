@@ -7,7 +7,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from keras_transformer.errors import InputError, require
@@ -120,9 +120,10 @@ def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
 
     Args:
         kind: str, int, float or bool; a list, tuple or dict of a type; any of these with a Rule,
-            with a description (a str), or with None; Any; a dataclass, for an object that has
-            exactly its fields; or a dict {name: kind} of fields that an object must have, or may
-            have if the name ends in "?". Further fields of such an object are not looked at.
+            with a description (a str), with None, or one or the other of them (str | list[str]);
+            Any; a dataclass, for an object that has exactly its fields; or a dict {name: kind} of
+            fields that an object must have, or may have if the name ends in "?". Further fields
+            of such an object are not looked at.
         content: what json.load has returned.
         path: the file, for errors.
 
@@ -150,12 +151,21 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
     if origin is Annotated:
         return _read_with_rule(value, *arguments, place)
     if origin in (types.UnionType, typing.Union):
-        return None if value is None else _read(value, arguments[0], place)
+        return None if value is None else _read(value, _choice(value, arguments), place)
     if origin in (list, tuple):
         return _read_sequence(value, origin, arguments[0], place)
     if origin is dict:
         return _read_mapping(value, *arguments, place)
     return _read_plain(value, origin or kind, place)
+
+
+def _choice(value: Any, kinds: Sequence[Any]) -> Any:
+    """The kind that a value can be of: the first one, unless it is of the type of another one."""
+    for kind in kinds:
+        plain = typing.get_origin(kind) or kind
+        if isinstance(plain, type) and isinstance(value, plain):
+            return kind
+    return kinds[0]
 
 
 def _read_with_rule(value: Any, kind: Any, rule: Rule, place: _Place) -> Any:

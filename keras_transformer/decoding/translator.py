@@ -163,18 +163,24 @@ class Translator:
         language: str | None = None,
         case: str = "auto",
         terminology: dict[str, str] | None = None,
+        rank: int = 0,
     ) -> DocumentTranslator:
-        """Returns what `translate_document` translates the parts of documents with."""
+        """Returns what `translate_document` translates the parts of documents with.
+
+        With a `rank` below `beam_size`, sentences become the translation of that rank, from 0 for
+        the best; the last one of a sentence that has no more.
+        """
 
         def best(texts: Sequence[str], aligned: bool) -> list:
             phrases = None
             if terminology:
                 phrases = [required_terms(text, terminology) for text in texts]
             # Of all translations if the best one is that which is most like the others.
-            exact = 1 if self.config.mbr is None else self.config.exact
+            exact = rank + 1 if self.config.mbr is None else self.config.exact
             answers = self._translate(texts, False, None, aligned, phrases, exact)
-            self.unfinished += sum(row[0].unfinished for row in answers)
-            return [row[0] for row in answers]
+            chosen = [row[min(rank, len(row) - 1)] for row in answers]
+            self.unfinished += sum(answer.unfinished for answer in chosen)
+            return chosen
 
         def translate(texts: Sequence[str]) -> list[str]:
             return [answer.text for answer in best(texts, aligned=False)]

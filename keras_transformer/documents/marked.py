@@ -89,10 +89,11 @@ class MarkedSentence:
         """Whether there are marks that alignment helps to place: not at the edges, no breaks."""
 
         def is_plain(part: Part) -> bool:
-            edges = (0, len(self.model_text))
-            return isinstance(part, Break) or (
-                isinstance(part, Insertion) and self.places[part.start] in edges
-            )
+            if not isinstance(part, Insertion):
+                return isinstance(part, Break)
+            is_at_edge = self.places[part.start] in (0, len(self.model_text))
+            beside = self.text[: part.start][-1:] + self.text[part.end : part.end + 1]
+            return is_at_edge and not any(map(str.isalnum, beside))  # a part of no word
 
         return not all(map(is_plain, self.root.children))
 
@@ -195,7 +196,8 @@ class MarkedSentence:
             return
         next_mark = self.marks[part.last + 1 : part.last + 2]
         is_free = not next_mark or next_mark[0].start > part.end
-        if is_free and self.text[part.end : part.end + 1] in tuple(_COMMAS):
+        comma, after = self.text[part.end : part.end + 1], self.text[part.end + 1 : part.end + 2]
+        if is_free and comma in tuple(_COMMAS) and not after.isalnum():
             part.end += 1
 
     def _without(self, insertions: Sequence[Insertion]) -> tuple[str, list[int]]:

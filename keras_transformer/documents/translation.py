@@ -74,6 +74,15 @@ class _Sentence:
         self.pieces = pieces
 
 
+class TranslatedSentence(NamedTuple):
+    """A sentence of a text, and where its translation is in that of the text."""
+
+    source: str
+    translation: str
+    start: int  # characters of the whole translation before it
+    end: int
+
+
 @dataclasses.dataclass
 class _Paragraph:
     """A segment, cut into sentences.
@@ -122,6 +131,33 @@ class DocumentTranslator:
                 chunk, count = [], 0
         yield from self._translated(chunk)
 
+    def translate_sentences(
+        self, parts: Iterable[str | Segment]
+    ) -> tuple[str, list[TranslatedSentence]]:
+        """Translates a text at once, and tells its sentences.
+
+        Args:
+            parts: of plain text (plain.py): what their segments write does not depend on what is
+                beside it.
+
+        Returns:
+            The translation of all of it, and each sentence in its order.
+        """
+        chunk = [self._paragraph(part) if isinstance(part, Segment) else part for part in parts]
+        self._translate_paragraphs(list(_paragraphs(chunk)))
+        text, found = "", []
+        for part in chunk:
+            if isinstance(part, str):
+                text += part
+                continue
+            for sentence, pieces in _pieces(part):
+                written = part.segment.write(pieces)
+                if sentence is not None:
+                    place = (len(text), len(text) + len(written))
+                    found.append(TranslatedSentence(sentence.marked.text, written, *place))
+                text += written
+        return text, found
+
     def _paragraph(self, segment: Segment) -> _Paragraph:
         """Cuts a segment into sentences; none begins or ends within a mark."""
         segment = with_placeholders(segment)
@@ -166,14 +202,17 @@ class DocumentTranslator:
 
     def _translated(self, chunk: Sequence[str | _Paragraph]) -> Iterator[str]:
         """Translates the paragraphs of a chunk, and yields its parts."""
-        paragraphs = list(_paragraphs(chunk))
+        self._translate_paragraphs(list(_paragraphs(chunk)))
+        for part in chunk:
+            yield part if isinstance(part, str) else _written(part)
+
+    def _translate_paragraphs(self, paragraphs: Sequence[_Paragraph]) -> None:
+        """Translates the sentences of paragraphs."""
         self._fit(paragraphs)
         sentences = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
         sentences = [sentence for sentence in sentences if sentence.marked.has_language]
         for start in range(0, len(sentences), CHUNK_SENTENCES):
             self._translate(sentences[start : start + CHUNK_SENTENCES])
-        for part in chunk:
-            yield part if isinstance(part, str) else _written(part)
 
     def _fit(self, paragraphs: Sequence[_Paragraph]) -> None:
         """Cuts the sentences that are longer than the model reads."""
@@ -280,12 +319,7 @@ def _written(paragraph: _Paragraph) -> str:
     )
     if segment.source and not is_changed:
         return segment.source
-    pieces = list(paragraph.between[0])
-    for sentence, after in zip(paragraph.sentences, paragraph.between[1:], strict=True):
-        pieces += sentence.pieces
-        if _needs_space(sentence, after) and sentence is not paragraph.sentences[-1]:
-            pieces.append(" ")
-        pieces += after
+    pieces = [piece for _, some in _pieces(paragraph) for piece in some]
     return segment.write(
         [
             dataclasses.replace(piece, source=inner[piece.parts])
@@ -294,6 +328,16 @@ def _written(paragraph: _Paragraph) -> str:
             for piece in pieces
         ]
     )
+
+
+def _pieces(paragraph: _Paragraph) -> Iterator[tuple[_Sentence | None, list[Piece]]]:
+    """Yields what a paragraph becomes: each sentence, and what is beside it, which has None."""
+    yield None, paragraph.between[0]
+    for sentence, after in zip(paragraph.sentences, paragraph.between[1:], strict=True):
+        yield sentence, sentence.pieces
+        if _needs_space(sentence, after) and sentence is not paragraph.sentences[-1]:
+            yield None, [" "]
+        yield None, after
 
 
 def _needs_space(sentence: _Sentence, after: Sequence[Piece]) -> bool:

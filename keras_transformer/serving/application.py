@@ -1,7 +1,12 @@
-"""The web application: a page to look at, and the JSON endpoints that it uses.
+"""The web application: a page to look at, the JSON endpoints that it uses, and LibreTranslate's.
 
 ROUTES, at the end, says what is answered where; GET /openapi.json describes it, with the fields of
 all bodies.
+
+POST /translate takes three kinds of requests, which differ by their fields: `text` or `texts` are
+sentences, of which all is told (requests.TranslateRequest); `document` is a text of any length,
+whose sentences are found (requests.DocumentRequest); `q` is the same as clients of LibreTranslate
+send it (libretranslate.LibreTranslateRequest).
 
 A request that is refused, or at which the model fails, is answered with a status of 4xx or 5xx and
 {"error": one line}. Every request has one line in the log.
@@ -10,6 +15,7 @@ A request that is refused, or at which the model fails, is answered with a statu
 import asyncio
 import functools
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,24 +23,49 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from keras_transformer.documents.formats import TEXT, read_document
+from keras_transformer.documents.segments import Segment
 from keras_transformer.errors import InputError, reason
+from keras_transformer.serving import detection
 from keras_transformer.serving.batching import Batcher
+from keras_transformer.serving.file_store import FileStore
+from keras_transformer.serving.languages import AUTO, language_pair
+from keras_transformer.serving.libretranslate import (
+    DetectedAnswer,
+    DetectRequest,
+    DocumentCall,
+    FileAnswer,
+    FileRequest,
+    LanguageAnswer,
+    LibreTranslateAnswer,
+    LibreTranslateRequest,
+    detected_language,
+    is_libretranslate,
+    language_list,
+    parse_detect,
+    parse_file,
+    parse_libretranslate,
+    translation_body,
+)
 from keras_transformer.serving.openapi import Route, openapi_document
 from keras_transformer.serving.requests import (
     AttentionRequest,
+    DocumentRequest,
     Limits,
     RequestError,
-    TranslateCall,
     TranslateRequest,
     allows,
     check,
     check_sender,
+    fields_of,
     parse_attention,
+    parse_document,
     parse_translate,
     shown,
 )
 from keras_transformer.serving.responses import (
     AttentionAnswer,
+    DocumentAnswer,
     ErrorAnswer,
     HealthAnswer,
     ModelAnswer,
@@ -48,6 +79,7 @@ if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait fo
     from keras_transformer.decoding.translator import PairAttention, Translator
 
 BATCH_SENTENCES = 64  # in one call of the model
+FILE_TYPE = "application/octet-stream"  # of documents, which browsers then keep as files
 ANSWER_WEIGHTS = 2_000_000  # about six bytes each: 6 layers of 8 heads, 118 pieces a side
 HEADERS = {
     "Cache-Control": "no-cache",
@@ -57,6 +89,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+# Of the address at which clients reach the server, as a proxy names it.
+_is_host = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}").fullmatch
 LOG = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -75,6 +109,7 @@ class Service:
         requests: how many requests were answered so far.
         errors: how many of them were refused or failed.
         translations: the batcher of sentences to translate, which counts sentences and batches.
+        documents: how many texts of any length were translated so far.
     """
 
     def __init__(
@@ -90,11 +125,15 @@ class Service:
         self.cors_origin = cors_origin
         self.requests = 0
         self.errors = 0
+        self.documents = 0
         self.translations = Batcher(translator.translate, BATCH_SENTENCES, limits.max_waiting)
         # Request by request: an error about a prefix must not become that of other requests.
-        self._single_calls = Batcher(self._translate_calls, 1, limits.max_waiting)
+        self._single_calls = Batcher(call_all, 1, limits.max_waiting)
         # Pair by pair: an answer is large, and its error is its own, too.
         self._attentions = Batcher(self._attention_bodies, 1, limits.max_waiting)
+        self._detections = Batcher(detect_all, BATCH_SENTENCES, limits.max_waiting)
+        self._pair = language_pair(translator.card.to_json())
+        self._files = FileStore()
 
     def application(self) -> web.Application:
         """Makes the application that aiohttp runs: what is answered where, and how."""
@@ -169,12 +208,23 @@ class Service:
         return json_response(encoded({**card, "signatures": signatures, "limits": limits}))
 
     async def translate(self, request: web.Request) -> web.Response:
-        """Translates sentences."""
-        body = await self._read_body(request)
-        call = parse_translate(body, self.limits, self.translator.config.beam_size)
+        """Translates sentences or documents: three kinds of requests, see above."""
+        fields = await self._read_fields(request)
+        if is_libretranslate(fields):
+            body = await self._libretranslate(fields)
+        elif "document" in fields:
+            body = await self._document(fields)
+        else:
+            body = await self._sentences(fields)
+        return json_response(encoded(body))
+
+    async def _sentences(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Answers a TranslateRequest."""
+        call = parse_translate(fields, self.limits, self.translator.config.beam_size)
         if call.options:
+            work = functools.partial(self.translator.translate, call.texts, **call.options)
             try:
-                (answers,) = await self._submit(self._single_calls, [call])
+                (answers,) = await self._submit(self._single_calls, [work])
             except InputError as error:  # a prefix or phrases that do not fit
                 raise RequestError(400, str(error)) from None
         else:
@@ -184,13 +234,77 @@ class Service:
             [translation_fields(translation, aligned) for translation in answer[: call.n_best]]
             for answer in answers
         ]
-        return json_response(encoded({"translations": translations}))
+        return {"translations": translations}
+
+    async def _document(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Answers a DocumentRequest."""
+        self._require_translations()
+        request = parse_document(fields, self.limits)
+        if request.format == TEXT:
+            work = functools.partial(self._translate_sentences, request.document)
+            ((translation, found),) = await self._submit(self._single_calls, [work])
+            self.documents += 1
+            return {"translation": translation, "sentences": [row._asdict() for row in found]}
+        (((translation,),),) = await self._translate_documents(
+            DocumentCall([request.document], request.format)
+        )
+        return {"translation": translation}
+
+    async def _libretranslate(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Answers a LibreTranslateRequest."""
+        self._require_translations()
+        beam_size = self.translator.config.beam_size
+        request, call = parse_libretranslate(fields, self.limits, self._pair, beam_size)
+        (translations,) = await self._translate_documents(call)
+        if request.source != AUTO:
+            return translation_body(request, translations, None)
+        found = [None] * len(call.texts)
+        if detection.is_available():
+            texts = [language_in(text, call.format) for text in call.texts]
+            found = await self._submit(self._detections, texts)
+        detected = [detected_language(one, self._pair) for one in found]
+        return translation_body(request, translations, detected)
+
+    async def languages(self, request: web.Request) -> web.Response:
+        """Gives the languages of the model; none where it does not know them."""
+        return json_response(encoded(language_list(self._pair)))
+
+    async def detect(self, request: web.Request) -> web.Response:
+        """Finds the language of a text."""
+        text = parse_detect(await self._read_fields(request), self.limits)
+        try:
+            (found,) = await self._submit(self._detections, [text])
+        except InputError as error:  # no detector is installed
+            raise RequestError(404, str(error)) from None
+        return json_response(encoded([one._asdict() for one in found]))
+
+    async def translate_file(self, request: web.Request) -> web.Response:
+        """Translates a document, and keeps it to be fetched."""
+        self._require_translations()
+        fields = await self._read_fields(request)
+        call, ending = parse_file(fields, self.limits, self._pair)
+        (((translation,),),) = await self._translate_documents(call)
+        name = self._files.add(translation.encode("utf-8", errors="replace"), ending)
+        url = f"{origin_of(request)}/download_file/{name}"
+        return json_response(encoded({"translatedFileUrl": url}))
+
+    async def download(self, request: web.Request) -> web.Response:
+        """Gives a document that was translated."""
+        content = self._files.get(request.match_info["name"])
+        rule = "the name must be that of a file which was translated within the last minutes"
+        check(content is not None, 404, rule, shown(request.match_info["name"]))
+        headers = {"Content-Disposition": "attachment"}  # never a page of this server
+        return web.Response(body=content, content_type=FILE_TYPE, headers=headers)
 
     async def attention(self, request: web.Request) -> web.Response:
         """Computes the attention of a sentence and its translation."""
-        pair = parse_attention(await self._read_body(request), self.limits)
+        pair = parse_attention(await self._read_fields(request), self.limits)
         (body,) = await self._submit(self._attentions, [pair])
         return json_response(body)
+
+    async def _read_fields(self, request: web.Request) -> dict[str, Any]:
+        """Reads what a client sends: JSON or a form."""
+        return fields_of(await self._read_body(request), request.headers.get("Content-Type", ""))
 
     async def _read_body(self, request: web.Request) -> bytes:
         """Reads what a client sends, within the time limit."""
@@ -216,12 +330,72 @@ class Service:
             message = f"{self.limits.max_waiting} requests wait already: try again"
             raise RequestError(503, message, {"Retry-After": "1"}) from None
 
-    def _translate_calls(self, calls: list[TranslateCall]) -> list[list]:
-        return [self.translator.translate(call.texts, **call.options) for call in calls]
+    def _require_translations(self) -> None:
+        """Refuses documents where the model is none that translates."""
+        task = self.translator.card.to_json().get("task")
+        rule = "documents, files and q must be given to a translation model"
+        check(task == "translation", 400, rule, f"a request to a {task} model")
+
+    async def _translate_documents(self, call: DocumentCall) -> list[list[list[str]]]:
+        """Gives one item, in which each text has its translations."""
+        work = functools.partial(self._translations_of, call)
+        translations = await self._submit(self._single_calls, [work])
+        self.documents += len(call.texts)
+        return translations
+
+    def _translations_of(self, call: DocumentCall) -> list[list[str]]:
+        """Translates texts of any length: `call.count` translations of each, the best first."""
+        columns = []
+        for rank in range(call.count):
+            documents = self.translator.document_translator(rank=rank)
+            columns.append(
+                [
+                    "".join(documents.translate(parts_of(text, call.format, documents.language)))
+                    for text in call.texts
+                ]
+            )
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _translate_sentences(self, text: str) -> tuple[str, list]:
+        """Translates plain text, and tells its sentences."""
+        documents = self.translator.document_translator()
+        return documents.translate_sentences(parts_of(text, TEXT, documents.language))
 
     def _attention_bodies(self, pairs: list[tuple[str, str]]) -> list[bytes]:
         """Makes whole bodies: making JSON of attention takes long, and this is no event loop."""
         return [attention_body(self.translator.attention(*pair)) for pair in pairs]
+
+
+def call_all(works: list[Callable[[], Any]]) -> list[Any]:
+    """Does each work, and gives what it returns."""
+    return [work() for work in works]
+
+
+def detect_all(texts: list[str]) -> list[list[detection.Detected]]:
+    """Detects the language of each text."""
+    return [detection.detect(text) for text in texts]
+
+
+def parts_of(text: str, format: str, language: str) -> tuple[str | Segment, ...]:
+    """Reads a document; what it cannot be is its sender's mistake."""
+    try:
+        return read_document(text, format, language).parts
+    except InputError as error:
+        raise RequestError(400, str(error)) from None
+
+
+def language_in(text: str, format: str) -> str:
+    """What of a document is language, without markup: its language is to be detected."""
+    parts = parts_of(text, format, "en")  # which language it is does not matter so far
+    return "\n".join(part.text for part in parts if isinstance(part, Segment))
+
+
+def origin_of(request: web.Request) -> str:
+    """Where the client reaches the server: as the proxy before it says, if there is one."""
+    scheme = request.headers.get("X-Forwarded-Proto", request.scheme)
+    host = request.headers.get("X-Forwarded-Host", request.host)
+    is_address = scheme in ("http", "https") and _is_host(host)
+    return f"{scheme}://{host}" if is_address else f"{request.scheme}://{request.host}"
 
 
 def as_refusal(request: web.Request, error: Exception) -> RequestError:
@@ -286,6 +460,7 @@ def file_route(path: str, file: str, content_type: str, summary: str) -> Route:
 REFUSALS = {
     400: "The body is not what the endpoint takes, or does not fit the model.",
     403: "The request comes from a page of another server, or was sent to another name.",
+    404: "There is no such file, or no detector.",
     408: "The body did not arrive in time.",
     413: "The request has more text than the limits allow.",
     500: "The model failed.",
@@ -293,13 +468,15 @@ REFUSALS = {
     504: "The model took too long.",
 }
 ANY_REFUSAL = (403,)  # what every request may be refused with
+MODEL_REFUSALS = tuple(status for status in REFUSALS if status != 404)
 EXAMPLE = "The cat sleeps."
 ROUTES = (
-    # The figure is that of offline attention pages, and so is the style.
+    # The figure is that of offline attention pages, with its style.
     file_route("/", "serving/page.html", "text/html", "The page."),
     file_route("/page.js", "serving/page.js", "text/javascript", "Its script."),
-    file_route("/page.css", "attention/figure.css", "text/css", "Its style."),
+    file_route("/page.css", "serving/page.css", "text/css", "Its style."),
     file_route("/figure.js", "attention/figure.js", "text/javascript", "Its figure."),
+    file_route("/figure.css", "attention/figure.css", "text/css", "The style of its figure."),
     Route(
         "GET",
         "/healthz",
@@ -328,11 +505,49 @@ ROUTES = (
         "POST",
         "/translate",
         Service.translate,
-        "Translates sentences.",
-        TranslateAnswer,
-        TranslateRequest,
+        "Translates sentences, or documents of any length.",
+        TranslateAnswer | DocumentAnswer | LibreTranslateAnswer,
+        TranslateRequest | DocumentRequest | LibreTranslateRequest,
         {"text": EXAMPLE, "n_best": 2},
+        MODEL_REFUSALS,
+        form=LibreTranslateRequest,
+    ),
+    Route(
+        "GET",
+        "/languages",
+        Service.languages,
+        "LibreTranslate's: the languages of the model; none where it does not know them.",
+        list[LanguageAnswer],
+        refusals=ANY_REFUSAL,
+    ),
+    Route(
+        "POST",
+        "/detect",
+        Service.detect,
+        "LibreTranslate's: the languages that a text may be in, the likeliest first.",
+        list[DetectedAnswer],
+        DetectRequest,
+        {"q": EXAMPLE},
         tuple(REFUSALS),
+        form=DetectRequest,
+    ),
+    Route(
+        "POST",
+        "/translate_file",
+        Service.translate_file,
+        "LibreTranslate's: translates a document; its answer says where it can be fetched.",
+        FileAnswer,
+        refusals=MODEL_REFUSALS,
+        form=FileRequest,
+    ),
+    Route(
+        "GET",
+        "/download_file/{name}",
+        Service.download,
+        "LibreTranslate's: a document that was translated.",
+        FILE_TYPE,
+        refusals=(*ANY_REFUSAL, 404),
+        parameters={"name": "As in translatedFileUrl."},
     ),
     Route(
         "POST",
@@ -342,6 +557,6 @@ ROUTES = (
         AttentionAnswer,
         AttentionRequest,
         {"source": EXAMPLE, "target": "Die Katze schläft."},
-        tuple(REFUSALS),
+        MODEL_REFUSALS,
     ),
 )

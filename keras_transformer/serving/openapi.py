@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, Upload
+
 PLAIN = {
     str: "string",
     bool: "boolean",
@@ -30,10 +32,12 @@ class Route(NamedTuple):
     path: str
     handler: Callable[[Any, web.Request], Awaitable[web.StreamResponse]]  # of the service, too
     summary: str
-    answer: type | str  # a dataclass or dict, in JSON; or the content type of a file
-    request: type | None = None  # a dataclass, in JSON
-    example: dict[str, Any] | None = None  # of a request
+    answer: Any  # dataclasses or dict, in JSON; or the content type of a file
+    request: Any = None  # a dataclass, or one of several, in JSON
+    example: dict[str, Any] | None = None  # of such a request
     refusals: tuple[int, ...] = ()  # the statuses that it may be refused with
+    form: type | None = None  # a dataclass, whose fields may also come as a form
+    parameters: dict[str, str] | None = None  # what the names in braces in the path are
 
 
 def openapi_document(
@@ -61,9 +65,20 @@ def openapi_document(
         for status in route.refusals:
             body = _content(JSON_TYPE, _reference(error, schemas))
             operation["responses"][str(status)] = _response(refusals[status], body)
+        if route.parameters:
+            operation["parameters"] = [
+                _parameter(*parameter) for parameter in route.parameters.items()
+            ]
+        body = {}
         if route.request is not None:
-            body = _content(JSON_TYPE, _reference(route.request, schemas, is_closed=True))
+            body |= _content(JSON_TYPE, _schema(route.request, schemas, is_closed=True))
             body[JSON_TYPE]["example"] = route.example
+        if route.form is not None:
+            schema = _schema(route.form, schemas, is_closed=True)
+            has_file = any(field.type is Upload for field in _fields(route.form))
+            for content_type in [MULTIPART] if has_file else [URL_ENCODED, MULTIPART]:
+                body |= _content(content_type, schema)
+        if body:
             operation["requestBody"] = {"required": True, "content": body}
         paths.setdefault(route.path, {})[route.method.lower()] = operation
     return {
@@ -78,6 +93,16 @@ def _content(body_type: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {body_type: {"schema": schema}}
 
 
+def _parameter(name: str, description: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": description,
+        "schema": {"type": "string"},
+    }
+
+
 def _response(description: str, content: dict[str, Any]) -> dict[str, Any]:
     return {"description": description, "content": content}
 
@@ -90,13 +115,13 @@ def _reference(kind: type, schemas: dict[str, Any], is_closed: bool = False) -> 
         schemas: those of the document, by name.
         is_closed: whether further fields are refused.
     """
-    hints = typing.get_type_hints(kind, include_extras=True)
     properties, required = {}, []
-    for field in dataclasses.fields(kind):
-        field_kind, description = typing.get_args(hints[field.name])
-        schema = _schema(field_kind, schemas)
-        properties[field.name] = {**schema, "description": description}
-        if field.default is dataclasses.MISSING:
+    for field in _fields(kind):
+        properties[field.name] = {
+            **_schema(field.type, schemas),
+            "description": field.description,
+        }
+        if field.is_required:
             required.append(field.name)
     schema = {"type": "object", "properties": properties, "required": required}
     if is_closed:
@@ -105,13 +130,36 @@ def _reference(kind: type, schemas: dict[str, Any], is_closed: bool = False) -> 
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
 
 
-def _schema(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a dataclass, of a list, of a plain type, or of one of them or null."""
+class _Field(NamedTuple):
+    """A field of a dataclass."""
+
+    name: str
+    type: Any
+    description: str
+    is_required: bool
+
+
+def _fields(kind: type) -> list[_Field]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return [
+        _Field(
+            field.name,
+            *typing.get_args(hints[field.name]),
+            is_required=field.default is dataclasses.MISSING,
+        )
+        for field in dataclasses.fields(kind)
+    ]
+
+
+def _schema(kind: Any, schemas: dict[str, Any], is_closed: bool = False) -> dict[str, Any]:
+    """The JSON Schema of a dataclass, a list, a plain type, a file, or of one of several."""
     if kind in PLAIN:
         return {"type": PLAIN[kind]}
+    if kind is Upload:
+        return {"type": "string", "contentMediaType": "application/octet-stream"}
     arguments = typing.get_args(kind)
     if isinstance(kind, types.UnionType):
-        return {"anyOf": [_schema(argument, schemas) for argument in arguments]}
+        return {"anyOf": [_schema(argument, schemas, is_closed) for argument in arguments]}
     if typing.get_origin(kind) is list:
         return {"type": "array", "items": _schema(arguments[0], schemas)}
-    return _reference(kind, schemas)
+    return _reference(kind, schemas, is_closed)

@@ -1,8 +1,11 @@
-// The page: text in, translations to choose from, the attention of the chosen one.
+// The page: a text in, its translation paragraph by paragraph; and of the sentence that is chosen,
+// other translations and the attention.
 
 import { $, element, showAttention } from "./figure.js";
 
 const EXAMPLES = { English: "the old woman sees a dog.", German: "die alte Frau sieht einen Hund." };
+const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
+  po: "po", xliff: "xliff", xlf: "xliff" }; // of documents, by the endings of files
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name by its code; none for another ending of a file, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
@@ -14,29 +17,56 @@ const model = fetchJson("model").then(showModel, (error) => {
   $("form").querySelector(".error").textContent = error.message;
   return {};
 });
-let asking = new AbortController(); // of the newest request for translations
-let asked = ""; // what runs, as `wanted` gives it
-let answered = ""; // what the translations are of
-const answers = new Map(); // what was answered about each pair of texts, while the page is open
+let translating = new AbortController(); // of the newest translation of the text
+let choosing = new AbortController(); // of the newest request for translations of a sentence
+let asked = ""; // what is being translated, as `wanted` gives it
+let shown = ""; // what the translation is of
+let chosen = null; // the sentence whose translations are shown
+let attended = ""; // the pair of texts whose attention was asked for last
+let lineEnd = "\n"; // of the file that was opened
+const lines = new Map(); // translations of lines, while the page is open
+const attentions = new Map(); // what was answered about each pair of texts
 const latest = new Map(); // the last work that was begun at each place
 
 $("text").value = kept("text");
-$("required").control.value = kept("phrases");
+$("file-name").textContent = kept("file");
+$("file").accept = Object.keys(FORMATS).map((ending) => `.${ending}`).join();
 $("form").addEventListener("submit", translate);
-$("form").addEventListener("input", () => {
-  keep("text", $("text").value);
-  keep("phrases", $("required").control.value);
-  showWhetherChanged();
-});
-$("clear").addEventListener("click", clear);
-$("copy").addEventListener("click", copy);
+$("text").addEventListener("input", textChanged);
 $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
 });
-$("sentences").addEventListener("change", (event) => choose(event.target));
-$("sentences").addEventListener("focusin", ({ target }) =>
+$("open").addEventListener("click", () => $("file").click());
+$("file").addEventListener("change", () => {
+  const [file] = $("file").files;
+  $("file").value = ""; // so that the same file can be opened again
+  if (file) openFile(file);
+});
+$("text").addEventListener("dragover", (event) => {
+  if (event.dataTransfer.types.includes("Files")) event.preventDefault(); // it may be dropped here
+});
+$("text").addEventListener("drop", (event) => {
+  const [file] = event.dataTransfer.files;
+  if (!file) return; // it is text
+  event.preventDefault();
+  openFile(file);
+});
+$("clear").addEventListener("click", clear);
+$("copy").addEventListener("click", copy);
+$("download").addEventListener("click", download);
+$("translation").addEventListener("click", ({ target }) => {
+  const sentence = target.closest(".sentence");
+  if (sentence && getSelection().isCollapsed) choose(sentence); // else text was marked
+});
+$("translation").addEventListener("keydown", goToSentence);
+$("choices").addEventListener("change", ({ target }) => take(target));
+$("choices").addEventListener("input", ({ target }) => {
+  if (target.isContentEditable) chosen.textContent = target.textContent;
+});
+$("choices").addEventListener("focusin", ({ target }) =>
   target.parentNode.querySelector("input:not(:checked)")?.click());
-$("sentences").addEventListener("keydown", goOn);
+$("choices").addEventListener("keydown", goOn);
+$("required").control.addEventListener("change", () => translateSentence());
 
 // What was typed outlives a reload, in this tab; a browser may not allow that.
 function keep(name, value) {
@@ -59,10 +89,14 @@ async function fetchJson(path, value, signal) {
 
 function showModel(card) {
   const parsing = card.task === "parsing";
-  const [source, target] = languagesOf(card).map(nameOf);
-  let what = parsing ? "English text to parse" : "Text to translate";
-  if (source && target) what = `${source} text to translate into ${target}`;
-  $("label").textContent = `${what}, one sentence per line`;
+  const codes = languagesOf(card), [source, target] = codes.map(nameOf);
+  const [what, become] = parsing ? ["English text to parse, one sentence per line", "Trees"]
+    : source && target ? [`${source} text`, `${target} translation`]
+    : ["Text to translate", "Translation"];
+  $("label").textContent = what;
+  $("target").textContent = become;
+  if (source) $("text").lang = codes[0];
+  if (target) $("translation").lang = codes[1];
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
   $("required").hidden = !card.signatures?.includes("constrain");
   const millions = card.parameters / 1e6;
@@ -82,8 +116,8 @@ function showModel(card) {
 }
 
 /**
- * Does slow work, and says in `place` that it runs, for how long, and how it failed.
- * Whatever was begun there earlier says nothing from now on.
+ * Does slow work, and says in `place` that it runs, for how long, and how it failed; `message` is a
+ * function. Whatever was begun there earlier says nothing from now on.
  */
 async function busy(place, message, work) {
   const started = performance.now();
@@ -94,8 +128,8 @@ async function busy(place, message, work) {
     place.querySelector(".error").textContent = error;
   };
   const seconds = () => Math.round((performance.now() - started) / 1000);
-  const timer = setInterval(() => say(`${message} ${seconds()} s`), 1000);
-  say(message);
+  const timer = setInterval(() => say(`${message()} ${seconds()} s`), 1000);
+  say(message());
   let failure = "";
   const answer = await work().catch((error) => (failure = error.message, null));
   clearInterval(timer);
@@ -103,62 +137,156 @@ async function busy(place, message, work) {
   return answer;
 }
 
-const lines = () => $("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
-const phrases = () => $("required").control.value.match(/[^,\s]+(?:\s+[^,\s]+)*/g); // or null
-const wanted = () => JSON.stringify([lines(), phrases()]);
+const nameOfFile = () => $("file-name").textContent;
+const formatOf = (name) => FORMATS[name.split(".").at(-1).toLowerCase()];
+const format = () => formatOf(nameOfFile()) ?? "text";
+const wanted = () => JSON.stringify([$("text").value, format()]);
 
-function showWhetherChanged() {
-  const changed = wanted() !== answered;
-  $("changed").hidden = !changed;
-  $("sentences").classList.toggle("stale", changed);
+function textChanged() {
+  if ($("text").value === "") { // what is typed next is no part of the file
+    $("file-name").textContent = "";
+    keep("file", "");
+    lineEnd = "\n";
+  }
+  keep("text", $("text").value);
+  showWhetherChanged();
 }
 
-/** Does work that asks for translations, and gives up the work before it; null if given up itself. */
-async function newest(work) {
-  asking.abort();
-  const { signal } = asking = new AbortController();
-  const made = await busy($("form"), "Translating\u2026", () => work(signal));
-  return signal.aborted ? null : made;
+function showWhetherChanged() {
+  const changed = shown !== "" && wanted() !== shown;
+  $("changed").hidden = !changed;
+  $("translation").classList.toggle("stale", changed);
 }
 
 async function translate(event) {
   event.preventDefault();
-  const texts = lines(), wish = wanted();
+  const wish = wanted();
   if (wish === asked) return; // it runs already
+  translating.abort();
+  const { signal } = translating = new AbortController();
   asked = wish;
-  const made = await newest(async (signal) => {
-    if (texts.length === 0) throw new Error("There is no text yet: write a sentence first.");
-    return madeEntries(signal, texts);
+  let done = 0, count = 0;
+  const progress = () => count > 1 ? `Translating\u2026 ${done} of ${count}` : "Translating\u2026";
+  await busy($("form"), progress, async () => {
+    const text = $("text").value;
+    if (!text.trim()) throw new Error("There is no text yet: write or open one first.");
+    const texts = format() === "text" ? text.split("\n") : [text];
+    const paragraphs = texts.map((line) => paragraph(line.trim() ? null : { translation: line }));
+    count = texts.filter((line) => line.trim()).length;
+    showTranslation(wish, paragraphs);
+    for (const [number, line] of texts.entries()) {
+      if (!line.trim()) continue;
+      const made = paragraph(await translationOf(line, format(), signal));
+      signal.throwIfAborted();
+      paragraphs[number].replaceWith(made);
+      done += 1;
+      enableTranslation();
+    }
   });
-  if (asked === wish) asked = "";
-  if (!made) return; // earlier translations stay, with what was typed there
-  answered = wish;
-  latest.delete($("attention")); // what runs there belongs to earlier translations
-  $("sentences").replaceChildren(...made);
-  $("translations").hidden = false;
-  showWhetherChanged(); // while it was translated
-  $("sentences").querySelector("input").click();
+  if (signal.aborted) return;
+  asked = "";
+  $("translation").ariaBusy = "false"; // screen readers read it now
+}
+
+/** Shows what there is of a translation so far, and nothing of the one before it. */
+function showTranslation(wish, paragraphs) {
+  forgetSentence();
+  shown = wish;
+  $("translation").replaceChildren(...paragraphs);
+  $("translation").ariaBusy = "true";
+  showWhetherChanged();
+  enableTranslation();
+}
+
+function enableTranslation() {
+  const sentence = $("translation").querySelector(".sentence");
+  if (sentence && !$("translation").querySelector("[tabindex='0']")) sentence.tabIndex = 0;
+  $("choosing").hidden = sentence === null;
+  $("copy").disabled = $("download").disabled = translation().trim() === "";
+}
+
+/** Has one paragraph translated, or all of a document of another format than text. */
+async function translationOf(text, format, signal) {
+  const key = JSON.stringify([text, format]);
+  if (lines.has(key)) return lines.get(key);
+  const { task } = await model;
+  let answer;
+  if (task === "parsing") { // knows sentences only, and no documents
+    const { translations: [[best]] } = await fetchJson("translate", { text }, signal);
+    const sentence = { source: text, translation: best.text, start: 0,
+      end: Array.from(best.text).length };
+    answer = { translation: best.text, sentences: [sentence] };
+  } else {
+    answer = await fetchJson("translate", { document: text, format }, signal);
+  }
+  lines.set(key, answer);
+  return answer;
+}
+
+/** A paragraph of the translation with its sentences; null for one that is still to come. */
+function paragraph(answer) {
+  if (answer === null) return element("p", { class: "pending", "aria-hidden": "true" }, "\u2026");
+  const characters = Array.from(answer.translation); // places count code points
+  const nodes = [];
+  let place = 0;
+  for (const { source, translation, start, end } of answer.sentences ?? []) {
+    nodes.push(characters.slice(place, start).join(""), element("span", { class: "sentence",
+      role: "button", tabindex: -1, "aria-pressed": "false", "data-source": source }, translation));
+    place = end;
+  }
+  return element("p", { dir: "auto" }, ...nodes, characters.slice(place).join(""));
+}
+
+/** What there is of the translation. */
+function translation() {
+  const paragraphs = [...$("translation").querySelectorAll("p:not(.pending)")];
+  return paragraphs.map((paragraph) => paragraph.textContent).join("\n");
 }
 
 function clear() {
-  asking.abort();
+  translating.abort();
   latest.clear();
   for (const place of document.querySelectorAll(".status, .error")) place.textContent = "";
-  for (const name of ["translations", "attention"]) $(name).hidden = true;
-  $("sentences").replaceChildren();
-  $("text").value = $("required").control.value = asked = answered = "";
-  keep("text", "");
-  keep("phrases", "");
+  forgetSentence();
+  $("translation").replaceChildren();
+  asked = shown = $("text").value = "";
+  textChanged();
+  enableTranslation();
   $("text").focus();
 }
 
-/** Copies a translation of each sentence: the chosen one, or else the best. */
-async function copy() {
-  const texts = [...$("sentences").children].map((sentence) => {
-    const input = sentence.querySelector(":checked") ?? sentence.querySelector("input");
-    return input.dataset.target && input.nextSibling.textContent;
+async function openFile(file) {
+  const text = await busy($("form"), () => "Reading\u2026", async () => {
+    const endings = Object.keys(FORMATS).map((ending) => `.${ending}`).join(", ");
+    if (!formatOf(file.name)) throw new Error(`The name of a file must end in one of ${endings}.`);
+    const bytes = await file.arrayBuffer();
+    try {
+      return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    } catch {
+      throw new Error(`A file must be text in UTF-8. Received: ${file.name}`);
+    }
   });
-  await write(texts.join("\n"));
+  if (text === null) return;
+  lineEnd = text.includes("\r\n") ? "\r\n" : "\n";
+  $("text").value = text;
+  $("file-name").textContent = file.name;
+  keep("file", file.name);
+  textChanged();
+  $("form").requestSubmit();
+}
+
+async function download() {
+  const [, target] = languagesOf(await model);
+  const parts = (nameOfFile() || "translation.txt").split(".");
+  if (nameOfFile()) parts.splice(-1, 0, nameOf(target) ? target : "translation");
+  const content = new Blob([translation().replaceAll("\n", lineEnd)], { type: "text/plain" });
+  const link = element("a", { href: URL.createObjectURL(content), download: parts.join(".") });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+async function copy() {
+  await write(translation());
   $("copied").textContent = "Copied";
   setTimeout(() => $("copied").textContent = "", 2000);
 }
@@ -174,45 +302,125 @@ async function write(text) {
   $("copy").focus();
 }
 
-/** Has texts translated with what must be in them, perhaps beginning with a prefix each. */
-async function madeEntries(signal, texts, prefixes) {
+// One sentence is in the order of Tab, and the arrow keys go on from it.
+function goToSentence(event) {
+  const sentences = [...$("translation").querySelectorAll(".sentence")];
+  const place = sentences.indexOf(event.target);
+  if (place < 0) return;
+  const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  if (event.key === "Enter" || event.key === " ") choose(event.target);
+  else if (event.key in steps) focusSentence(sentences[place + steps[event.key]] ?? event.target);
+  else return;
+  event.preventDefault();
+}
+
+function focusSentence(sentence) {
+  for (const other of $("translation").querySelectorAll("[tabindex='0']")) other.tabIndex = -1;
+  sentence.tabIndex = 0;
+  sentence.focus();
+}
+
+function forgetSentence() {
+  choosing.abort();
+  chosen = null;
+  attended = "";
+  for (const name of ["sentence", "attention"]) {
+    $(name).hidden = true;
+    latest.delete($(name)); // what runs there says nothing any more
+    for (const place of $(name).querySelectorAll(".status, .error")) place.textContent = "";
+  }
+  $("choices").replaceChildren();
+  $("required").control.value = "";
+}
+
+/** Shows translations of a sentence, and the attention of the one that it has. */
+async function choose(sentence) {
+  if (sentence === chosen) return;
+  const isOpen = chosen !== null;
+  chosen?.setAttribute("aria-pressed", "false");
+  if (!isOpen) forgetSentence();
+  $("required").control.value = "";
+  chosen = sentence;
+  sentence.setAttribute("aria-pressed", "true");
+  focusSentence(sentence);
+  $("sentence").hidden = false;
+  for (const name of ["choices", "figure"]) $(name).classList.add("stale");
+  const entry = await newestEntry();
+  if (sentence !== chosen) return;
+  if (!entry) $("attention").hidden = true; // it is that of another sentence
+  $("choices").replaceChildren(...[entry].filter(Boolean));
+  if (!entry) return;
+  const inputs = [...entry.querySelectorAll("input")];
+  const input = inputs.find(({ dataset }) => dataset.target === sentence.textContent);
+  if (input) input.checked = true;
+  attend(sentence.dataset.source, sentence.textContent);
+  if (!isOpen) $("choices").scrollIntoView({ block: "nearest" });
+}
+
+/** Has the chosen sentence translated again, and takes the best translation. */
+async function translateSentence(prefixes) {
+  const entry = await newestEntry(prefixes);
+  if (!entry) return null;
+  $("choices").replaceChildren(entry);
+  const input = entry.querySelector("input");
+  input.checked = true;
+  take(input);
+  return entry;
+}
+
+/** Gives up the work before it; null if it failed, or was given up itself. */
+async function newestEntry(prefixes) {
+  choosing.abort();
+  const { signal } = choosing = new AbortController();
+  const { source } = chosen.dataset;
+  const entry = await busy($("sentence"), () => "Translating\u2026",
+    () => sentenceEntry(signal, source, prefixes));
+  if (signal.aborted) return null;
+  $("choices").classList.remove("stale");
+  return entry;
+}
+
+const phrases = () => $("required").control.value.match(/[^,\s]+(?:\s+[^,\s]+)*/g); // or null
+
+/** One sentence, what is to be known of it, and its translations to choose from, perhaps to edit. */
+async function sentenceEntry(signal, source, prefixes) {
   const card = await model;
   const { beam_size: n_best = 1, task, signatures = [] } = card;
-  const editable = task !== "parsing" && signatures.includes("complete");
-  const required_phrases = phrases() && texts.map(phrases);
+  const required_phrases = phrases() && [phrases()];
   const options = { prefixes, required_phrases, n_best };
-  const { translations } = await fetchJson("translate", { texts, ...options }, signal);
-  return texts.map((text, i) =>
-    sentenceEntry(text, translations[i], editable, warnings(text, translations[i], card)));
+  const { translations: [found] } = await fetchJson("translate", { text: source, ...options },
+    signal);
+  const number = (value, digits) => element("span", { class: "number" },
+    value === null ? "\u2212\u221e" : value.toFixed(digits).replace("-", "\u2212"));
+  const editable = task !== "parsing" && signatures.includes("complete");
+  const editing = editable && { role: "textbox", "aria-label": "Translation", spellcheck: false,
+    "aria-describedby": "editing", contenteditable: "plaintext-only" };
+  return element("fieldset", {}, element("legend", { dir: "auto" }, source),
+    ...warnings(source, found, card).map((text) => element("p", { class: "warning" }, text)),
+    ...found.map(({ text, score, log_prob }) => element(
+      editable ? "div" : "label", { class: "entry" },
+      element("input", { type: "radio", name: "translation", "aria-label": text || "(nothing)",
+        "data-target": text }),
+      element("span", { dir: "auto", ...(text && editing) }, text || "(nothing)"),
+      number(score, 3), number(log_prob, 2))));
 }
 
 /** What a reader should know of a sentence and its translations. */
-function warnings(text, translations, card) {
-  const [code] = languagesOf(card);
-  const sentences = new Intl.Segmenter(nameOf(code) && code, { granularity: "sentence" });
-  const several = [...sentences.segment(text)].length > 1;
+function warnings(text, translations, { task, max_source_length }) {
+  const sentences = new Intl.Segmenter("en", { granularity: "sentence" });
+  const several = task === "parsing" && [...sentences.segment(text)].length > 1;
   return [
-    several && "This model translates one sentence at a time: give each a line of its own.",
+    several && "This model parses one sentence at a time: give each a line of its own.",
     translations[0].truncated && "This sentence is too long: only its first " +
-      `${card.max_source_length - 1} subwords were translated.`,
+      `${max_source_length - 1} subwords were translated.`,
     translations[0].unfinished && "The translation reached the greatest length before its end.",
   ].filter(Boolean);
 }
 
-/** One sentence, what is to be known of it, and its translations to choose from, perhaps to edit. */
-function sentenceEntry(source, translations, editable, warnings) {
-  const number = (value, digits) => element("span", { class: "number" },
-    value === null ? "\u2212\u221e" : value.toFixed(digits).replace("-", "\u2212"));
-  const editing = editable && { role: "textbox", "aria-label": "Translation", spellcheck: false,
-    "aria-describedby": "editing", contenteditable: "plaintext-only" };
-  return element("fieldset", {}, element("legend", { dir: "auto" }, source),
-    ...warnings.map((text) => element("p", { class: "warning" }, text)),
-    ...translations.map(({ text, score, log_prob }) => element(
-      editable ? "div" : "label", { class: "entry" },
-      element("input", { type: "radio", name: "translation", "aria-label": text || "(nothing)",
-        "data-source": source, "data-target": text }),
-      element("span", { dir: "auto", ...(text && editing) }, text || "(nothing)"),
-      number(score, 3), number(log_prob, 2))));
+/** Makes a translation, as it may have been edited, that of the chosen sentence. */
+function take(input) {
+  chosen.textContent = input.dataset.target && input.nextSibling.textContent;
+  attend(chosen.dataset.source, input.dataset.target);
 }
 
 // Enter in a translation keeps what is before the cursor, and has the rest written anew. Of a word
@@ -223,26 +431,27 @@ async function goOn(event) {
   event.preventDefault();
   const range = getSelection().getRangeAt(0).cloneRange();
   range.setStart(box, 0);
-  const { source, target } = box.previousSibling.dataset, before = range.toString();
+  const { target } = box.previousSibling.dataset, before = range.toString();
   const inWord = text === target && /^\p{L}/u.test(text.slice(before.length));
   const prefix = inWord ? before.replace(/\p{L}+$/u, "") : before;
-  const made = await newest((signal) => madeEntries(signal, [source], [prefix]));
-  if (!made || box.textContent !== text) return; // what was typed stays
-  box.closest("fieldset").replaceWith(made[0]);
-  made[0].querySelector("[role=textbox]").focus();
+  const entry = await translateSentence([prefix]);
+  if (!entry) return; // what was typed stays
+  entry.querySelector("[role=textbox]").focus();
   for (const _ of prefix) getSelection().modify("move", "forward", "character");
 }
 
-async function choose(input) {
-  const { source, target } = input.dataset;
-  const pair = JSON.stringify([source, target]);
+/** Shows the attention of a sentence and its translation. */
+async function attend(source, target) {
+  const pair = attended = JSON.stringify([source, target]);
   $("attention").hidden = false;
   $("figure").classList.add("stale");
-  const attention = await busy($("attention"), "Computing attention\u2026", async () => {
-    if (!answers.has(pair)) answers.set(pair, await fetchJson("attention", { source, target }));
-    return answers.get(pair);
+  const attention = await busy($("attention"), () => "Computing attention\u2026", async () => {
+    if (!attentions.has(pair)) {
+      attentions.set(pair, await fetchJson("attention", { source, target }));
+    }
+    return attentions.get(pair);
   });
-  if (!input.checked || !input.isConnected) return; // another one was chosen meanwhile
+  if (attended !== pair) return; // another one was chosen meanwhile
   $("figure").hidden = attention === null;
   if (attention === null) return;
   const { max_source_length: readAtMost } = await model;

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from keras_transformer.documents.formats import FORMATS
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import from_json
 from keras_transformer.fields import shown as shown_json
+from keras_transformer.serving.forms import form_fields, is_form
 
 SHOWN_CHARACTERS = 240  # of an error's message, and of an address in the log
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, as in "\ud83d\ude00"
+# Of documents; a table would need the columns to be translated, too.
+SERVED_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
 _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
 
 
@@ -137,6 +141,16 @@ class TranslateRequest:
 
 
 @dataclass(frozen=True)
+class DocumentRequest:
+    """A text of any length: its sentences are found and translated, all else stays as it is."""
+
+    document: Annotated[str, "All of the text."]
+    format: Annotated[str, 'Its format: "text", in which each line is a paragraph, or another.'] = (
+        "text"
+    )
+
+
+@dataclass(frozen=True)
 class AttentionRequest:
     """A sentence, and the translation whose attention is asked for."""
 
@@ -152,18 +166,24 @@ class TranslateCall(NamedTuple):
     n_best: int  # translations of each text that the answer has
 
 
-def parse_translate(body: bytes, limits: Limits, beam_size: int) -> TranslateCall:
-    """Reads the body of a TranslateRequest.
+def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> TranslateCall:
+    """Reads a TranslateRequest.
 
     Args:
-        body: JSON in UTF-8.
+        fields: of the body.
         limits: of a request.
         beam_size: of the model, which has so many translations of a sentence.
 
     Raises:
         RequestError: 400 for anything else, 413 where it is too much.
     """
-    request = _parsed(TranslateRequest, body)
+    if isinstance(fields.get("text"), list):
+        rule = "text must be one string; texts is for a list of them"
+        raise RequestError(400, f"{rule}. Received: {shown_json(fields['text'])}")
+    if isinstance(fields.get("texts"), str):
+        rule = "texts must be a list of strings; text is for a single one"
+        raise RequestError(400, f"{rule}. Received: {shown_json(fields['texts'])}")
+    request = checked(TranslateRequest, fields)
     rule = "exactly one of text, a string, and texts, a list of strings, must be given"
     if request.text is not None:
         check(request.texts is None, 400, rule, "both")
@@ -191,15 +211,38 @@ def parse_translate(body: bytes, limits: Limits, beam_size: int) -> TranslateCal
     return TranslateCall(texts, options, request.n_best)
 
 
-def parse_attention(body: bytes, limits: Limits) -> tuple[str, str]:
+def parse_document(fields: dict[str, Any], limits: Limits) -> DocumentRequest:
+    """Reads a DocumentRequest; raises as `parse_translate` does."""
+    request = checked(DocumentRequest, fields)
+    limits.check_texts([request.document])
+    check_format(request.format)
+    return request
+
+
+def check_format(format: str) -> None:
+    """Refuses a format that no document has."""
+    rule = f"format must be one of {', '.join(SERVED_FORMATS)}"
+    check(format in SERVED_FORMATS, 400, rule, shown_json(format))
+
+
+def parse_attention(fields: dict[str, Any], limits: Limits) -> tuple[str, str]:
     """Reads source and target of an AttentionRequest; raises as `parse_translate` does."""
-    request = _parsed(AttentionRequest, body)
+    request = checked(AttentionRequest, fields)
     limits.check_texts([request.source, request.target])
     return request.source, request.target
 
 
-def _parsed(kind: type, body: bytes) -> Any:
-    """Reads a body as a dataclass, in the terms of JSON and of whoever has sent it."""
+def fields_of(body: bytes, content_type: str = "") -> dict[str, Any]:
+    """Reads a body: JSON, or a form where the content type says so.
+
+    Raises:
+        RequestError: 400 for anything else.
+    """
+    if is_form(body, content_type):
+        try:
+            return form_fields(body, content_type)
+        except InputError as error:
+            raise RequestError(400, str(error)) from None
     try:
         content = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -207,18 +250,21 @@ def _parsed(kind: type, body: bytes) -> Any:
         raise RequestError(400, f"{rule}. Received: {reason(error)}") from None
     rule = "the body must be a JSON object"
     check(isinstance(content, dict), 400, rule, shown_json(content))
+    return content
+
+
+def checked(kind: type, fields: dict[str, Any]) -> Any:
+    """Makes a dataclass of the fields of a body, in the terms of whoever has sent it.
+
+    Raises:
+        RequestError: 400 for a field that is missing, unknown or of another type.
+    """
     known = [field.name for field in dataclasses.fields(kind)]
     rule = f"the fields of the body must be among {', '.join(known)}"
-    for name in content:
+    for name in fields:
         check(name in known, 400, rule, shown_json(name))
-    if isinstance(content.get("text"), list):
-        rule = "text must be one string; texts is for a list of them"
-        raise RequestError(400, f"{rule}. Received: {shown_json(content['text'])}")
-    if isinstance(content.get("texts"), str):
-        rule = "texts must be a list of strings; text is for a single one"
-        raise RequestError(400, f"{rule}. Received: {shown_json(content['texts'])}")
     try:
-        return from_json(kind, content, "the body")
+        return from_json(kind, fields, "the body")
     except InputError as error:
         raise RequestError(400, str(error)) from None
 

@@ -74,6 +74,26 @@ class TranslateAnswer:
 
 
 @dataclasses.dataclass(frozen=True)
+class SentenceAnswer:
+    """A sentence of a document, and where its translation is in that of the document."""
+
+    source: Annotated[str, "The sentence."]
+    translation: Annotated[str, "Its translation."]
+    start: Annotated[int, "Characters (code points of Unicode) before the translation."]
+    end: Annotated[int, "The same with the translation."]
+
+
+@dataclasses.dataclass(frozen=True)
+class DocumentAnswer:
+    """The translation of a document."""
+
+    translation: Annotated[str, "All of it."]
+    sentences: Annotated[
+        list[SentenceAnswer] | None, 'Its sentences in order, if its format is "text".'
+    ] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class AttentionAnswer:
     """Attention of N layers with H heads for S source and T target subwords.
 

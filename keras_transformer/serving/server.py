@@ -81,7 +81,8 @@ def serve(
         cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
 
     Returns:
-        {"requests", "errors" (those refused or failed), "sentences", "batches", "seconds"}.
+        {"requests", "errors" (those refused or failed), "sentences" and "batches" (of requests for
+        sentences), "documents" (texts of any length), "seconds"}.
 
     Raises:
         InputError: where the model's weights are not finite.
@@ -97,6 +98,7 @@ def serve(
         "errors": service.errors,
         "sentences": service.translations.items,
         "batches": service.translations.calls,
+        "documents": service.documents,
         "seconds": round(time.monotonic() - started, 3),
     }
 

@@ -18,6 +18,7 @@ from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
 from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.translator import Translator, length_batches, translations
 from keras_transformer.decoding.weights import variables_of
+from keras_transformer.documents.formats import read_document
 from keras_transformer.errors import InputError
 from keras_transformer.model_card import ModelOrigin
 from tests.decoding.conftest import (
@@ -123,6 +124,16 @@ def test_aligned_translations(translator_of, model):
 def test_one_aligned_translation_is_that_of_n_best(translator_of, model):
     (answers,) = translator_of(model, n_best=1).translate(["ab c"], aligned=True)
     assert len(answers) == 1
+
+
+def test_documents_of_translations_that_are_not_the_best(translator_of, model):
+    translator = translator_of(model)
+    texts = ["a b c", "c b"]
+    rows = translator.translate(texts)
+    for rank in (0, 1, 2):
+        documents = translator_of(model).document_translator(case="keep", rank=rank)
+        parts = read_document("\n".join(texts), "text", "en").parts
+        assert "".join(documents.translate(parts)).split("\n") == [row[rank].text for row in rows]
 
 
 def test_restrictions(translator_of, model):

@@ -118,6 +118,8 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
         ("word{x} next", "danach Wort", "0-1 1-0", "danach Wort{x}"),
         ("{x} is it", "es ist", "0-1 1-0", "{x} es ist"),
         ("{x}, see it", "siehe es", "", "{x}, siehe es"),
+        ("{x}-like it", "-artig es", "", "{x}-artig es"),
+        ("{x}s a", "s A", "0-0 1-1", "{x}s A"),
         ("it is {x}", "es ist", "", "es ist {x}"),
         ("a <b>{x} b</b>, c", "A B, C", "1-1 2-2", "A <b>{x} B</b>, C"),
         ("a {x} ({y}) b", "A B", "0-0 1-1", "A {x} ({y}) B"),

@@ -235,3 +235,20 @@ def test_any_marks_come_back_once():
             depth += {"+": 1, "-": -1}.get(tag, 0)
             assert depth >= 0
         assert translated(Document((part,)), Parrot(limit=3)) == part.source
+
+
+def test_sentences_are_told_with_their_places():
+    text = "\ufeff A 😀 dog.  It sleeps: www.example.org/a.b\r\n\n\t这是狗。它睡。\n12 \n"
+    document = read_document(text, "text", "zh")
+    translator = DocumentTranslator(Shouter().model, "zh", "keep")
+    whole, sentences = translator.translate_sentences(document.parts)
+    assert whole == "".join(
+        DocumentTranslator(Shouter().model, "zh", "keep").translate(document.parts)
+    )
+    assert [sentence.source for sentence in sentences] == [
+        *("A 😀 dog.", "It sleeps: www.example.org/a.b", "这是狗。", "它睡。", "12")
+    ]
+    for source, shouted, start, end in sentences:
+        assert whole[start:end] == shouted
+        assert shouted == source.upper().replace("WWW.EXAMPLE.ORG/A.B", "www.example.org/a.b")
+    assert DocumentTranslator(Parrot().model, "zh").translate_sentences(document.parts)[0] == text

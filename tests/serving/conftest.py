@@ -6,6 +6,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import require
 
 SOURCE_PIECES = ["▁the", "▁cat", "▁sleeps", ".", "</s>"]
@@ -61,6 +62,19 @@ class FakeTranslator:
             [translation("die Katze schläft.", -0.5, -1.25), translation("der Kater.", -1.75, -3.5)]
             for _ in sentences
         ]
+
+    def document_translator(self, rank=0):
+        def translate(texts):
+            rows = self.translate(texts)
+            return [row[min(rank, len(row) - 1)].text for row in rows]
+
+        def align(texts):
+            return [AlignedText(text) for text in translate(texts)]
+
+        def count_subwords(texts):
+            return [len(text.split()) for text in texts]
+
+        return DocumentTranslator(Model(translate, align, count_subwords, limit=9), "en")
 
     def attention(self, source, target):
         self.calls.append((source, target))

@@ -171,6 +171,7 @@ def test_model_and_health(translator):
         ("/page.css", "text/css"),
         ("/page.js", "text/javascript"),
         ("/figure.js", "text/javascript"),
+        ("/figure.css", "text/css"),
     ],
 )
 def test_page(translator, path, kind):
@@ -188,7 +189,7 @@ def test_page(translator, path, kind):
 def test_page_is_in_the_wheel():
     project = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
     data = project["tool"]["setuptools"]["package-data"]
-    for name in ("serving/page.html", "serving/page.js", "attention/figure.js"):
+    for name in ("serving/page.html", "serving/page.js", "serving/page.css", "attention/figure.js"):
         path = FOLDER.parent / name
         assert path.is_file()
         assert any(fnmatch.fnmatch(path.name, pattern) for pattern in data["*"]), name

@@ -13,7 +13,7 @@ from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import OneLine
 from tests.serving.running import client_of
 
-MUTATIONS = 400
+MUTATIONS = 600
 SEED = 7
 # In place of a value, as JSON: other types, sizes and characters.
 VALUES = [
@@ -22,15 +22,22 @@ VALUES = [
     *(r'"\ud83d"', r'"\u0000"', r'"\u001b[31m"', r'"\ud83d\ude00"', json.dumps("ü" * 3000)),
     *(json.dumps(["a"] * 9), json.dumps([["a"] * 2000]), json.dumps(["\t", "a\nb\r"])),
 ]
-FIELDS = {
-    "/translate": ["text", "texts", "n_best", "prefixes", "required_phrases", "aligned"],
-    "/attention": ["source", "target"],
-}
 UNKNOWN = ["beam", "", "text\\n", "__class__", "x" * 3000]
-VALID = {
-    "/translate": {"text": '"the cat sleeps."', "n_best": "2"},
-    "/attention": {"source": '"the cat"', "target": '"die Katze"'},
-}
+# (path, fields that requests may have, a valid request)
+REQUESTS = [
+    (
+        "/translate",
+        ["text", "texts", "n_best", "prefixes", "required_phrases", "aligned"],
+        {"text": '"the cat sleeps."', "n_best": "2"},
+    ),
+    ("/translate", ["document", "format"], {"document": '"the cat sleeps."'}),
+    (
+        "/translate",
+        ["q", "source", "target", "format", "alternatives", "api_key"],
+        {"q": '"the cat sleeps."', "source": '"en"', "target": '"de"'},
+    ),
+    ("/attention", ["source", "target"], {"source": '"the cat"', "target": '"die Katze"'}),
+]
 HEADERS = [
     {},
     {"Content-Type": "text/plain"},
@@ -55,11 +62,11 @@ PATHS = [
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
 
 
-def mutated_body(path, numbers):
+def mutated_body(known, valid, numbers):
     """JSON of a valid request in which fields and values were exchanged; or no JSON."""
-    fields = dict(VALID[path])
+    fields = dict(valid)
     for _ in range(numbers.choice([1, 1, 2, 3])):
-        name = numbers.choice(FIELDS[path] if numbers.random() < 0.9 else UNKNOWN)
+        name = numbers.choice(known if numbers.random() < 0.9 else UNKNOWN)
         if name in fields and numbers.random() < 0.2:
             del fields[name]
         else:
@@ -86,8 +93,8 @@ async def in_chunks(body):
 async def mutated_requests(client, numbers):
     """Yields what was sent, in short, and its answer."""
     for _ in range(MUTATIONS):
-        path = numbers.choice([*VALID])
-        body = mutated_body(path, numbers)
+        path, known, valid = numbers.choice(REQUESTS)
+        body = mutated_body(known, valid, numbers)
         sent = in_chunks(body) if numbers.random() < 0.2 else body
         headers = numbers.choice(HEADERS)
         yield (path, body[:200], headers), await client.post(path, data=sent, headers=headers)

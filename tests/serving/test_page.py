@@ -78,10 +78,17 @@ def page(open_page):
     return open_page()
 
 
-def translated(page, text="the cat sleeps."):
-    """Has a text translated; gives the figure once it is drawn."""
+def translate(page, text="the cat sleeps."):
+    """Has a text translated; gives the sentences of the translation once they are there."""
     page.get_by_label("Text to translate").fill(text)
     page.get_by_role("button", name="Translate").click()
+    expect(page.locator("#translation")).to_have_attribute("aria-busy", "false")
+    return page.locator("#translation .sentence")
+
+
+def translated(page, text="the cat sleeps."):
+    """The same, and chooses the first sentence; gives the figure once it is drawn."""
+    translate(page, text).first.click()
     return drawn(page)
 
 
@@ -108,21 +115,93 @@ def expect_weights(figure, side, **wanted):
         expect(each).to_have_attribute("data-weight", weight)
 
 
-def test_n_best_with_scores(page):
+def test_paragraphs_and_sentences(page, translator):
     text = page.get_by_label("Text to translate")
-    text.fill("the cat sleeps.\n\n  a cat \n")
+    text.fill("the cat sleeps. It is 😀 old.\n\n  a cat \n")
     text.press("Control+Enter")
-    sentences = page.locator("#sentences").get_by_role("group")
-    expect(sentences).to_have_count(2)
-    assert sentences.locator("legend").all_text_contents() == ["the cat sleeps.", "a cat"]
-    rows = sentences.nth(1).locator(".entry").all()
-    cells = [row.locator("> span").all_text_contents() for row in rows]
+    paragraphs = page.locator("#translation p")
+    expect(paragraphs).to_have_count(4)
+    expect(page.locator("#translation .sentence")).to_have_count(3)
+    best = "die Katze schläft."
+    assert paragraphs.all_text_contents() == [f"{best} {best}", "", f"  {best} ", ""]
+    sources = [each.get_attribute("data-source") for each in page.locator(".sentence").all()]
+    assert sources == ["the cat sleeps.", "It is 😀 old.", "a cat"]
+    assert translator.calls == [["the cat sleeps.", "It is 😀 old."], ["a cat"]], "by paragraphs"
+
+
+def test_paragraphs_come_one_by_one(page, translator):
+    begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+    def wait():
+        begun.release()
+        assert go_on.acquire(timeout=60)
+
+    translator.before_call = wait
+    page.get_by_label("Text to translate").fill("one\ntwo")
+    region = page.get_by_role("region", name="Translation", exact=True)
+    try:
+        page.get_by_role("button", name="Translate").click()
+        assert begun.acquire(timeout=60)
+        expect(region.locator("p")).to_have_text(["…", "…"])
+        expect(page.get_by_role("button", name="Copy")).to_be_disabled()
+        go_on.release()
+        assert begun.acquire(timeout=60)
+        expect(region.locator("p")).to_have_text(["die Katze schläft.", "…"])
+        expect(region).to_have_attribute("aria-busy", "true")
+        expect(page.get_by_role("button", name="Copy")).to_be_enabled()
+    finally:
+        go_on.release(9)
+    expect(region.locator("p")).to_have_text(["die Katze schläft."] * 2)
+    translator.calls.clear()
+    translate(page, "one\nthree\ntwo")
+    assert translator.calls == [["three"]], "what is known is not asked again"
+
+
+def test_n_best_with_scores(page):
+    translate(page, "the cat sleeps.\na cat").nth(1).click()
+    sentences = page.locator("#choices").get_by_role("group")
+    expect(sentences).to_have_count(1)
+    assert sentences.locator("legend").all_text_contents() == ["a cat"]
+    cells = [row.locator("> span").all_text_contents() for row in sentences.locator(".entry").all()]
     assert cells == [["die Katze schläft.", "−0.500", "−1.25"], ["der Kater.", "−1.750", "−3.50"]]
     expect(page.get_by_role("radio", name="die Katze schläft.").first).to_be_checked()
     expect(page.locator("#model")).to_have_text(
         "1.2 million parameters · beam size 2 · length penalty α = 0.6"
     )
-    expect(page.locator("#translations")).to_contain_text("score is log P divided by the length")
+    expect(page.locator("#sentence")).to_contain_text("score is log P divided by the length")
+
+
+def test_another_translation_takes_its_place(page):
+    translated(page, "the cat sleeps. It is old.")
+    page.get_by_role("radio", name="der Kater.").check()
+    region = page.get_by_role("region", name="Translation", exact=True)
+    expect(region).to_have_text("der Kater. die Katze schläft.")
+    page.get_by_role("textbox", name="Translation").last.press_sequentially("so ")
+    expect(region).to_have_text("so der Kater. die Katze schläft.")
+
+
+def test_sentences_are_chosen_by_keys_alone(page):
+    text = page.get_by_label("Text to translate")
+    text.focus()
+    page.keyboard.type("one. Two. Three.")
+    page.keyboard.press("Control+Enter")
+    sentences = page.locator("#translation .sentence")
+    expect(sentences).to_have_count(3)
+    page.keyboard.press("Tab")  # to the button
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if sentences.first.evaluate("element => element === document.activeElement"):
+            break
+    expect(sentences.first).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(sentences.last).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(sentences.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#choices legend")).to_have_text("Two.")
+    drawn(page)
 
 
 @pytest.mark.parametrize(
@@ -146,20 +225,20 @@ def test_checkpoint_by_name(open_page, translator, checkpoint, text):
     [
         (
             {"data": {"languages": ["en", "de"]}},
-            "English text to translate into German, one sentence per line",
+            "English text",
             "For example: the old woman sees a dog.",
         ),
         (
             {"evaluation": {"languages": ["fi", "en"]}},
-            "Finnish text to translate into English, one sentence per line",
+            "Finnish text",
             "",
         ),
         (
             {"evaluation": {"languages": ["", "txt"]}},
-            "Text to translate, one sentence per line",
+            "Text to translate",
             "",
         ),
-        ({"evaluation": None}, "Text to translate, one sentence per line", ""),
+        ({"evaluation": None}, "Text to translate", ""),
         (
             {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}},
             "English text to parse, one sentence per line",
@@ -178,14 +257,14 @@ def test_languages_and_example(open_page, translator, card, label, example):
 def test_empty_text(page, translator):
     page.get_by_role("button", name="Translate").click()
     expect(page.locator("#form .error")).to_have_text(
-        "There is no text yet: write a sentence first."
+        "There is no text yet: write or open one first."
     )
     translated(page)
     expect(page.locator("#form .error")).to_be_hidden()
     page.get_by_label("Text to translate").fill(" \n ")
     page.get_by_role("button", name="Translate").click()
     expect(page.locator("#form .error")).to_be_visible()
-    assert len(translator.calls) == 2, "no text was sent"
+    assert len(translator.calls) == 3, "no text was sent"
 
 
 def test_slow_model(page, translator):
@@ -202,9 +281,9 @@ def test_slow_model(page, translator):
         page.keyboard.press("Enter")  # is not sent twice
     finally:
         go_on.set()
-    drawn(page)
     expect(page.locator("#form .status")).to_have_text("")
-    assert translator.calls == [["the cat sleeps."], ("the cat sleeps.", "die Katze schläft.")]
+    expect(page.locator("#translation")).to_have_text("die Katze schläft.")
+    assert translator.calls == [["the cat sleeps."]]
 
 
 def test_the_newest_request_wins(page, translator):
@@ -218,56 +297,51 @@ def test_the_newest_request_wins(page, translator):
     translator.before_call = wait
     text = page.get_by_label("Text to translate")
     button = page.get_by_role("button", name="Translate")
-    source = page.locator("legend[dir=auto]")
     try:
-        text.fill("the first.")
+        text.fill("the first.\nwhich is long.")
         button.click()
         assert begun.acquire(timeout=60)
-        expect(page.locator("#changed")).to_be_visible()
+        expect(page.locator("#translation p")).to_have_text(["…", "…"])
+        expect(page.locator("#attention")).to_be_hidden()
         text.fill("the second.")
         with page.expect_event("requestfailed") as given_up:
             button.click()
         assert given_up.value.url.endswith("/translate")
         expect(page.locator("#form .status")).to_contain_text("Translating…")
-        expect(source).to_have_text("an old text.")
     finally:
         go_on.set()
-    drawn(page)
-    expect(source).to_have_text("the second.")
+    sentence = page.locator("#translation .sentence")
+    expect(sentence).to_have_attribute("data-source", "the second.")
     expect(page.locator("#form .error")).to_have_text("")
     expect(page.locator("#changed")).to_be_hidden()
+    assert ["which is long."] not in translator.calls
 
 
-def test_translations_of_another_text_are_told(page):
-    translated(page, "the cat.")
+def test_translation_of_another_text_is_told(page):
+    translate(page, "the cat.")
     text, changed = page.get_by_label("Text to translate"), page.locator("#changed")
     expect(changed).to_be_hidden()
     text.press_sequentially(" It")
-    expect(changed).to_have_text("The text has changed: these are translations of what it was.")
-    for _ in "It":
+    expect(changed).to_have_text("The text has changed: this is the translation of what it was.")
+    for _ in " It":
         text.press("Backspace")
     expect(changed).to_be_hidden()
 
 
-def test_text_outlives_a_reload_until_it_is_cleared(open_page, translator):
-    translator.graphs["constrain"] = None
-    page = open_page()
+def test_text_outlives_a_reload_until_it_is_cleared(page):
     text = page.get_by_label("Text to translate")
-    phrases = page.get_by_label("Phrases that translations must contain")
-    phrases.fill("eine Kuh")
     translated(page, "one\ntwo")
     page.reload()
     expect(text).to_have_value("one\ntwo")
-    expect(phrases).to_have_value("eine Kuh")
     translated(page, "three")
     page.get_by_role("button", name="Clear").click()
     expect(text).to_have_value("")
     expect(text).to_be_focused()
-    for place in ("#translations", "#attention"):
+    expect(page.locator("#translation")).to_be_empty()
+    for place in ("#sentence", "#attention", "#choosing"):
         expect(page.locator(place)).to_be_hidden()
     page.reload()
     expect(text).to_have_value("")
-    expect(phrases).to_have_value("")
 
 
 @pytest.mark.parametrize("is_secure", [True, False])
@@ -276,8 +350,9 @@ def test_translations_are_copied(page, is_secure):
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     else:  # as where the page comes from another machine without HTTPS
         page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    translated(page, "one\ntwo")
-    page.get_by_role("radio", name="der Kater.").last.check()
+    translate(page, "one\n\n two").last.click()
+    drawn(page)
+    page.get_by_role("radio", name="der Kater.").check()
     page.get_by_role("textbox", name="Translation").last.press_sequentially("so ")
     copy = page.get_by_role("button", name="Copy")
     copy.click()
@@ -286,18 +361,86 @@ def test_translations_are_copied(page, is_secure):
     text = page.get_by_label("Text to translate")
     text.fill("")
     text.press("Control+V")
-    expect(text).to_have_value("die Katze schläft.\nso der Kater.")
+    expect(text).to_have_value("die Katze schläft.\n\n so der Kater.")
+
+
+def open_file(page, name, content):
+    page.locator("#file").set_input_files({"name": name, "mimeType": "", "buffer": content})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "saved", "wanted"),
+    [
+        (
+            *("notes.txt", "\ufeffA cat.\r\n\r\nIt sleeps. Yes."),
+            *("notes.de.txt", "die Katze schläft.\r\n\r\ndie Katze schläft. die Katze schläft."),
+        ),
+        (
+            "a.b.MD",
+            "# A cat\n\n- Yes\n",
+            "a.b.de.MD",
+            "# die Katze schläft.\n\n- die Katze schläft.\n",
+        ),
+    ],
+)
+def test_files_are_translated_and_saved(open_page, translator, name, content, saved, wanted):
+    if name.endswith("MD"):
+        pytest.importorskip("markdown_it", reason="markdown-it-py is not installed")
+    translator.card["data"] = {"languages": ["en", "de"]}
+    page = open_page()
+    open_file(page, name, content.encode())
+    expect(page.locator("#translation")).to_have_attribute("aria-busy", "false")
+    expect(page.locator("#file-name")).to_have_text(name)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == saved
+    assert download.value.path().read_bytes().decode() == wanted
+    page.get_by_label("English text").fill("")
+    expect(page.locator("#file-name")).to_have_text("")
+
+
+def test_a_file_can_be_dropped_on_the_text(page):
+    dropped = page.evaluate_handle(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["A cat."], "cat.txt"));
+            return data;
+        }"""
+    )
+    page.dispatch_event("#text", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#translation")).to_have_text("die Katze schläft.")
+    expect(page.locator("#file-name")).to_have_text("cat.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.pdf",
+            b"%PDF",
+            "The name of a file must end in one of .txt, .md, .markdown, .html, .htm, "
+            ".po, .xliff, .xlf.",
+        ),
+        ("a.txt", b"\xff", "A file must be text in UTF-8. Received: a.txt"),
+    ],
+)
+def test_files_that_are_none(page, name, content, message):
+    page.get_by_label("Text to translate").fill("kept")
+    open_file(page, name, content)
+    expect(page.locator("#form .error")).to_have_text(message)
+    expect(page.get_by_label("Text to translate")).to_have_value("kept")
+
+
+def test_markup_of_a_document_is_text_here(page):
+    open_file(page, "a.html", b"<p>A <img src=x> cat.</p>")
+    expect(page.locator("#translation")).to_contain_text("<img src=x>")
+    expect(page.locator("#translation img")).to_have_count(0)
 
 
 @pytest.mark.parametrize(
     ("text", "fields", "warnings"),
     [
         ("The cat sleeps.", {}, []),
-        (
-            "The cat sleeps. The dog barks!",
-            {},
-            ["This model translates one sentence at a time: give each a line of its own."],
-        ),
         (
             "long",
             {"truncated": True},
@@ -314,14 +457,34 @@ def test_what_is_cut_is_said(open_page, translator, text, fields, warnings):
     translator.translate = lambda texts: [[translation("a", -0.5, -1.25, **fields)]]
     page = open_page()
     translated(page, text)
-    expect(page.locator("#sentences .warning")).to_have_text(warnings)
+    expect(page.locator("#choices .warning")).to_have_text(warnings)
+
+
+def test_parsing_models_parse_sentences(open_page, translator):
+    translator.card["task"] = "parsing"
+    page = open_page()
+    page.get_by_label("English text to parse").fill("The cat sleeps. The dog barks!\n\na")
+    page.get_by_role("button", name="Translate").click()
+    sentences = page.locator("#translation .sentence")
+    expect(sentences).to_have_count(2)
+    assert translator.calls == [["The cat sleeps. The dog barks!"], ["a"]]
+    sentences.first.click()
+    drawn(page)
+    expect(page.locator("#choices .warning")).to_have_text(
+        "This model parses one sentence at a time: give each a line of its own."
+    )
 
 
 def test_translation_without_a_score(open_page, translator):
     translator.translate = lambda texts: [[translation("", -math.inf, -math.inf)]]
     page = open_page()
-    translated(page)
-    cells = page.locator("#sentences .entry > span").all_text_contents()
+    page.get_by_label("Text to translate").fill("a")
+    page.get_by_role("button", name="Translate").click()
+    page.locator(".sentence").focus()
+    page.keyboard.press("Enter")
+    cells = page.locator("#choices .entry > span")
+    expect(cells).to_have_count(3)
+    cells = cells.all_text_contents()
     assert cells == ["(nothing)", "−∞", "−∞"]
 
 
@@ -401,13 +564,18 @@ def test_word_can_be_pinned(page):
 
 
 def test_keyboard_alone(page, translator):
-    page.keyboard.press("Tab")
+    for _ in range(3):  # the buttons above the text
+        page.keyboard.press("Tab")
     expect(page.get_by_label("Text to translate")).to_be_focused()
     page.keyboard.type("the cat sleeps.")
     page.keyboard.press("Control+Enter")
-    drawn(page)
-    for _ in range(4):  # the buttons, the first translation
+    expect(page.locator(".sentence")).to_be_visible()
+    for _ in range(4):  # the button below it, those above the translation, the sentence
         page.keyboard.press("Tab")
+    expect(page.locator(".sentence")).to_be_focused()
+    page.keyboard.press("Enter")
+    drawn(page)
+    page.keyboard.press("Tab")  # the first translation
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("radio", name="der Kater.")).to_be_checked()
     figure = drawn(page)
@@ -425,18 +593,23 @@ def test_keyboard_alone(page, translator):
     expect_weights(figure, "queries", **{".": "1.00"})
 
 
-def test_old_translations_outlive_an_error(page, translator):
-    translated(page)
-    page.get_by_role("textbox", name="Translation").last.press_sequentially("so ")
-
+def test_what_was_translated_before_an_error_stays(page, translator):
     def fail():
         raise MemoryError("no room")
 
-    translator.before_call = fail
-    page.get_by_role("button", name="Translate").click()
+    def fail_later():
+        translator.before_call = fail
+
+    translator.before_call = fail_later
+    translate(page, "one\ntwo")
+    paragraphs = page.locator("#translation p")
     expect(page.locator("#form .error")).to_have_text("the model failed: MemoryError: no room")
-    expect(page.get_by_role("textbox", name="Translation").last).to_have_text("so der Kater.")
-    expect(page.locator("#attention")).to_be_visible()
+    expect(paragraphs).to_have_text(["die Katze schläft.", "…"])
+    translator.before_call = lambda: None
+    page.get_by_role("button", name="Translate").click()
+    expect(paragraphs).to_have_text(["die Katze schläft."] * 2)
+    expect(page.locator("#form .error")).to_be_hidden()
+    assert translator.calls == [["one"], ["two"], ["two"]]
 
 
 def cursor_in(box, before):
@@ -478,7 +651,7 @@ def test_a_beginning_that_is_refused_stays(page):
     box.press("End")
     page.keyboard.type(" x")
     page.keyboard.press("Enter")
-    expect(page.locator("#form .error")).to_have_text(
+    expect(page.locator("#sentence .error")).to_have_text(
         "a prefix must be short. Received: a long one"
     )
     expect(box).to_have_text("die Katze schläft. x")
@@ -487,11 +660,18 @@ def test_a_beginning_that_is_refused_stays(page):
 def test_required_phrases(open_page, translator):
     translator.graphs["constrain"] = None
     page = open_page()
-    page.get_by_label("Phrases that translations must contain").fill(" eine Kuh,, ein Hund ")
-    page.get_by_label("Text to translate").fill("a\nb")
-    page.get_by_role("button", name="Translate").click()
-    boxes = page.get_by_role("textbox", name="Translation", exact=True)
-    expect(boxes).to_have_text(["eine Kuh+ein Hund"] * 2)
+    translated(page, "A cat. A dog.")
+    phrases = page.get_by_label("Phrases that translations of it must contain")
+    phrases.fill(" eine Kuh,, ein Hund ")
+    phrases.press("Enter")
+    box = page.get_by_role("textbox", name="Translation", exact=True)
+    expect(box).to_have_count(1)
+    expect(box).to_have_text("eine Kuh+ein Hund")
+    expect(page.locator("#translation")).to_have_text("eine Kuh+ein Hund die Katze schläft.")
+    drawn(page)
+    page.locator(".sentence").last.click()
+    expect(phrases).to_have_value("")
+    drawn(page)
 
 
 def test_focus_chooses_a_translation(page, translator):
@@ -508,8 +688,9 @@ def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, t
     page = open_page()
     page.get_by_label("to translate" if task == "translation" else "to parse").fill("a")
     page.get_by_role("button", name="Translate").click()
+    page.locator(".sentence").click()
     drawn(page)
-    expect(page.get_by_text("die Katze schläft.")).to_be_visible()
+    expect(page.locator("#choices").get_by_text("die Katze schläft.")).to_be_visible()
     expect(page.get_by_role("textbox")).to_have_count(1)
     expect(page.get_by_text("A translation can be edited")).to_be_hidden()
     expect(page.get_by_text("must contain")).to_be_hidden()
@@ -518,21 +699,23 @@ def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, t
 def test_a_second_choice_while_attention_runs(page, translator):
     first, second = threading.Event(), threading.Event()
     started = threading.Semaphore(0)
-    translated(page, "one\ntwo")
+    translated(page, "one. Two.")
     waits = iter([first, second])
 
     def wait():
-        event = next(waits)
-        started.release()
-        event.wait(timeout=60)
+        if isinstance(translator.calls[-1], tuple):  # attention is asked for
+            event = next(waits)
+            started.release()
+            event.wait(timeout=60)
 
     translator.before_call = wait
     status = page.locator("#attention .status")
     computing = re.compile(r"^Computing attention…( \d+ s)?$")
     try:
-        page.get_by_role("radio", name="der Kater.").first.check()
+        page.get_by_role("radio", name="der Kater.").check()
         assert started.acquire(timeout=60)
-        page.get_by_role("radio", name="der Kater.").last.check()
+        page.locator(".sentence").last.click()
+        expect(page.locator("legend", has_text="Two.")).to_be_visible()
         with page.expect_response(lambda answer: answer.url.endswith("/attention")):
             first.set()
         assert started.acquire(timeout=60)
@@ -591,6 +774,7 @@ def test_right_to_left_text(page):
     text = page.get_by_label("Text to translate")
     text.fill("הַחָתוּל יָשֵׁן")
     text.press("Control+Enter")
+    page.locator(".sentence").click()
     legend = page.locator("legend", has_text="הַחָתוּל")
     expect(legend).to_have_css("direction", "rtl")
     expect(text).to_have_css("direction", "rtl")

@@ -9,6 +9,7 @@ from keras_transformer.serving.requests import (
     RequestError,
     check_cors_origin,
     check_sender,
+    fields_of,
     parse_attention,
     parse_translate,
 )
@@ -40,7 +41,7 @@ NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
     ],
 )
 def test_translate(body, wanted):
-    assert parse_translate(body, LIMITS, beam_size=4) == wanted
+    assert parse_translate(fields_of(body), LIMITS, beam_size=4) == wanted
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_translate(body, wanted):
 )
 def test_refused_translate(body, status, message):
     with pytest.raises(RequestError) as caught:
-        parse_translate(body, LIMITS, beam_size=4)
+        parse_translate(fields_of(body), LIMITS, beam_size=4)
     assert caught.value.status == status
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -118,7 +119,7 @@ def test_refused_translate(body, status, message):
 
 def test_attention():
     body = b'{"target": "Katze", "source": "cat"}'
-    assert parse_attention(body, LIMITS) == ("cat", "Katze")
+    assert parse_attention(fields_of(body), LIMITS) == ("cat", "Katze")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_attention():
 )
 def test_refused_attention(body, status, message):
     with pytest.raises(RequestError) as caught:
-        parse_attention(body, LIMITS)
+        parse_attention(fields_of(body), LIMITS)
     assert caught.value.status == status
     assert message in str(caught.value)
 
@@ -149,7 +150,7 @@ def test_refused_attention(body, status, message):
 def test_body_has_room_for_all_that_is_allowed():
     longest = json.dumps({"texts": ["😀" * 8, "😀", "😀"], "n_best": 4})
     assert len(longest) <= LIMITS.body_bytes
-    assert len(parse_translate(longest.encode(), LIMITS, beam_size=4)[0]) == 3
+    assert len(parse_translate(fields_of(longest.encode()), LIMITS, beam_size=4)[0]) == 3
 
 
 @pytest.mark.parametrize(

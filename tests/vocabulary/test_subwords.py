@@ -1,4 +1,5 @@
 import gc
+import itertools
 
 import keras
 import numpy as np
@@ -67,6 +68,14 @@ def test_words_of_subwords(learned):
         for piece, number in zip(ids, numbers[: len(ids)], strict=True):
             parts[number].append(piece)
         assert [part.strip() for part in learned.decode(parts)] == text.split()
+
+
+def test_the_first_subwords_of_words(learned):
+    (ids,) = learned.encode(["the doghouse catdog"])
+    begins = learned.begins_word_tensor(tf.constant(ids)).numpy()
+    starts = [*begins.nonzero()[0], len(ids)]
+    words = [ids[start:end] for start, end in itertools.pairwise(starts)]
+    assert [word.strip() for word in learned.decode(words)] == ["the", "doghouse", "catdog"]
 
 
 def test_no_word_precedes_the_first(bpe):

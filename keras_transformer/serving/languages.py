@@ -1,0 +1,72 @@
+"""The languages of a model, as far as its card names them."""
+
+import re
+from typing import Any, NamedTuple
+
+AUTO = "auto"  # in place of the source's code: whatever language the text is in
+# English names by ISO 639.
+NAMES = {
+    **{"af": "Afrikaans", "am": "Amharic", "ar": "Arabic", "az": "Azerbaijani", "be": "Belarusian"},
+    **{"bg": "Bulgarian", "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan", "cs": "Czech"},
+    **{"cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English"},
+    **{"eo": "Esperanto", "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian"},
+    **{"fi": "Finnish", "fil": "Filipino", "fr": "French", "ga": "Irish", "gl": "Galician"},
+    **{"gu": "Gujarati", "ha": "Hausa", "he": "Hebrew", "hi": "Hindi", "hr": "Croatian"},
+    **{"hsb": "Upper Sorbian", "hu": "Hungarian", "hy": "Armenian", "id": "Indonesian"},
+    **{"ig": "Igbo", "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian"},
+    **{"kk": "Kazakh", "km": "Khmer", "kn": "Kannada", "ko": "Korean", "ku": "Kurdish"},
+    **{"la": "Latin", "lb": "Luxembourgish", "lo": "Lao", "lt": "Lithuanian", "lv": "Latvian"},
+    **{"mk": "Macedonian", "ml": "Malayalam", "mn": "Mongolian", "mr": "Marathi", "ms": "Malay"},
+    **{"mt": "Maltese", "my": "Burmese", "nb": "Norwegian Bokmål", "ne": "Nepali", "nl": "Dutch"},
+    **{"nn": "Norwegian Nynorsk", "no": "Norwegian", "pa": "Punjabi", "pl": "Polish"},
+    **{"ps": "Pashto", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "si": "Sinhala"},
+    **{"sk": "Slovak", "sl": "Slovenian", "so": "Somali", "sq": "Albanian", "sr": "Serbian"},
+    **{"sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai"},
+    **{"tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu", "uz": "Uzbek"},
+    **{"vi": "Vietnamese", "xh": "Xhosa", "yo": "Yoruba", "zh": "Chinese", "zu": "Zulu"},
+}
+
+
+class LanguagePair(NamedTuple):
+    """What a model translates: codes of the languages of source and target."""
+
+    source: str
+    target: str
+
+
+def language_pair(card: dict[str, Any]) -> LanguagePair | None:
+    """Finds the languages of a model.
+
+    Args:
+        card: of the model, as JSON has it.
+
+    Returns:
+        None for a parsing model, and where the card names endings of files that are no languages,
+        or nothing: a model whose data is not known to it has no languages.
+    """
+    if card.get("task") != "translation":
+        return None
+    data, evaluation = card.get("data") or {}, card.get("evaluation") or {}
+    codes = data.get("languages") or evaluation.get("languages") or ()
+    if len(codes) != 2 or not all(map(_is_language, codes)):
+        return None
+    return LanguagePair(*codes)
+
+
+def name_of(code: str) -> str:
+    """The English name of a language, or its code where the name is not known."""
+    return NAMES.get(code) or NAMES.get(primary(code), code)
+
+
+def primary(code: str) -> str:
+    """The language of a code with a region or a script: "pt" of "pt-BR" and "pt_BR"."""
+    return re.split("[-_]", code.lower())[0]
+
+
+def is_same(code: str, asked: str) -> bool:
+    """Whether the language asked for is that of `code`; "en-US" is, of "en"."""
+    return code.lower() in (asked.lower().replace("_", "-"), asked.lower(), primary(asked))
+
+
+def _is_language(code: str) -> bool:
+    return primary(code) in NAMES or re.fullmatch("[a-z]{2}", primary(code)) is not None

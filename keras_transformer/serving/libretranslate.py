@@ -1,0 +1,224 @@
+"""LibreTranslate's protocol: requests and answers as its clients know them.
+
+Its requests for translations come to the same path as this server's own, and differ from them by
+their fields: they have `q`, `source` and `target`.
+"""
+
+import dataclasses
+from pathlib import PurePath
+from typing import Annotated, Any, NamedTuple
+
+from keras_transformer.documents.formats import format_of
+from keras_transformer.errors import reason
+from keras_transformer.fields import shown as shown_json
+from keras_transformer.serving.detection import Detected
+from keras_transformer.serving.forms import Upload
+from keras_transformer.serving.languages import AUTO, LanguagePair, is_same, name_of
+from keras_transformer.serving.requests import (
+    SERVED_FORMATS,
+    Limits,
+    RequestError,
+    check,
+    check_format,
+    checked,
+)
+
+OWN_FIELDS = ("q", "source", "target")  # any of them: a request of this protocol
+
+Key = Annotated[str | None, "Is not looked at."]
+
+
+@dataclasses.dataclass(frozen=True)
+class LibreTranslateRequest:
+    """Texts of any length, as clients of LibreTranslate send them."""
+
+    q: Annotated[str | list[str], "A text, or several."]
+    source: Annotated[str, 'Code of its language, as in /languages, or "auto".']
+    target: Annotated[str, "Code of the language of the translation."]
+    format: Annotated[str, '"text" or "html", or another format of documents.'] = "text"
+    alternatives: Annotated[int, "Further translations of each text, below beam_size."] = 0
+    api_key: Key = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DetectRequest:
+    """A text whose language is asked for."""
+
+    q: Annotated[str, "The text."]
+    api_key: Key = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FileRequest:
+    """A document to translate; the ending of its name tells its format."""
+
+    file: Annotated[Upload, "The document, in UTF-8."]
+    source: Annotated[str, 'Code of its language, as in /languages, or "auto".']
+    target: Annotated[str, "Code of the language of the translation."]
+    api_key: Key = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DetectedAnswer:
+    """A language that a text may be in."""
+
+    language: Annotated[str, "Its code."]
+    confidence: Annotated[float | None, "Percent; absent where no detector is installed."] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LibreTranslateAnswer:
+    """The translations; where q is a list, so is each field."""
+
+    translatedText: Annotated[str | list[str], "The translation."]
+    alternatives: Annotated[
+        list[str] | list[list[str]] | None, "Others, where asked for, the best first."
+    ] = None
+    detectedLanguage: Annotated[
+        DetectedAnswer | list[DetectedAnswer] | None, 'Where source is "auto".'
+    ] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageAnswer:
+    """A language of the model."""
+
+    code: Annotated[str, "As requests name it."]
+    name: Annotated[str, "In English."]
+    targets: Annotated[list[str], "Codes of the languages into which it is translated."]
+
+
+@dataclasses.dataclass(frozen=True)
+class FileAnswer:
+    """A document that was translated."""
+
+    translatedFileUrl: Annotated[str, "Where it can be fetched within ten minutes."]
+
+
+class DocumentCall(NamedTuple):
+    """What is to be translated for a request."""
+
+    texts: list[str]
+    format: str
+    count: int = 1  # translations of each
+
+
+def is_libretranslate(fields: dict[str, Any]) -> bool:
+    """Whether a request for translations is one of this protocol."""
+    return any(name in fields for name in OWN_FIELDS)
+
+
+def parse_libretranslate(
+    fields: dict[str, Any], limits: Limits, pair: LanguagePair | None, beam_size: int
+) -> tuple[LibreTranslateRequest, DocumentCall]:
+    """Reads a LibreTranslateRequest.
+
+    Args:
+        fields: of the body; in a form, all are strings.
+        limits: of a request.
+        pair: the languages of the model; None where they are not known, and any are taken.
+        beam_size: of the model, which has so many translations of a sentence.
+
+    Raises:
+        RequestError: 400 for anything else, 413 where it is too much.
+    """
+    number = fields.get("alternatives")
+    if isinstance(number, str) and number.isascii() and number.isdecimal() and len(number) < 9:
+        fields = {**fields, "alternatives": int(number)}
+    request = checked(LibreTranslateRequest, fields)
+    check_languages(request.source, request.target, pair)
+    check_format(request.format)
+    rule = f"alternatives must be from 0 to {beam_size - 1}, one less than the model's beams"
+    check(0 <= request.alternatives < beam_size, 400, rule, request.alternatives)
+    texts = request.q if isinstance(request.q, list) else [request.q]
+    limits.check_texts(texts)
+    return request, DocumentCall(texts, request.format, request.alternatives + 1)
+
+
+def parse_detect(fields: dict[str, Any], limits: Limits) -> str:
+    """Reads the text of a DetectRequest; raises as `parse_libretranslate` does."""
+    request = checked(DetectRequest, fields)
+    limits.check_texts([request.q])
+    return request.q
+
+
+def parse_file(
+    fields: dict[str, Any], limits: Limits, pair: LanguagePair | None
+) -> tuple[DocumentCall, str]:
+    """Reads a FileRequest, and returns the ending of the file's name, too.
+
+    Raises:
+        RequestError: as `parse_libretranslate` does.
+    """
+    file = fields.get("file")
+    rule = "file must be a file of a form (multipart/form-data)"
+    check(isinstance(file, Upload), 400, rule, "none" if file is None else shown_json(file))
+    request = checked(FileRequest, fields)
+    check_languages(request.source, request.target, pair)
+    ending = PurePath(file.name).suffix.lower()
+    endings = [known for format in SERVED_FORMATS.values() for known in format.endings]
+    rule = f"the name of file must end in one of {', '.join(endings)}"
+    check(ending in endings, 400, rule, shown_json(file.name))
+    try:
+        text = file.content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(400, f"file must be text in UTF-8. Received: {reason(error)}") from None
+    limits.check_texts([text])
+    return DocumentCall([text], format_of(file.name)), ending
+
+
+def check_languages(source: str, target: str, pair: LanguagePair | None) -> None:
+    """Refuses languages that a model does not translate."""
+    if pair is None:
+        return
+    rule = f'source must be one of "{pair.source}" and "{AUTO}"'
+    check(source == AUTO or is_same(pair.source, source), 400, rule, shown_json(source))
+    rule = f'target must be "{pair.target}"'
+    check(is_same(pair.target, target), 400, rule, shown_json(target))
+
+
+def language_list(pair: LanguagePair | None) -> list[dict[str, Any]]:
+    """The languages of a model, as GET /languages gives them; none where they are not known."""
+    if pair is None:
+        return []
+    targets = {pair.source: [pair.target], pair.target: []}
+    if pair.source == pair.target:
+        targets = {pair.source: [pair.target]}
+    return [
+        {"code": code, "name": name_of(code), "targets": names} for code, names in targets.items()
+    ]
+
+
+def detected_language(detected: list[Detected] | None, pair: LanguagePair | None) -> dict[str, Any]:
+    """What `detectedLanguage` is: what was detected, or else the only language that it can be.
+
+    Args:
+        detected: the languages that the text may be in; None where no detector is installed.
+        pair: the languages of the model, if they are known.
+    """
+    if detected:
+        return detected[0]._asdict()
+    return {"language": "und" if pair is None else pair.source}  # "undetermined" in ISO 639
+
+
+def translation_body(
+    request: LibreTranslateRequest,
+    translations: list[list[str]],
+    detected: list[dict[str, Any]] | None,
+) -> dict[str, Any]:
+    """The answer to a request.
+
+    Args:
+        request: which asked for it.
+        translations: of each text, the best first.
+        detected: the detectedLanguage of each text, where source is "auto".
+    """
+    others = [[text for text in dict.fromkeys(row) if text != row[0]] for row in translations]
+    body: dict[str, list] = {"translatedText": [row[0] for row in translations]}
+    if request.alternatives:
+        body["alternatives"] = others
+    if detected is not None:
+        body["detectedLanguage"] = detected
+    if isinstance(request.q, list):
+        return body
+    return {name: rows[0] for name, rows in body.items()}

@@ -1,0 +1,30 @@
+import sys
+
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.serving import detection
+
+
+def test_without_a_detector(monkeypatch):
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    detection._identifier.cache_clear()
+    assert not detection.is_available()
+    with pytest.raises(
+        InputError, match=r"needs a package \(pip install .*\[detect\]'\)\. Received"
+    ):
+        detection.detect("The cat sleeps.")
+
+
+def test_languages_are_detected():
+    pytest.importorskip("py3langid", reason="py3langid is not installed")
+    for text, language in (
+        ("The old woman sees a dog in the street.", "en"),
+        ("Die alte Frau sieht einen Hund auf der Straße.", "de"),
+        ("La vieille dame voit un chien dans la rue.", "fr"),
+    ):
+        best, *others = detection.detect(text)
+        assert best.language == language
+        assert 100 >= best.confidence > others[0].confidence
+    assert len(detection.detect("")) == detection.BEST, "nothing is likely, and nothing fails"

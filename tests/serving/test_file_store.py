@@ -1,0 +1,27 @@
+from keras_transformer.serving.file_store import KEPT_SECONDS, MOST_FILES, FileStore
+
+
+def test_files_are_kept_for_a_while():
+    now = [100.0]
+    store = FileStore(clock=lambda: now[0])
+    first = store.add(b"a", ".md")
+    now[0] += KEPT_SECONDS - 1
+    second = store.add(b"b", ".md")
+    assert (store.get(first), store.get(second)) == (b"a", b"b")
+    now[0] += 1
+    assert (store.get(first), store.get(second)) == (None, b"b")
+    assert store.get("absent") is None
+
+
+def test_there_are_never_too_many():
+    store = FileStore()
+    names = [store.add(b"%d" % number, "") for number in range(MOST_FILES + 2)]
+    kept = [store.get(name) for name in names]
+    assert kept[:3] == [None, None, b"2"] and None not in kept[2:]
+
+
+def test_names_tell_nothing_and_lead_nowhere():
+    store = FileStore()
+    names = {store.add(b"", ending) for ending in (".md", ".md", "/../../x", ".h tml", "")}
+    assert len(names) == 5 and sum(name.endswith(".md") for name in names) == 2
+    assert all(len(name) >= 32 and "/" not in name and ".." not in name for name in names)

@@ -1,0 +1,296 @@
+"""LibreTranslate's protocol, by its own client where that can ask, and by requests as it sends."""
+
+import asyncio
+import json
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+from keras_transformer.serving import detection
+from keras_transformer.serving.application import Service
+from keras_transformer.serving.detection import Detected
+from keras_transformer.serving.requests import Limits
+from tests.serving.running import client_of
+
+PAIR = {"source": "en", "target": "de"}
+BEST, SECOND = "die Katze schläft.", "der Kater."
+
+
+@pytest.fixture
+def translator(translator):
+    translator.card["data"] = {"languages": ["en", "de"]}
+    return translator
+
+
+@pytest.fixture(params=[True, False], ids=["detector", "no detector"])
+def has_detector(request, monkeypatch):
+    monkeypatch.setattr(detection, "is_available", lambda: request.param)
+    monkeypatch.setattr(detection, "detect", lambda text: [Detected("fr", 97.5)])
+    return request.param
+
+
+def served(translator, scenario, limits=None):
+    async def run():
+        service = Service(translator, limits or Limits(), frozenset({"127.0.0.1"}))
+        async with client_of(service) as client:
+            return await asyncio.wait_for(scenario(client), timeout=120)
+
+    return asyncio.run(run())
+
+
+def answer_to(translator, path, limits=None, **sent):
+    """Gives status and JSON of the answer to one POST."""
+
+    async def scenario(client):
+        answer = await client.post(path, **sent)
+        return answer.status, await answer.json()
+
+    return served(translator, scenario, limits)
+
+
+def test_its_client(translator):
+    api = pytest.importorskip("libretranslatepy", reason="libretranslatepy is not installed")
+
+    async def scenario(client):
+        libre = api.LibreTranslateAPI(str(client._base_url), api_key="none")
+        languages = await asyncio.to_thread(libre.languages, 60)
+        texts = ("A cat.  It sleeps.\n\nÜ & = +?", "")
+        found = [await asyncio.to_thread(libre.translate, text, "en", "de", 60) for text in texts]
+        return languages, found
+
+    languages, found = served(translator, scenario)
+    assert languages == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+    assert found == [f"{BEST}  {BEST}\n\n{BEST}", ""]
+    assert ["A cat.", "It sleeps.", "Ü & = +?"] in translator.calls
+
+
+def test_its_client_detects(translator, has_detector):
+    api = pytest.importorskip("libretranslatepy", reason="libretranslatepy is not installed")
+
+    async def scenario(client):
+        libre = api.LibreTranslateAPI(str(client._base_url))
+        return await asyncio.to_thread(libre.detect, "Un chat dort.", 60)
+
+    assert served(translator, scenario) == [{"confidence": 97.5, "language": "fr"}]
+
+
+def test_without_a_detector(translator, monkeypatch):
+    def absent():
+        raise detection.InputError("detection needs a package. Received: none")
+
+    monkeypatch.setattr(detection, "_identifier", absent)
+    status, body = answer_to(translator, "/detect", data={"q": "Un chat dort."})
+    assert (status, body) == (404, {"error": "detection needs a package. Received: none"})
+
+
+@pytest.mark.parametrize("encoding", ["json", "urlencoded", "multipart"])
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"q": "A cat."}, {"translatedText": BEST}),
+        ({"q": ["A cat.", "It sleeps. Yes."]}, {"translatedText": [BEST, f"{BEST} {BEST}"]}),
+        (
+            {"q": "A cat. Yes.", "alternatives": 1},
+            {"translatedText": f"{BEST} {BEST}", "alternatives": [f"{SECOND} {SECOND}"]},
+        ),
+        (
+            {"q": ["A cat.", "12"], "alternatives": 1, "api_key": "k"},
+            {"translatedText": [BEST, BEST], "alternatives": [[SECOND], [SECOND]]},
+        ),
+        (
+            {"q": "<p title='A'>A <b>cat</b>.</p><script>x</script>", "format": "html"},
+            {"translatedText": f"<p title='{BEST}'>{BEST}</p><script>x</script>"},
+        ),
+    ],
+)
+def test_translate(translator, encoding, fields, wanted):
+    fields = PAIR | fields
+    form = aiohttp.FormData(default_to_multipart=encoding == "multipart")
+    for name, value in fields.items():
+        for one in value if isinstance(value, list) else [value]:
+            form.add_field(name, str(one))
+    sent = {"json": fields} if encoding == "json" else {"data": form}
+    status, body = answer_to(translator, "/translate", **sent)
+    if fields.get("format") == "html":  # where <b> comes to is no matter here
+        body["translatedText"] = body["translatedText"].replace("<b>", "").replace("</b>", "")
+    assert (status, body) == (200, wanted)
+
+
+@pytest.mark.parametrize("q", ["Un chat.", ["Un chat.", "Oui."], []])
+def test_source_that_is_not_named(translator, has_detector, q):
+    fields = {"q": q, "source": "auto", "target": "de"}
+    status, body = answer_to(translator, "/translate", json=fields)
+    one = {"language": "fr", "confidence": 97.5} if has_detector else {"language": "en"}
+    assert status == 200
+    assert body["detectedLanguage"] == ([one] * len(q) if isinstance(q, list) else one)
+
+
+def test_markup_is_not_detected(translator, monkeypatch):
+    texts = []
+    monkeypatch.setattr(detection, "is_available", lambda: True)
+    monkeypatch.setattr(detection, "detect", lambda text: texts.append(text) or [])
+    html = "<p class=a>Un <b>chat</b>.</p><style>p {}</style>"
+    fields = {"q": html, "source": "auto", "target": "de", "format": "html"}
+    assert answer_to(translator, "/translate", json=fields)[0] == 200
+    assert texts == ["Un chat."]
+
+
+def test_model_without_known_languages(translator):
+    translator.card["data"] = {"languages": ["", "txt"]}
+
+    async def scenario(client):
+        languages = await (await client.get("/languages")).json()
+        fields = {"q": "a", "source": "anything", "target": "else"}
+        return languages, await (await client.post("/translate", json=fields)).json()
+
+    assert served(translator, scenario) == ([], {"translatedText": BEST})
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "message"),
+    [
+        ({"q": None}, 400, "the body: q must be given. Received: none"),
+        ({"q": 1}, 400, "the body: q must be of type str. Received: 1"),
+        ({"q": [["a"]]}, 400, 'the body: q[0] must be of type str. Received: ["a"]'),
+        ({"q": {"q": "a"}}, 400, 'q must be of type str. Received: {"q": "a"}'),
+        ({"source": None}, 400, "the body: source must be given. Received: none"),
+        ({"target": None}, 400, "the body: target must be given. Received: none"),
+        ({"source": "fr"}, 400, 'source must be one of "en" and "auto". Received: "fr"'),
+        ({"target": "fr"}, 400, 'target must be "de". Received: "fr"'),
+        ({"target": "en"}, 400, 'target must be "de". Received: "en"'),
+        ({"format": "pdf"}, 400, "format must be one of text,"),
+        ({"alternatives": 2}, 400, "alternatives must be from 0 to 1, one less than the model's"),
+        ({"alternatives": -1}, 400, "Received: -1"),
+        ({"alternatives": "x"}, 400, 'alternatives must be of type int. Received: "x"'),
+        (
+            {"n_best": 2},
+            400,
+            'among q, source, target, format, alternatives, api_key. Received: "n',
+        ),
+        ({"q": "x" * 101}, 413, "100 characters of text: send the rest in further requests. Rec"),
+        ({"q": ["a"] * 4}, 413, "a request must have at most 3 texts"),
+    ],
+)
+def test_refused(translator, fields, status, message):
+    fields = {
+        name: value for name, value in ({"q": "a"} | PAIR | fields).items() if value is not None
+    }
+    limits = Limits(max_sentences=3, max_characters=100)
+    found, body = answer_to(translator, "/translate", limits, json=fields)
+    assert (found, set(body)) == (status, {"error"})
+    assert message in body["error"]
+    assert translator.calls == []
+
+
+def test_parsing_models_do_not_translate(translator):
+    translator.card["task"] = "parsing"
+    for fields in ({"q": "a"} | PAIR, {"document": "a"}):
+        status, body = answer_to(translator, "/translate", json=fields)
+        assert status == 400
+        assert (
+            "must be given to a translation model. Received: a request to a pars" in body["error"]
+        )
+
+
+def file_form(content=b"A cat.\n\nYes.", name="cat.txt", **fields):
+    form = aiohttp.FormData(PAIR | fields)
+    form.add_field("file", content, filename=name)
+    return form
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted"),
+    [
+        ("cat.txt", "\ufeffA cat.\r\n\r\nYes.\n", f"\ufeff{BEST}\r\n\r\n{BEST}\n"),
+        ("../../ü.MD", "# A cat\n\n- Yes.\n", f"# {BEST}\n\n- {BEST}\n"),
+    ],
+)
+def test_files(translator, name, content, wanted):
+    if name.endswith("MD"):
+        pytest.importorskip("markdown_it", reason="markdown-it-py is not installed")
+
+    async def scenario(client):
+        headers = {"X-Forwarded-Host": "translate.example", "X-Forwarded-Proto": "https"}
+        for sent in ({}, headers, {"X-Forwarded-Host": "a/b c"}):
+            form = file_form(content.encode(), name)
+            answer = await client.post("/translate_file", data=form, headers=sent)
+            url = (await answer.json())["translatedFileUrl"]
+            own = str(client._base_url).rstrip("/")
+            base = "https://translate.example" if sent is headers else own
+            assert url.startswith(f"{base}/download_file/")
+            assert url.endswith(name[-4:].lower().replace("ü", "")) and ".." not in url
+            file = await client.get(urlsplit(url).path)
+            assert file.headers["Content-Disposition"] == "attachment"
+            assert file.content_type == "application/octet-stream"
+            assert (await file.read()).decode("utf-8") == wanted
+        absent = await client.get("/download_file/..%2f..%2fetc%2fpasswd")
+        assert absent.status == 404
+        return await absent.json()
+
+    error = served(translator, scenario)["error"]
+    assert error.startswith("the name must be that of a file which was translated within the last")
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "message"),
+    [
+        (lambda: PAIR, 400, "file must be a file of a form (multipart/form-data). Received: none"),
+        (
+            lambda: PAIR | {"file": "a"},
+            400,
+            "file must be a file of a form (multipart/form-data). R",
+        ),
+        (lambda: json.dumps(PAIR), 400, "file must be a file of a form (multipart/form-data). R"),
+        (lambda: file_form(name="a.exe"), 400, "must end in one of .txt"),
+        (lambda: file_form(name="a.csv"), 400, '.xlf. Received: "a.csv"'),
+        (lambda: file_form(name=""), 400, "file must"),
+        (lambda: file_form(b"\xff"), 400, "file must be text in UTF-8. Received: 'utf-8' codec"),
+        (lambda: file_form(b"x" * 101), 413, "at most 3 texts and 100 characters of text"),
+        (lambda: file_form(target="fr"), 400, 'target must be "de". Received: "fr"'),
+        (lambda: file_form(beam="4"), 400, "the fields of the body must be among file, source, t"),
+        (lambda: file_form(b"x" * 10_000), 413, "the body must have at most"),
+    ],
+)
+def test_refused_files(translator, form, status, message):
+    limits = Limits(max_sentences=3, max_characters=100)
+    found, body = answer_to(translator, "/translate_file", limits, data=form())
+    assert (found, set(body)) == (status, {"error"})
+    assert message in body["error"]
+    assert translator.calls == []
+
+
+def test_documents_and_their_sentences(translator):
+    fields = {"document": " A 😀 cat. It sleeps!\n\nSee https://example.org/a.b now.\n"}
+    status, body = answer_to(translator, "/translate", json=fields)
+    text = body["translation"]
+    assert status == 200
+    assert text.count(BEST) >= 2 and text.startswith(f" {BEST} {BEST}\n\n")
+    assert [row["source"] for row in body["sentences"]] == [
+        *("A 😀 cat.", "It sleeps!", "See https://example.org/a.b now.")
+    ]
+    for row in body["sentences"]:
+        assert text[row["start"] : row["end"]] == row["translation"]
+    assert "https://example.org/a.b" in body["sentences"][2]["translation"]
+
+
+def test_documents_are_counted(translator):
+    async def run():
+        service = Service(translator, Limits(max_characters=9), frozenset({"127.0.0.1"}))
+        async with client_of(service) as client:
+            for fields in ({"q": ["a", "b"]} | PAIR, {"document": "a"}, {"document": "a" * 10}):
+                await client.post("/translate", json=fields)
+        return service.documents, service.errors
+
+    assert asyncio.run(run()) == (3, 1)
+
+
+def test_documents_of_other_formats(translator):
+    pytest.importorskip("markdown_it", reason="markdown-it-py is not installed")
+    fields = {"document": "# A cat\n", "format": "markdown"}
+    assert answer_to(translator, "/translate", json=fields) == (200, {"translation": f"# {BEST}\n"})
+    status, body = answer_to(translator, "/translate", json=fields | {"format": ""})
+    assert status == 400 and body["error"].startswith("format must be one of text, markdown")
