@@ -162,10 +162,16 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
 def _choice(value: Any, kinds: Sequence[Any]) -> Any:
     """The kind that a value can be of: the first one, unless it is of the type of another one."""
     for kind in kinds:
-        plain = typing.get_origin(kind) or kind
-        if isinstance(plain, type) and isinstance(value, plain):
+        if _is_of_type(value, kind):
             return kind
     return kinds[0]
+
+
+def _is_of_type(value: Any, kind: Any) -> bool:
+    if dataclasses.is_dataclass(kind):  # or the fields of one
+        return isinstance(value, kind | dict)
+    plain = typing.get_origin(kind) or kind
+    return isinstance(plain, type) and isinstance(value, plain)
 
 
 def _read_with_rule(value: Any, kind: Any, rule: Rule, place: _Place) -> Any:

@@ -234,7 +234,7 @@ def test_regularizers_initializers_and_constraints_of_the_sublayers():
 def test_layers_show_and_take_their_arguments(layer):
     arguments = {
         "num_heads": 2,
-        "key_dim": 3,
+        "key_dim": 6,
         "d_ff": 4,
         "value_dim": 5,
         "norm": "pre",
@@ -245,6 +245,8 @@ def test_layers_show_and_take_their_arguments(layer):
         "attention_window": 6,
         "attention_bias": True,
         "norm_epsilon": 1e-5,
+        "norm_type": "rms",
+        "rotary": True,
     }
     assert list(inspect.signature(layer).parameters) == [*arguments, "kwargs"]
     made = layer(*arguments.values())

@@ -81,7 +81,7 @@ class FeedForward(CompositeLayer):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class GatedFeedForward(keras.layers.Layer):
+class GatedFeedForward(CompositeLayer):
     """FFN(x) = (f(x W) * (x V)) W_2, the gated network of Shazeer 2020 (arXiv 2002.05202).
 
     The linear transformations are the Dense sublayers `gate_dense`, of W and the activation f,

@@ -476,7 +476,7 @@ def test_what_a_run_says_in_the_end(tmp_path, caplog):
 
     def told(*arguments, **settings):
         caplog.clear()
-        with caplog.at_level("INFO"):
+        with caplog.at_level("INFO", logger="absl"):
             run(tmp_path, *arguments, **settings)
         return [record.getMessage() for record in caplog.records if "raise" in record.getMessage()]
 
