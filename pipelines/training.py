@@ -148,15 +148,14 @@ def _describe(
     model, training = configurations_of(name, metadata.vocab_size)
     if preset is None and init_from is not None:
         name, model = _model_of(init_from)
-    model = dataclasses.replace(
-        model, vocab_size=metadata.vocab_size, source_vocab_size=metadata.source_vocab_size
-    )
+    is_adapter = settings.get("lora_rank") is not None
+    if is_adapter:
+        _check_base(preset, init_from)
+    else:
+        model = dataclasses.replace(
+            model, vocab_size=metadata.vocab_size, source_vocab_size=metadata.source_vocab_size
+        )
     model, training = replace_settings(model, training, settings)
-    if training.lora_rank is not None:
-        rule = "lora_rank must go with init_from, the model that the adapter is trained for"
-        require(init_from is not None, rule, training.lora_rank)
-        rule = "init_from must be a whole model for lora_rank; export an adapter, and take that"
-        require(not holds_adapter(init_from), rule, f"{init_from}, an adapter")
     return ModelDescription(
         name,
         model,
@@ -170,6 +169,16 @@ def _describe(
         task_options=metadata.task_options,
         languages=metadata.languages,
     )
+
+
+def _check_base(preset: str | None, init_from: str | os.PathLike | None) -> None:
+    """Raises InputError where there can be no adapter for a model."""
+    rule = "lora_rank must go with init_from, the model that the adapter is trained for"
+    require(init_from is not None, rule, "no init_from")
+    rule = "preset must not be given with lora_rank: the model is that of init_from"
+    require(preset is None, rule, preset)
+    rule = "init_from must be a whole model for lora_rank; export an adapter, and take that"
+    require(not holds_adapter(init_from), rule, f"{init_from}, an adapter")
 
 
 def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
