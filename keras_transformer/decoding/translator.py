@@ -134,6 +134,7 @@ class Translator:
         language: str | None = None,
         case: str = "auto",
         terminology: dict[str, str] | None = None,
+        columns: Sequence[str] | None = None,
         progress: bool = False,
     ) -> str:
         """Returns a document with its sentences translated, and all else as it is.
@@ -146,6 +147,8 @@ class Translator:
             case: "auto" translates sentences in capitals, and titles, as if they were none;
                 "keep" gives the model what is written.
             terminology: source phrases, and what the translations of sentences with them contain.
+            columns: of a table (tsv, csv, jsonl), those that are translated: their names or, from
+                1, their numbers.
             progress: whether to draw a bar on stderr.
 
         Raises:
@@ -153,7 +156,7 @@ class Translator:
                 format cannot be.
         """
         translator = self.document_translator(language, case, terminology)
-        document = read_document(as_text(text, "text"), format, translator.language)
+        document = read_document(as_text(text, "text"), format, translator.language, columns)
         parts = translator.translate(document.parts)
         bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
         return "".join(bar)
