@@ -1,4 +1,4 @@
-"""README, BUILD_NOTES, CONTRIBUTING and the guides name files, headings and flags that exist."""
+"""README, BUILD_NOTES, CONTRIBUTING, guides and measurements name what exists."""
 
 import ast
 import doctest
@@ -17,8 +17,9 @@ from docs.site import pages
 from tests.program_fixtures import BIN, loaded
 
 ROOT = BIN.parent
-GUIDES = [f"docs/guides/{path.name}" for path in sorted((ROOT / "docs" / "guides").glob("*.md"))]
-DOCUMENTS = ["README.md", "BUILD_NOTES.md", "CONTRIBUTING.md", *GUIDES]
+DOCUMENTS = [*pages.documents()]
+GUIDES = [name for name in DOCUMENTS if name.startswith("docs/guides/")]
+MEASUREMENTS = [name for name in DOCUMENTS if name.startswith("docs/measurements/")]
 # Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python; one removed.
 OTHER_FLAGS = {
     *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir", "logdir"),
@@ -122,6 +123,13 @@ def test_every_link_leads_to_a_page():
 def test_every_guide_is_listed():
     for document in GUIDES:
         assert f"]({document})" in text_of("README.md")
+        assert f"- {pages.documents()[document]}\n" in text_of("mkdocs.yml")
+
+
+def test_all_measurements_are_listed():
+    assert MEASUREMENTS
+    for document in MEASUREMENTS:
+        assert f"]({document})" in text_of("BUILD_NOTES.md")
         assert f"- {pages.documents()[document]}\n" in text_of("mkdocs.yml")
 
 
