@@ -20,10 +20,10 @@ ROOT = BIN.parent
 DOCUMENTS = [*pages.documents()]
 GUIDES = [name for name in DOCUMENTS if name.startswith("docs/guides/")]
 MEASUREMENTS = [name for name in DOCUMENTS if name.startswith("docs/measurements/")]
-# Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python; one removed.
+# Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python.
 OTHER_FLAGS = {
     *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir", "logdir"),
-    *("skip_bad_records", "flagfile", "directory"),
+    *("flagfile", "directory"),
 }
 
 
@@ -66,6 +66,16 @@ def test_named_files_exist(name):
     made = {path for path in named if path.startswith("runs/")}
     for path in named - made:
         assert (ROOT / path).exists() or (ROOT / "keras_transformer" / path).exists(), path
+
+
+def test_named_tests_exist():
+    """A test is named by its file and function: `tests/training/test_step.py::test_...`."""
+    named = set()
+    for name in DOCUMENTS:
+        named.update(re.findall(r"(tests/[\w/]+\.py)::(\w+)", text_of(name)))
+    assert named
+    missing = {(path, test) for path, test in named if f"def {test}(" not in text_of(path)}
+    assert not missing
 
 
 @pytest.fixture(scope="module")
