@@ -3,8 +3,9 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import keras
@@ -18,7 +19,7 @@ from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import read_weights, variables_of, write_weights
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.evaluation.results import read_results
+from keras_transformer.evaluation.results import read_chosen_decoding, read_results
 from keras_transformer.export.saved_model import load_signatures
 from keras_transformer.fields import shown
 from keras_transformer.files import is_device, put_back, to_path
@@ -66,6 +67,7 @@ class TrainedModel(NamedTuple):
     origin: ModelOrigin
     checkpoint: CheckpointInfo
     ensemble: tuple[CheckpointInfo, ...] = ()  # of each model, where there are several
+    chosen: Mapping[str, Any] = MappingProxyType({})  # options of the search chosen for it
 
     @property
     def model(self) -> Transformer:
@@ -118,8 +120,9 @@ def load(
             directory is a model directory as others, which finds its base by itself.
         options: the fields of decoding.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, n_best, sampling, min_length, no_repeat_ngram_size,
-            forbidden_phrases and mbr. Those that are not given, or None, are those of the model's
-            task. An export has fixed them when it was made, except for n_best and mbr.
+            forbidden_phrases and mbr. Those that are not given, or None, are those that were chosen
+            for the model, or else those of its task. An export has fixed them when it was made,
+            except for n_best and mbr.
 
     Returns:
         A Translator; of a parsing model, a Parser, which answers with trees.
@@ -218,7 +221,10 @@ def check_options(options: dict[str, Any]) -> None:
 
 
 def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
-    """How a model decodes: as its task does, with sources cut as in training, and with `options`.
+    """How a model decodes.
+
+    As its task does, with sources cut as in training; with what was chosen for the model
+    (evaluation/length_penalty.py); and with `options`.
 
     Args:
         trained: the model.
@@ -236,7 +242,8 @@ def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
         rule = "forbidden_phrases must be several phrases, not one text"
         require(not isinstance(phrases, str), rule, repr(phrases))
         given["forbidden_phrases"] = tuple(phrases)
-    return dataclasses.replace(task_config, **{"max_source_length": longest, **given})
+    chosen = {"max_source_length": longest, **trained.chosen}
+    return dataclasses.replace(task_config, **{**chosen, **given})
 
 
 def restore(
@@ -277,6 +284,7 @@ def restore(
 
 
 def _restore_with_adapter(path: AnyPath, checkpoint: str | None, adapter: AnyPath) -> TrainedModel:
+    require(isinstance(adapter, str | os.PathLike), "adapter must be a path", shown(adapter))
     description = read_adapter(adapter)
     adapter = to_path(adapter)
     model_dir = described_in(adapter)
@@ -302,7 +310,9 @@ def _restore_model_directory(
         model = _restore_base(model_dir, description.base) if base is None else base
         info = merge_adapter(model, model_dir, checkpoint, description)
     origin = origin_of(model_dir, description, info)
-    return TrainedModel((model,), vocabularies, origin, info)
+    chosen = read_chosen_decoding(model_dir)
+    options = {} if chosen is None else chosen.options
+    return TrainedModel((model,), vocabularies, origin, info, chosen=options)
 
 
 def _restore_base(model_dir: Path, base: Base) -> Transformer:

@@ -148,6 +148,7 @@ def evaluate(
     output: str | None = None,
     tokenize: str | None = None,
     lowercase: bool = False,
+    choose_alpha: bool = False,
     adapter: AnyPath | None = None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -164,6 +165,8 @@ def evaluate(
         output: a file for the translations, one a line.
         tokenize: sacreBLEU's tokenization; "13a" if not given.
         lowercase: whether to ignore case.
+        choose_alpha: whether to choose the length penalty on the validation split first. A model
+            directory remembers it, so that `keras_transformer.load` uses it.
         adapter: is added to the model; see `keras_transformer.load`. Its directory keeps the
             results.
         options: of the search; see `keras_transformer.load`.
@@ -178,7 +181,7 @@ def evaluate(
 
     _check_path(data_dir, "data_dir")
     check_options(options)
-    config = EvaluationConfig(split, limit, output, tokenize, lowercase)
+    config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
     config.check(data_dir)
     translator = load(model_dir, checkpoint, adapter, **{"n_best": 1, **options})
     results_dir = model_dir if adapter is None else adapter
