@@ -119,6 +119,10 @@ def test_every_link_leads_to_a_page():
                 assert not anchor or anchor in anchors(found[target]), (page, link)
 
 
+def test_the_citation_names_this_version():
+    assert f"version = {{{keras_transformer.__version__}}}," in text_of("README.md")
+
+
 def test_every_guide_is_listed():
     for document in GUIDES:
         assert f"]({document})" in text_of("README.md")
