@@ -18,7 +18,8 @@ from tests.program_fixtures import BIN, loaded
 
 ROOT = BIN.parent
 GUIDES = [f"docs/guides/{path.name}" for path in sorted((ROOT / "docs" / "guides").glob("*.md"))]
-DOCUMENTS = ["README.md", "BUILD_NOTES.md", "CONTRIBUTING.md", *GUIDES]
+REFERENCE = sorted(f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").glob("*.md"))
+DOCUMENTS = ["README.md", "BUILD_NOTES.md", "CONTRIBUTING.md", *GUIDES, *REFERENCE]
 # Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python; one removed.
 OTHER_FLAGS = {
     *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir", "logdir"),
@@ -124,7 +125,7 @@ def test_the_citation_names_this_version():
 
 
 def test_every_guide_is_listed():
-    for document in GUIDES:
+    for document in [*GUIDES, *REFERENCE]:
         assert f"]({document})" in text_of("README.md")
         assert f"- {pages.documents()[document]}\n" in text_of("mkdocs.yml")
 

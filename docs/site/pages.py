@@ -1,9 +1,9 @@
 """Writes the pages of the documentation site to runs/docs: the first step of `make docs`.
 
 They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING and the
-guides are pages, and their links become links among pages; the programs describe their flags; the
-pages of the library name the modules whose docstrings mkdocstrings shows. A link without a page
-ends the build with one line.
+guides are pages, and so is what docs/site/reference.py has written of the code; their links become
+links among pages; the programs describe their flags; the pages of the library name the modules
+whose docstrings mkdocstrings shows. A link without a page ends the build with one line.
 
     python docs/site/pages.py
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "runs" / "docs"
-# Document -> its page; a guide's has the guide's name.
+# Document -> its page; those of guides and of the reference have their names.
 PAGES = {
     "README.md": "index.md",
     "BUILD_NOTES.md": "design.md",
@@ -57,8 +57,11 @@ def main() -> None:
 
 def documents() -> dict[str, str]:
     """The repository's documents, with the page of each."""
-    guides = sorted((ROOT / "docs" / "guides").glob("*.md"))
-    return PAGES | {f"docs/guides/{path.name}": f"guides/{path.name}" for path in guides}
+    found = {}
+    for folder in ("guides", "reference"):
+        for path in sorted((ROOT / "docs" / folder).glob("*.md")):
+            found[f"docs/{folder}/{path.name}"] = f"{folder}/{path.name}"
+    return PAGES | found
 
 
 def outside_code(text: str, pattern: str, replacement) -> str:

@@ -17,9 +17,9 @@ class AlignedPair(NamedTuple):
     """The subwords of a text and of a translation of it: how probable, and aligned with what."""
 
     source_pieces: list[str]  # S subwords, "</s>" last
-    target_pieces: list[str]  # T
+    target_pieces: list[str]  # T subwords, "</s>" last
     source_words: list[int]  # S numbers of words, those between spaces; -1 for none
-    target_words: list[int]  # T
+    target_words: list[int]  # T numbers of words, likewise
     log_probs: list[float]  # T, of a subword after those before it; natural logarithm
     alignment: list[int]  # T source positions; see attention_maps.alignment
 
@@ -42,7 +42,7 @@ class AlignedPair(NamedTuple):
 class Translation(NamedTuple):
     """One answer to a sentence."""
 
-    text: str
+    text: str  # the translation
     score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
     log_prob: float  # natural logarithm, EOS included
     tokens: int  # subwords, EOS counted
@@ -59,7 +59,7 @@ class AlignedTranslation(NamedTuple):
     tokens: int
     truncated: bool
     unfinished: bool
-    pair: AlignedPair
+    pair: AlignedPair  # the subwords of both sides
 
 
 class TargetScore(NamedTuple):
@@ -74,7 +74,7 @@ class PairAttention(NamedTuple):
     """What predicting each of T target tokens attends to; see decoding/attention_maps.py."""
 
     source_pieces: list[str]  # S subwords, "</s>" last
-    target_pieces: list[str]  # T
+    target_pieces: list[str]  # T subwords, "</s>" last
     encoder: np.ndarray  # float32 [N, H, S, S]
     decoder: np.ndarray  # float32 [N, H, T, T]
     memory: np.ndarray  # float32 [N, H, T, S]

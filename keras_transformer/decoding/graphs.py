@@ -196,7 +196,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(IDS, IDS)
     def align_ids(self, source, target) -> Tensors:
-        """The outputs of `explain_ids` that say which subwords and words belong together."""
+        """How probable each subword of a target is, and where it comes from; see `explain_ids`."""
         explained = self.explain_ids(source, target)
         return {name: explained[name] for name in ALIGN_OUTPUTS}
 
@@ -333,7 +333,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(TEXTS, TEXTS)
     def attention(self, source, target) -> Tensors:
-        """The attention weights of `explain_ids`, of texts, all of them in one batch."""
+        """The attention weights of all heads for pairs of texts, all of them in one batch."""
         source_ids, target_ids, *_ = self._encode_pairs(source, target)
         explained = self.explain_ids(padded(source_ids), padded(target_ids))
         return {name: explained[name] for name in ATTENTION_OUTPUTS}
