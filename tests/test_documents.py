@@ -120,6 +120,15 @@ def test_every_link_leads_to_a_page():
                 assert not anchor or anchor in anchors(found[target]), (page, link)
 
 
+def test_the_guide_to_presets_counts_right():
+    text = text_of("docs/guides/presets.md")
+    numbers = re.search(r"^\| parameters \(counted\) (\|.*)\|$", text, re.M)[1]
+    sizes = re.search(r"^\| vocabulary (\|.*)\|$", text, re.M)[1]
+    rows = [[int(cell.replace(",", "")) for cell in row.split("|")[1:]] for row in (sizes, numbers)]
+    for name, vocab_size, parameters in zip(("tiny", "base", "big"), *rows, strict=True):
+        assert keras_transformer.preset(name, vocab_size)[0].parameters == parameters
+
+
 def test_the_citation_names_this_version():
     assert f"version = {{{keras_transformer.__version__}}}," in text_of("README.md")
 
