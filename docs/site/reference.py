@@ -30,7 +30,7 @@ from docs.site.fields import (  # noqa: E402
     type_and_rule,
 )
 
-NOTICE = "<!-- Written by docs/site/reference.py: change what it describes, not this page. -->\n\n"
+NOTICE = "<!-- Written by docs/site/reference.py: change what it describes, not this page. -->"
 # What the presets are counted for: the guide's small vocabulary, and section 5.1's.
 VOCABULARY_SIZES = (8000, 37000)
 PRESET_OF = {
@@ -49,7 +49,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
-    text = NOTICE + signatures.page(signatures.traced())
+    text = with_notice(signatures.page(signatures.traced()))
     (FOLDER / "signatures.md").write_text(text, encoding="utf-8")
 
 
@@ -61,7 +61,13 @@ def pages() -> dict[str, str]:
         "http.md": http_page(),
         "results.md": results.page(),
     }
-    return {name: NOTICE + text for name, text in texts.items()}
+    return {name: with_notice(text) for name, text in texts.items()}
+
+
+def with_notice(page: str) -> str:
+    """A page that says below its title who writes it; MkDocs expects the title in the first line."""
+    title, _, text = page.partition("\n")
+    return f"{title}\n\n{NOTICE}\n{text}"
 
 
 # Configurations and presets.
