@@ -65,7 +65,7 @@ def pages() -> dict[str, str]:
 
 
 def with_notice(page: str) -> str:
-    """A page that says below its title who writes it; MkDocs expects the title in the first line."""
+    """A page that says below its title who writes it: MkDocs looks for that in the first line."""
     title, _, text = page.partition("\n")
     return f"{title}\n\n{NOTICE}\n{text}"
 
