@@ -1,9 +1,9 @@
 """Writes the pages of the documentation site to runs/docs: the first step of `make docs`.
 
-They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING and the
-guides are pages, and so is what docs/site/reference.py has written of the code; their links become
-links among pages; the programs describe their flags; the pages of the library name the modules
-whose docstrings mkdocstrings shows. A link without a page ends the build with one line.
+They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING, the guides,
+the measurements, and what docs/site/reference.py has written of the code, are pages, and their
+links become links among pages; the programs describe their flags; the pages of the library name the
+modules whose docstrings mkdocstrings shows. A link without a page ends the build with one line.
 
     python docs/site/pages.py
 """
@@ -19,12 +19,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "runs" / "docs"
-# Document -> its page; those of guides and of the reference have their names.
+# Document -> its page; one in a folder of FOLDERS keeps its name.
 PAGES = {
     "README.md": "index.md",
     "BUILD_NOTES.md": "design.md",
     "CONTRIBUTING.md": "contributing.md",
 }
+FOLDERS = ("guides", "reference", "measurements")  # in docs/
 # The public names that keras_transformer imports at once, and their modules.
 EAGER_NAMES = {
     "InputError": "errors",
@@ -57,11 +58,11 @@ def main() -> None:
 
 def documents() -> dict[str, str]:
     """The repository's documents, with the page of each."""
-    found = {}
-    for folder in ("guides", "reference"):
-        for path in sorted((ROOT / "docs" / folder).glob("*.md")):
-            found[f"docs/{folder}/{path.name}"] = f"{folder}/{path.name}"
-    return PAGES | found
+    pages = dict(PAGES)
+    for folder in FOLDERS:
+        names = sorted(path.name for path in (ROOT / "docs" / folder).glob("*.md"))
+        pages |= {f"docs/{folder}/{name}": f"{folder}/{name}" for name in names}
+    return pages
 
 
 def outside_code(text: str, pattern: str, replacement) -> str:

@@ -34,7 +34,8 @@ NOTICE = "<!-- Written by docs/site/reference.py: change what it describes, not 
 # What the presets are counted for: the guide's small vocabulary, and section 5.1's.
 VOCABULARY_SIZES = (8000, 37000)
 PRESET_OF = {
-    "tiny": "small data, two cores",
+    "tiny": "a small model, for two cores",
+    "own_text": "`tiny`, with the guide's recipe for one's own text",
     "base": "Table 3, base",
     "big": "Table 3, big; English-German",
     "big_en_fr": "section 5.4; English-French",

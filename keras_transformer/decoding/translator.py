@@ -5,6 +5,7 @@ cut into subwords once, batches of similar length are made of the ids, and sever
 computed at a time (streams.py).
 """
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -25,7 +26,7 @@ from keras_transformer.decoding.answers import (
     TargetScore,
     Translation,
 )
-from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS
+from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.lines import required_terms
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
@@ -100,6 +101,18 @@ class Translator:
         rule = "model must be asked of what keras_transformer.load has loaded"
         require(self._make_model is not None, rule, "another translator")
         return self._make_model()
+
+    def with_alpha(self, alpha: float) -> "Translator":
+        """The same model with another length penalty (section 6.1).
+
+        Raises:
+            InputError: of an export, whose length penalty is fixed.
+        """
+        rule = "alpha must be chosen of a model directory or a .keras file"
+        require(isinstance(self.graphs, Graphs), rule, "an export, which has a fixed one")
+        config = dataclasses.replace(self.config, alpha=alpha)
+        card = dataclasses.replace(self.card, decoding=config)
+        return type(self)(self.graphs.with_options(config), card, self._make_model)
 
     def translate(
         self,
