@@ -115,7 +115,7 @@ def presets_section() -> str:
         rows.append(
             [
                 f"`{name}`",
-                PRESET_OF.get(name, f"Table 3 ({name[0]})"),
+                origin_of(name),
                 *(str(getattr(models[0], key)) for key in names),
                 " ".join(others),
                 *(f"{model.parameters:,}" for model in models),
@@ -127,6 +127,13 @@ def presets_section() -> str:
         "`base`. Parameters are counted with one shared vocabulary of V ids, special ones "
         "included.\n\n" + table([*head, *counted], rows)
     )
+
+
+def origin_of(preset_name: str) -> str:
+    """Where a preset comes from."""
+    is_row = re.fullmatch(r"[A-E]\d?", preset_name)
+    known = f"Table 3 ({preset_name[0]})" if is_row else "not of the paper"
+    return PRESET_OF.get(preset_name, known)
 
 
 # What keras_transformer.load returns.
@@ -158,10 +165,11 @@ def translator_page() -> str:
     text += "([reference](../../keras_transformer/decoding/parser.py)), which differs in:\n\n"
     text += members(Parser)
     text += "\n## Answers\n"
+    of_translation = {name: said for name, said in comments(answers.Translation).items() if said}
     kinds = [answers.Translation, answers.AlignedTranslation, answers.AlignedPair]
     for kind in [*kinds, answers.TargetScore, answers.PairAttention, Parse]:
         text += f"\n### {kind.__name__}\n\n{' '.join(inspect.getdoc(kind).split())}\n\n"
-        text += answer_table(kind, comments(answers.Translation))
+        text += answer_table(kind, {"text": "the translation", **of_translation})
     return text
 
 

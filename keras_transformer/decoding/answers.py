@@ -42,7 +42,7 @@ class AlignedPair(NamedTuple):
 class Translation(NamedTuple):
     """One answer to a sentence."""
 
-    text: str  # the translation
+    text: str
     score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
     log_prob: float  # natural logarithm, EOS included
     tokens: int  # subwords, EOS counted
