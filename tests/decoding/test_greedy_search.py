@@ -35,6 +35,9 @@ from tests.decoding.test_compiled_model import (
 SENTENCES = ["a small house", "", "the cat", "x" * 300, "It is cold."]
 
 
+LIKELY = np.random.default_rng(4).integers(4, VOCAB_SIZE, (VOCAB_SIZE, 5))
+
+
 def sources(vocab_size):
     """Sentences of several lengths, an empty one among them."""
     generator = np.random.default_rng(3)
@@ -98,10 +101,11 @@ def test_finds_the_same_with_bfloat16():
     assert_same(*both([model], settings_of(1, extra_length=4), VOCAB_SIZE))
 
 
-@pytest.mark.parametrize("logits_bias", [False, True])
-def test_finds_the_same_with_int8(logits_bias):
-    model = compile_model(small_model(num_layers=1, logits_bias=logits_bias), "int8")
-    assert_same(*both_in_graphs([model], settings_of(1, extra_length=4), VOCAB_SIZE))
+def test_finds_the_same_with_int8_and_a_shortlist():
+    model = compile_model(small_model(num_layers=1), "int8")
+    shortlist = Shortlist(LIKELY, [EOS_ID, 7, 8], VOCAB_SIZE)
+    settings = settings_of(1, extra_length=4)
+    assert_same(*both_in_graphs([model], settings, VOCAB_SIZE, shortlist=shortlist))
 
 
 def test_finds_the_same_with_an_ensemble():
@@ -109,26 +113,15 @@ def test_finds_the_same_with_an_ensemble():
     assert_same(*both(models, settings_of(1, extra_length=4), VOCAB_SIZE))
 
 
-LIKELY = np.random.default_rng(4).integers(4, VOCAB_SIZE, (VOCAB_SIZE, 5))
-
-
 def test_finds_the_same_with_a_shortlist_and_prefixes():
     model = compile_model(small_model())
     shortlist = Shortlist(LIKELY, [EOS_ID, 7, 8], VOCAB_SIZE)
     prefix = padded([[9, 10], [11], [12], [PAD_ID], [13, 14], [PAD_ID]])
     settings = settings_of(1, extra_length=4)
-    assert_same(*both([model], settings, VOCAB_SIZE, shortlist=shortlist))
     others = {"shortlist": shortlist, "target_prefix": prefix}
     found, wanted = both([model], settings, VOCAB_SIZE, **others)
     assert_same(found, wanted)
     assert found.ids[4, 0, :2].numpy().tolist() == [13, 14]
-
-
-def test_finds_the_same_with_a_shortlist_of_int8():
-    model = compile_model(small_model(num_layers=1), "int8")
-    shortlist = Shortlist(LIKELY, [EOS_ID, 7, 8], VOCAB_SIZE)
-    settings = settings_of(1, extra_length=4)
-    assert_same(*both_in_graphs([model], settings, VOCAB_SIZE, shortlist=shortlist))
 
 
 @pytest.mark.parametrize(
@@ -244,10 +237,6 @@ def test_only_a_greedy_search_goes_without_scores(characters):
     assert not DecodingConfig(beam_size=1, sampling=SamplingConfig()).is_greedy
     translator = translator_with(small_model(), characters, DecodingConfig(2, extra_length=3))
     assert "greedy_ids" not in translator.graphs
-    with_scores, without = (
-        translator.translate(["a house"], scores=scores) for scores in (True, False)
-    )
-    assert with_scores == without
 
 
 def nan_model():
