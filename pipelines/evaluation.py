@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from keras_transformer.errors import require
-from keras_transformer.evaluation.results import write_results
+from keras_transformer.evaluation.results import (
+    ChosenDecoding,
+    write_chosen_decoding,
+    write_results,
+)
 from keras_transformer.fields import Size, check_fields, one_of
 from keras_transformer.model_card import ModelCard
 from keras_transformer.output_files import check_output, write_lines
@@ -17,6 +21,7 @@ from pipelines.records import Metadata, read_metadata
 if TYPE_CHECKING:  # a module with TensorFlow
     from keras_transformer.decoding.translator import Translator
 
+CHOOSING_SPLIT = "validation"  # alpha is chosen on it
 TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
 
 
@@ -31,6 +36,8 @@ class EvaluationConfig:
     tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = None
     lowercase: bool = False
     robustness: bool = False  # also score the split in capitals, with typos, ...
+    # First choose the length penalty with the best BLEU on the validation split.
+    choose_alpha: bool = False
 
     def __post_init__(self):
         check_fields(self)
@@ -54,6 +61,11 @@ class EvaluationConfig:
             require(not self.lowercase, rule, self.lowercase)
             rule = "robustness is for translations, and data_dir has trees"
             require(not self.robustness, rule, self.robustness)
+            rule = "choose_alpha is for translations, and data_dir has trees"
+            require(not self.choose_alpha, rule, self.choose_alpha)
+        rule = "choose_alpha needs a validation split in data_dir"
+        has_validation = CHOOSING_SPLIT in metadata.splits
+        require(has_validation or not self.choose_alpha, rule, ", ".join(metadata.splits))
         return metadata
 
 
@@ -82,7 +94,10 @@ def evaluate_on(
     Returns:
         The scores, as of keras_transformer.evaluation.evaluate.evaluate, with {"split", "data_dir",
         "dataset", "languages", "seconds"} and the notes. With config.robustness, also
-        {"robustness": as of keras_transformer.evaluation.robustness.robustness}.
+        {"robustness": as of keras_transformer.evaluation.robustness.robustness}. With
+        config.choose_alpha, the scores are those with the length penalty that was chosen, there is
+        {"chosen": the fields of ChosenDecoding}, and `model_dir` remembers it, if all sentences
+        were translated.
 
     Raises:
         InputError: where the data is not that of the model, or cannot be used.
@@ -95,6 +110,12 @@ def evaluate_on(
     config = EvaluationConfig() if config is None else config
     metadata = config.check(data_dir)
     _check_same_data(data_dir, metadata, translator.card)
+    chosen = None
+    if config.choose_alpha:
+        chosen = _choose_decoding(data_dir, translator, config)
+        translator = translator.with_alpha(chosen.alpha)
+        if model_dir is not None and config.limit is None:
+            write_chosen_decoding(model_dir, chosen)
     sources, references = split_text(data_dir, config.split)
     trees = None
     if metadata.task == "parsing":
@@ -124,6 +145,7 @@ def evaluate_on(
         write_lines(config.output, answers)
     results = {
         **scores,
+        **({} if chosen is None else {"chosen": dataclasses.asdict(chosen)}),
         "split": config.split,
         "data_dir": os.fspath(data_dir),
         "dataset": metadata.settings.get("--dataset"),
@@ -134,6 +156,32 @@ def evaluate_on(
     if model_dir is not None and config.limit is None:
         write_results(model_dir, config.split, results)
     return results
+
+
+def _choose_decoding(
+    data_dir: str | os.PathLike, translator: "Translator", config: EvaluationConfig
+) -> ChosenDecoding:
+    """Finds the length penalty with the best BLEU on the validation split."""
+    from keras_transformer.evaluation.length_penalty import bleu_by_alpha
+    from pipelines.datasets import split_text
+
+    sources, references = split_text(data_dir, CHOOSING_SPLIT)
+    scores = bleu_by_alpha(
+        translator,
+        sources[: config.limit],
+        references[: config.limit],
+        config.tokenize or "13a",
+        config.lowercase,
+    )
+    alpha = max(scores, key=lambda alpha: scores[alpha])
+    return ChosenDecoding(
+        alpha=alpha,
+        beam_size=translator.config.beam_size,
+        bleu=scores[alpha],
+        split=CHOOSING_SPLIT,
+        checkpoint=translator.checkpoint["checkpoint"],
+        bleu_by_alpha={str(alpha): bleu for alpha, bleu in scores.items()},
+    )
 
 
 def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: ModelCard) -> None:
