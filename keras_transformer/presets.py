@@ -15,8 +15,8 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
     "base": {},
     "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
     "big_en_fr": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.1},
-    # Not of the paper: for fast translation. The encoder reads a sentence once, and a decoder of two
-    # layers runs for each word. Sizes as of student.tiny11 in github.com/browsermt/students, whose
+    # Not of the paper, for fast translation: the encoder reads a sentence once, and two decoder
+    # layers run for each word. Sizes as of student.tiny11 in github.com/browsermt/students, whose
     # decoder has SSRUs in place of self-attention (Kim et al. 2019, aclanthology.org/D19-5632).
     "student": {"num_layers": 6, "decoder_layers": 2, "d_model": 256, "d_ff": 1536, "num_heads": 8},
     # Table 3 (A): heads, at the same amount of computation.
