@@ -43,8 +43,10 @@ class Translation(NamedTuple):
     """One answer to a sentence."""
 
     text: str
-    score: float  # log-probability / length penalty; with `mbr`, expected utility in percent
-    log_prob: float  # natural logarithm, EOS included
+    # Log-probability / length penalty; with `mbr`, expected utility in percent. None if no scores
+    # were asked for and the search needed none.
+    score: float | None
+    log_prob: float | None  # natural logarithm, EOS included; None as the score
     tokens: int  # subwords, EOS counted
     truncated: bool = False  # the source was longer than the limit; its end was not translated
     unfinished: bool = False  # the translation reached its length limit before EOS
@@ -54,8 +56,8 @@ class AlignedTranslation(NamedTuple):
     """One answer to a sentence: a Translation, and what its subwords are aligned with."""
 
     text: str
-    score: float
-    log_prob: float
+    score: float | None
+    log_prob: float | None
     tokens: int
     truncated: bool
     unfinished: bool

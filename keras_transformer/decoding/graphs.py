@@ -20,6 +20,7 @@ from keras_transformer.decoding.search import (
     encode_text,
     mean_logits,
     search_ids,
+    search_ids_greedily,
     target_log_probs,
     token_log_probs,
     with_eos,
@@ -106,6 +107,8 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             "score_ids": self.score_ids,
             "align_ids": self.align_ids,
         }
+        if options.is_greedy:
+            self._graphs["greedy_ids"] = self.greedy_ids
         if constraints:
             self._graphs["constrain"] = self.constrain
             self._graphs["constrain_ids"] = self.constrain_ids
@@ -150,6 +153,19 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             score -inf follows. An empty source, EOS alone, has the translation "" with score 0.
         """
         return self._search(source, target_prefix, n_best, None)
+
+    @graph(IDS, IDS)
+    def greedy_ids(self, source, target_prefix) -> Tensors:
+        """Does what `search_ids` does with one beam, without scores.
+
+        Returns:
+            translation, length, unfinished and ids as of `search_ids`; is_finite bool [B, 1], False
+            where logits are NaN, as those of weights that are not finite.
+        """
+        source, target_prefix, _ = of_one_batch(source, target_prefix)
+        models = [in_graph(model) for model in self._models]
+        best = search_ids_greedily(models, source, self._settings, target_prefix, self._shortlist)
+        return {**self._texts(best.ids, best.lengths), "is_finite": best.is_finite}
 
     @graph(IDS, IDS, PHRASES, NUMBER)
     def constrain_ids(self, source, target_prefix, phrases, n_best) -> Tensors:
@@ -298,9 +314,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         begins_word = ids.with_flat_values(vocabulary.begins_word_tensor(ids.flat_values))
         parts = in_parts(ids, begins_word, self._source_limit - 1)  # [N, None, None]
         source_ids = with_eos(parts.values, self._source_limit)
-        no_prefix = source_ids[:, :0]
-        found = self._translate_ids(source_ids, no_prefix, None, n_best=1)
-        found = tf.strings.regex_replace(found["translation"][:, 0], "[\r\n]", " ")
+        found = tf.strings.regex_replace(self._best_texts(source_ids), "[\r\n]", " ")
         joined = tf.strings.reduce_join(parts.with_values(found), axis=1, separator=" ")  # [N]
         spaced = with_spaces_of(texts, joined)
         lines = tf.strings.reduce_join(sentences.with_flat_values(spaced), axis=2)
@@ -356,17 +370,23 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             phrases,
             n_best,
         )
-        batch, beams, length = tf.unstack(tf.shape(best.ids))
-        rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
-        texts = self._vocabularies.target.decode_tensor(rows)
-        has_eos = tf.reduce_any(best.ids == EOS_ID, axis=2)  # [B, K]
         return {
-            "translation": tf.reshape(texts, [-1, self._options.beam_size]),
+            **self._texts(best.ids, best.lengths),
             "score": best.scores,
             "log_prob": best.log_probs,
-            "length": best.lengths,
-            "unfinished": (best.lengths > 0) & ~has_eos,
-            "ids": best.ids,
+        }
+
+    def _texts(self, ids: tf.Tensor, lengths: tf.Tensor) -> Tensors:
+        """The outputs of a search that are made of ids, int32 [B, K, T], and lengths [B, K]."""
+        batch, beams, length = tf.unstack(tf.shape(ids))
+        rows = tf.reshape(ids, [batch * beams, length])  # [B K, T], T may be 0
+        texts = self._vocabularies.target.decode_tensor(rows)
+        has_eos = tf.reduce_any(ids == EOS_ID, axis=2)  # [B, K]
+        return {
+            "translation": tf.reshape(texts, [-1, self._options.beam_size]),
+            "length": lengths,
+            "unfinished": (lengths > 0) & ~has_eos,
+            "ids": ids,
         }
 
     def _translate(self, source, target, phrases, n_best: int) -> Tensors:
@@ -395,6 +415,19 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             return {name: found[name] for name in TRANSLATION_OUTPUTS}
 
         return in_batches(translate_batch, self._options.batch_tokens, *rows)
+
+    def _best_texts(self, source_ids: tf.RaggedTensor) -> tf.Tensor:
+        """The best translations of rows of ids, without scores: string [B]."""
+        if not self._options.is_greedy:
+            no_prefix = source_ids[:, :0]
+            return self._translate_ids(source_ids, no_prefix, None, n_best=1)["translation"][:, 0]
+
+        def translate_batch(source):
+            no_prefix = tf.fill([tf.shape(source)[0], 1], PAD_ID)
+            return {"translation": self.greedy_ids(source, no_prefix)["translation"]}
+
+        found = in_batches(translate_batch, self._options.batch_tokens, source_ids)
+        return found["translation"][:, 0]
 
     def _encode_pairs(
         self, source, target

@@ -168,6 +168,7 @@ def translate_chunk(
         target_prefixes=prefixes,
         aligned=config.alignments or config.token_scores,
         required_phrases=required_phrases,
+        scores=config.scores,
     )
 
 

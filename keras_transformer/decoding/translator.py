@@ -39,6 +39,7 @@ from keras_transformer.model_card import ModelCard
 
 # Batches of fewer tokens than this are not divided further among streams.
 MIN_BATCH_TOKENS = 512
+WEIGHTS_RULE = "the model's weights must be finite"
 SPACES = " \t\n\v\f\r"  # those of ASCII
 
 
@@ -121,6 +122,7 @@ class Translator:
         target_prefixes: Iterable[str] | None = None,
         aligned: bool = False,
         required_phrases: Iterable[Iterable[str]] | None = None,
+        scores: bool = True,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Returns the translations of each text, best first: from one to `beam_size`.
 
@@ -132,13 +134,16 @@ class Translator:
                 count. The translation of a blank text is empty in any case.
             aligned: whether to return AlignedTranslations, of the exact ones (`n_best` of `load`).
             required_phrases: what the translations of each text contain, cut as forbidden ones.
+            scores: whether scores are wanted. Greedy search is faster without, and gives None.
 
         Raises:
             InputError: if the model's weights are not finite, prefixes or phrases do not fit, or
                 there is one text and not a list of texts.
         """
         exact = self.config.exact
-        return self._translate(texts, progress, target_prefixes, aligned, required_phrases, exact)
+        return self._translate(
+            texts, progress, target_prefixes, aligned, required_phrases, exact, scores
+        )
 
     def translate_document(
         self,
@@ -193,7 +198,7 @@ class Translator:
                 phrases = [required_terms(text, terminology) for text in texts]
             # Of all translations if the best one is that which is most like the others.
             exact = rank + 1 if self.config.mbr is None else self.config.exact
-            answers = self._translate(texts, False, None, aligned, phrases, exact)
+            answers = self._translate(texts, False, None, aligned, phrases, exact, scores=False)
             chosen = [row[min(rank, len(row) - 1)] for row in answers]
             self.unfinished += sum(answer.unfinished for answer in chosen)
             return chosen
@@ -315,6 +320,7 @@ class Translator:
         aligned: bool,
         required_phrases: Iterable[Iterable[str]] | None,
         exact: int,
+        scores: bool,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Does what `translate` does; `exact` of the translations are the best ones."""
         sources, truncated = self._encode_sources(as_texts(texts, "texts"))
@@ -329,6 +335,7 @@ class Translator:
                 [prefixes[i] for i in batch],
                 None if phrases is None else [phrases[i] for i in batch],
                 exact,
+                scores or self.config.mbr is not None,
             )
             rows = translations(found, [truncated[i] for i in batch])
             if not aligned:
@@ -430,17 +437,18 @@ class Translator:
         prefixes: list[np.ndarray],
         phrases: list[list[np.ndarray]] | None,
         exact: int,
+        scores: bool,
     ) -> dict[str, np.ndarray]:
-        """Translates one batch: the outputs of graphs.Graphs.search_ids."""
-        inputs = {
-            "source": padded(sources),
-            "target_prefix": padded(prefixes),
-            "n_best": tf.constant(exact),
-        }
-        if phrases is None:
-            outputs = self._graph("search_ids")(**inputs)
+        """Translates one batch: the outputs of graphs.Graphs.search_ids, or of greedy_ids."""
+        inputs = {"source": padded(sources), "target_prefix": padded(prefixes)}
+        n_best = tf.constant(exact)
+        if phrases is not None:
+            search = self._graph("constrain_ids")
+            outputs = search(**inputs, phrases=padded_phrases(phrases), n_best=n_best)
+        elif "greedy_ids" in self.graphs and not scores:
+            outputs = self.graphs["greedy_ids"](**inputs)
         else:
-            outputs = self._graph("constrain_ids")(**inputs, phrases=padded_phrases(phrases))
+            outputs = self._graph("search_ids")(**inputs, n_best=n_best)
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
     def _align_batch(
@@ -568,14 +576,16 @@ def translations(
     with the text "" and score -inf.
 
     Args:
-        found: the outputs of graphs.Graphs.search_ids.
+        found: the outputs of graphs.Graphs.search_ids, or of greedy_ids, which has no scores.
         truncated: for each sentence, whether its source was cut.
 
     Raises:
-        InputError: where a score is NaN.
+        InputError: where a score or a logit is NaN.
     """
+    if "score" not in found:
+        return unscored_translations(found, truncated)
     finite = not np.isnan(found["score"]).any()
-    require(finite, "the model's weights must be finite", "scores that are NaN")
+    require(finite, WEIGHTS_RULE, "scores that are NaN")
     columns = [found[name].tolist() for name in TRANSLATION_OUTPUTS]
     rows = []
     for was_cut, *beams in zip(truncated, *columns, strict=True):
@@ -586,6 +596,22 @@ def translations(
         existing = [answer for answer in answers if answer.score > -math.inf]
         rows.append(existing or answers[:1])
     return rows
+
+
+def unscored_translations(
+    found: dict[str, np.ndarray], truncated: Sequence[bool]
+) -> list[list[Translation]]:
+    """Makes the answers to a batch of the outputs of greedy_ids: one for each sentence."""
+    require(found["is_finite"].all(), WEIGHTS_RULE, "logits that are NaN")
+    texts, lengths, unfinished = (
+        found[name][:, 0].tolist() for name in ("translation", "length", "unfinished")
+    )
+    return [
+        [Translation(text.decode("utf-8"), None, None, length, was_cut, is_unfinished)]
+        for text, length, was_cut, is_unfinished in zip(
+            texts, lengths, truncated, unfinished, strict=True
+        )
+    ]
 
 
 def aligned_pair(

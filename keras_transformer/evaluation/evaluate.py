@@ -45,7 +45,8 @@ def evaluate(
         InputError: if there are no sentences, or the weights are not finite.
     """
     sources, references = texts
-    best = [candidates[0] for candidates in translator.translate(sources, progress=True)]
+    translations = translator.translate(sources, progress=True, scores=False)
+    best = [candidates[0] for candidates in translations]
     answers = [answer.text for answer in best]
     if trees is None:
         scores = translation_scores(answers, references, tokenize, lowercase)

@@ -86,7 +86,8 @@ class SampleAnswers:
         Returns {"bleu"}, or {"f1", "repaired": share of trees}, in percent, and the first answers
         as a table in Markdown.
         """
-        found = [best for best, *_ in self.translator_of(model).translate(self.sources)]
+        translator = self.translator_of(model)
+        found = [best for best, *_ in translator.translate(self.sources, scores=False)]
         texts = [best.text for best in found]
         if self.task_options is None:
             scores = {"bleu": translation_scores(texts, self.references)["bleu"]}

@@ -25,7 +25,9 @@ class Shouter:
         self.checkpoint = {"step": 7}
         self.calls = []
 
-    def translate(self, sentences, target_prefixes=None, aligned=False, required_phrases=None):
+    def translate(
+        self, sentences, target_prefixes=None, aligned=False, required_phrases=None, scores=True
+    ):
         self.calls.append(list(sentences))
         if target_prefixes is not None:
             sentences = list(map("{1}-{0}".format, sentences, target_prefixes))
