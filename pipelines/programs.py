@@ -200,7 +200,7 @@ def evaluate(
         data_dir: prepared data, with the vocabulary of the model.
         split: of the data: "train", "validation" or "test".
         checkpoint: which weights; see `keras_transformer.load`.
-        limit: the most sentences to translate; perplexity is of all.
+        limit: the most sentences to translate, of each direction; perplexity is of all.
         output: a file for the translations, one a line.
         tokenize: sacreBLEU's tokenization; "13a" if not given.
         lowercase: whether to ignore case.

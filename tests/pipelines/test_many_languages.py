@@ -8,6 +8,7 @@ from keras_transformer import InputError, prepare
 from keras_transformer.language_codes import Direction
 from pipelines.augmentation import augment
 from pipelines.datasets import split_directions, split_text
+from pipelines.evaluation import EvaluationConfig, evaluate_on
 from pipelines.many_languages import (
     make_file_source,
     source_of_files,
@@ -16,6 +17,7 @@ from pipelines.many_languages import (
 )
 from pipelines.records import read_metadata
 from pipelines.selection import SelectionConfig, select, temperature_weights
+from tests.program_fixtures import make_model_dir
 
 TEXTS = {
     "en": ["the dog", "a cat sleeps", "one"],
@@ -280,3 +282,37 @@ class TestDataDirectory:
         assert split_directions(tmp_path / "data", "test") is None
         content = json.loads((tmp_path / "data" / "metadata.json").read_text())
         assert "--temperature" not in content["settings"] and content["task_options"] == {}
+
+
+@pytest.fixture(scope="module")
+def translator(prepared):
+    from keras_transformer import load
+
+    make_model_dir(prepared / "data", prepared / "model", {10: (1, 1)})
+    return load(prepared / "model", beam_size=1, n_best=1)
+
+
+class TestEvaluation:
+    def test_every_direction_has_scores(self, prepared, translator):
+        assert translator.target_languages == ("de", "cs", "en")
+        results = evaluate_on(prepared / "data", translator, EvaluationConfig(limit=2))
+        assert list(results["directions"]) == ["en-de", "en-cs", "de-en"]
+        assert [each["sentences"] for each in results["directions"].values()] == [2, 2, 2]
+        assert results["sentences"] == 6 and results["languages"] == ["en", "de", "cs"]
+        assert "paper_bleu" not in results and results["tokens"] > 72
+
+    def test_data_that_are_not_those_of_the_model_are_refused(self, prepared, translator, tmp_path):
+        paths = {language: prepared / f"a.{language}" for language in TEXTS}
+        options = {"vocabulary": prepared / "data" / "vocabulary.model"}
+        prepare(tmp_path / "more", parallel=paths, test_parallel=paths, **options)
+        message = r"^data_dir must be of directions of the model: en-de, en-cs, de-en. .*: de-cs in"
+        with pytest.raises(InputError, match=message):
+            evaluate_on(tmp_path / "more", translator)
+        pair = {"train_source": paths["en"], "train_target": paths["de"]}
+        test = {"test_source": paths["en"], "test_target": paths["de"]}
+        prepare(tmp_path / "pair", **pair, **test, **options)
+        message = r"^data_dir must be prepared with codes of target .*, without codes$"
+        with pytest.raises(InputError, match=message):
+            evaluate_on(tmp_path / "pair", translator)
+        with pytest.raises(InputError, match=r"^robustness is for data of one direction"):
+            EvaluationConfig(robustness=True).check(prepared / "data")
