@@ -60,7 +60,12 @@ SEARCH_FLAGS = (
         "Beams; 1 is greedy search. 4 if not given; parsing: 21.",
         smallest=1,
     ),
-    SearchFlag("alpha", "number", "Length penalty; 0 is none. 0.6 if not given; parsing: 0.3."),
+    SearchFlag(
+        "alpha",
+        "number",
+        "Length penalty; 0 is none. If not given, what evaluate --choose_alpha chose, or 0.6; "
+        "parsing: 0.3.",
+    ),
     SearchFlag(
         "batch_tokens",
         "integer",

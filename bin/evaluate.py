@@ -19,6 +19,7 @@ import time
 
 from absl import flags
 
+from keras_transformer.errors import require
 from keras_transformer.files import to_path
 
 FLAGS = flags.FLAGS
@@ -40,6 +41,12 @@ flags.DEFINE_bool(
     False,
     "Also score the split in capitals, in title case, with typos, without full stops, and words.",
 )
+flags.DEFINE_bool(
+    "choose_alpha",
+    False,
+    "First choose --alpha on the validation split. The model directory remembers it, so that "
+    "translate, serve and export use it.",
+)
 
 
 def main():
@@ -47,6 +54,8 @@ def main():
 
     started = time.monotonic()
     check_output_flag("output")
+    rule = "--choose_alpha and --alpha must not be given together"
+    require(not (FLAGS.choose_alpha and FLAGS["alpha"].present), rule, FLAGS.alpha)
     config = EvaluationConfig(**flag_values(EvaluationConfig))
     config.check(FLAGS.data_dir)
     check_model_flags()

@@ -18,7 +18,8 @@ TRAINED = "Begin with the weights of a model directory, a checkpoint, an export 
 flags.DEFINE_string("init_from", None, TRAINED)
 # Fields of TrainingConfig.
 flags.DEFINE_string("freeze", "", "Parts of the model that keep their weights: encoder,embedding")
-flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens a side of one optimizer step.")
+TOKENS = "Padded tokens a side of one optimizer step; or what the preset says."
+flags.DEFINE_integer("tokens_per_batch", 25000, TOKENS)
 flags.DEFINE_integer("accumulate_steps", 1, "Parts that a step's gradients are computed in.")
 flags.DEFINE_float("clip_norm", 0.0, "The largest norm of all gradients together; 0 for any.")
 PRECISIONS = ["float32", "bfloat16", "float16"]
@@ -61,11 +62,13 @@ def main():
     from keras_transformer.training.loop_config import LoopConfig
     from pipelines.training import train_on
 
+    values = flag_values(TrainingConfig)
+    given = {name: value for name, value in values.items() if FLAGS[name].present}
     result = train_on(
         FLAGS.data_dir,
         FLAGS.model_dir,
         preset=FLAGS.preset if FLAGS["preset"].present else None,
-        settings={**flag_values(TrainingConfig), **parse_settings(FLAGS.config)},
+        settings={**given, **parse_settings(FLAGS.config)},
         init_from=FLAGS.init_from,
         loop=LoopConfig(**flag_values(LoopConfig)),
         devices=DeviceConfig(**flag_values(DeviceConfig)),

@@ -3,8 +3,9 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import keras
@@ -18,7 +19,7 @@ from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import read_weights, variables_of, write_weights
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.evaluation.results import read_results
+from keras_transformer.evaluation.results import read_chosen_decoding, read_results
 from keras_transformer.export.saved_model import load_signatures
 from keras_transformer.fields import shown
 from keras_transformer.files import is_device, put_back, to_path
@@ -61,6 +62,7 @@ class TrainedModel(NamedTuple):
     origin: ModelOrigin
     checkpoint: CheckpointInfo
     ensemble: tuple[CheckpointInfo, ...] = ()  # of each model, where there are several
+    chosen: Mapping[str, Any] = MappingProxyType({})  # options of the search chosen for it
 
     @property
     def model(self) -> Transformer:
@@ -107,8 +109,9 @@ def load(
             which it is the mean. The latest if not given.
         options: the fields of decoding.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, n_best, sampling, min_length, no_repeat_ngram_size,
-            forbidden_phrases and mbr. Those that are not given, or None, are those of the model's
-            task. An export has fixed them when it was made, except for n_best and mbr.
+            forbidden_phrases and mbr. Those that are not given, or None, are those that were chosen
+            for the model, or else those of its task. An export has fixed them when it was made,
+            except for n_best and mbr.
 
     Returns:
         A Translator; of a parsing model, a Parser, which answers with trees.
@@ -200,7 +203,10 @@ def check_options(options: dict[str, Any]) -> None:
 
 
 def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
-    """How a model decodes: as its task does, with sources cut as in training, and with `options`.
+    """How a model decodes.
+
+    As its task does, with sources cut as in training; with what was chosen for the model
+    (evaluation/length_penalty.py); and with `options`.
 
     Args:
         trained: the model.
@@ -218,7 +224,8 @@ def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
         rule = "forbidden_phrases must be several phrases, not one text"
         require(not isinstance(phrases, str), rule, repr(phrases))
         given["forbidden_phrases"] = tuple(phrases)
-    return dataclasses.replace(task_config, **{"max_source_length": longest, **given})
+    chosen = {"max_source_length": longest, **trained.chosen}
+    return dataclasses.replace(task_config, **{**chosen, **given})
 
 
 def restore(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) -> TrainedModel:
@@ -257,7 +264,9 @@ def _restore_model_directory(model_dir: Path, checkpoint: str) -> TrainedModel:
         require(fingerprint == getattr(description, name), rule, fingerprint)
     model, info = restore_model(model_dir, checkpoint, description)
     origin = origin_of(model_dir, description, info)
-    return TrainedModel((model,), vocabularies, origin, info)
+    chosen = read_chosen_decoding(model_dir)
+    options = {} if chosen is None else chosen.options
+    return TrainedModel((model,), vocabularies, origin, info, chosen=options)
 
 
 def origin_of(

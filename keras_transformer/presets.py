@@ -1,4 +1,4 @@
-"""Every model of the paper by name: a literal table.
+"""Every model of the paper by name, and one for data of one's own: a literal table.
 
 `base` and `big` are Table 3's; the rows A to E change only what the row names. `parsing_*` are
 section 6.3's, `tiny` is for small data and two CPU cores. A preset sets the model and what the
@@ -52,6 +52,20 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
         "d_model": 1024,
         "dropout": 0.1,
         "attention_dropout": 0.1,
+    },
+    # Not of the paper: the best measured recipe for some ten thousand to a million pairs
+    # (docs/guides/own-text.md). The last checkpoint is as good as a mean of several.
+    "own_text": {
+        "num_layers": 4,
+        "d_model": 128,
+        "d_ff": 256,
+        "num_heads": 4,
+        "norm": "pre",
+        "dropout": 0.3,
+        "warmup_steps": 1000,
+        "learning_rate": 4e-3,
+        "decay": "linear",
+        "tokens_per_batch": 3000,
     },
 }
 

@@ -8,7 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from keras_transformer.errors import require
-from keras_transformer.evaluation.results import write_results
+from keras_transformer.evaluation.results import (
+    ChosenDecoding,
+    write_chosen_decoding,
+    write_results,
+)
 from keras_transformer.fields import Size, check_fields, one_of
 from keras_transformer.language_codes import directions_of, target_languages_of
 from keras_transformer.model_card import ModelCard
@@ -19,6 +23,7 @@ from pipelines.records import Metadata, read_metadata
 if TYPE_CHECKING:  # a module with TensorFlow
     from keras_transformer.decoding.translator import Translator
 
+CHOOSING_SPLIT = "validation"  # alpha is chosen on it
 TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
 
 
@@ -34,6 +39,8 @@ class EvaluationConfig:
     tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = None
     lowercase: bool = False
     robustness: bool = False  # also score the split in capitals, with typos, ...
+    # First choose the length penalty with the best BLEU on the validation split.
+    choose_alpha: bool = False
 
     def __post_init__(self):
         check_fields(self)
@@ -57,9 +64,14 @@ class EvaluationConfig:
             require(not self.lowercase, rule, self.lowercase)
             rule = "robustness is for translations, and data_dir has trees"
             require(not self.robustness, rule, self.robustness)
+            rule = "choose_alpha is for translations, and data_dir has trees"
+            require(not self.choose_alpha, rule, self.choose_alpha)
         rule = "robustness is for data of one direction"
         is_one = not directions_of(metadata.task_options)
         require(is_one or not self.robustness, rule, f"{data_dir}, of several")
+        rule = "choose_alpha needs a validation split in data_dir"
+        has_validation = CHOOSING_SPLIT in metadata.splits
+        require(has_validation or not self.choose_alpha, rule, ", ".join(metadata.splits))
         return metadata
 
 
@@ -89,36 +101,34 @@ def evaluate_on(
     Returns:
         The scores, as of keras_transformer.evaluation.evaluate.evaluate, with {"split", "data_dir",
         "dataset", "languages", "seconds"} and the notes. With config.robustness, also
-        {"robustness": as of keras_transformer.evaluation.robustness.robustness}.
+        {"robustness": as of keras_transformer.evaluation.robustness.robustness}. With
+        config.choose_alpha, the scores are those with the length penalty that was chosen, there is
+        {"chosen": the fields of ChosenDecoding}, and `model_dir` remembers it, if all sentences
+        were translated.
 
     Raises:
         InputError: where the data is not that of the model, or cannot be used.
     """
     from keras_transformer.evaluation.evaluate import evaluate
     from keras_transformer.evaluation.robustness import robustness
-    from pipelines.datasets import (
-        damage_named,
-        evaluation_batches,
-        gold_trees,
-        split_directions,
-        split_text,
-    )
+    from pipelines.datasets import damage_named, evaluation_batches, gold_trees
 
     started = time.monotonic() if started is None else started
     config = EvaluationConfig() if config is None else config
     metadata = config.check(data_dir)
     _check_same_data(data_dir, metadata, translator.card)
-    sources, references = split_text(data_dir, config.split)
-    directions = split_directions(data_dir, config.split)
+    chosen = None
+    if config.choose_alpha:
+        chosen = _choose_decoding(data_dir, translator, config)
+        translator = translator.with_alpha(chosen.alpha)
+        if model_dir is not None and config.limit is None:
+            write_chosen_decoding(model_dir, chosen)
+    sources, references, directions = _text_of(data_dir, config.split, config.limit)
     _check_directions(data_dir, directions, translator.card)
     trees = None
     if metadata.task == "parsing":
         trees = gold_trees(data_dir, config.split)[: config.limit]
     batches = evaluation_batches(data_dir, config.split, translator.config.batch_tokens)
-    chosen = _beginnings(directions or [""] * len(sources), config.limit)
-    sources, references = [sources[n] for n in chosen], [references[n] for n in chosen]
-    if directions is not None:
-        directions = [directions[n] for n in chosen]
     with damage_named(data_dir):
         scores, answers = evaluate(
             translator,
@@ -143,6 +153,7 @@ def evaluate_on(
         write_lines(config.output, answers)
     results = {
         **scores,
+        **({} if chosen is None else {"chosen": dataclasses.asdict(chosen)}),
         "split": config.split,
         "data_dir": os.fspath(data_dir),
         "dataset": metadata.settings.get("--dataset"),
@@ -153,6 +164,32 @@ def evaluate_on(
     if model_dir is not None and config.limit is None:
         write_results(model_dir, config.split, results)
     return results
+
+
+def _choose_decoding(
+    data_dir: str | os.PathLike, translator: "Translator", config: EvaluationConfig
+) -> ChosenDecoding:
+    """Finds the length penalty with the best BLEU on the validation split."""
+    from keras_transformer.evaluation.length_penalty import bleu_by_alpha
+
+    sources, references, directions = _text_of(data_dir, CHOOSING_SPLIT, config.limit)
+    scores = bleu_by_alpha(
+        translator,
+        sources,
+        references,
+        config.tokenize or "13a",
+        config.lowercase,
+        directions,
+    )
+    alpha = max(scores, key=lambda alpha: scores[alpha])
+    return ChosenDecoding(
+        alpha=alpha,
+        beam_size=translator.config.beam_size,
+        bleu=scores[alpha],
+        split=CHOOSING_SPLIT,
+        checkpoint=translator.checkpoint["checkpoint"],
+        bleu_by_alpha={str(alpha): bleu for alpha, bleu in scores.items()},
+    )
 
 
 def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: ModelCard) -> None:
@@ -181,12 +218,26 @@ def _check_directions(
         require(not trained or direction in trained, rule, f"{direction} in {data_dir}")
 
 
-def _beginnings(directions: Sequence[str], limit: int | None) -> list[int]:
-    """The places of the first `limit` sentences of each direction; all for None."""
+def _text_of(
+    data_dir: str | os.PathLike, split: str, limit: int | None
+) -> tuple[list[str], list[str], list[str] | None]:
+    """The first `limit` sources of each direction, their references, and their directions.
+
+    Where there is one direction, the last is None.
+    """
+    from pipelines.datasets import split_directions, split_text
+
+    sources, references = split_text(data_dir, split)
+    directions = split_directions(data_dir, split)
+    if directions is None:
+        return sources[:limit], references[:limit], None
     counts = Counter()
-    chosen = []
+    places = []
     for place, direction in enumerate(directions):
         counts[direction] += 1
         if limit is None or counts[direction] <= limit:
-            chosen.append(place)
-    return chosen
+            places.append(place)
+    sources, references, directions = (
+        [rows[place] for place in places] for rows in (sources, references, directions)
+    )
+    return sources, references, directions

@@ -189,6 +189,7 @@ def evaluate(
     output: str | None = None,
     tokenize: str | None = None,
     lowercase: bool = False,
+    choose_alpha: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
     """Scores a trained model on a split of a data directory.
@@ -204,6 +205,8 @@ def evaluate(
         output: a file for the translations, one a line.
         tokenize: sacreBLEU's tokenization; "13a" if not given.
         lowercase: whether to ignore case.
+        choose_alpha: whether to choose the length penalty on the validation split first. A model
+            directory remembers it, so that `keras_transformer.load` uses it.
         options: of the search; see `keras_transformer.load`.
 
     Returns:
@@ -216,7 +219,7 @@ def evaluate(
 
     _check_path(data_dir, "data_dir")
     check_options(options)
-    config = EvaluationConfig(split, limit, output, tokenize, lowercase)
+    config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
     config.check(data_dir)
     translator = load(model_dir, checkpoint, **{"n_best": 1, **options})
     is_path = isinstance(model_dir, str | os.PathLike)

@@ -104,6 +104,7 @@ def test_unknown_preset_names_those_there_are():
 
 
 def test_presets_change_training_too():
+    assert preset("own_text", 100)[1].tokens_per_batch == 3000
     assert preset("D4", 100)[1].label_smoothing == 0.2
     assert preset("big", 100)[0].dropout == 0.3
     model, _ = preset("tiny", 100)

@@ -1,4 +1,4 @@
-"""README, BUILD_NOTES, CONTRIBUTING and the guides name files, headings and flags that exist."""
+"""README, BUILD_NOTES, CONTRIBUTING, guides and measurements name what exists."""
 
 import ast
 import doctest
@@ -17,12 +17,13 @@ from docs.site import pages
 from tests.program_fixtures import BIN, loaded
 
 ROOT = BIN.parent
-GUIDES = [f"docs/guides/{path.name}" for path in sorted((ROOT / "docs" / "guides").glob("*.md"))]
-DOCUMENTS = ["README.md", "BUILD_NOTES.md", "CONTRIBUTING.md", *GUIDES]
-# Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python; one removed.
+DOCUMENTS = [*pages.documents()]
+GUIDES = [name for name in DOCUMENTS if name.startswith("docs/guides/")]
+MEASUREMENTS = [name for name in DOCUMENTS if name.startswith("docs/measurements/")]
+# Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python.
 OTHER_FLAGS = {
     *("dir", "tensorflow_intra_op_parallelism", "growth", "opennmt_python", "work_dir", "logdir"),
-    *("skip_bad_records", "flagfile", "directory"),
+    *("flagfile", "directory"),
 }
 
 
@@ -65,6 +66,16 @@ def test_named_files_exist(name):
     made = {path for path in named if path.startswith("runs/")}
     for path in named - made:
         assert (ROOT / path).exists() or (ROOT / "keras_transformer" / path).exists(), path
+
+
+def test_named_tests_exist():
+    """A test is named by its file and function: `tests/training/test_step.py::test_...`."""
+    named = set()
+    for name in DOCUMENTS:
+        named.update(re.findall(r"(tests/[\w/]+\.py)::(\w+)", text_of(name)))
+    assert named
+    missing = {(path, test) for path, test in named if f"def {test}(" not in text_of(path)}
+    assert not missing
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +133,13 @@ def test_every_link_leads_to_a_page():
 def test_every_guide_is_listed():
     for document in GUIDES:
         assert f"]({document})" in text_of("README.md")
+        assert f"- {pages.documents()[document]}\n" in text_of("mkdocs.yml")
+
+
+def test_all_measurements_are_listed():
+    assert MEASUREMENTS
+    for document in MEASUREMENTS:
+        assert f"]({document})" in text_of("BUILD_NOTES.md")
         assert f"- {pages.documents()[document]}\n" in text_of("mkdocs.yml")
 
 

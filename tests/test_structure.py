@@ -119,6 +119,37 @@ def test_model_is_backend_neutral(path):
         assert not any(module.startswith("tensorflow") for module in imports(path)), path
 
 
+def private_names_of_libraries(paths):
+    """Attributes that begin with an underscore and that none of the files defines."""
+    used, defined = set(), {"_replace", "_asdict", "_fields"}  # those of named tuples
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                used.add(node.attr)
+            elif isinstance(node, ast.Attribute):
+                defined.add(node.attr)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                defined.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                defined.add(node.id)
+    return {name for name in used - defined if re.match("_[^_]", name)}
+
+
+def test_private_names_of_libraries_are_in_the_checklist():
+    """Nobody promises that a later version has them (BUILD_NOTES.md, Upgrade checklist)."""
+    modules = {module for path in MODULES for module in imports(path)}
+    private = {
+        module
+        for module in modules
+        if module.startswith(("tensorflow.python", "tensorflow.compiler", "tensorflow.core"))
+        or module.startswith("keras.src")
+    }
+    text = (ROOT / "BUILD_NOTES.md").read_text(encoding="utf-8")
+    names = private | private_names_of_libraries(MODULES)
+    assert {"_flatten_layers", "tensorflow.python.framework"} <= names
+    assert not {name for name in names if name not in text}
+
+
 def test_editors_and_the_table_of_lazy_names_find_the_same_modules():
     tree = ast.parse(Path(keras_transformer.__file__).read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))

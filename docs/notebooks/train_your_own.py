@@ -174,6 +174,34 @@ print(f"BLEU {scores['bleu']:.1f}")
 assert STEPS < FULL or scores["bleu"] > 60
 
 # %% [markdown]
+# ## A document
+#
+# People have texts rather than sentences: a page with a heading, a list and a link.
+# `translate_document` finds the sentences, gives them to the model, and puts headings, bold words
+# and links back to where they belong. Here, sentences of the test split make a page in Markdown.
+
+# %%
+bold = sources[1].replace(sources[1].split()[1], f"**{sources[1].split()[1]}**", 1)
+page = f"""# {sources[0]}
+
+{bold} {sources[2]}
+
+- {sources[3]}
+- [{sources[4]}](https://example.com/)
+
+```
+python {sources[5]}
+```
+"""
+translated_page = translator.translate_document(page, format="markdown", language="en")
+print(translated_page)
+assert "```\npython " + sources[5] + "\n```" in translated_page
+assert translated_page.startswith("# ") and translated_page.count("**") == 2
+assert "](https://example.com/)" in translated_page
+
+# %% [markdown]
+# ## Attention
+#
 # What does the model look at? For each subword of a translation, the darkest field is the subword
 # of the source with the largest weight, as a mean over the heads of the last layer.
 

@@ -1,9 +1,9 @@
 """Writes the pages of the documentation site to runs/docs: the first step of `make docs`.
 
-They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING and the
-guides are pages, and their links become links among pages; the programs describe their flags; the
-pages of the library name the modules whose docstrings mkdocstrings shows. A link without a page
-ends the build with one line.
+They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING, the guides
+and the measurements are pages, and their links become links among pages; the programs describe
+their flags; the pages of the library name the modules whose docstrings mkdocstrings shows. A link
+without a page ends the build with one line.
 
     python docs/site/pages.py
 """
@@ -19,12 +19,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "runs" / "docs"
-# Document -> its page; a guide's has the guide's name.
+# Document -> its page; one in a folder of FOLDERS keeps its name.
 PAGES = {
     "README.md": "index.md",
     "BUILD_NOTES.md": "design.md",
     "CONTRIBUTING.md": "contributing.md",
 }
+FOLDERS = ("guides", "measurements")  # in docs/
 # The public names that keras_transformer imports at once, and their modules.
 EAGER_NAMES = {
     "InputError": "errors",
@@ -57,8 +58,11 @@ def main() -> None:
 
 def documents() -> dict[str, str]:
     """The repository's documents, with the page of each."""
-    guides = sorted((ROOT / "docs" / "guides").glob("*.md"))
-    return PAGES | {f"docs/guides/{path.name}": f"guides/{path.name}" for path in guides}
+    pages = dict(PAGES)
+    for folder in FOLDERS:
+        names = sorted(path.name for path in (ROOT / "docs" / folder).glob("*.md"))
+        pages |= {f"docs/{folder}/{name}": f"{folder}/{name}" for name in names}
+    return pages
 
 
 def outside_code(text: str, pattern: str, replacement) -> str:

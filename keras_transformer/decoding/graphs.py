@@ -112,6 +112,11 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         if len(self._models) == 1:  # the models of an ensemble may have different heads
             self._graphs["attention"] = self.attention
 
+    def with_options(self, options: DecodingConfig) -> "Graphs":
+        """The graphs of the same model for another search."""
+        constraints = "constrain" in self._graphs
+        return Graphs(self._models, self._vocabularies, options, self._shortlist, constraints)
+
     # TensorFlow keeps the graphs of an object by its hash, which mappings do not have.
     __eq__ = object.__eq__
     __hash__ = object.__hash__

@@ -1,6 +1,7 @@
 """Sentences of whole texts within a graph, where documents/sentences.py cannot be called.
 
-Regular expressions find nearly as many as that module (BUILD_NOTES.md), by rules for all languages.
+Regular expressions find nearly as many as that module (docs/measurements/documents.md), by rules
+for all languages.
 """
 
 import tensorflow as tf

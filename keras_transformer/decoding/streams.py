@@ -2,7 +2,7 @@
 
 Most operations of decoding are so small that two threads spend more time waiting for each other
 than working. Two batches on a thread each do not wait: on two cores they are done a third sooner
-(BUILD_NOTES, Decoding), and so is a single sentence on one thread.
+(docs/measurements/decoding.md), and so is a single sentence on one thread.
 """
 
 import contextlib

@@ -5,6 +5,7 @@ cut into subwords once, batches of similar length are made of the ids, and sever
 computed at a time (streams.py).
 """
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -26,7 +27,7 @@ from keras_transformer.decoding.answers import (
     TargetScore,
     Translation,
 )
-from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS
+from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.lines import required_terms
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
@@ -107,6 +108,18 @@ class Translator:
         rule = "model must be asked of what keras_transformer.load has loaded"
         require(self._make_model is not None, rule, "another translator")
         return self._make_model()
+
+    def with_alpha(self, alpha: float) -> "Translator":
+        """The same model with another length penalty (section 6.1).
+
+        Raises:
+            InputError: of an export, whose length penalty is fixed.
+        """
+        rule = "alpha must be chosen of a model directory or a .keras file"
+        require(isinstance(self.graphs, Graphs), rule, "an export, which has a fixed one")
+        config = dataclasses.replace(self.config, alpha=alpha)
+        card = dataclasses.replace(self.card, decoding=config)
+        return type(self)(self.graphs.with_options(config), card, self._make_model)
 
     def translate(
         self,
@@ -189,6 +202,7 @@ class Translator:
         language: str | None = None,
         case: str = "auto",
         terminology: dict[str, str] | None = None,
+        columns: Sequence[str] | None = None,
         progress: bool = False,
         to: str | None = None,
     ) -> str:
@@ -202,6 +216,8 @@ class Translator:
             case: "auto" translates sentences in capitals, and titles, as if they were none;
                 "keep" gives the model what is written.
             terminology: source phrases, and what the translations of sentences with them contain.
+            columns: of a table (tsv, csv, jsonl), those that are translated: their names or, from
+                1, their numbers.
             progress: whether to draw a bar on stderr.
             to: the language to translate into, of a model of several; see `with_codes`.
 
@@ -210,7 +226,7 @@ class Translator:
                 format cannot be, or a language that is missing or unknown.
         """
         translator = self.document_translator(language, case, terminology, to=to)
-        document = read_document(as_text(text, "text"), format, translator.language)
+        document = read_document(as_text(text, "text"), format, translator.language, columns)
         parts = translator.translate(document.parts)
         bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
         return "".join(bar)

@@ -1,7 +1,7 @@
 """Where sentences begin and end, and where one is cut that is too long for a model.
 
 sentencex knows the abbreviations and quotation marks of some hundred languages; what it finds is
-mended where news text showed clear errors (BUILD_NOTES.md has the figures).
+mended where news text showed clear errors (docs/measurements/documents.md).
 """
 
 import re

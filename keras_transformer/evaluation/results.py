@@ -1,14 +1,17 @@
 """What a model directory keeps of evaluations and of training, read without TensorFlow.
 
 evaluation-SPLIT.json   the last result of an evaluation on that split
+decoding.json           the length penalty that was chosen for the model, if any
 """
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
 
 from absl import logging
 
+from keras_transformer.fields import Amount, Size, from_json
 from keras_transformer.files import read_json, to_path, write_json
 from keras_transformer.training.checkpoint_record import read_records
 
@@ -36,6 +39,38 @@ def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
     """
     path = to_path(model_dir) / f"evaluation-{split}.json"
     return read_json(path, RESULTS) if path.exists() else None
+
+
+@dataclasses.dataclass(frozen=True)
+class ChosenDecoding:
+    """The search that was chosen for a model: `load` uses it where nothing else is asked for."""
+
+    alpha: Amount  # of the length penalty, with this number of beams
+    beam_size: Size
+    bleu: Amount  # that it had
+    split: str  # on which it was chosen
+    checkpoint: str  # of which weights
+    bleu_by_alpha: dict[str, Amount]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Fields of DecodingConfig."""
+        return {"alpha": self.alpha, "beam_size": self.beam_size}
+
+
+def write_chosen_decoding(model_dir: str | Path, chosen: ChosenDecoding) -> None:
+    """Has a model directory remember how it is to translate."""
+    write_json(to_path(model_dir) / "decoding.json", dataclasses.asdict(chosen))
+
+
+def read_chosen_decoding(model_dir: str | Path) -> ChosenDecoding | None:
+    """Reads what was chosen for a model directory; None where nothing was.
+
+    Raises:
+        InputError: if the file is damaged.
+    """
+    path = to_path(model_dir) / "decoding.json"
+    return from_json(ChosenDecoding, read_json(path), path) if path.exists() else None
 
 
 def read_training(model_dir: str | Path) -> dict[str, Any]:

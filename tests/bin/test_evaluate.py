@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from pipelines import evaluation
 from pipelines.records import read_metadata, write_metadata
 
 
@@ -64,6 +65,39 @@ def test_robustness_is_shown_as_a_table(call_program, prepared, untrained, tmp_p
     changes = ["in capitals", "in title case", "with typos", "without the last full stop"]
     assert rows == ["text", "-" * len(changes[-1]), "as it is", *changes]
     assert set(done.result["robustness"]["typos"]) == {"bleu", "chrf"}
+
+
+def test_alpha_is_chosen_and_remembered(call_program, prepared, untrained, tmp_path, monkeypatch):
+    import keras_transformer as kt
+    from keras_transformer.evaluation import length_penalty
+
+    monkeypatch.setattr(length_penalty, "ALPHAS", (0.0, 1.5))
+    monkeypatch.setattr(evaluation, "CHOOSING_SPLIT", "test")  # this data has no other
+    # An untrained model has no score to speak of: here, the second alpha has the better one.
+    scores = iter([{"bleu": 1.0}, {"bleu": 2.0}])
+    monkeypatch.setattr(length_penalty, "translation_scores", lambda *arguments: next(scores))
+    model_dir = shutil.copytree(untrained, tmp_path / "model")
+    arguments = [f"--model_dir={model_dir}", f"--data_dir={prepared}", "--beam_size=2"]
+    done = call_program("evaluate", *arguments, "--choose_alpha")
+    assert done.code == 0, done.errors
+    chosen = {"alpha": 1.5, "beam_size": 2, "bleu": 2.0, "split": "test"}
+    assert chosen.items() <= done.result["chosen"].items()
+    assert done.result["chosen"]["bleu_by_alpha"] == {"0.0": 1.0, "1.5": 2.0}
+    assert done.result["alpha"] == 1.5
+
+    config = kt.load(model_dir).config
+    assert (config.alpha, config.beam_size) == (1.5, 2)
+    assert kt.load(model_dir, alpha=0.1).config.alpha == 0.1
+    (model_dir / "decoding.json").write_text('{"alpha": -1}')
+    with pytest.raises(kt.InputError, match=r"decoding.json: .* must"):
+        kt.load(model_dir)
+
+
+def test_alpha_is_chosen_or_given(call_program, prepared, untrained):
+    arguments = [f"--model_dir={untrained}", f"--data_dir={prepared}", "--choose_alpha"]
+    done = call_program("evaluate", *arguments, "--alpha=1")
+    assert done.code == 1
+    assert "--choose_alpha and --alpha must not be given together. Received: 1.0" in done.errors
 
 
 def test_data_of_another_vocabulary(call_program, prepared, untrained, tmp_path):

@@ -479,6 +479,14 @@ def test_documents(translator_of, model):
         translator.translate_document(text, "docx")
 
 
+def test_columns_of_documents(translator_of, model):
+    translator = translator_of(model, beam_size=2)
+    found = translator.translate_document("id\ttext\n1\tabc.\n", "tsv", columns=["text"])
+    assert found == f"id\ttext\n1\t{translator.translate(['abc.'])[0][0].text}\n"
+    with pytest.raises(InputError, match=r"^columns must be given for a table"):
+        translator.translate_document("abc", "tsv")
+
+
 def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
     translator = translator_of(model, beam_size=1, max_source_length=8)
     found = translator.translate_document("abc def, ghi jkl")

@@ -1,0 +1,265 @@
+"""Whole documents, translated by a model: what of their structure comes back, and at what cost.
+
+    python benchmarks/documents.py --model_dir=runs/mine/model \
+        --markdown='pages/en/*.md' --html='docs/site/*.html' --po='catalogues/*.po' \
+        --source=newstest2014.en.gz --target=newstest2014.de.gz
+
+Prints one JSON line.
+
+- `markdown`, `html`: documents, those whose structure is that of their source for another parser
+  (CommonMark's by its tokens, lxml's tree of elements), and the code spans and {{templates}} that
+  were lost.
+- `po`: entries without a translation, those that are filled, those whose placeholders and roles
+  are all there, and those that had a translation and changed.
+- `paragraphs`: --source and --target are one sentence a line, of which 1 to 8 are joined by spaces.
+  BLEU of these paragraphs, translated as whole texts and as the sentences that they were made of.
+- `speed`: sentences a second of the lines as whole texts, each line a paragraph, and one by one,
+  in turn; and their ratio.
+"""
+
+import argparse
+import glob
+import json
+import re
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sentence_boundaries import lines_of, paragraphs_of
+from timing import check_positive, log, require, run
+
+# Placeholders of printf and str.format, and reStructuredText's roles, literals and links.
+KEPT_IN_CATALOGUES = re.compile(
+    r"%\(\w+\)[sdif]|%[sdif]|\{\w*\}|:[\w:+.-]+:`[^`]+`|``[^`]+``|https?://[^\s>`)]+"
+)
+TEMPLATES = re.compile(r"\{\{.*?\}\}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model_dir", required=True)
+    parser.add_argument("--alpha", type=float, default=1.4)
+    parser.add_argument("--beam_size", type=int, default=4)
+    parser.add_argument("--markdown", help="pattern of files")
+    parser.add_argument("--html", help="pattern of files")
+    parser.add_argument("--po", help="pattern of files")
+    parser.add_argument("--source", help="one sentence a line, plain or .gz")
+    parser.add_argument("--target", help="its translations")
+    parser.add_argument("--language", default="en", help="of the source")
+    parser.add_argument("--lines", type=int, default=10_000, help="lines of the speed")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--output_dir", type=Path, help="where translated documents are written")
+    arguments = parser.parse_args()
+    check_positive(arguments, "beam_size", "lines", "rounds")
+    rule = "--source and --target must be given together"
+    require((arguments.source is None) == (arguments.target is None), rule, arguments.source)
+
+    import keras_transformer as kt
+
+    options = {"alpha": arguments.alpha, "beam_size": arguments.beam_size}
+    translator = kt.load(arguments.model_dir, **options)
+    found = {}
+    for format, measure in MEASURES.items():
+        pattern = getattr(arguments, format)
+        if pattern is not None:
+            pairs = translated_files(translator, format, pattern, arguments)
+            found[format] = measure(pairs)
+            log(f"{format}: {found[format]}")
+    if arguments.source is not None:
+        sources, targets = lines_of(arguments.source), lines_of(arguments.target)
+        found["paragraphs"] = paragraph_scores(translator, sources, targets, arguments.language)
+        log(f"paragraphs: {found['paragraphs']}")
+        found["speed"] = speed(translator, sources, arguments)
+    print(json.dumps(found))
+
+
+def translated_files(translator, format: str, pattern: str, arguments) -> list[tuple[str, str]]:
+    """(document, translation) of all files of a pattern."""
+    paths = sorted(Path(path) for path in glob.glob(pattern))
+    require(paths, f"--{format} must be a pattern of files", pattern)
+    pairs = []
+    for path in paths:
+        text = path.read_bytes().decode("utf-8")
+        translation = translator.translate_document(
+            text, format=format, language=arguments.language
+        )
+        pairs.append((text, translation))
+        if arguments.output_dir is not None:
+            arguments.output_dir.mkdir(parents=True, exist_ok=True)
+            (arguments.output_dir / path.name).write_bytes(translation.encode("utf-8"))
+    return pairs
+
+
+def markdown_measure(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
+    code = [(code_spans(text), code_spans(translation)) for text, translation in pairs]
+    templates = [(TEMPLATES.findall(a), TEMPLATES.findall(b)) for a, b in pairs]
+    return {
+        "documents": len(pairs),
+        "same_structure": sum(markdown_blocks(a) == markdown_blocks(b) for a, b in pairs),
+        "code_spans": sum(len(a) for a, _ in code),
+        "code_spans_lost": lost(code),
+        "templates": sum(len(a) for a, _ in templates),
+        "templates_lost": lost(templates),
+    }
+
+
+def markdown_blocks(text: str) -> list[list[tuple]]:
+    """The blocks of a document, each with what is within it, but for text, in any order."""
+    from markdown_it import MarkdownIt
+
+    blocks: list[list[tuple]] = []
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
+        if token.type == "inline":
+            blocks.append(sorted(inline_kinds(token.children)))
+        else:
+            blocks.append([(token.type, token.tag, token.markup, token.content)])
+    return blocks
+
+
+def inline_kinds(tokens) -> list[tuple]:
+    """Emphasis, links, images and code: their kind, and what of them is no language."""
+    kinds = []
+    for token in tokens:
+        if token.type not in ("text", "text_special", "softbreak", "hardbreak"):
+            attributes = {name: value for name, value in token.attrs.items() if name != "alt"}
+            content = "" if token.type == "image" else token.content
+            kinds.append((token.type, token.tag, str(attributes), content))
+    return kinds
+
+
+def code_spans(text: str) -> list[str]:
+    from markdown_it import MarkdownIt
+
+    spans = []
+    for token in MarkdownIt("commonmark").enable("table").parse(text):
+        spans += [child.content for child in token.children or [] if child.type == "code_inline"]
+    return spans
+
+
+def lost(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> int:
+    """How many items of the first lists are not in the second ones."""
+    return sum((Counter(before) - Counter(after)).total() for before, after in pairs)
+
+
+def html_measure(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
+    same = sum(element_tree(text) == element_tree(translation) for text, translation in pairs)
+    with_text = [(blocks_with_text(a), blocks_with_text(b)) for a, b in pairs]
+    return {
+        "documents": len(pairs),
+        "same_tree": same,
+        "blocks_with_text": sum(a for a, _ in with_text),
+        "blocks_without_it_after": sum(max(0, a - b) for a, b in with_text),
+    }
+
+
+def element_tree(page: str) -> list[list]:
+    """The elements of a page below each block, and their attributes, in any order in a block.
+
+    Within a sentence, tags follow the words that they are around, so their order may change.
+    """
+    from lxml.html import defs, document_fromstring
+
+    inline = defs.special_inline_tags | defs.phrase_tags | defs.font_style_tags
+    blocks: list[list] = [[]]
+    for element in document_fromstring(page.encode("utf-8")).iter():
+        attributes = dict(element.attrib)
+        for name in ("alt", "title", "placeholder"):  # they are translated
+            attributes.pop(name, None)
+        if element.tag not in inline:
+            blocks.append([])
+        blocks[-1].append((str(element.tag), sorted(attributes.items())))
+    return [sorted(block) for block in blocks]
+
+
+def blocks_with_text(page: str) -> int:
+    from lxml.html import document_fromstring
+
+    blocks = ("p", "li", "td", "th", "h1", "h2", "h3", "h4", "dt", "dd", "title")
+    elements = document_fromstring(page.encode("utf-8")).iter(*blocks)
+    return sum(bool(element.text_content().strip()) for element in elements)
+
+
+def po_measure(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
+    import polib
+
+    counts = Counter()
+    for text, translation in pairs:
+        before, after = polib.pofile(text), polib.pofile(translation)
+        require(len(before) == len(after), "a catalogue must keep its entries", len(after))
+        for old, new in zip(before, after, strict=True):
+            if (
+                old.msgstr
+                or (old.msgstr_plural and any(old.msgstr_plural.values()))
+                or old.obsolete
+            ):
+                counts["changed"] += str(old) != str(new)
+                continue
+            counts["untranslated"] += 1
+            filled = new.msgstr or all(new.msgstr_plural.values() or [""])
+            counts["filled"] += bool(filled)
+            wanted = Counter(KEPT_IN_CATALOGUES.findall(old.msgid))
+            given = Counter(KEPT_IN_CATALOGUES.findall(new.msgstr or new.msgstr_plural.get(0, "")))
+            counts["with_all_placeholders"] += wanted == given
+    names = ("untranslated", "filled", "with_all_placeholders", "changed")
+    return {"documents": len(pairs), **{name: counts[name] for name in names}}
+
+
+MEASURES: dict[str, Callable] = {
+    "markdown": markdown_measure,
+    "html": html_measure,
+    "po": po_measure,
+}
+
+
+def paragraph_scores(
+    translator, sources: Sequence[str], targets: Sequence[str], language: str
+) -> dict[str, float]:
+    import sacrebleu
+
+    lines = translator.translate(sources)
+    text = "\n".join(" ".join(paragraph) for paragraph in paragraphs_of(sources))
+    documents = translator.translate_document(text, language=language).split("\n")
+    references = [" ".join(paragraph) for paragraph in paragraphs_of(targets)]
+    by_sentence = [" ".join(paragraph) for paragraph in paragraphs_of(lines)]
+
+    def bleu(translations):
+        return round(sacrebleu.corpus_bleu(translations, [references]).score, 2)
+
+    return {
+        "paragraphs": len(references),
+        "sentences": len(sources),
+        "bleu_of_documents": bleu(documents),
+        "bleu_of_sentences": bleu(by_sentence),
+    }
+
+
+def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
+    repeats = -(-arguments.lines // len(sources))
+    # Equal sentences of a document are translated once: a number makes each its own.
+    lines = [f"{number} {line}" for number in range(repeats) for line in sources]
+    lines = lines[: arguments.lines]
+    text = "\n".join(lines)
+    seconds: dict[str, list[float]] = {"documents": [], "lines": []}
+    calls = {
+        "documents": lambda: translator.translate_document(text, language=arguments.language),
+        "lines": lambda: translator.translate(lines),
+    }
+    for number in range(arguments.rounds + 1):
+        for name, call in calls.items():
+            begun = time.perf_counter()
+            call()
+            if number > 0:  # the first round makes graphs
+                seconds[name].append(time.perf_counter() - begun)
+    of_documents, of_lines = seconds["documents"], seconds["lines"]
+    ratios = [line / document for document, line in zip(of_documents, of_lines, strict=True)]
+    return {
+        "lines": len(lines),
+        **{name: round(len(lines) / statistics.median(each)) for name, each in seconds.items()},
+        "ratio": round(statistics.median(ratios), 3),
+    }
+
+
+if __name__ == "__main__":
+    run(main)

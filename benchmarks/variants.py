@@ -1,0 +1,136 @@
+"""What each change to the architecture since 2017 brings to a translation model.
+
+    python benchmarks/variants.py --data_dir=runs/multi30k/data --model_dir=runs/variants \
+        --train_steps=6300 --seeds=1,2,3 --alpha=1.4 --preset=tiny --tokens_per_batch=3000 \
+        --config dropout=0.3 --config warmup_steps=1000 --config learning_rate=4e-3 \
+        --config decay=linear
+
+Each variant is one or more settings beside those of the command line (`VARIANTS`). It is trained by
+bin/train.py in MODEL_DIR/VARIANT-SEED, on the same batches as the others, and scored by
+bin/evaluate.py. Gated networks have two thirds of the d_ff, so that all variants have as many
+parameters, but for less than 2%. Runs that are finished are left alone, and a run that was
+interrupted continues. Prints a table in Markdown on stdout: BLEU of each split, the mean of the
+seeds and their range, and the loss on the validation split after the last step.
+
+The speeds are not part of the table, as runs of different hours cannot be compared:
+benchmarks/training.py and benchmarks/decoding.py measure two models in turn.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import mean
+
+from timing import check_positive, log, require, run
+
+ROOT = Path(__file__).resolve().parent.parent
+PRE = {"norm": "pre"}
+# name -> settings; a d_ff is put in where `activation` has a gate.
+VARIANTS: dict[str, dict[str, str]] = {
+    "post": {"norm": "post"},
+    "pre": PRE,
+    "rotary": {**PRE, "positions": "rotary"},
+    "swiglu": {**PRE, "activation": "swiglu"},
+    "geglu": {**PRE, "activation": "geglu"},
+    "rms": {**PRE, "norm_type": "rms"},
+    "all": {**PRE, "positions": "rotary", "activation": "swiglu", "norm_type": "rms"},
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data_dir", required=True)
+    parser.add_argument("--model_dir", required=True, type=Path, help="each run gets a folder here")
+    parser.add_argument("--variants", default=",".join(VARIANTS))
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--splits", default="validation,test", help="the splits to score")
+    parser.add_argument("--preset", default="tiny")
+    parser.add_argument("--train_steps", type=int, default=6300)
+    parser.add_argument("--tokens_per_batch", type=int, default=3000)
+    parser.add_argument("--config", action="append", default=[], help="KEY=VALUE for every run")
+    parser.add_argument("--alpha", type=float, default=0.6)
+    arguments = parser.parse_args()
+    check_positive(arguments, "train_steps", "tokens_per_batch")
+    names = arguments.variants.split(",")
+    unknown = [name for name in names if name not in VARIANTS]
+    require(not unknown, f"--variants must be of {', '.join(VARIANTS)}", ", ".join(unknown))
+    seeds = [int(seed) for seed in arguments.seeds.split(",")]
+
+    results: dict[str, list[dict]] = {name: [] for name in names}
+    for seed in seeds:  # all variants of one seed first: a table of one seed is a table, too
+        for name in names:
+            results[name].append(result_of(name, seed, arguments))
+            log(f"{name}, seed {seed}: {results[name][-1]}")
+    print_table(results, arguments.splits.split(","))
+
+
+def result_of(name: str, seed: int, arguments: argparse.Namespace) -> dict[str, float]:
+    """Trains a variant with a seed and scores it.
+
+    Returns:
+        BLEU by split, and "loss", the label-smoothed cross-entropy on the validation split.
+    """
+    model_dir = arguments.model_dir / f"{name}-{seed}"
+    settings = [f"--config={setting}" for setting in arguments.config]
+    settings += [f"--config={key}={value}" for key, value in settings_of(name, arguments).items()]
+    flags = {
+        "data_dir": arguments.data_dir,
+        "model_dir": model_dir,
+        "preset": arguments.preset,
+        "train_steps": arguments.train_steps,
+        "tokens_per_batch": arguments.tokens_per_batch,
+        "seed": seed,
+    }
+    result = program("train", flags, settings)
+    scores = {"loss": result["validation_loss"]}
+    for split in arguments.splits.split(","):
+        flags = {"model_dir": model_dir, "data_dir": arguments.data_dir, "split": split}
+        scores[split] = program("evaluate", {**flags, "alpha": arguments.alpha}, [])["bleu"]
+    return scores
+
+
+def settings_of(name: str, arguments: argparse.Namespace) -> dict[str, str | int]:
+    """The settings of a variant, with two thirds of the d_ff for a network with a gate."""
+    from keras_transformer.config import GATED
+    from keras_transformer.presets import preset
+
+    settings = VARIANTS[name]
+    if settings.get("activation") not in GATED:
+        return settings
+    model, _ = preset(arguments.preset, vocab_size=8000)
+    widths = [setting.split("=")[1] for setting in arguments.config if setting.startswith("d_ff=")]
+    d_ff = int(widths[-1]) if widths else model.d_ff
+    return {**settings, "d_ff": round(d_ff * 2 / 3)}
+
+
+def program(name: str, flags: dict[str, object], settings: list[str]) -> dict:
+    """Runs a program of bin/, whose progress goes to stderr, and returns its JSON result."""
+    command = [sys.executable, str(ROOT / "bin" / f"{name}.py"), *settings]
+    command += [f"--{flag}={value}" for flag, value in flags.items()]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    require(done.returncode == 0, f"{name}.py must succeed", f"exit code {done.returncode}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def print_table(results: dict[str, list[dict]], splits: list[str]) -> None:
+    print("| Variant | " + " | ".join(f"BLEU, {split}" for split in splits) + " | Loss |")
+    print("|---|" + "---|" * (len(splits) + 1))
+    for name, runs in results.items():
+        cells = [spread([run[split] for run in runs], 1) for split in splits]
+        print(
+            f"| {name} | " + " | ".join([*cells, spread([run["loss"] for run in runs], 3)]) + " |"
+        )
+
+
+def spread(values: list[float], digits: int) -> str:
+    """The mean of some values, and their range where there are several."""
+    text = f"{mean(values):.{digits}f}"
+    if len(values) == 1:
+        return text
+    return f"{text} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,29 @@
+from types import SimpleNamespace
+
+import pytest
+
+from keras_transformer.evaluation import length_penalty
+
+REFERENCE = "the cat sat on the mat today"
+
+
+class Translator:
+    """Leaves out more words of a source, the further alpha is from 1.2."""
+
+    def __init__(self, alpha=0.6):
+        self.alpha = alpha
+
+    def with_alpha(self, alpha):
+        return Translator(alpha)
+
+    def translate(self, texts, progress):
+        words = 7 - round(5 * abs(self.alpha - 1.2))
+        return [[SimpleNamespace(text=" ".join(text.split()[:words]))] for text in texts]
+
+
+def test_each_alpha_has_the_score_of_its_own_translations():
+    scores = length_penalty.bleu_by_alpha(Translator(), [REFERENCE] * 2, [REFERENCE] * 2)
+    assert tuple(scores) == length_penalty.ALPHAS
+    assert scores[1.2] == pytest.approx(100)
+    assert max(score for alpha, score in scores.items() if alpha != 1.2) < 100
+    assert scores[1.0] == pytest.approx(scores[1.4]) and scores[1.0] > scores[0.8]
