@@ -130,7 +130,7 @@ def source_of_parallel_text(
     known = list(parallel["train"])
     _check_codes(known, "parallel")
     require(len(known) >= 2, "parallel must have two languages or more", ",".join(known) or "none")
-    all_directions = {str(each): each for each in map(Direction._make, _pairs(known))}
+    all_directions = {str(each): each for each in _all_directions(known)}
     chosen = list(all_directions) if names is None else list(dict.fromkeys(names))
     require(chosen, "directions must name at least one direction", "none")
     for name in chosen:
@@ -163,8 +163,9 @@ def _argument(name: str, split: str) -> str:
     return name if split == "train" else f"{split}_{name}"
 
 
-def _pairs(languages: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return itertools.permutations(languages, 2)
+def _all_directions(languages: Sequence[str]) -> Iterator[Direction]:
+    for pair in itertools.permutations(languages, 2):
+        yield Direction(*pair)
 
 
 def _check_codes(languages: Sequence[str], argument: str) -> None:
