@@ -107,8 +107,9 @@ class SelectedSource(DerivedSource):
         parts = self._source.parts(split)
         if split != "train":
             return parts
-        sizes = [part.counts()["train"] for part in parts]
-        times = np.split(self._times, np.cumsum(sizes)[:-1])
+        # A single part need not be counted.
+        ends = np.cumsum([part.counts()["train"] for part in parts[:-1]], dtype=int)
+        times = np.split(self._times, ends)
         return [SelectedSource(part, {}, own) for part, own in zip(parts, times, strict=True)]
 
 

@@ -126,7 +126,10 @@ def check_sender(
     check(is_own or allows(cors_origin, origin), 403, rule, f"Origin {origin!r}")
 
 
-To = Annotated[str | None, "The target language, of a model of several: its target_languages."]
+To = Annotated[
+    str | None,
+    "The target language, of a model of several: one of task_options.target_languages in /model.",
+]
 
 
 @dataclass(frozen=True)

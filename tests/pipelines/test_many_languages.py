@@ -181,6 +181,34 @@ class TestArguments:
         with pytest.raises(InputError, match=message):
             make_file_source(**{**arguments, **change})
 
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"target_languages": "de"}, r"^target_languages must be a list of names, as \["),
+            ({"directions": "en-de", "parallel": {}}, r"^directions must be a list of names, as"),
+            ({"parallel": ["a.en"]}, r"^parallel must be files by their languages, as {"),
+            ({"parallel": {"en": 1}}, r"^parallel\['en'\] must be a path, or a list of paths"),
+        ],
+    )
+    def test_of_other_types_are_named(self, tmp_path, arguments, message):
+        with pytest.raises(InputError, match=message):
+            prepare(tmp_path / "data", **arguments)
+
+    def test_lists_of_files_by_pattern(self, files, tmp_path):
+        for number in "12":
+            for language, word in (("en", "dog"), ("de", "Hund")):
+                (tmp_path / f"part-{number}.{language}").write_text(f"{word} {number}\n" * 20)
+        made = prepare(
+            tmp_path / "data",
+            train_source=tmp_path / "part-*.en",
+            train_target=[tmp_path / "part-1.de", tmp_path / "part-2.de"],
+            target_languages=("de", "de"),
+            tokenizer="wordpiece",
+            vocab_size=21,
+        )
+        assert made["pairs"] == {"train": 40}
+        assert read_metadata(tmp_path / "data").task_options["directions"] == [["en", "de"]]
+
 
 class TestSelectionAndAugmentation:
     def test_text_is_changed_before_it_gets_its_code(self, files):
