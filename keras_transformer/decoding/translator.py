@@ -174,22 +174,20 @@ class Translator:
             return texts
         if len(self.target_languages) == 1 and not any(map(self._codes_in, texts)):
             (to,) = self.target_languages
-        coded = []
         for text in texts:
             codes = self._codes_in(text)
             if to is not None:
                 rule = "texts must be without the code of a language, which to puts before them"
                 require(not codes, rule, shown(text))
-                is_blank = not text.strip()
-                coded.append(text if is_blank else f"{code_of(to)} {text}")
-                continue
-            begins_with_code = codes and text.startswith(codes[0])
-            rule = f"to must be given for texts that begin with no code, one of {known}"
-            require(begins_with_code or not text.strip(), rule, shown(text))
-            rule = "texts must have no code of a language but at the beginning"
-            require(len(codes) <= 1, rule, shown(text))
-            coded.append(text)
-        return coded
+            elif text.strip():
+                begins_with_code = codes and text.startswith(codes[0])
+                rule = f"to must be given for texts that begin with no code, one of {known}"
+                require(begins_with_code, rule, shown(text))
+                rule = "texts must have no code of a language but at the beginning"
+                require(len(codes) == 1, rule, shown(text))
+        if to is None:
+            return texts
+        return [f"{code_of(to)} {text}" if text.strip() else text for text in texts]
 
     def _codes_in(self, text: str) -> list[str]:
         """The codes of target languages that a text has anywhere."""

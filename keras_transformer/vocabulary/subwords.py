@@ -25,6 +25,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 from tensorflow_text.python.ops import sentencepiece_tokenizer
@@ -81,14 +82,14 @@ class Subwords(tf.Module):
             raise InputError(f"{rule}. Received: another file ({reason(error)})") from None
         self.vocab_size = int(self._tokenizer.vocab_size())
         pieces = self.pieces_tensor(tf.range(self.vocab_size))
-        self._code_ids = tf.where(tf.strings.regex_full_match(pieces, CODE_PATTERN))[:, 0].numpy()
-        codes = tf.gather(pieces, self._code_ids).numpy().tolist()
+        self._is_code = tf.strings.regex_full_match(pieces, CODE_PATTERN).numpy()  # [V]
+        codes = pieces.numpy()[self._is_code].tolist()
         self.languages = tuple(code.decode("utf-8")[2:-2] for code in codes)
 
     def encode_tensor(self, sentences: tf.Tensor) -> tf.RaggedTensor:
         """Maps string [B] to int32 [B, None]; no special ids are added, but for codes."""
         valid = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
-        if not self.languages or self.kind == "pieces":  # these know codes themselves
+        if not self.languages or self.kind == "pieces":  # which knows codes itself
             return self._tokenizer.tokenize(valid).with_row_splits_dtype(tf.int64)
         codes, texts = self.split_codes(valid)
         ids = self._tokenizer.tokenize(texts).with_row_splits_dtype(tf.int64)
@@ -104,7 +105,8 @@ class Subwords(tf.Module):
         code = pattern_of(self.languages)
         found = tf.strings.regex_replace(sentences, f"(?s)^({code})?.*", r"\1")
         is_found = found[:, None] == [code_of(language) for language in self.languages]  # [B, L]
-        ids = tf.broadcast_to(tf.constant(self._code_ids, tf.int32), tf.shape(is_found))
+        code_ids = tf.constant(np.flatnonzero(self._is_code), tf.int32)
+        ids = tf.broadcast_to(code_ids, tf.shape(is_found))
         texts = tf.strings.regex_replace(sentences, f"^{code} ?", "")
         return tf.ragged.boolean_mask(ids, is_found), texts
 
@@ -112,8 +114,8 @@ class Subwords(tf.Module):
         """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad, bos and codes."""
         seen_eos = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1)
         kept = (seen_eos == 0) & (ids != PAD_ID) & (ids != BOS_ID)
-        for code_id in self._code_ids:
-            kept &= ids != code_id
+        if self.languages:
+            kept &= ~tf.gather(self._is_code, ids)
         text = self._tokenizer.detokenize(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 

@@ -17,6 +17,8 @@ from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.datasets import evaluation_batches
+from pipelines.evaluation import evaluate_on
+from pipelines.many_languages import source_of_files
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
 from pipelines.sources import FileSource
@@ -67,11 +69,11 @@ def test_text_becomes_ids_and_text_again(opus):
 
 
 def test_a_model_of_several_target_languages_is_told_which(opus, tmp_path):
-    source = shutil.copytree(opus.folder, tmp_path / "marian")
-    ids = (source / "vocab.yml").read_text(encoding="utf-8").replace("'!': ", "'>>cs<<': ")
+    folder = shutil.copytree(opus.folder, tmp_path / "marian")
+    ids = (folder / "vocab.yml").read_text(encoding="utf-8").replace("'!': ", "'>>cs<<': ")
     assert ">>cs<<" in ids  # in place of a piece, so that the sizes are those of the weights
-    (source / "vocab.yml").write_text(ids, encoding="utf-8")
-    import_marian(source, tmp_path / "model")
+    (folder / "vocab.yml").write_text(ids, encoding="utf-8")
+    import_marian(folder, tmp_path / "model")
     several = load(tmp_path / "model", beam_size=1)
     assert set(several.target_languages) == {"de", "cs"}
     text = SOURCES[0]
@@ -79,6 +81,14 @@ def test_a_model_of_several_target_languages_is_told_which(opus, tmp_path):
     assert named == several.translate([f">>de<< {text}"])
     with pytest.raises(InputError, match=r"^to must be given for texts that begin with no code"):
         several.translate([text])
+    (tmp_path / "a.en").write_text(f"{text}\n")
+    (tmp_path / "a.de").write_text(f"{TARGETS[0]}\n", encoding="utf-8")
+    files = ([str(tmp_path / "a.en")], [str(tmp_path / "a.de")])
+    source = source_of_files({"train": files, "test": files}, {"train": ["de"]})
+    sides = [str(tmp_path / "model" / f"{side}_vocabulary.pieces") for side in ("source", "target")]
+    config = PreparationConfig(tokenizer="pieces", vocabulary=sides, shared_vocabulary=False)
+    prepare(source, tmp_path / "data", config)
+    assert list(evaluate_on(tmp_path / "data", several)["directions"]) == ["en-de"]
     # A model with one code does not need it.
     assert load(opus.model_dir).target_languages == ()
 
