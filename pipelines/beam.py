@@ -68,7 +68,7 @@ def _write_training_shards(
 ) -> None:
     if shards.finished():
         return
-    parts = list(enumerate(source.training_parts()))
+    parts = list(enumerate(source.parts("train")))
     logging.info("encoding train with Apache Beam %s", " ".join(argv))
     try:
         with _without_tracebacks(), beam.Pipeline(argv=argv) as pipeline:

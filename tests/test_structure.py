@@ -22,6 +22,7 @@ FOR_PIPELINES = (
     "keras_transformer.errors",
     "keras_transformer.fields",
     "keras_transformer.files",
+    "keras_transformer.language_codes",
     "keras_transformer.parsing.linearisation",
     "keras_transformer.parsing.trees",
     "keras_transformer.text_changes",

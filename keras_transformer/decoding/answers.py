@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_transformer.documents.placement import Link
 from keras_transformer.documents.sentences import Span
+from keras_transformer.language_codes import is_code
 
 _WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words have spaces of ASCII between them
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
@@ -101,7 +102,7 @@ def _spans_of_pieces(text: str, pieces: Sequence[str]) -> list[Span | None] | No
     for piece in pieces:
         byte = _BYTE.fullmatch(piece)
         spelled = bytes([int(byte[1], 16)]) if byte else piece.strip("▁").encode("utf-8")
-        if piece == "</s>" or not spelled:
+        if piece == "</s>" or not spelled or is_code(piece):
             spans.append(None)
             continue
         while content[place : place + 1].isspace():
