@@ -80,9 +80,13 @@ def main():
 
 
 def results_dir():
-    """The model directory that keeps the results; None for an export, a file or several models."""
-    is_directory = FLAGS.model_dir is not None and to_path(FLAGS.model_dir).is_dir()
-    return FLAGS.model_dir if is_directory else None
+    """The model directory that keeps the results, that of an adapter if there is one.
+
+    None for an export, a file or several models.
+    """
+    path = FLAGS.model_dir if FLAGS.adapter is None else FLAGS.adapter
+    is_directory = path is not None and to_path(path).is_dir()
+    return path if is_directory else None
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ LARGEST_MODEL = 2**36
 NormType = Annotated[str, one_of("layer", "rms")]
 # Feed-forward networks with a gate, and the activation of the gate.
 GATED = {"swiglu": "swish", "geglu": "gelu"}
+DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # which training alone has
 VocabularySize = Annotated[
     int,
     Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
@@ -145,7 +146,7 @@ class TransformerConfig:
         may go on with another dropout, or average runs that differ in it.
         """
         fields = dataclasses.asdict(self)
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
+        for name in DROPOUTS:
             del fields[name]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
@@ -171,9 +172,17 @@ class TrainingConfig:
     precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = "float32"
     seed: Seed = 1  # of weights, dropout and the order of the data
     freeze: str = ""  # what does not change: parts of variables' paths, such as "encoder,embedding"
+    # r and alpha of the adapters that are trained beside the weights of another model, which stay
+    # as they are (Hu et al. 2021, arXiv 2106.09685); None: all weights are trained.
+    lora_rank: Size | None = None
+    lora_alpha: Positive | None = None  # what adapters add is times alpha / r; None for r
 
     def __post_init__(self):
         check_fields(self)
+        if self.lora_rank is None:
+            require(self.lora_alpha is None, "lora_alpha must go with lora_rank", self.lora_alpha)
+        elif self.lora_alpha is None:
+            object.__setattr__(self, "lora_alpha", float(self.lora_rank))
         rule = f"accumulate_steps must be at most tokens_per_batch={self.tokens_per_batch}"
         require(self.accumulate_steps <= self.tokens_per_batch, rule, self.accumulate_steps)
 
@@ -254,8 +263,9 @@ def _parse(key: str, text: str, kind: type) -> Any:
         return text.lower() == "true"
     if kind is str:
         return text
+    is_float = kind in (float, float | None)
     try:
-        return float(text) if kind is float else int(text)
+        return float(text) if is_float else int(text)
     except ValueError:
-        wanted = "a number" if kind is float else "a whole number"
+        wanted = "a number" if is_float else "a whole number"
         raise InputError(f"config {key} must be {wanted}. Received: {text!r}") from None

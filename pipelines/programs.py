@@ -149,7 +149,8 @@ def train(
         data_dir: prepared data.
         model_dir: the folder for checkpoints, curves and settings. It is made if need be.
         preset: a name of PRESETS. If not given, the model of `init_from`, or else "base".
-        init_from: a trained model whose weights this one begins with; see `train_on`.
+        init_from: a trained model whose weights this one begins with; see `train_on`. With
+            lora_rank=8 among the options, an adapter is trained for it.
         sample_sentences: how many sentences of the validation split are translated for BLEU.
         options: fields of TransformerConfig, TrainingConfig, LoopConfig or DeviceConfig, such as
             train_steps=20_000, train_minutes=30, tokens_per_batch=4096 or num_layers=2.
@@ -190,6 +191,7 @@ def evaluate(
     tokenize: str | None = None,
     lowercase: bool = False,
     choose_alpha: bool = False,
+    adapter: AnyPath | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Scores a trained model on a split of a data directory.
@@ -207,6 +209,8 @@ def evaluate(
         lowercase: whether to ignore case.
         choose_alpha: whether to choose the length penalty on the validation split first. A model
             directory remembers it, so that `keras_transformer.load` uses it.
+        adapter: is added to the model; see `keras_transformer.load`. Its directory keeps the
+            results.
         options: of the search; see `keras_transformer.load`.
 
     Returns:
@@ -221,14 +225,15 @@ def evaluate(
     check_options(options)
     config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
     config.check(data_dir)
-    translator = load(model_dir, checkpoint, **{"n_best": 1, **options})
-    is_path = isinstance(model_dir, str | os.PathLike)
-    is_model_directory = is_path and (to_path(model_dir) / "config.json").exists()
+    translator = load(model_dir, checkpoint, adapter, **{"n_best": 1, **options})
+    results_dir = model_dir if adapter is None else adapter
+    is_path = isinstance(results_dir, str | os.PathLike)
+    is_model_directory = is_path and (to_path(results_dir) / "config.json").exists()
     return evaluate_on(
         data_dir,
         translator,
         config,
-        model_dir=model_dir if is_model_directory else None,
+        model_dir=results_dir if is_model_directory else None,
         notes={name: _plain(value) for name, value in options.items()},
     )
 
