@@ -1,8 +1,9 @@
 """Every model of the paper by name, and one for data of one's own: a literal table.
 
 `base` and `big` are Table 3's; the rows A to E change only what the row names. `parsing_*` are
-section 6.3's, `tiny` is for small data and two CPU cores. A preset sets the model and what the
-paper changes with it in training; `vocab_size` comes from the data.
+section 6.3's, `tiny` is for small data and two CPU cores, and `student` for fast translation. A
+preset sets the model and what the paper changes with it in training; `vocab_size` comes from the
+data.
 """
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
@@ -14,6 +15,10 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
     "base": {},
     "big": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.3},
     "big_en_fr": {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout": 0.1},
+    # Not of the paper, for fast translation: the encoder reads a sentence once, and two decoder
+    # layers run for each word. Sizes as of student.tiny11 in github.com/browsermt/students, whose
+    # decoder has SSRUs in place of self-attention (Kim et al. 2019, aclanthology.org/D19-5632).
+    "student": {"num_layers": 6, "decoder_layers": 2, "d_model": 256, "d_ff": 1536, "num_heads": 8},
     # Table 3 (A): heads, at the same amount of computation.
     "A1": {"num_heads": 1, "d_k": 512, "d_v": 512},
     "A2": {"num_heads": 4, "d_k": 128, "d_v": 128},

@@ -265,7 +265,13 @@ def _training_data(
     from keras_transformer.training.data import TrainingData
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.batching import length_lattice
-    from pipelines.datasets import evaluation_batches, gold_trees, split_text, training_batches
+    from pipelines.datasets import (
+        evaluation_batches,
+        gold_trees,
+        split_directions,
+        split_text,
+        training_batches,
+    )
 
     vocabularies = VocabularyPair.load(data_dir)
     sizes = (metadata.source_vocab_size or metadata.vocab_size, metadata.vocab_size)
@@ -286,6 +292,12 @@ def _training_data(
         references = gold_trees(data_dir, "validation")
         task_options = metadata.task_options
     sample = SampleAnswers(
-        vocabularies, sources, references, sample_sentences, metadata.max_length, task_options
+        vocabularies,
+        sources,
+        references,
+        sample_sentences,
+        metadata.max_length,
+        task_options,
+        split_directions(data_dir, "validation"),
     )
     return TrainingData(batches, lengths, validation, sample, attention_images(sample))

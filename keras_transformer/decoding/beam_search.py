@@ -34,8 +34,7 @@ from keras_transformer.decoding.constraints import (
     phrase_progress,
 )
 from keras_transformer.decoding.restrictions import banned_logits
-
-ROUND_STEPS = 8  # the most steps of a round; caches grow by as many positions before it
+from keras_transformer.decoding.rounds import search_in_rounds
 
 
 class Cache(NamedTuple):
@@ -189,39 +188,25 @@ def search_rounds(
     n_best: tf.Tensor,
 ) -> Hypotheses:
     """Makes rounds of steps until all sentences are done; see `beam_search`."""
-    max_lengths = state.max_lengths
-    shapes = state_shapes(state)
+    empty = no_results(state.max_lengths, settings)
+    longest = tf.shape(empty.ids)[2]
 
-    def search_round(state, results):
-        end = (state.position // ROUND_STEPS + 1) * ROUND_STEPS
-
-        def goes_on(state):
-            # Dropping sentences copies the caches: it pays when an eighth of the rows has stopped.
-            rows = tf.size(state.running)
-            still_running = tf.math.count_nonzero(state.running, dtype=tf.int32)
-            return (state.position < end) & (still_running * 8 > rows * 7)
-
-        state = state._replace(
-            alive=with_room(state.alive, end, settings),
-            finished=with_room(state.finished, end, settings),
-            cache=reserve(state.cache, end),
+    def with_room_for(state, capacity):
+        return state._replace(
+            alive=with_room(state.alive, capacity, settings),
+            finished=with_room(state.finished, capacity, settings),
+            cache=reserve(state.cache, capacity),
         )
-        (state,) = tf.while_loop(
-            cond=goes_on,
-            body=lambda state: [search_step(state, step_fn, settings, tokens, n_best)],
-            loop_vars=[state],
-            shape_invariants=[shapes],
-        )
-        return retire(state, results, settings)
 
-    _, results = tf.while_loop(
-        cond=lambda state, results: tf.size(state.running) > 0,
-        body=search_round,
-        loop_vars=(state, no_results(max_lengths, settings)),
-        shape_invariants=(shapes, shapes.finished),
+    results = search_in_rounds(
+        state,
+        empty,
+        step=lambda state: search_step(state, step_fn, settings, tokens, n_best),
+        with_room=with_room_for,
+        results_of=lambda state: with_room(best_hypotheses(state, settings), longest, settings),
     )
-    longest = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
-    return results._replace(ids=results.ids[:, :, :longest])
+    written = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
+    return results._replace(ids=results.ids[:, :, :written])
 
 
 def initial_state(
@@ -257,16 +242,6 @@ def no_results(max_lengths: tf.Tensor, settings: SearchSettings) -> Hypotheses:
     none = tf.fill([batch, beams], NONE)
     ids = tf.fill([batch, beams, longest], settings.pad_id)
     return Hypotheses(ids, tf.zeros([batch, beams], tf.int32), scores=none, log_probs=none)
-
-
-def state_shapes(state: SearchState) -> SearchState:
-    """The static shapes of a SearchState that hold at every step."""
-
-    def shape(tensor):  # [B, K, ...], where the first axis shrinks and the third may grow
-        dims = tensor.shape.as_list()
-        return tf.TensorShape([None, *dims[1:2], *[None for _ in dims[2:3]], *dims[3:]])
-
-    return tf.nest.map_structure(shape, state)._replace(position=tf.TensorShape([]))
 
 
 def search_step(
@@ -415,27 +390,6 @@ def can_improve(
     best_alive = tf.reduce_max(alive.log_probs, axis=1)  # [B]
     bound = best_alive / length_penalty(max_lengths, options.alpha)
     return bound > finished.scores[:, n_best - 1]
-
-
-def retire(
-    state: SearchState, results: Hypotheses, settings: SearchSettings
-) -> tuple[SearchState, Hypotheses]:
-    """Takes sentences that have stopped out of the batch, and puts what they found in `results`."""
-    stopped, running = tf.where(~state.running)[:, 0], tf.where(state.running)[:, 0]
-    places = tf.gather(state.places, stopped)[:, None]
-    found = with_room(best_hypotheses(state, settings), tf.shape(results.ids)[2], settings)
-    results = tf.nest.map_structure(
-        lambda whole, part: tf.tensor_scatter_nd_update(whole, places, tf.gather(part, stopped)),
-        results,
-        found,
-    )
-    rows = state._replace(position=())  # all of it has an axis of sentences now
-    rows = tf.cond(
-        tf.size(stopped) > 0,
-        lambda: tf.nest.map_structure(lambda part: tf.gather(part, running), rows),
-        lambda: rows,
-    )
-    return rows._replace(position=state.position), results
 
 
 def best_hypotheses(state: SearchState, settings: SearchSettings) -> Hypotheses:

@@ -65,6 +65,28 @@ def best_extensions(
     )
 
 
+def largest_logits(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Finds the largest logit of each hypothesis, of equals the first.
+
+    The largest of blocks are found quickly, and tf.argmax of all logits takes twice as long.
+
+    Args:
+        logits: float32 [B, K, V]; for a V that is known only when the graph runs, see
+            `best_extensions`.
+
+    Returns:
+        The places int32 [B, K], and the logits float32 [B, K].
+    """
+    beams = logits.shape[1]
+    vocab_size = logits.shape[2] or tf.shape(logits)[2]
+    width = block_width(vocab_size, beams, beams) if logits.shape[2] else BLOCK
+    blocks = tf.reshape(logits, [-1, beams, vocab_size // width, width])  # [B, K, N, width]
+    best = tf.argmax(tf.reduce_max(blocks, axis=3), axis=2, output_type=tf.int32)  # [B, K]
+    block = tf.gather(blocks, best, batch_dims=2)  # [B, K, width]
+    place = tf.argmax(block, axis=2, output_type=tf.int32)  # [B, K]
+    return best * width + place, tf.gather(block, place, batch_dims=2)
+
+
 def log_sum_exp(logits: tf.Tensor, blocks: tf.Tensor, largest: tf.Tensor) -> tf.Tensor:
     """tf.reduce_logsumexp of logits [B, K, V]: [B, K, 1], given them in blocks and their maxima.
 

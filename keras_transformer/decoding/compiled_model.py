@@ -250,7 +250,30 @@ def decode_step(
     source_mask: tf.Tensor,
     logits: Linear,
 ) -> tuple[tf.Tensor, DecoderCache]:
-    """Computes one position of every beam.
+    """Computes the logits of one position of every beam.
+
+    Args:
+        model, ids, position, cache, memory, source_mask: see `decode_states`.
+        logits: of all tokens, `model.weights.logits`, or of those of a shortlist.
+
+    Returns:
+        The logits of the next token, float32 [B, K, V], and the cache with this position.
+    """
+    states, cache = decode_states(model, ids, position, cache, memory, source_mask)
+    row_logits = logits.apply(states)  # [B K, V]
+    vocab_size = row_logits.shape[1] or tf.shape(row_logits)[1]
+    return tf.reshape(row_logits, [tf.shape(ids)[0], ids.shape[1], vocab_size]), cache
+
+
+def decode_states(
+    model: CompiledModel,
+    ids: tf.Tensor,
+    position: tf.Tensor,
+    cache: DecoderCache,
+    memory: Sequence[KeysValues],
+    source_mask: tf.Tensor,
+) -> tuple[tf.Tensor, DecoderCache]:
+    """Computes one position of every beam, up to the states that logits are made of.
 
     Args:
         model: of the cache's layers.
@@ -259,10 +282,9 @@ def decode_step(
         cache: of the earlier positions; its pools are written into, see `cache.written`.
         memory: what `project_memory` returned.
         source_mask: bool [B, S], False at padding.
-        logits: of all tokens, `model.weights.logits`, or of those of a shortlist.
 
     Returns:
-        The logits of the next token, float32 [B, K, V], and the cache with this position.
+        The states, float32 [B K, D], and the cache with this position.
     """
     config, weights = model.config, model.weights
     batch, beams = tf.shape(ids)[0], ids.shape[1]
@@ -303,10 +325,7 @@ def decode_step(
 
         x = _transform(config, layer, x)
     x = _last_norm(config, weights.decoder.last_norm, x)
-    row_logits = logits.apply(x)  # [B K, V]
-    vocab_size = row_logits.shape[1] or tf.shape(row_logits)[1]
-    next_logits = tf.reshape(row_logits, [batch, beams, vocab_size])
-    return next_logits, DecoderCache(origins, tuple(layer_caches))
+    return x, DecoderCache(origins, tuple(layer_caches))
 
 
 def _embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
@@ -363,7 +382,8 @@ def _transform(
         inner = activation(gate) * inner  # [R, F]
     else:
         inner = activation(inner)
-    return _after(config, norm, x + layer.feed_forward.outer.apply(inner))
+    outer = layer.feed_forward.outer.apply(inner, non_negative=config.activation == "relu")
+    return _after(config, norm, x + outer)
 
 
 def _attend_to_itself(

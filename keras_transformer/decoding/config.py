@@ -89,6 +89,11 @@ class DecodingConfig:
         return self.beam_size if self.mbr or self.n_best is None else self.n_best
 
     @property
+    def is_greedy(self) -> bool:
+        """Whether the most probable token is chosen at each step, and nothing else is searched."""
+        return self.beam_size == 1 and self.sampling is None
+
+    @property
     def candidates(self) -> int:
         """C, the number of extensions that a step of the search considers for each sentence.
 

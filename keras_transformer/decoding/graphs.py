@@ -20,6 +20,7 @@ from keras_transformer.decoding.search import (
     encode_text,
     mean_logits,
     search_ids,
+    search_ids_greedily,
     target_log_probs,
     token_log_probs,
     with_eos,
@@ -106,6 +107,8 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             "score_ids": self.score_ids,
             "align_ids": self.align_ids,
         }
+        if options.is_greedy:
+            self._graphs["greedy_ids"] = self.greedy_ids
         if constraints:
             self._graphs["constrain"] = self.constrain
             self._graphs["constrain_ids"] = self.constrain_ids
@@ -150,6 +153,19 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             score -inf follows. An empty source, EOS alone, has the translation "" with score 0.
         """
         return self._search(source, target_prefix, n_best, None)
+
+    @graph(IDS, IDS)
+    def greedy_ids(self, source, target_prefix) -> Tensors:
+        """Does what `search_ids` does with one beam, without scores.
+
+        Returns:
+            translation, length, unfinished and ids as of `search_ids`; is_finite bool [B, 1], False
+            where logits are NaN, as those of weights that are not finite.
+        """
+        source, target_prefix, _ = of_one_batch(source, target_prefix)
+        models = [in_graph(model) for model in self._models]
+        best = search_ids_greedily(models, source, self._settings, target_prefix, self._shortlist)
+        return {**self._texts(best.ids, best.lengths), "is_finite": best.is_finite}
 
     @graph(IDS, IDS, PHRASES, NUMBER)
     def constrain_ids(self, source, target_prefix, phrases, n_best) -> Tensors:
@@ -201,7 +217,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(IDS, IDS)
     def align_ids(self, source, target) -> Tensors:
-        """The outputs of `explain_ids` that say which subwords and words belong together."""
+        """How probable each subword of a target is, and where it comes from; see `explain_ids`."""
         explained = self.explain_ids(source, target)
         return {name: explained[name] for name in ALIGN_OUTPUTS}
 
@@ -289,18 +305,22 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         Returns:
             translation string [B], with as many lines, and spaces where the text has them. What is
             longer than the model reads is cut, and the translations of its parts have spaces
-            between them.
+            between them. A code at the beginning of a text is that of all of its sentences.
         """
         vocabulary = self._vocabularies.source
+        codes, limit = None, self._source_limit - 1  # without EOS
+        if vocabulary.languages:
+            text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+            codes, text = vocabulary.split_codes(text)  # [B, None]
+            limit -= 1
         sentences = lines_and_sentences(text)  # [B, None, None]
         texts = sentences.flat_values  # [N]
         ids = encode_text(vocabulary, tf.strings.strip(texts))
         begins_word = ids.with_flat_values(vocabulary.begins_word_tensor(ids.flat_values))
-        parts = in_parts(ids, begins_word, self._source_limit - 1)  # [N, None, None]
-        source_ids = with_eos(parts.values, self._source_limit)
-        no_prefix = source_ids[:, :0]
-        found = self._translate_ids(source_ids, no_prefix, None, n_best=1)
-        found = tf.strings.regex_replace(found["translation"][:, 0], "[\r\n]", " ")
+        parts = in_parts(ids, begins_word, limit)  # [N, None, None]
+        rows = parts.values if codes is None else _with_codes_of(codes, sentences, parts)
+        source_ids = with_eos(rows, self._source_limit)
+        found = tf.strings.regex_replace(self._best_texts(source_ids), "[\r\n]", " ")
         joined = tf.strings.reduce_join(parts.with_values(found), axis=1, separator=" ")  # [N]
         spaced = with_spaces_of(texts, joined)
         lines = tf.strings.reduce_join(sentences.with_flat_values(spaced), axis=2)
@@ -338,7 +358,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(TEXTS, TEXTS)
     def attention(self, source, target) -> Tensors:
-        """The attention weights of `explain_ids`, of texts, all of them in one batch."""
+        """The attention weights of all heads for pairs of texts, all of them in one batch."""
         source_ids, target_ids, *_ = self._encode_pairs(source, target)
         explained = self.explain_ids(padded(source_ids), padded(target_ids))
         return {name: explained[name] for name in ATTENTION_OUTPUTS}
@@ -356,17 +376,23 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
             phrases,
             n_best,
         )
-        batch, beams, length = tf.unstack(tf.shape(best.ids))
-        rows = tf.reshape(best.ids, [batch * beams, length])  # [B K, T], T may be 0
-        texts = self._vocabularies.target.decode_tensor(rows)
-        has_eos = tf.reduce_any(best.ids == EOS_ID, axis=2)  # [B, K]
         return {
-            "translation": tf.reshape(texts, [-1, self._options.beam_size]),
+            **self._texts(best.ids, best.lengths),
             "score": best.scores,
             "log_prob": best.log_probs,
-            "length": best.lengths,
-            "unfinished": (best.lengths > 0) & ~has_eos,
-            "ids": best.ids,
+        }
+
+    def _texts(self, ids: tf.Tensor, lengths: tf.Tensor) -> Tensors:
+        """The outputs of a search that are made of ids, int32 [B, K, T], and lengths [B, K]."""
+        batch, beams, length = tf.unstack(tf.shape(ids))
+        rows = tf.reshape(ids, [batch * beams, length])  # [B K, T], T may be 0
+        texts = self._vocabularies.target.decode_tensor(rows)
+        has_eos = tf.reduce_any(ids == EOS_ID, axis=2)  # [B, K]
+        return {
+            "translation": tf.reshape(texts, [-1, self._options.beam_size]),
+            "length": lengths,
+            "unfinished": (lengths > 0) & ~has_eos,
+            "ids": ids,
         }
 
     def _translate(self, source, target, phrases, n_best: int) -> Tensors:
@@ -396,6 +422,19 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
         return in_batches(translate_batch, self._options.batch_tokens, *rows)
 
+    def _best_texts(self, source_ids: tf.RaggedTensor) -> tf.Tensor:
+        """The best translations of rows of ids, without scores: string [B]."""
+        if not self._options.is_greedy:
+            no_prefix = source_ids[:, :0]
+            return self._translate_ids(source_ids, no_prefix, None, n_best=1)["translation"][:, 0]
+
+        def translate_batch(source):
+            no_prefix = tf.fill([tf.shape(source)[0], 1], PAD_ID)
+            return {"translation": self.greedy_ids(source, no_prefix)["translation"]}
+
+        found = in_batches(translate_batch, self._options.batch_tokens, source_ids)
+        return found["translation"][:, 0]
+
     def _encode_pairs(
         self, source, target
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor, tf.Tensor]:
@@ -414,6 +453,29 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         rows = tf.strings.split(phrases, "\t")  # [B, None]
         ids = encode_text(self._vocabularies.target, tf.strings.strip(rows.flat_values))
         return rows.with_flat_values(ids[:, : self._target_limit])
+
+
+def _with_codes_of(
+    codes: tf.RaggedTensor, sentences: tf.RaggedTensor, parts: tf.RaggedTensor
+) -> tf.RaggedTensor:
+    """Puts the codes of texts before the parts of their sentences that are not blank.
+
+    Args:
+        codes: int32 [B, None], the id of each text's code; none for a text without one.
+        sentences: string [B, None, None], the lines of texts, and their sentences: N together.
+        parts: int32 [N, None, None], the ids of the parts of each sentence: P together.
+
+    Returns:
+        int32 [P, None].
+    """
+    of_line = sentences.value_rowids()
+    of_sentence = tf.gather(of_line, sentences.values.value_rowids())
+    of_part = tf.gather(of_sentence, parts.value_rowids())  # [P], the text that each belongs to
+    rows = parts.values
+    found = tf.gather(codes, of_part)
+    is_blank = tf.gather(rows.row_lengths() == 0, found.value_rowids())
+    kept = tf.ragged.boolean_mask(found, found.with_values(~is_blank))
+    return tf.concat([kept, rows], axis=1)
 
 
 def of_one_batch(

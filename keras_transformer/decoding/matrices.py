@@ -20,14 +20,28 @@ INPUT_LEVELS = 127.0  # inputs are rounded to integers from -127 to 127
 SMALLEST_SCALE = np.float32(1e-30)  # the scale of a row or column of zeros
 
 
+class ScaledRows(NamedTuple):
+    """Rows that are still to be multiplied by a positive number each.
+
+    Which number of a row is the largest is known without that.
+    """
+
+    values: tf.Tensor  # float32 [R, E]
+    scales: tf.Tensor  # float32 [R, 1]
+
+
 class FloatMatrix(NamedTuple):
     """A matrix of float32 numbers. It may be stored as bfloat16, see `weights.as_tensors`."""
 
     values: tf.Tensor  # float32 [D, E]
 
-    def multiply(self, rows: tf.Tensor) -> tf.Tensor:
-        """[R, D] -> [R, E]."""
+    def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
+        """[R, D] -> [R, E]; `non_negative` is for matrices of other kinds."""
         return tf.matmul(rows, self.values)
+
+    def scaled_products(self, rows: tf.Tensor) -> ScaledRows:
+        """What `multiply` returns, with scales of 1."""
+        return ScaledRows(self.multiply(rows), tf.ones([tf.shape(rows)[0], 1]))
 
     def look_up(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns columns as vectors: int32 [...] -> float32 [..., D]."""
@@ -45,7 +59,7 @@ class HalvedMatrix(FloatMatrix):
     halves on two threads, which read faster than one.
     """
 
-    def multiply(self, rows: tf.Tensor) -> tf.Tensor:
+    def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
         half = self.values.shape[0] // 2
 
         def in_halves():
@@ -74,9 +88,15 @@ class Int8Matrix(NamedTuple):
     # Of each column, the number that 127 would stand for, as the operation expects it.
     ranges: tf.Tensor  # float32 [E]
 
-    def multiply(self, rows: tf.Tensor) -> tf.Tensor:
-        """float32 [R, D] -> [R, E]."""
-        return _int8_product(rows, self.values, self.ranges, is_constant=True)
+    def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
+        """float32 [R, D] -> [R, E]; rows that are known not to be negative are rounded sooner."""
+        largest = _largest(rows if non_negative else tf.abs(rows))
+        return _in_full(_int8_products(rows, largest, self.values, self.ranges, is_constant=True))
+
+    def scaled_products(self, rows: tf.Tensor) -> ScaledRows:
+        """What `multiply` returns, before rows are multiplied by their scales."""
+        largest = _largest(tf.abs(rows))
+        return _int8_products(rows, largest, self.values, self.ranges, is_constant=True)
 
     def look_up(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns columns as vectors: int32 [...] -> float32 [..., D]."""
@@ -94,9 +114,14 @@ class Int8Columns(NamedTuple):
     values: tf.Tensor  # int8 [D, C]
     ranges: tf.Tensor  # float32 [C]
 
-    def multiply(self, rows: tf.Tensor) -> tf.Tensor:
+    def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
         """float32 [R, D] -> [R, C]."""
-        return _int8_product(rows, self.values, self.ranges, is_constant=False)
+        return _in_full(self.scaled_products(rows))
+
+    def scaled_products(self, rows: tf.Tensor) -> ScaledRows:
+        """What `multiply` returns, before rows are multiplied by their scales."""
+        largest = _largest(tf.abs(rows))
+        return _int8_products(rows, largest, self.values, self.ranges, is_constant=False)
 
 
 class EmbeddingTable(NamedTuple):
@@ -159,16 +184,25 @@ def _columns_as_vectors(matrix: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     return tf.gather(tf.reshape(matrix, [-1]), places)
 
 
-def _int8_product(
-    rows: tf.Tensor, values: tf.Tensor, ranges: tf.Tensor, is_constant: bool
-) -> tf.Tensor:
-    """Multiplies float32 rows [R, D] with an int8 matrix [D, E]: float32 [R, E].
+def _in_full(products: ScaledRows) -> tf.Tensor:
+    return products.values * products.scales
+
+
+def _largest(magnitudes: tf.Tensor) -> tf.Tensor:
+    """The largest of each row, [R, D] -> [R, 1], that it is rounded by."""
+    return tf.maximum(tf.reduce_max(magnitudes, axis=1, keepdims=True), SMALLEST_SCALE)
+
+
+def _int8_products(
+    rows: tf.Tensor, largest: tf.Tensor, values: tf.Tensor, ranges: tf.Tensor, is_constant: bool
+) -> ScaledRows:
+    """Multiplies float32 rows [R, D] with an int8 matrix [D, E]: [R, E].
 
     Args:
+        largest: float32 [R, 1], the largest magnitude of each row.
         is_constant: whether the matrix is the same each time, so that the operation may keep the
             layout that it makes of it.
     """
-    largest = tf.maximum(tf.reduce_max(tf.abs(rows), axis=1, keepdims=True), SMALLEST_SCALE)
     levels = tf.cast(tf.round(rows * (INPUT_LEVELS / largest)), tf.int8)
     (sums,), _ = op_def_library.apply_op(
         "_QuantizedMatMul",
@@ -195,4 +229,4 @@ def _int8_product(
         output_quant_mode="SCALED",
         leakyrelu_alpha=0.0,
     )
-    return sums * (largest / INPUT_LEVELS)
+    return ScaledRows(sums, largest / INPUT_LEVELS)

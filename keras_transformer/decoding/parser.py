@@ -27,8 +27,8 @@ class Parse(NamedTuple):
 
     text: str  # the tree in brackets on one line; empty for a sentence without words
     # The next five are those of the Translation, before repairs.
-    score: float
-    log_prob: float
+    score: float | None
+    log_prob: float | None
     tokens: int
     truncated: bool
     unfinished: bool
@@ -70,6 +70,7 @@ class Parser(Translator):
         texts: Iterable[str],
         progress: bool = False,
         target_prefixes: Iterable[str] | None = None,
+        scores: bool = True,
         **others: Any,
     ) -> list[list[Parse]]:
         """Returns the trees of each sentence, equal ones once.
@@ -80,7 +81,7 @@ class Parser(Translator):
         require(not any(others.values()), rule, "a parsing model")
         words = [_words(text) for text in as_texts(texts, "texts")]
         sources = [" ".join(row) for row in words]
-        answers = super().translate(sources, progress, target_prefixes)
+        answers = super().translate(sources, progress, target_prefixes, scores=scores)
         parses = [self._parses(*pair) for pair in zip(words, answers, strict=True)]
         for best, *_ in parses:
             self.repaired += best.repairs.total > 0
@@ -89,7 +90,7 @@ class Parser(Translator):
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list[Tree | None]:
         """Returns the best tree of each sentence, or None for a sentence without words."""
-        return [best.tree for best, *_ in self.translate(texts, progress)]
+        return [best.tree for best, *_ in self.translate(texts, progress, scores=False)]
 
     def document_translator(self, *arguments: Any, **options: Any) -> DocumentTranslator:
         raise InputError(

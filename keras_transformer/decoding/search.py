@@ -21,14 +21,18 @@ from keras_transformer.decoding.cache import DecoderCache, KeysValues, with_room
 from keras_transformer.decoding.compiled_model import (
     CompiledModel,
     decode,
+    decode_states,
     decode_step,
     empty_cache,
     encode,
     project_memory,
 )
 from keras_transformer.decoding.config import DecodingConfig, SearchSettings
+from keras_transformer.decoding.greedy_search import Greedy, GreedyStepFunction, greedy_search
+from keras_transformer.decoding.matrices import ScaledRows
 from keras_transformer.decoding.shortlist import Considered, Shortlist
 from keras_transformer.decoding.weights import Linear
+from keras_transformer.language_codes import pattern_of
 from keras_transformer.vocabulary.subwords import Subwords
 
 # Spaces, line ends and control characters of any script: nothing that could be translated.
@@ -38,11 +42,14 @@ BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
 def encode_text(vocabulary: Subwords, texts: tf.Tensor) -> tf.RaggedTensor:
     """Cuts texts into subwords: string [B] -> ids int32 [B, None], none for a blank text.
 
-    Invalid bytes count as U+FFFD.
+    Invalid bytes count as U+FFFD. A text of nothing but the code of a language is blank, too.
     """
     # Before the pattern, which matches no invalid bytes.
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
-    blank = tf.strings.regex_full_match(texts, BLANK_PATTERN)
+    pattern = BLANK_PATTERN
+    if vocabulary.languages:
+        pattern = f"(?:{pattern_of(vocabulary.languages)})?{BLANK_PATTERN}"
+    blank = tf.strings.regex_full_match(texts, pattern)
     return vocabulary.encode_tensor(tf.where(blank, "", texts))
 
 
@@ -80,35 +87,91 @@ def search_ids(
     Returns:
         K hypotheses of each sentence, best first; see beam_search.Hypotheses.
     """
-    batch = tf.shape(source)[0]
+    beams = settings.options.beam_size
+    given = _given_tokens(target_prefix, phrases)
+    sources = _encode_sources(models, source, beams, shortlist, given)
+    return beam_search(
+        _step_function(models, sources.considered),
+        sources.cache,
+        max_lengths=_max_lengths(models, sources.mask, settings.options),
+        settings=settings,
+        reserve=_reserve,
+        prefix=sources.places_of(target_prefix),
+        tokens=sources.tokens,
+        phrases=phrases,
+        n_best=n_best,
+    )
+
+
+def search_ids_greedily(
+    models: Sequence[CompiledModel],
+    source: tf.Tensor,
+    settings: SearchSettings,
+    target_prefix: tf.Tensor | None = None,
+    shortlist: Shortlist | None = None,
+) -> Greedy:
+    """Does what `search_ids` does with one beam, without scores; see greedy_search.Greedy."""
+    sources = _encode_sources(models, source, 1, shortlist, target_prefix)
+    return greedy_search(
+        _greedy_step_function(models, sources.considered),
+        sources.cache,
+        max_lengths=_max_lengths(models, sources.mask, settings.options),
+        settings=settings,
+        reserve=_reserve,
+        prefix=sources.places_of(target_prefix),
+        tokens=sources.tokens,
+    )
+
+
+class SentenceCache(NamedTuple):
+    """What a step keeps for each sentence."""
+
+    layers: tuple[KeysValues, ...]  # of the decoder: DecoderCache.layers
+    memories: list[list[KeysValues]]  # of each model, what `project_memory` returned
+    source_mask: tf.Tensor  # bool [B, S]
+    penalties: tf.Tensor | tuple[()]  # with a shortlist, float32 [B, C], added to logits
+
+
+class _Sources(NamedTuple):
+    """What a search begins with."""
+
+    cache: Cache  # of an origin for each beam, and a SentenceCache
+    mask: tf.Tensor  # bool [B, S], False at padding
+    considered: Considered | None  # with a shortlist
+
+    @property
+    def tokens(self) -> tf.Tensor | None:
+        """The token that each logit is of: int32 [C], or None for all of them."""
+        return None if self.considered is None else self.considered.tokens
+
+    def places_of(self, prefix: tf.Tensor | None) -> tf.Tensor | None:
+        """The places of a prefix among the logits: int32 [B, P]."""
+        if self.considered is None or prefix is None:
+            return prefix
+        return self.considered.places_of(prefix)
+
+
+def _encode_sources(
+    models: Sequence[CompiledModel],
+    source: tf.Tensor,
+    beams: int,
+    shortlist: Shortlist | None,
+    given: tf.Tensor | None,
+) -> _Sources:
+    """Computes what all steps of a search use; `given` is what a shortlist must contain."""
     encoded = [encode(model, source) for model in models]
     memories = [
         project_memory(model, result.memory) for model, result in zip(models, encoded, strict=True)
     ]
-    source_mask = encoded[0].mask
-    considered = None
-    if shortlist is not None:
-        considered = shortlist.considered(source, _given_tokens(target_prefix, phrases))
-        if target_prefix is not None:
-            target_prefix = considered.places_of(target_prefix)
-    empty = empty_cache(models, batch, settings.options.beam_size)
+    considered = None if shortlist is None else shortlist.considered(source, given)
+    empty = empty_cache(models, tf.shape(source)[0], beams)
     per_sentence = SentenceCache(
         layers=empty.layers,
         memories=memories,
-        source_mask=source_mask,
+        source_mask=encoded[0].mask,
         penalties=() if considered is None else considered.penalties,
     )
-    return beam_search(
-        _step_function(models, considered),
-        Cache(empty.origins, per_sentence),
-        max_lengths=_max_lengths(models, source_mask, settings.options),
-        settings=settings,
-        reserve=_reserve,
-        prefix=target_prefix,
-        tokens=None if considered is None else considered.tokens,
-        phrases=phrases,
-        n_best=n_best,
-    )
+    return _Sources(Cache(empty.origins, per_sentence), encoded[0].mask, considered)
 
 
 def _max_lengths(
@@ -123,9 +186,7 @@ def _max_lengths(
 
 def _step_function(models: Sequence[CompiledModel], considered: Considered | None) -> StepFunction:
     """Makes the function that computes one position of all hypotheses; see beam_search."""
-    softmax_layers = [model.weights.logits for model in models]
-    if considered is not None:
-        softmax_layers = [_narrowed(softmax_layers[0], considered.tokens)]
+    softmax_layers = _softmax_layers(models, considered)
 
     def step(ids, cache, position):
         per_sentence = cache.per_sentence
@@ -140,24 +201,59 @@ def _step_function(models: Sequence[CompiledModel], considered: Considered | Non
         )
         if considered is not None:
             logits += per_sentence.penalties[:, None]
-        return logits, Cache(new_cache.origins, per_sentence._replace(layers=new_cache.layers))
+        return logits, _updated(cache, new_cache)
 
     return step
 
 
+def _greedy_step_function(
+    models: Sequence[CompiledModel], considered: Considered | None
+) -> GreedyStepFunction:
+    """Makes the function that computes one position of all sentences; see greedy_search."""
+    if len(models) > 1:
+        step = _step_function(models, considered)
+
+        def mean_step(ids, cache, position):
+            logits, cache = step(ids, cache, position)
+            return ScaledRows(logits[:, 0], tf.ones_like(logits[:, 0, :1])), cache
+
+        return mean_step
+    (softmax_layer,) = _softmax_layers(models, considered)
+
+    def single_step(ids, cache, position):
+        per_sentence = cache.per_sentence
+        states, new_cache = decode_states(
+            models[0],
+            ids,
+            position,
+            DecoderCache(cache.per_beam, per_sentence.layers),
+            per_sentence.memories[0],
+            per_sentence.source_mask,
+        )
+        logits = softmax_layer.apply_scaled(states)
+        if considered is not None:
+            logits = logits._replace(values=logits.values + per_sentence.penalties)
+        return logits, _updated(cache, new_cache)
+
+    return single_step
+
+
+def _softmax_layers(models: Sequence[CompiledModel], considered: Considered | None) -> list[Linear]:
+    """The softmax layer of each model; with a shortlist, of the tokens that are considered."""
+    layers = [model.weights.logits for model in models]
+    return layers if considered is None else [_narrowed(layers[0], considered.tokens)]
+
+
+def _updated(cache: Cache, decoder_cache: DecoderCache) -> Cache:
+    """The cache with the keys and values of one more position."""
+    per_sentence = cache.per_sentence._replace(layers=decoder_cache.layers)
+    return Cache(decoder_cache.origins, per_sentence)
+
+
 def _reserve(cache: Cache, capacity: tf.Tensor) -> Cache:
     """Makes room for positions below `capacity`."""
-    larger = with_room(DecoderCache(cache.per_beam, cache.per_sentence.layers), capacity)
-    return Cache(larger.origins, cache.per_sentence._replace(layers=larger.layers))
-
-
-class SentenceCache(NamedTuple):
-    """What a step keeps for each sentence."""
-
-    layers: tuple[KeysValues, ...]  # of the decoder: DecoderCache.layers
-    memories: list[list[KeysValues]]  # of each model, what `project_memory` returned
-    source_mask: tf.Tensor  # bool [B, S]
-    penalties: tf.Tensor | tuple[()]  # with a shortlist, float32 [B, C], added to logits
+    own = DecoderCache(cache.per_beam, cache.per_sentence.layers)
+    return _updated(cache, with_room(own, capacity))
 
 
 def _ensemble_step(

@@ -19,6 +19,7 @@ from keras_transformer.decoding.matrices import (
     FloatMatrix,
     Int8Matrix,
     Matrix,
+    ScaledRows,
     float_matrix,
     int8_matrix,
     softmax_matrix,
@@ -33,10 +34,16 @@ class Linear(NamedTuple):
     matrix: Matrix  # W, [D, E]
     bias: tf.Tensor | None  # b, float32 [E]
 
-    def apply(self, rows: tf.Tensor) -> tf.Tensor:
-        """float32 [R, D] -> [R, E]."""
-        products = self.matrix.multiply(rows)
+    def apply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
+        """float32 [R, D] -> [R, E]; whether rows are known not to be negative saves time."""
+        products = self.matrix.multiply(rows, non_negative)
         return products if self.bias is None else products + self.bias
+
+    def apply_scaled(self, rows: tf.Tensor) -> ScaledRows:
+        """What `apply` returns, as rows that are still to be scaled where that saves time."""
+        if self.bias is None:
+            return self.matrix.scaled_products(rows)
+        return ScaledRows(self.apply(rows), tf.ones([tf.shape(rows)[0], 1]))
 
 
 class Normalization(NamedTuple):

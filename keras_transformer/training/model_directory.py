@@ -58,8 +58,10 @@ class ModelDescription:
     source_vocabulary: FileName | None = None
     source_vocabulary_fingerprint: str | None = None
     task: Task = "translation"
-    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # see Linearisation
-    languages: list[str] | None = None  # of source and target, as the data set calls them
+    # See Linearisation, and language_codes.py.
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Of source and target, as the data set calls them; all of a model of several directions.
+    languages: list[str] | None = None
     base: Base | None = None  # of an adapter; None if the checkpoints hold the whole model
 
     @property

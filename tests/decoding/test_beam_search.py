@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.decoding import beam_search as beam_search_module
+from keras_transformer.decoding import rounds
 from keras_transformer.decoding.beam_search import (
     Alive,
     Cache,
@@ -429,7 +429,7 @@ def test_a_cold_or_narrow_sample_is_greedy():
 
 def test_stopped_sentences_leave_between_rounds(monkeypatch):
     # Eight sentences stop at once, one goes on: the step function soon sees that one alone.
-    monkeypatch.setattr(beam_search_module, "ROUND_STEPS", 2)
+    monkeypatch.setattr(rounds, "ROUND_STEPS", 2)
     rows = []
 
     def step_fn(ids, cache, position):
