@@ -88,6 +88,8 @@ def serve(
         InputError: where the model's weights are not finite.
     """
     translator.translate(["Warm-up."])  # the first call prepares what the others use
+    if "greedy_ids" in translator.graphs:  # for documents
+        translator.translate(["Warm-up."], scores=False)
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
