@@ -6,6 +6,7 @@
 #                   is a target of its own.
 # make lint         ruff: rules and format
 # make docs         the documentation site, with tutorials and the reference: runs/site/index.html
+# make reference    writes docs/reference again, which describes the code: fields, signatures, HTTP
 # make notebooks    runs the tutorials whose code has changed, in full, and keeps what they show in
 #                   docs/notebooks/*.ipynb
 # make benchmark    training steps beside PyTorch's (which it installs), and beside OpenNMT-tf's
@@ -41,7 +42,7 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-hard $(HARD) lint benchmark docs notebooks slurm soak install clean
+.PHONY: quickstart test test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -78,6 +79,9 @@ docs: $(VENV)/.docs
 	$(RUN) docs/site/pages.py
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
 	$(RUN) docs/site/check.py runs/site
+
+reference: install
+	$(RUN) docs/site/reference.py
 
 notebooks: install $(VENV)/.docs
 	$(RUN) docs/site/notebooks.py

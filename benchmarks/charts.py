@@ -12,7 +12,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 except ImportError:
-    sys.exit("error: charts need matplotlib: pip install 'keras-transformer[figures]'")
+    sys.exit("error: charts need matplotlib: pip install matplotlib")
 
 PANEL = (4.6, 3.3)  # inches
 INK, GRID, PAPER = "#24292f", "#d0d7de", "#ffffff"

@@ -27,6 +27,7 @@ flags.DEFINE_enum(
     "kind", "encoder", ["encoder", "decoder", "cross"], "The attention that --picture shows."
 )
 flags.DEFINE_integer("layer", None, "The layer of --picture, from 1; by default the last but one.")
+flags.DEFINE_string("to", None, "The target language, such as de, of a model of several.")
 flags.DEFINE_string("heads", None, "The heads of --picture, from 1, such as 5,6; by default all.")
 flags.DEFINE_string("word", None, "In --picture, show only what this word attends to.")
 
@@ -56,11 +57,12 @@ def main():
     translator = load_model(n_best=1)
     layer = chosen_layer(translator.card.config.num_layers)
     heads = chosen_heads(translator.card.config.num_heads)
+    (source,) = translator.with_codes([FLAGS.source], FLAGS.to)
     target = FLAGS.target
     translation = None
     if target is None:
-        target = translation = translator.translate([FLAGS.source])[0][0].text
-    views = attention_views(translator.attention(FLAGS.source, target))
+        target = translation = translator.translate([source])[0][0].text
+    views = attention_views(translator.attention(source, target))
     if FLAGS.picture is not None:  # before anything is written: the word may not be there
         write("picture", draw_picture(views, layer, heads))
     page = attention_page(views, FLAGS.source, target).encode("utf-8")

@@ -150,6 +150,8 @@ def define_model_flags(program: str, takes_exports: bool = True) -> None:
         "commas, are averaged.",
         module_name=module,
     )
+    added = "An adapter (bin/train.py with --lora_rank) that is added to --model_dir, its base."
+    flags.DEFINE_string("adapter", None, added, module_name=module)
     if takes_exports:
         exported = "An export (bin/export.py), in place of --model_dir."
         flags.DEFINE_string("saved_model", None, exported, module_name=module)
@@ -210,20 +212,32 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
         fixed_in_export: further flags of the program that an export does not take.
     """
     from keras_transformer.model_card import read_card, require_unset
-    from keras_transformer.training.model_directory import described_in, read_description
 
     values = flags.FLAGS
     given = [name for name in ("model_dir", "saved_model") if values[name].value is not None]
     rule = "exactly one of --model_dir and --saved_model must be given"
     require(len(given) == 1, rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
-        names = ["checkpoint", *(flag.name for flag in SEARCH_FLAGS), *fixed_in_export]
+        names = ["checkpoint", "adapter", *(flag.name for flag in SEARCH_FLAGS), *fixed_in_export]
         require_unset({name: values[name].value for name in names if values[name].present})
         read_card(values.saved_model, "saved_model")
         return
-    for path in values.model_dir.split(","):
+    check_model_dir_flag()
+
+
+def check_model_dir_flag() -> None:
+    """Refuses what no model directory is, or no adapter, before TensorFlow is imported."""
+    from keras_transformer.training.model_directory import (
+        described_in,
+        read_adapter,
+        read_description,
+    )
+
+    for path in flags.FLAGS.model_dir.split(","):
         if not path.endswith(".keras"):
             read_description(described_in(path))
+    if flags.FLAGS.adapter is not None:
+        read_adapter(flags.FLAGS.adapter)
 
 
 def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
@@ -240,7 +254,7 @@ def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
         return
     of_model = [flag.name for flag in SEARCH_FLAGS if flag.kind == "lines"]
     read = {}
-    for flag in [*inputs, *of_model, "model_dir"]:
+    for flag in [*inputs, *of_model, "model_dir", "adapter"]:
         if flag in flags.FLAGS and flags.FLAGS[flag].value is not None:
             value = flags.FLAGS[flag].value
             read[f"--{flag}"] = [value, *value.split(",")]  # --model_dir may name several
@@ -262,7 +276,7 @@ def load_model(**options: Any):
     values = flags.FLAGS
     path = values.saved_model if values.model_dir is None else values.model_dir.split(",")
     share_cores()
-    return load(path, values.checkpoint, **search_options(), **options)
+    return load(path, values.checkpoint, values.adapter, **search_options(), **options)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Scores a trained model on a split: BLEU and chrF of its translations, and perplexity.
 
-A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
+A parsing model gets EVALB's labelled bracket F1 in place of BLEU. A model of several directions
+gets BLEU and chrF for each of them, and their means.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -26,7 +27,10 @@ define_model_flags(__name__)
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
 flags.DEFINE_string("split", "test", "The split of the data to score.")
 flags.DEFINE_integer(
-    "limit", None, "The most sentences to translate; perplexity is of all.", lower_bound=1
+    "limit",
+    None,
+    "The most sentences to translate, of each direction; perplexity is of all.",
+    lower_bound=1,
 )
 flags.DEFINE_string("output", None, "Also write the translations, or trees, here, one a line.")
 TOKENIZATIONS = ["13a", "none", "intl", "char", "zh"]
@@ -68,13 +72,21 @@ def main():
         from keras_transformer.evaluation.robustness import robustness_table
 
         print(robustness_table(results["robustness"]), file=sys.stderr)
+    if "directions" in results:
+        from keras_transformer.evaluation.directions import directions_table
+
+        print(directions_table(results), file=sys.stderr)
     return results
 
 
 def results_dir():
-    """The model directory that keeps the results; None for an export, a file or several models."""
-    is_directory = FLAGS.model_dir is not None and to_path(FLAGS.model_dir).is_dir()
-    return FLAGS.model_dir if is_directory else None
+    """The model directory that keeps the results, that of an adapter if there is one.
+
+    None for an export, a file or several models.
+    """
+    path = FLAGS.model_dir if FLAGS.adapter is None else FLAGS.adapter
+    is_directory = path is not None and to_path(path).is_dir()
+    return path if is_directory else None
 
 
 if __name__ == "__main__":

@@ -4,7 +4,13 @@ A SavedModel takes text and gives text, vocabulary and search inside. For CTrans
 in and come out, the vocabulary lies beside them, and searching is set up by its caller.
 """
 
-from command import SEARCH_FLAGS, define_model_flags, run, search_options  # isort: skip  (first: it makes the checkout importable)
+from command import (  # isort: skip  (first: it makes the checkout importable)
+    SEARCH_FLAGS,
+    check_model_dir_flag,
+    define_model_flags,
+    run,
+    search_options,
+)
 
 import datetime
 
@@ -41,11 +47,7 @@ def main():
     rule = "--shortlist, --weights=int8 and --format=ctranslate2 are for one model, not an ensemble"
     alone = FLAGS.shortlist or FLAGS.weights == "int8" or FLAGS.format == "ctranslate2"
     require(not (several and alone), rule, f"--model_dir={FLAGS.model_dir}")
-    for path in model_dirs:  # refuses a wrong directory before TensorFlow is imported
-        if not path.endswith(".keras"):
-            from keras_transformer.training.model_directory import described_in, read_description
-
-            read_description(described_in(path))
+    check_model_dir_flag()
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
     from keras_transformer.export.directory import check_export_dir
@@ -55,7 +57,7 @@ def main():
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
     if FLAGS.format == "ctranslate2":
         load_ctranslate2()  # says that it is not installed before weights are read
-    trained = restore(model_dirs, FLAGS.checkpoint)
+    trained = restore(model_dirs, FLAGS.checkpoint, FLAGS.adapter)
     options = decoding_config(trained, **search_options())
     card = trained.card(options, date=date, weights=FLAGS.weights)
     shortlist = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None

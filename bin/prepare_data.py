@@ -26,6 +26,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
+from pipelines.many_languages import make_file_source
 from pipelines.pair_files import READERS
 from pipelines.preparation import prepare
 from pipelines.preparation_config import PreparationConfig
@@ -38,7 +39,19 @@ from pipelines.treebank import TreebankSource
 SPLITS = ("train", "validation", "test")
 TEXT_FLAGS = [f"{split}_{side}" for split in SPLITS for side in ("source", "target")]
 PAIR_FLAGS = [f"{split}_pairs" for split in SPLITS]
-FILE_FLAGS = TEXT_FLAGS + PAIR_FLAGS
+# Of one model of several directions; the names of those of training are without the split.
+TARGET_LANGUAGE_FLAGS = {
+    "train": "target_languages",
+    "validation": "validation_target_languages",
+    "test": "test_target_languages",
+}
+PARALLEL_FLAGS = {
+    "train": "parallel",
+    "validation": "validation_parallel",
+    "test": "test_parallel",
+}
+MANY_LANGUAGES_FLAGS = [*TARGET_LANGUAGE_FLAGS.values(), *PARALLEL_FLAGS.values(), "directions"]
+FILE_FLAGS = TEXT_FLAGS + PAIR_FLAGS + MANY_LANGUAGES_FLAGS
 LANGUAGE_FLAGS = ["source_language", "target_language"]
 GRAMMAR_FLAGS = ["grammar_pairs"]
 TFDS_FLAGS = ["tfds_data_dir"]
@@ -56,6 +69,23 @@ for flag in PAIR_FLAGS:
 for flag, side in zip(LANGUAGE_FLAGS, ("source", "target"), strict=True):
     language_help = f"dataset=tfds:NAME, or files of both sides: the {side} language, e.g. en."
     flags.DEFINE_string(flag, None, language_help)
+flags.DEFINE_list(
+    "target_languages",
+    None,
+    "One model of several directions: the language of each file of --train_target, e.g. de,cs,en.",
+)
+for split in ("validation", "test"):
+    languages_help = f"The same of --{split}_target; --target_languages if not given."
+    flags.DEFINE_list(f"{split}_target_languages", None, languages_help)
+flags.DEFINE_list(
+    "parallel",
+    None,
+    "One model of several directions: the same text in each language, in place of --train_source "
+    "and --train_target, e.g. en:train.en,de:train.de,cs:train.cs.",
+)
+for split in ("validation", "test"):
+    flags.DEFINE_list(f"{split}_parallel", None, f"--parallel: the same of the {split} split.")
+flags.DEFINE_list("directions", None, "--parallel: e.g. en-de,de-cs; all if not given.")
 flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: the folder of TFDS.")
 flags.DEFINE_integer("grammar_pairs", 100_000, "dataset=grammar: number of training pairs.")
 for split in SPLITS:
@@ -99,6 +129,12 @@ flags.DEFINE_list(
     "weights",
     None,
     "How often an epoch has each pair of the first file of --train_source, the second, ...",
+)
+flags.DEFINE_float(
+    "temperature",
+    None,
+    "In place of --weights: a training file of n pairs has a share that is proportional to "
+    "n^(1/T); the largest is used once. 5 is usual for languages with little text.",
 )
 flags.DEFINE_list(
     "augment",
@@ -186,18 +222,45 @@ def make_source() -> Source:
 
 def file_source() -> FileSource:
     files, pair_files = {}, {}
+    parallel = {
+        split: parallel_files(name) for split, name in PARALLEL_FLAGS.items() if FLAGS[name].present
+    }
     for split in SPLITS:
         source, target, pairs = f"{split}_source", f"{split}_target", f"{split}_pairs"
         has_text = FLAGS[source].present or FLAGS[target].present
-        if has_text or (split == "train" and not FLAGS[pairs].present):
+        has_other_text = FLAGS[pairs].present or parallel
+        if has_text or (split == "train" and not has_other_text):
             demand([source, target])
             files[split] = (files_of(source), files_of(target))
         if FLAGS[pairs].present:
             pair_files[split] = files_of(pairs)
-    if pair_files or FLAGS.source_language or FLAGS.target_language:
+    languages = None
+    if FLAGS.source_language or FLAGS.target_language:
         demand(LANGUAGE_FLAGS)
-        return FileSource(files, pair_files, (FLAGS.source_language, FLAGS.target_language))
-    return FileSource(files)
+        languages = (FLAGS.source_language, FLAGS.target_language)
+    target_languages = {
+        split: FLAGS[name].value
+        for split, name in TARGET_LANGUAGE_FLAGS.items()
+        if FLAGS[name].present
+    }
+    if pair_files and not parallel and not target_languages:
+        demand(LANGUAGE_FLAGS)
+    return make_file_source(
+        files, pair_files, languages, target_languages, parallel, FLAGS.directions
+    )
+
+
+def parallel_files(name: str) -> dict[str, list[str]]:
+    """The files of a flag such as en:train.en,de:train.de, by their languages."""
+    texts = FLAGS[name].value
+    rule = f"--{name} must be languages and their files, each once, as en:train.en,de:train.de"
+    found = {}
+    for text in texts:
+        language, separator, path = text.partition(":")
+        is_new = language not in found
+        require(separator and language and path and is_new, rule, ",".join(texts))
+        found[language] = matching_files(f"--{name}", [path])
+    return found
 
 
 def treebank_source() -> TreebankSource:

@@ -17,6 +17,10 @@ flags.DEFINE_multi_string(
 TRAINED = "Begin with the weights of a model directory, a checkpoint, an export or a .keras file."
 flags.DEFINE_string("init_from", None, TRAINED)
 # Fields of TrainingConfig.
+RANK = "Train an adapter of this rank for --init_from, which stays as it is (LoRA)."
+flags.DEFINE_integer("lora_rank", None, RANK)
+ALPHA = "What the adapter adds is times alpha / rank; --lora_rank if not given."
+flags.DEFINE_float("lora_alpha", None, ALPHA)
 flags.DEFINE_string("freeze", "", "Parts of the model that keep their weights: encoder,embedding")
 TOKENS = "Padded tokens a side of one optimizer step; or what the preset says."
 flags.DEFINE_integer("tokens_per_batch", 25000, TOKENS)

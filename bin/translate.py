@@ -47,6 +47,12 @@ flags.DEFINE_list(
     "--format=tsv, csv or jsonl: the columns or keys that are translated, by name or, from 1, by "
     "number.",
 )
+flags.DEFINE_string(
+    "to",
+    None,
+    "The language to translate into, such as de, of a model of several; without it, each text must "
+    "begin with the code of its language, as >>de<<.",
+)
 flags.DEFINE_bool(
     "one_sentence_per_line",
     False,

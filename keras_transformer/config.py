@@ -42,6 +42,7 @@ LARGEST_MODEL = 2**36
 NormType = Annotated[str, one_of("layer", "rms")]
 # Feed-forward networks with a gate, and the activation of the gate.
 GATED = {"swiglu": "swish", "geglu": "gelu"}
+DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # which training alone has
 VocabularySize = Annotated[
     int,
     Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
@@ -72,19 +73,21 @@ class TransformerConfig:
     dropout: Share = 0.1  # P_drop on sublayer outputs and embedding sums, section 5.4
     attention_dropout: Share = 0.0  # on attention weights; 0 in the translation presets
     activation_dropout: Share = 0.0  # on the FFN's inner activations; 0 in all presets
-    positions: Positions = "sinusoidal"  # Table 3, row E; the others: see model/positions.py
+    # Sinusoids, section 3.5; learned ones are Table 3's row E; "rotary" came after the paper (arXiv
+    # 2104.09864), and "marian" stands for the sinusoids of that toolkit's models.
+    positions: Positions = "sinusoidal"
     max_positions: Length = 1024  # rows of the learned position table; sinusoids need none
     attention_window: Length | None = None  # r of restricted self-attention, section 4; None: all
-    norm: Norm = "post"  # the paper's, section 3.1
+    norm: Norm = "post"  # normalisation after each sublayer, section 3.1, or before it
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
-    # What came after the paper is this, "rms" being RMSNorm (arXiv 1910.07467), positions="rotary"
-    # (arXiv 2104.09864), and the gated networks "swiglu" and "geglu" (arXiv 2002.05202).
+    # Layer normalisation, section 3.1; "rms" is RMSNorm, from after the paper (arXiv 1910.07467).
     norm_type: NormType = "layer"
     # What other toolkits' models have and the paper's has not (keras_transformer/importing).
     decoder_layers: Layers | None = None  # layers in the decoder; None for N
-    activation: Annotated[str, one_of("relu", "swish", "gelu", *GATED)] = "relu"  # equation 2
+    # Of equation 2; "swiglu" and "geglu" make the network a gated one (arXiv 2002.05202).
+    activation: Annotated[str, one_of("relu", "swish", "gelu", *GATED)] = "relu"
     attention_bias: bool = False  # biases in the projections of attention
     logits_bias: bool = False  # a bias for every logit
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
@@ -143,7 +146,7 @@ class TransformerConfig:
         may go on with another dropout, or average runs that differ in it.
         """
         fields = dataclasses.asdict(self)
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
+        for name in DROPOUTS:
             del fields[name]
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
@@ -152,25 +155,34 @@ class TransformerConfig:
 class TrainingConfig:
     """Everything that decides how parameters change, given the model and the data (section 5)."""
 
-    warmup_steps: Size = 4000  # eq. 3
+    warmup_steps: Size = 4000  # in which the rate rises, eq. 3
     learning_rate_scale: Positive = 1.0  # a factor on eq. 3; the paper's is 1
     learning_rate: Amount = 0.0  # the largest rate, in place of that factor; 0 for eq. 3's
     # The rate after the warm-up: eq. 3, or a fall to zero at the end of the run, however it ends.
     decay: Annotated[str, one_of("inverse_square_root", "linear", "cosine")] = "inverse_square_root"
-    adam_beta_1: Share = 0.9  # section 5.3
-    adam_beta_2: Share = 0.98
-    adam_epsilon: Positive = 1e-9
+    adam_beta_1: Share = 0.9  # beta_1, section 5.3
+    adam_beta_2: Share = 0.98  # beta_2, section 5.3
+    adam_epsilon: Positive = 1e-9  # epsilon, section 5.3
     label_smoothing: Share = 0.1  # epsilon_ls, section 5.4
     tokens_per_batch: Length = 25000  # padded tokens a side of one optimizer step, section 5.1
     accumulate_steps: Size = 1  # parts that one optimizer step is computed in
     clip_norm: Amount = 0.0  # the largest norm of all gradients together; 0 for any
     rematerialize: bool = False  # compute layers again in the backward pass, to save memory
-    precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = "float32"  # activations'
-    seed: Seed = 1
+    # The type of activations; variables stay float32.
+    precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = "float32"
+    seed: Seed = 1  # of weights, dropout and the order of the data
     freeze: str = ""  # what does not change: parts of variables' paths, such as "encoder,embedding"
+    # r and alpha of the adapters that are trained beside the weights of another model, which stay
+    # as they are (Hu et al. 2021, arXiv 2106.09685); None: all weights are trained.
+    lora_rank: Size | None = None
+    lora_alpha: Positive | None = None  # what adapters add is times alpha / r; None for r
 
     def __post_init__(self):
         check_fields(self)
+        if self.lora_rank is None:
+            require(self.lora_alpha is None, "lora_alpha must go with lora_rank", self.lora_alpha)
+        elif self.lora_alpha is None:
+            object.__setattr__(self, "lora_alpha", float(self.lora_rank))
         rule = f"accumulate_steps must be at most tokens_per_batch={self.tokens_per_batch}"
         require(self.accumulate_steps <= self.tokens_per_batch, rule, self.accumulate_steps)
 
@@ -251,8 +263,9 @@ def _parse(key: str, text: str, kind: type) -> Any:
         return text.lower() == "true"
     if kind is str:
         return text
+    is_float = kind in (float, float | None)
     try:
-        return float(text) if kind is float else int(text)
+        return float(text) if is_float else int(text)
     except ValueError:
-        wanted = "a number" if kind is float else "a whole number"
+        wanted = "a number" if is_float else "a whole number"
         raise InputError(f"config {key} must be {wanted}. Received: {text!r}") from None

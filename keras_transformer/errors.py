@@ -4,6 +4,9 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+# The name for pip. On PyPI, "keras-transformer" is another project with the same import name.
+DISTRIBUTION = "keras-transformer-nmt"
+
 
 class InputError(ValueError):
     """Input that cannot be used.
@@ -45,3 +48,8 @@ def reason(error: BaseException) -> str:
     """Returns the first line of an error's message, or the error's type if it has no message."""
     message = str(error).strip() or type(error).__name__
     return message.splitlines()[0]
+
+
+def install_command(extra: str) -> str:
+    """Returns the command that installs the packages of an extra of pyproject.toml."""
+    return f'pip install "{DISTRIBUTION}[{extra}]"'

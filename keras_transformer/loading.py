@@ -33,6 +33,7 @@ from keras_transformer.model_card import (
     read_card,
     require_unset,
 )
+from keras_transformer.training.adapters import merge_adapter, weights_fingerprint
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.training.checkpoints import (
     read_variables,
@@ -42,9 +43,13 @@ from keras_transformer.training.checkpoints import (
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import MaskedAccuracy, MaskedPerplexity
 from keras_transformer.training.model_directory import (
+    Base,
     ModelDescription,
     described_in,
+    holds_adapter,
+    read_adapter,
     read_description,
+    require_same_base,
 )
 from keras_transformer.training.schedule import WarmupInverseSquareRoot
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -95,7 +100,10 @@ class TrainedModel(NamedTuple):
 
 
 def load(
-    path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None, **options: Any
+    path: AnyPath | Sequence[AnyPath],
+    checkpoint: str | None = None,
+    adapter: AnyPath | None = None,
+    **options: Any,
 ) -> Translator:
     """Loads a trained model, to translate and score texts, and to see its attention.
 
@@ -107,6 +115,9 @@ def load(
         checkpoint: of a model directory, or of each: "latest", "best" (in validation), "average:K"
             (the mean of the last K), or a checkpoint's path; or several, separated by commas, of
             which it is the mean. The latest if not given.
+        adapter: a directory in which training has made an adapter for this model (LoRA), or a
+            checkpoint in one; it is added to the weights. Without a `path` of its base, such a
+            directory is a model directory as others, which finds its base by itself.
         options: the fields of decoding.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, n_best, sampling, min_length, no_repeat_ngram_size,
             forbidden_phrases and mbr. Those that are not given, or None, are those that were chosen
@@ -125,8 +136,10 @@ def load(
     if is_single:
         put_back(path)
     # A damaged export may have lost one of them.
-    is_export = is_single and any(
-        (to_path(path) / name).exists() for name in ("saved_model.pb", "assets.extra")
+    is_export = (
+        adapter is None
+        and is_single
+        and any((to_path(path) / name).exists() for name in ("saved_model.pb", "assets.extra"))
     )
     if is_export:
         require_unset({"checkpoint": checkpoint, **options}, FREE_IN_EXPORT)
@@ -137,7 +150,7 @@ def load(
         card = dataclasses.replace(card, decoding=dataclasses.replace(card.decoding, **free))
         graphs = load_signatures(path)
     else:
-        trained = restore(path, checkpoint)
+        trained = restore(path, checkpoint, adapter)
         decoding = decoding_config(trained, **options)
         if trained.origin.task == "parsing" and decoding.n_best != 1:
             # As an export has it: the answers that repair chooses among are certain, or the first.
@@ -149,10 +162,14 @@ def load(
     rule = "mbr must be asked of a translation model"
     require(not (is_parser and card.decoding.mbr), rule, "a parsing model")
     kind = Parser if is_parser else Translator
-    return kind(graphs, card, functools.partial(load_model, path, checkpoint))
+    return kind(graphs, card, functools.partial(load_model, path, checkpoint, adapter))
 
 
-def load_model(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) -> Transformer:
+def load_model(
+    path: AnyPath | Sequence[AnyPath],
+    checkpoint: str | None = None,
+    adapter: AnyPath | None = None,
+) -> Transformer:
     """Reads a trained model as a keras.Model that is compiled for `fit`.
 
     The loss, the schedule and Adam are those of its training, or the paper's where that is not
@@ -161,11 +178,12 @@ def load_model(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None)
     Args:
         path: what `load` takes.
         checkpoint: which weights of a model directory; see `load`.
+        adapter: is added to the weights; see `load`.
 
     Raises:
         InputError: as of `restore`, and where there are several models.
     """
-    trained = restore(path, checkpoint)
+    trained = restore(path, checkpoint, adapter)
     rule = "model must be asked of a single model, not of an ensemble"
     require(len(trained.models) == 1, rule, f"{len(trained.models)} models")
     training = TrainingConfig(**(trained.origin.training or {}))
@@ -228,21 +246,30 @@ def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
     return dataclasses.replace(task_config, **{**chosen, **given})
 
 
-def restore(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) -> TrainedModel:
+def restore(
+    path: AnyPath | Sequence[AnyPath],
+    checkpoint: str | None = None,
+    adapter: AnyPath | None = None,
+) -> TrainedModel:
     """Reads a trained model in the layout of training, as Keras models with float32 weights.
 
     Args:
         path: what `load` takes; of an export, the weights are read back into that layout.
         checkpoint: which weights of a model directory; see `load`.
+        adapter: is added to the weights; see `load`.
 
     Raises:
         InputError: where there is no such model; or of an export that has int8 weights, or is an
-            ensemble itself.
+            ensemble itself; or where the adapter was not trained for the model.
     """
     if not isinstance(path, str | os.PathLike):
         if len(path) > 1:
+            rule = "adapter must go with one model, not with an ensemble"
+            require(adapter is None, rule, adapter)
             return _restore_ensemble(path, checkpoint)
         (path,) = path
+    if adapter is not None:
+        return _restore_with_adapter(path, checkpoint, adapter)
     path = to_path(path)
     model_dir = described_in(path)
     rule = "checkpoint goes with a model directory only"
@@ -256,17 +283,49 @@ def restore(path: AnyPath | Sequence[AnyPath], checkpoint: str | None = None) ->
     return _restore_model_directory(model_dir, "latest" if checkpoint is None else checkpoint)
 
 
-def _restore_model_directory(model_dir: Path, checkpoint: str) -> TrainedModel:
+def _restore_with_adapter(path: AnyPath, checkpoint: str | None, adapter: AnyPath) -> TrainedModel:
+    require(isinstance(adapter, str | os.PathLike), "adapter must be a path", shown(adapter))
+    description = read_adapter(adapter)
+    adapter = to_path(adapter)
+    model_dir = described_in(adapter)
+    base = restore(path, checkpoint).model
+    found = Base(os.fspath(path), weights_fingerprint(base))
+    require_same_base(model_dir, description.base, found, "the model of an adapter")
+    adapter_checkpoint = "latest" if model_dir == adapter else adapter.name
+    return _restore_model_directory(model_dir, adapter_checkpoint, base)
+
+
+def _restore_model_directory(
+    model_dir: Path, checkpoint: str, base: Transformer | None = None
+) -> TrainedModel:
+    """Reads a model directory; `base` is that of an adapter, if it has been read already."""
     description = read_description(model_dir)
     vocabularies = VocabularyPair.load(model_dir)
     for name, fingerprint in vocabularies.fingerprints.items():
         rule = f"{model_dir}: {name} must be that of the model's training"
         require(fingerprint == getattr(description, name), rule, fingerprint)
-    model, info = restore_model(model_dir, checkpoint, description)
+    if description.base is None:
+        model, info = restore_model(model_dir, checkpoint, description)
+    else:
+        model = _restore_base(model_dir, description.base) if base is None else base
+        info = merge_adapter(model, model_dir, checkpoint, description)
     origin = origin_of(model_dir, description, info)
     chosen = read_chosen_decoding(model_dir)
     options = {} if chosen is None else chosen.options
     return TrainedModel((model,), vocabularies, origin, info, chosen=options)
+
+
+def _restore_base(model_dir: Path, base: Base) -> Transformer:
+    """Reads the base of an adapter, from where it was when the adapter was trained."""
+    there = to_path(base.path).exists() or to_path(f"{base.path}.index").exists()
+    is_whole = there and not holds_adapter(base.path)
+    place = f"be a model at {base.path}, or be given as the model, with adapter={model_dir}"
+    received = "an adapter" if there else "nothing there"
+    require(is_whole, f"the base of the adapter in {model_dir} must {place}", received)
+    model = restore(base.path).model
+    found = Base(base.path, weights_fingerprint(model))
+    require_same_base(model_dir, base, found, "the base")
+    return model
 
 
 def origin_of(

@@ -36,7 +36,8 @@ class ModelOrigin:
     """What a model was trained for, how, and on which data, as far as that is known."""
 
     task: Task = "translation"
-    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # of parsing
+    # Of parsing, or of several target languages (language_codes.py).
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
     preset: str | None = None
     training: dict[str, Any] | None = None  # the fields of TrainingConfig
     data: dict[str, Any] | None = None  # the DATA_FIELDS of ModelDescription

@@ -8,8 +8,7 @@ among the others helps (Bogoychev et al. 2023, arXiv 2311.14838).
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from absl import logging
 from tqdm import tqdm
@@ -22,7 +21,7 @@ from keras_transformer.text_changes import (
     with_typos,
     without_final_stop,
 )
-from pipelines.sources import Pair, Source
+from pipelines.sources import DerivedSource, Pair, Source
 
 # Copies of pairs in this order, and then pairs of single words.
 _COPIES = ("upper", "title", "typos", "no_stop")
@@ -73,7 +72,7 @@ def augment(source: Source, shares: dict[str, float] | None, seed: int) -> Augme
     added = Counter()
     sizes = []
     with tqdm(desc="augmenting train", total=counts["train"], unit=" pairs", mininterval=1) as bar:
-        for part in source.training_parts():
+        for part in source.parts("train"):
             size = 0
             for pair in part.pairs("train"):
                 kinds = [kind for kind, _ in changed_copies(pair, shares, seed)]
@@ -82,7 +81,8 @@ def augment(source: Source, shares: dict[str, float] | None, seed: int) -> Augme
                 bar.update()
             sizes.append(size)
     words = _word_pairs(source, counts["train"], shares.get("words", 0))
-    numbers = {kind: len(words) if kind == "words" else added[kind] for kind in shares}
+    added["words"] = sum(map(len, words))
+    numbers = {kind: added[kind] for kind in shares}
     for kind, number in numbers.items():
         logging.info("augment=%s adds %d pairs to %d", kind, number, counts["train"])
     return Augmentation(AugmentedSource(source, shares, seed, counts, sizes, words), numbers)
@@ -118,23 +118,37 @@ def _drawn(pair: Pair, seed: int) -> dict[str, float]:
     return numbers
 
 
-def _word_pairs(source: Source, count: int, share: float) -> list[Pair]:
+def _word_pairs(source: Source, count: int, share: float) -> list[list[Pair]]:
+    """Of each training part, the pairs of words that follow it.
+
+    They are found in all parts together, and follow the last one; where there are several
+    directions, in each part by itself.
+    """
+    parts = source.parts("train")
     if share == 0:
-        return []
+        return [[] for _ in parts]
     from pipelines.word_pairs import frequent_word_pairs  # imports TensorFlow
 
-    return frequent_word_pairs(source.pairs("train"), count, most=int(share * count))
+    if not source.target_languages:
+        found = frequent_word_pairs(source.pairs("train"), count, most=int(share * count))
+        return [[] for _ in parts[:-1]] + [found]
+    words = []
+    for part in parts:
+        size = sum(1 for _ in part.pairs("train"))
+        pairs = part.pairs("train")
+        words.append(frequent_word_pairs(pairs, size, most=int(share * size)) if size else [])
+    return words
 
 
-class AugmentedSource(Source):
-    """A source whose training pairs are followed each by its changed copies, and all by words.
+class AugmentedSource(DerivedSource):
+    """A source whose training pairs are followed each by its changed copies, and parts by words.
 
     Args:
         source: the source.
         shares, seed: as of `augment`.
         counts: split -> number of pairs of the source.
         sizes: of each of the source's training parts, the number of its pairs and their copies.
-        words: further training pairs.
+        words: of each of these parts, pairs of words that follow them.
     """
 
     def __init__(
@@ -144,44 +158,34 @@ class AugmentedSource(Source):
         seed: int,
         counts: dict[str, int],
         sizes: list[int],
-        words: list[Pair],
+        words: list[list[Pair]],
     ):
-        self._source = source
+        super().__init__(source)
         self._shares = shares
         self._seed = seed
         self._counts = counts
         self._sizes = sizes
         self._words = words
-        self.languages = source.languages
-        self.task = source.task
 
     def counts(self) -> dict[str, int]:
-        return self._counts | {"train": sum(self._sizes) + len(self._words)}
+        return self._counts | {"train": sum(self._sizes) + sum(map(len, self._words))}
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        pairs = self._source.pairs(split)
-        return self._augmented(pairs) if split == "train" else pairs
+        return self._augmented() if split == "train" else self._source.pairs(split)
 
-    def _augmented(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
-        for pair in pairs:
-            yield pair
-            for _, copy in changed_copies(pair, self._shares, self._seed):
-                yield copy
-        yield from self._words
+    def _augmented(self) -> Iterator[Pair]:
+        for part, words in zip(self._source.parts("train"), self._words, strict=True):
+            for pair in part.pairs("train"):
+                yield pair
+                for _, copy in changed_copies(pair, self._shares, self._seed):
+                    yield copy
+            yield from words
 
-    def training_parts(self) -> list[Source]:
-        parts = self._source.training_parts()
-        words_of_parts = [[] for _ in parts[:-1]] + [self._words]
+    def parts(self, split: str) -> list[Source]:
+        parts = self._source.parts(split)
+        if split != "train":
+            return parts
         return [
-            AugmentedSource(part, self._shares, self._seed, {}, [size], words)
-            for part, size, words in zip(parts, self._sizes, words_of_parts, strict=True)
+            AugmentedSource(part, self._shares, self._seed, {}, [size], [words])
+            for part, size, words in zip(parts, self._sizes, self._words, strict=True)
         ]
-
-    def symbols(self) -> list[str]:
-        return self._source.symbols()
-
-    def task_options(self) -> dict[str, Any]:
-        return self._source.task_options()
-
-    def keep(self, data_dir: Path, split: str) -> None:
-        self._source.keep(data_dir, split)

@@ -21,7 +21,7 @@ from typing import Any
 
 from absl import logging
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, install_command
 from pipelines import sharding
 from pipelines.data_set import TrainingWriter, write_block
 from pipelines.sharding import Sharding, Span
@@ -32,10 +32,8 @@ try:
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.pvalue import AsDict
 except ImportError:
-    raise InputError(
-        'runner=beam must find Apache Beam (pip install "keras-transformer[beam]"). '
-        "Received: none installed"
-    ) from None
+    rule = f"runner=beam must find Apache Beam ({install_command('beam')})"
+    raise InputError(f"{rule}. Received: none installed") from None
 
 
 def training_writer(pipeline_options: Sequence[str]) -> TrainingWriter:
@@ -70,7 +68,7 @@ def _write_training_shards(
 ) -> None:
     if shards.finished():
         return
-    parts = list(enumerate(source.training_parts()))
+    parts = list(enumerate(source.parts("train")))
     logging.info("encoding train with Apache Beam %s", " ".join(argv))
     try:
         with _without_tracebacks(), beam.Pipeline(argv=argv) as pipeline:

@@ -12,7 +12,7 @@ METADATA_FILE = "metadata.json"
 _VOCABULARY_SUFFIX = "|".join(re.escape(suffix) for suffix in SUFFIXES.values())
 _DATA_FILE = re.compile(
     r"\w+-\d{5}-of-\d{5}\.tfrecord"
-    r"|\w+\.(source|target|trees)\.txt"
+    r"|\w+\.(source|target|trees|directions)\.txt"
     rf"|\w*vocabulary({_VOCABULARY_SUFFIX})"
 )
 
@@ -30,17 +30,21 @@ def remove_files(folder: Path, names: Iterable[str]) -> None:
 
 
 def text_file(data_dir: str | os.PathLike, split: str, side: str) -> Path:
-    """Path of a split's text; `side` is "source", "target", or "trees" for parsing's gold trees."""
+    """Path of a split's text.
+
+    Args:
+        data_dir: the folder.
+        split: of the data.
+        side: "source", "target", "trees" for parsing's gold trees, or "directions" for the
+            languages of each pair, where there are several directions.
+    """
     return to_path(data_dir) / f"{split}.{side}.txt"
 
 
-def text_files(data_dir: str | os.PathLike, split: str, task: str) -> list[Path]:
+def text_files(data_dir: str | os.PathLike, split: str, sides: Iterable[str]) -> list[Path]:
     """The files of the text that is kept of a split; none of the training split."""
     if split == "train":
         return []
-    sides = ["source", "target"]
-    if task == "parsing":
-        sides.append("trees")
     return [text_file(data_dir, split, side) for side in sides]
 
 

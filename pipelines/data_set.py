@@ -22,6 +22,7 @@ from keras_transformer.files import file_digest
 from pipelines import data_files, records, sharding, unfinished
 from pipelines.augmentation import augment
 from pipelines.damage import damaged_files
+from pipelines.many_languages import with_codes
 from pipelines.preparation_config import PreparationConfig
 from pipelines.records import Metadata, SplitInfo
 from pipelines.selection import select
@@ -149,7 +150,7 @@ def _begin(preparation: Preparation) -> dict[str, int]:
     files = [file.name for file in vocabularies]
     for split, pairs in counts.items():
         files += sharding.shard_names(split, pairs)
-        texts = data_files.text_files(data_dir, split, preparation.source.task)
+        texts = data_files.text_files(data_dir, split, preparation.source.kept_texts)
         files += [file.name for file in texts]
     record = WorkRecord(preparation.settings, sharding.BLOCK_PAIRS, counts, files, vocabularies={})
     unfinished.write_record(data_dir, record)
@@ -186,9 +187,11 @@ def _make_vocabulary(preparation: Preparation, side: int, file: Path, train_pair
 
     config = preparation.config
     is_source_alone = side == 0 and not config.shared_vocabulary
+    is_target_alone = side == 1
     symbols = [] if is_source_alone else preparation.source.symbols()
+    languages = () if is_target_alone else preparation.source.target_languages
     if config.vocabulary:
-        adopt_subwords(config.vocabulary[side], file, config.vocab_size, symbols)
+        adopt_subwords(config.vocabulary[side], file, config.vocab_size, symbols, languages)
         return
     logging.info("learning %s on %d pairs", config.tokenizer, train_pairs)
     pairs = tqdm(preparation.source.pairs("train"), "reading train", train_pairs, **_BAR)
@@ -204,6 +207,7 @@ def _make_vocabulary(preparation: Preparation, side: int, file: Path, train_pair
         seed=config.seed,
         symbols=symbols,
         name=file.stem,
+        languages=languages,
     )
 
 
@@ -217,7 +221,7 @@ def _write_splits(
     """Writes the shards of `splits`; `counts` has the number of pairs of every split."""
     from pipelines.vocabulary import PairEncoder
 
-    source = preparation.source
+    source = with_codes(preparation.source)
     data_dir = preparation.data_dir
     config = preparation.config
     if preparation.write_training is not None and "train" in splits:
@@ -235,7 +239,7 @@ def _write_splits(
                 source.keep(data_dir, split)
             with tqdm(desc=f"encoding {split}", total=counts[split], **_BAR) as bar:
                 _write_blocks(shards, pairs, encoder, bar)
-            info = shards.finish(data_files.text_files(data_dir, split, source.task))
+            info = shards.finish(data_files.text_files(data_dir, split, source.kept_texts))
         _check_pairs(data_dir, split, info, counts[split])
         infos[split] = info
         if split == "train":

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.errors import require
 from keras_transformer.files import to_path
+from keras_transformer.language_codes import directions_of
 from keras_transformer.parsing.trees import Tree, read_trees
 from pipelines.batching import epochs, one_pass, prefetch
 from pipelines.damage import damaged_files, require_unchanged
@@ -97,6 +98,18 @@ def split_text(data_dir: str | os.PathLike, split: str) -> tuple[list[str], list
     info = _split(data_dir, read_metadata(data_dir), split)
     require(len(info.texts) > 0, "split must be one whose text is kept", split)
     return _lines(data_dir, split, "source", info), _lines(data_dir, split, "target", info)
+
+
+def split_directions(data_dir: str | os.PathLike, split: str) -> list[str] | None:
+    """The direction of each pair of `split_text`, as "en-de"; None if the data set has but one.
+
+    Raises:
+        InputError: as `split_text` does.
+    """
+    metadata = read_metadata(data_dir)
+    if not directions_of(metadata.task_options):
+        return None
+    return _lines(data_dir, split, "directions", _split(data_dir, metadata, split))
 
 
 def _lines(data_dir: str | os.PathLike, split: str, side: str, info: SplitInfo) -> list[str]:

@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from keras_transformer.errors import require
@@ -13,6 +14,7 @@ from keras_transformer.evaluation.results import (
     write_results,
 )
 from keras_transformer.fields import Size, check_fields, one_of
+from keras_transformer.language_codes import directions_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 from keras_transformer.output_files import check_output, write_lines
 from pipelines.data_files import METADATA_FILE
@@ -30,7 +32,8 @@ class EvaluationConfig:
     """What is scored, and how."""
 
     split: str = "test"  # of the data
-    limit: Size | None = None  # the most sentences to translate; perplexity is of all
+    # The most sentences to translate, of each direction if there are several; perplexity is of all.
+    limit: Size | None = None
     output: str | None = None  # a file for the translations or trees, one a line
     # Of translations only: sacreBLEU's tokenization (None for "13a"), and whether to ignore case.
     tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = None
@@ -63,6 +66,9 @@ class EvaluationConfig:
             require(not self.robustness, rule, self.robustness)
             rule = "choose_alpha is for translations, and data_dir has trees"
             require(not self.choose_alpha, rule, self.choose_alpha)
+        rule = "robustness is for data of one direction"
+        is_one = not directions_of(metadata.task_options)
+        require(is_one or not self.robustness, rule, f"{data_dir}, of several")
         rule = "choose_alpha needs a validation split in data_dir"
         has_validation = CHOOSING_SPLIT in metadata.splits
         require(has_validation or not self.choose_alpha, rule, ", ".join(metadata.splits))
@@ -79,7 +85,8 @@ def evaluate_on(
 ) -> dict[str, Any]:
     """Scores a model on a split: BLEU and chrF of its translations, and perplexity.
 
-    A parsing model gets EVALB's labelled bracket F1 in place of BLEU.
+    A parsing model gets EVALB's labelled bracket F1 in place of BLEU. Of several directions, BLEU
+    and chrF are means, and "directions" has those of each.
 
     Args:
         data_dir: prepared data, with the vocabulary of the model.
@@ -104,7 +111,7 @@ def evaluate_on(
     """
     from keras_transformer.evaluation.evaluate import evaluate
     from keras_transformer.evaluation.robustness import robustness
-    from pipelines.datasets import damage_named, evaluation_batches, gold_trees, split_text
+    from pipelines.datasets import damage_named, evaluation_batches, gold_trees
 
     started = time.monotonic() if started is None else started
     config = EvaluationConfig() if config is None else config
@@ -116,12 +123,12 @@ def evaluate_on(
         translator = translator.with_alpha(chosen.alpha)
         if model_dir is not None and config.limit is None:
             write_chosen_decoding(model_dir, chosen)
-    sources, references = split_text(data_dir, config.split)
+    sources, references, directions = _text_of(data_dir, config.split, config.limit)
+    _check_directions(data_dir, directions, translator.card)
     trees = None
     if metadata.task == "parsing":
         trees = gold_trees(data_dir, config.split)[: config.limit]
     batches = evaluation_batches(data_dir, config.split, translator.config.batch_tokens)
-    sources, references = sources[: config.limit], references[: config.limit]
     with damage_named(data_dir):
         scores, answers = evaluate(
             translator,
@@ -131,6 +138,7 @@ def evaluate_on(
             language=metadata.languages[1] or "de",
             tokenize=config.tokenize or "13a",
             lowercase=config.lowercase,
+            directions=directions,
         )
     if config.robustness:
         scores["robustness"] = robustness(
@@ -163,15 +171,15 @@ def _choose_decoding(
 ) -> ChosenDecoding:
     """Finds the length penalty with the best BLEU on the validation split."""
     from keras_transformer.evaluation.length_penalty import bleu_by_alpha
-    from pipelines.datasets import split_text
 
-    sources, references = split_text(data_dir, CHOOSING_SPLIT)
+    sources, references, directions = _text_of(data_dir, CHOOSING_SPLIT, config.limit)
     scores = bleu_by_alpha(
         translator,
-        sources[: config.limit],
-        references[: config.limit],
+        sources,
+        references,
         config.tokenize or "13a",
         config.lowercase,
+        directions,
     )
     alpha = max(scores, key=lambda alpha: scores[alpha])
     return ChosenDecoding(
@@ -193,3 +201,43 @@ def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: Mode
     require(same_target and same_source, rule, received)
     rule = f"data_dir must be prepared for the task of the model, {card.origin.task}"
     require(metadata.task == card.origin.task, rule, f"{data_dir}, for {metadata.task}")
+    has_codes = bool(target_languages_of(metadata.task_options))
+    needs_codes = bool(target_languages_of(card.origin.task_options))
+    rule = "data_dir must be prepared with codes of target languages where the model needs them"
+    received = f"{data_dir}, {'with' if has_codes else 'without'} codes"
+    require(has_codes == needs_codes, rule, received)
+
+
+def _check_directions(
+    data_dir: str | os.PathLike, directions: Sequence[str] | None, card: ModelCard
+) -> None:
+    """Raises InputError for a direction that a model was not trained for, as far as is known."""
+    trained = [str(direction) for direction in directions_of(card.origin.task_options)]
+    for direction in dict.fromkeys(directions or ()):
+        rule = f"data_dir must be of directions of the model: {', '.join(trained)}"
+        require(not trained or direction in trained, rule, f"{direction} in {data_dir}")
+
+
+def _text_of(
+    data_dir: str | os.PathLike, split: str, limit: int | None
+) -> tuple[list[str], list[str], list[str] | None]:
+    """The first `limit` sources of each direction, their references, and their directions.
+
+    Where there is one direction, the last is None.
+    """
+    from pipelines.datasets import split_directions, split_text
+
+    sources, references = split_text(data_dir, split)
+    directions = split_directions(data_dir, split)
+    if directions is None:
+        return sources[:limit], references[:limit], None
+    counts = Counter()
+    places = []
+    for place, direction in enumerate(directions):
+        counts[direction] += 1
+        if limit is None or counts[direction] <= limit:
+            places.append(place)
+    sources, references, directions = (
+        [rows[place] for place in places] for rows in (sources, references, directions)
+    )
+    return sources, references, directions

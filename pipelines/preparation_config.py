@@ -74,4 +74,6 @@ class PreparationConfig(SelectionConfig):
         """Argument -> JSON value; equal settings prepare equal pairs equally."""
         settings = dataclasses.asdict(self)
         settings["vocabulary"] = content_digests(self.vocabulary)
+        if self.temperature is None:  # as in data sets of earlier versions
+            del settings["temperature"]
         return settings

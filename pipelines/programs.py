@@ -5,7 +5,7 @@ With `keras_transformer.load`, two text files become translations in a notebook.
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
@@ -15,8 +15,8 @@ from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from pipelines import preparation
 from pipelines.evaluation import EvaluationConfig, evaluate_on
+from pipelines.many_languages import make_file_source
 from pipelines.preparation_config import PreparationConfig
-from pipelines.sources import FileSource
 from pipelines.text_files import matching_files
 from pipelines.training import train_on
 
@@ -37,6 +37,13 @@ def prepare(
     test_pairs: Paths = (),
     source_language: str | None = None,
     target_language: str | None = None,
+    target_languages: Iterable[str] | None = None,
+    validation_target_languages: Iterable[str] | None = None,
+    test_target_languages: Iterable[str] | None = None,
+    parallel: Mapping[str, Paths] | None = None,
+    validation_parallel: Mapping[str, Paths] | None = None,
+    test_parallel: Mapping[str, Paths] | None = None,
+    directions: Iterable[str] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Makes a data directory of parallel text files, or of files that hold both sides.
@@ -52,6 +59,15 @@ def prepare(
             place of them: .tsv, .jsonl, .tmx, .po, .xliff; see pipelines/pair_files.py.
         source_language, target_language: such as "en"; they must be given with pairs, and are
             guessed from the names of files without.
+        target_languages: for one model of several directions, the language of each file of
+            train_target, as ["de", "cs", "en"]. The names of source files end in theirs.
+        validation_target_languages, test_target_languages: of those splits; target_languages if not
+            given.
+        parallel: in place of train_source and train_target, language -> file or files, as
+            {"en": "train.en", "de": "train.de", "cs": "train.cs"}: line n of one is the translation
+            of line n of each other one.
+        validation_parallel, test_parallel: the same of those splits.
+        directions: of parallel text, as ["en-de", "de-cs"]; all if not given.
         options: fields of pipelines.preparation_config.PreparationConfig, such as vocab_size=8000,
             max_length or dedupe.
 
@@ -77,7 +93,8 @@ def prepare(
         source_files = _paths(source, f"{split}_source")
         target_files = _paths(target, f"{split}_target")
         paths = _paths(pairs, f"{split}_pairs")
-        if source_files or target_files or (split == "train" and not paths):
+        is_missing = split == "train" and not paths and parallel is None
+        if source_files or target_files or is_missing:
             files[split] = (
                 matching_files(f"{split}_source", source_files),
                 matching_files(f"{split}_target", target_files),
@@ -89,7 +106,32 @@ def prepare(
         languages = (source_language, target_language)
         rule = "source_language and target_language must both be given"
         require(None not in languages, rule, languages)
-    source = FileSource(files, pair_files, languages)
+    given_languages = {
+        "train": ("target_languages", target_languages),
+        "validation": ("validation_target_languages", validation_target_languages),
+        "test": ("test_target_languages", test_target_languages),
+    }
+    given_text = {
+        "train": ("parallel", parallel),
+        "validation": ("validation_parallel", validation_parallel),
+        "test": ("test_parallel", test_parallel),
+    }
+    source = make_file_source(
+        files,
+        pair_files,
+        languages,
+        {
+            split: _names(names, argument)
+            for split, (argument, names) in given_languages.items()
+            if names is not None
+        },
+        {
+            split: _parallel_files(files, argument)
+            for split, (argument, files) in given_text.items()
+            if files is not None
+        },
+        None if directions is None else _names(directions, "directions"),
+    )
     return preparation.prepare(source, data_dir, config)
 
 
@@ -107,7 +149,8 @@ def train(
         data_dir: prepared data.
         model_dir: the folder for checkpoints, curves and settings. It is made if need be.
         preset: a name of PRESETS. If not given, the model of `init_from`, or else "base".
-        init_from: a trained model whose weights this one begins with; see `train_on`.
+        init_from: a trained model whose weights this one begins with; see `train_on`. With
+            lora_rank=8 among the options, an adapter is trained for it.
         sample_sentences: how many sentences of the validation split are translated for BLEU.
         options: fields of TransformerConfig, TrainingConfig, LoopConfig or DeviceConfig, such as
             train_steps=20_000, train_minutes=30, tokens_per_batch=4096 or num_layers=2.
@@ -148,6 +191,7 @@ def evaluate(
     tokenize: str | None = None,
     lowercase: bool = False,
     choose_alpha: bool = False,
+    adapter: AnyPath | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Scores a trained model on a split of a data directory.
@@ -159,12 +203,14 @@ def evaluate(
         data_dir: prepared data, with the vocabulary of the model.
         split: of the data: "train", "validation" or "test".
         checkpoint: which weights; see `keras_transformer.load`.
-        limit: the most sentences to translate; perplexity is of all.
+        limit: the most sentences to translate, of each direction; perplexity is of all.
         output: a file for the translations, one a line.
         tokenize: sacreBLEU's tokenization; "13a" if not given.
         lowercase: whether to ignore case.
         choose_alpha: whether to choose the length penalty on the validation split first. A model
             directory remembers it, so that `keras_transformer.load` uses it.
+        adapter: is added to the model; see `keras_transformer.load`. Its directory keeps the
+            results.
         options: of the search; see `keras_transformer.load`.
 
     Returns:
@@ -179,14 +225,15 @@ def evaluate(
     check_options(options)
     config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
     config.check(data_dir)
-    translator = load(model_dir, checkpoint, **{"n_best": 1, **options})
-    is_path = isinstance(model_dir, str | os.PathLike)
-    is_model_directory = is_path and (to_path(model_dir) / "config.json").exists()
+    translator = load(model_dir, checkpoint, adapter, **{"n_best": 1, **options})
+    results_dir = model_dir if adapter is None else adapter
+    is_path = isinstance(results_dir, str | os.PathLike)
+    is_model_directory = is_path and (to_path(results_dir) / "config.json").exists()
     return evaluate_on(
         data_dir,
         translator,
         config,
-        model_dir=model_dir if is_model_directory else None,
+        model_dir=results_dir if is_model_directory else None,
         notes={name: _plain(value) for name, value in options.items()},
     )
 
@@ -217,3 +264,22 @@ def _paths(paths: Paths, argument: str) -> list[str]:
     are_paths = is_list and all(isinstance(path, str | os.PathLike) for path in listed)
     require(are_paths, f"{argument} must be a path, or a list of paths", repr(paths))
     return [os.fspath(path) for path in listed]
+
+
+def _names(names: Iterable[str], argument: str) -> list[str]:
+    """Makes a list of names, such as those of languages."""
+    is_list = isinstance(names, Iterable) and not isinstance(names, str)
+    listed = list(names) if is_list else []
+    are_names = is_list and all(isinstance(name, str) for name in listed)
+    require(are_names, f'{argument} must be a list of names, as ["de", "cs"]', repr(names))
+    return listed
+
+
+def _parallel_files(files: Mapping[str, Paths], argument: str) -> dict[str, list[str]]:
+    """The files of each language, also by patterns."""
+    rule = f'{argument} must be files by their languages, as {{"en": "train.en"}}'
+    require(isinstance(files, Mapping), rule, repr(files))
+    return {
+        language: matching_files(argument, _paths(paths, f"{argument}[{language!r}]"))
+        for language, paths in files.items()
+    }

@@ -118,10 +118,12 @@ class Metadata:
     vocab_size: VocabularySize
     fingerprint: str  # SHA-256 of that file
     max_length: Size  # of either side in ids, including EOS
-    languages: Annotated[list[str], Rule("be two names", lambda names: len(names) == 2)]
+    # Of source and target; all, where task_options name several directions.
+    languages: Annotated[list[str], Rule("be two names or more", lambda names: len(names) >= 2)]
     settings: dict[str, Any]  # the arguments and inputs of the preparation, to recognise them
     splits: Annotated[dict[FileName, SplitInfo], Rule("have train, with records", _can_train)]
-    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # for parsing only
+    # Of parsing, or of several directions (keras_transformer/language_codes.py).
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
     source_vocabulary: FileName | None = None  # these three of the source's own, or None
     source_vocab_size: VocabularySize | None = None
     source_fingerprint: str | None = None

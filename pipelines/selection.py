@@ -10,8 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from absl import logging
@@ -19,13 +18,17 @@ from tqdm import tqdm
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, Positive, Rule, one_of
-from pipelines.sources import Pair, Source
+from pipelines.sources import DerivedSource, Pair, Source
 
 # Of each rule, metadata.json shows this many pairs, with this many characters of either side.
 _EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100
 _TWO = Rule("be two values, separated by a comma", lambda values: len(values) == 2)
 _Share = Annotated[float, Rule("be from 0 to 1", lambda share: 0 <= share <= 1)]
-_Weight = Annotated[float, Rule("be from 0 to 1000", lambda weight: 0 <= weight <= 1000)]
+_Temperature = Annotated[float, Rule("be from 1 to 1000", lambda value: 1 <= value <= 1000)]
+_LARGEST_WEIGHT = 1000
+_Weight = Annotated[
+    float, Rule(f"be from 0 to {_LARGEST_WEIGHT}", lambda weight: 0 <= weight <= _LARGEST_WEIGHT)
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,9 @@ class SelectionConfig:
             which are runs of digits; None for any.
         dedupe: leave out pairs that have occurred before.
         weights: of each training file, how often an epoch has its pairs; None for once.
+        temperature: T, in place of `weights`: a training file of n pairs has a share of an epoch
+            that is proportional to n^(1/T) (Arivazhagan et al. 2019, arXiv 1907.05019), and the
+            largest one is in it once. 1 is for every file once, and 5 is their value; None for 1.
     """
 
     drop_identical: bool = False
@@ -55,6 +61,7 @@ class SelectionConfig:
     number_overlap: _Share | None = None
     dedupe: bool = False
     weights: list[_Weight] | None = None
+    temperature: _Temperature | None = None
 
     @property
     def rules(self) -> list[str]:
@@ -70,7 +77,7 @@ class SelectionConfig:
         return [rule for rule, is_used in in_use.items() if is_used]
 
 
-class SelectedSource(Source):
+class SelectedSource(DerivedSource):
     """A source with some of its training pairs, each as often as it was selected.
 
     Args:
@@ -80,11 +87,9 @@ class SelectedSource(Source):
     """
 
     def __init__(self, source: Source, counts: dict[str, int], times: np.ndarray):
-        self._source = source
+        super().__init__(source)
         self._counts = counts
         self._times = times
-        self.languages = source.languages
-        self.task = source.task
 
     def counts(self) -> dict[str, int]:
         return self._counts | {"train": int(self._times.sum())}
@@ -98,20 +103,14 @@ class SelectedSource(Source):
             for _ in range(times):
                 yield pair
 
-    def training_parts(self) -> list[Source]:
-        parts = self._source.training_parts()
-        sizes = [part.counts()["train"] for part in parts]
-        times = np.split(self._times, np.cumsum(sizes)[:-1])
+    def parts(self, split: str) -> list[Source]:
+        parts = self._source.parts(split)
+        if split != "train":
+            return parts
+        # A single part need not be counted.
+        ends = np.cumsum([part.counts()["train"] for part in parts[:-1]], dtype=int)
+        times = np.split(self._times, ends)
         return [SelectedSource(part, {}, own) for part, own in zip(parts, times, strict=True)]
-
-    def symbols(self) -> list[str]:
-        return self._source.symbols()
-
-    def task_options(self) -> dict[str, Any]:
-        return self._source.task_options()
-
-    def keep(self, data_dir: Path, split: str) -> None:
-        self._source.keep(data_dir, split)
 
 
 class Selection(NamedTuple):
@@ -132,13 +131,15 @@ def select(source: Source, config: SelectionConfig) -> Selection:
         InputError: if nothing is left, or a value does not suit the text.
     """
     rules = config.rules
-    if not rules and config.weights is None:
+    rule = "weights must not be given with temperature, which sets them"
+    require(config.weights is None or config.temperature is None, rule, config.weights)
+    if not rules and config.weights is None and config.temperature is None:
         return Selection(source, {}, {})
     counts = source.counts()
     broken = _broken_rules(source, counts["train"], config)
     times = broken == 0
-    if config.weights is not None:
-        times = _weighted(times, source, config.weights)
+    if config.weights is not None or config.temperature is not None:
+        times = _weighted(times, source, config)
     dropped = {}
     for number, rule in enumerate(rules, start=1):
         dropped[rule] = int(np.count_nonzero(broken == number))
@@ -158,11 +159,13 @@ def _broken_rules(source: Source, count: int, config: SelectionConfig) -> np.nda
     foreign_letters = [_foreign_letters(scripts) for scripts in config.scripts or ()]
     broken = bytearray()
     hashes = bytearray()
-    for pair in tqdm(source.pairs("train"), "selecting train", count, unit=" pairs"):
+    pairs = ((pair, part) for part in source.parts("train") for pair in part.pairs("train"))
+    for pair, part in tqdm(pairs, "selecting train", count, unit=" pairs"):
         rule = broken_rule(pair, config, foreign_letters)
         broken.append(0 if rule is None else numbers[rule])
-        if config.dedupe:
-            hashes += hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest()
+        if config.dedupe:  # equal texts of two directions are two pairs
+            content = "\n".join([*pair, *part.languages]).encode()
+            hashes += hashlib.blake2b(content, digest_size=8).digest()
     broken = np.frombuffer(broken, np.uint8)
     if config.dedupe:
         # Equal pairs break equal rules, so the first of them is not left out by another rule.
@@ -171,16 +174,38 @@ def _broken_rules(source: Source, count: int, config: SelectionConfig) -> np.nda
     return broken
 
 
-def _weighted(is_used: np.ndarray, source: Source, weights: list[float]) -> np.ndarray:
+def _weighted(is_used: np.ndarray, source: Source, config: SelectionConfig) -> np.ndarray:
     """How often each training pair is used, float64 [N], by the weight of its file.
 
     With a weight of 2.25, every fourth pair is used a third time.
     """
-    sizes = [part.counts()["train"] for part in source.training_parts()]
+    sizes = [part.counts()["train"] for part in source.parts("train")]
+    weights = config.weights
+    if weights is None:
+        parts = np.split(is_used, np.cumsum(sizes)[:-1])
+        weights = temperature_weights([int(part.sum()) for part in parts], config.temperature)
     rule = f"weights must be {len(sizes)} numbers, one for each training file"
     require(len(weights) == len(sizes), rule, weights)
     totals = np.cumsum(np.repeat(weights, sizes) * is_used)
     return np.diff(np.floor(totals), prepend=0)
+
+
+def temperature_weights(sizes: list[int], temperature: float) -> list[float]:
+    """The weights of files of these numbers of pairs; see SelectionConfig.
+
+    A file of n pairs with weight w has n w pairs of an epoch. That n w is proportional to n^(1/T),
+    and w is 1 for the largest file, is w = (largest / n)^(1 - 1/T).
+
+    Raises:
+        InputError: if a weight would be larger than weights may be.
+    """
+    largest = max(sizes)
+    weights = [(largest / max(size, 1)) ** (1 - 1 / temperature) for size in sizes]
+    rule = f"temperature must repeat no training file more than {_LARGEST_WEIGHT} times"
+    received = f"{temperature:g}, for files of {largest} and {min(sizes)} pairs"
+    require(max(weights) <= _LARGEST_WEIGHT, rule, received)
+    logging.info("temperature=%g gives the training files weights %s", temperature, weights)
+    return weights
 
 
 def _examples(source: Source, broken: np.ndarray, rules: list[str]) -> dict[str, list[list[str]]]:

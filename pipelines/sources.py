@@ -7,11 +7,15 @@ import copy
 import dataclasses
 import hashlib
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, require
+from keras_transformer.files import replacing
+from keras_transformer.language_codes import Direction, options_of, pattern_of
+from pipelines.data_files import text_file
 from pipelines.pair_files import check_pair_file, read_pairs
 from pipelines.text_files import COMPRESSED, check_files, content_digests, read_lines
 
@@ -25,12 +29,17 @@ class Source(Protocol):
     """What the preparation of data uses of a source. The defaults are those of translation.
 
     Attributes:
-        languages: names of the source and the target language.
+        languages: names of the source and the target language; of several directions, all.
         task: what a model learns from the pairs.
+        target_languages: those whose codes the sources are to begin with (many_languages.py), where
+            there are several directions. The pairs of a source have no codes yet.
+        kept_texts: what is kept as text of the splits for evaluation.
     """
 
-    languages: Pair
+    languages: Sequence[str]
     task: str = "translation"
+    target_languages: Sequence[str] = ()
+    kept_texts: Sequence[str] = ("source", "target")
 
     def files(self) -> list[str]:
         """The files that the pairs are read from, as far as the caller has named them."""
@@ -45,8 +54,11 @@ class Source(Protocol):
     def pairs(self, split: str) -> Iterator[Pair]:
         """The pairs of one split, in order."""
 
-    def training_parts(self) -> list["Source"]:
-        """Sources of consecutive pairs of "train", which can be read at the same time."""
+    def parts(self, split: str) -> list["Source"]:
+        """Sources of consecutive pairs of a split, which can be read at the same time.
+
+        The pairs of each are of one direction: its `languages` are that of source and target.
+        """
         return [self]
 
     def symbols(self) -> list[str]:
@@ -61,8 +73,30 @@ class Source(Protocol):
         """Writes files that scoring a split needs beside its pairs."""
 
 
+class DerivedSource(Source):
+    """A source that has other pairs than the source it is made of, and is the same in all else."""
+
+    def __init__(self, source: Source):
+        self._source = source
+        self.languages = source.languages
+        self.task = source.task
+        self.target_languages = source.target_languages
+        self.kept_texts = source.kept_texts
+
+    def symbols(self) -> list[str]:
+        return self._source.symbols()
+
+    def task_options(self) -> dict[str, Any]:
+        return self._source.task_options()
+
+    def keep(self, data_dir: Path, split: str) -> None:
+        self._source.keep(data_dir, split)
+
+
 class Part(Protocol):
     """The pairs of one file, or of two that are parallel."""
+
+    languages: Pair | None  # of the pairs; None for those of the source
 
     def files(self) -> list[str]:
         """The names of the files."""
@@ -79,11 +113,22 @@ class Part(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class ParallelFiles:
-    """A file for each side, with one sentence per line."""
+    """A file for each side, with one sentence per line.
+
+    Args:
+        split: of the files.
+        source, target: their names.
+        arguments: the names of the arguments that named the files, for errors.
+        languages: of source and target, where there are several directions.
+        target_languages: those of all directions, whose codes no text may have.
+    """
 
     split: str
     source: str
     target: str
+    arguments: Pair
+    languages: Direction | None = None
+    target_languages: Sequence[str] = ()
 
     def files(self) -> list[str]:
         return [self.source, self.target]
@@ -95,18 +140,33 @@ class ParallelFiles:
         }
 
     def count(self) -> int:
-        source_lines = sum(1 for _ in read_lines(self.source, f"{self.split}_source"))
-        target_lines = sum(1 for _ in read_lines(self.target, f"{self.split}_target"))
+        source_argument, target_argument = self.arguments
+        source_lines = self._count(self.source, source_argument)
+        target_lines = self._count(self.target, target_argument)
+        names = " and ".join(dict.fromkeys(self.arguments))
         require(
             source_lines == target_lines,
-            f"{self.split}_source and {self.split}_target must have the same number of lines",
+            f"{names} must have the same number of lines",
             f"{source_lines} in {self.source}, {target_lines} in {self.target}",
         )
         return source_lines
 
+    def _count(self, path: str, argument: str) -> int:
+        """Counts lines; refuses one with a code, where sources get codes."""
+        if not self.target_languages:
+            return sum(1 for _ in read_lines(path, argument))
+        number = 0
+        has_code = re.compile(pattern_of(self.target_languages)).search
+        for number, line in enumerate(read_lines(path, argument), start=1):
+            if ">>" in line and (found := has_code(line)):
+                rule = f"{path}:{number} must be text without the code of a target language"
+                raise InputError(f"{rule}, which is put before it. Received: {found[0]}")
+        return number
+
     def pairs(self) -> Iterator[Pair]:
-        source_lines = read_lines(self.source, f"{self.split}_source")
-        target_lines = read_lines(self.target, f"{self.split}_target")
+        source_argument, target_argument = self.arguments
+        source_lines = read_lines(self.source, source_argument)
+        target_lines = read_lines(self.target, target_argument)
         yield from zip(source_lines, target_lines, strict=True)
 
 
@@ -144,10 +204,15 @@ class FileSource(Source):
             `files`.
         languages: of the source and the target, as "en". With `pair_files`, they say which texts
             are read; without, they are guessed from the names of files if not given.
+        directions: split -> languages of each of its `files`, for a model of several directions,
+            whose sources begin with codes; not with `pair_files` or `languages`. They must be
+            among those of "train".
+        arguments: split -> the names of the arguments that named its source and target files, for
+            errors; ("train_source", "train_target") if not given.
 
     Raises:
         InputError: for a missing or empty list or file, or lists of different lengths; or where
-            there is no split "train".
+            there is no split "train", or files of a direction that it has not.
 
     Example:
         FileSource({"train": (["train.en"], ["train.de"]), "test": (["test.en"], ["test.de"])})
@@ -158,19 +223,33 @@ class FileSource(Source):
         files: dict[str, tuple[list[str], list[str]]],
         pair_files: dict[str, list[str]] | None = None,
         languages: Pair | None = None,
+        directions: dict[str, list[Direction]] | None = None,
+        arguments: dict[str, Pair] | None = None,
     ):
+        trained = list(dict.fromkeys((directions or {}).get("train", [])))
+        options = options_of(trained) if trained else {}
+        self.target_languages = options.get("target_languages", ())
         parts: dict[str, list[Part]] = {}
         for split, (source_files, target_files) in files.items():
-            check_files(f"{split}_source", source_files)
-            check_files(f"{split}_target", target_files)
+            names = (arguments or {}).get(split, (f"{split}_source", f"{split}_target"))
+            source_argument, target_argument = names
+            check_files(source_argument, source_files)
+            check_files(target_argument, target_files)
             require(
                 len(source_files) == len(target_files),
-                f"{split}_source and {split}_target must name the same number of files",
+                f"{source_argument} and {target_argument} must name the same number of files",
                 f"{len(source_files)} and {len(target_files)}",
             )
+            of_files = directions[split] if trained else [None] * len(source_files)
+            for direction in of_files:
+                rule = f"{source_argument} must be of directions that the training files have"
+                known = ", ".join(map(str, trained))
+                require(direction is None or direction in trained, f"{rule}: {known}", direction)
             parts[split] = [
-                ParallelFiles(split, source, target)
-                for source, target in zip(source_files, target_files, strict=True)
+                ParallelFiles(split, source, target, names, direction, self.target_languages)
+                for source, target, direction in zip(
+                    source_files, target_files, of_files, strict=True
+                )
             ]
         for split, paths in (pair_files or {}).items():
             argument = f"{split}_pairs"
@@ -181,10 +260,14 @@ class FileSource(Source):
                 check_pair_file(path, argument)
                 parts.setdefault(split, []).append(PairFile(split, path, languages))
         require("train" in parts, "train_source or train_pairs must be given", "neither")
-        if languages is None:
+        if trained:
+            languages = tuple(dict.fromkeys(itertools.chain.from_iterable(trained)))
+            self.kept_texts = (*self.kept_texts, "directions")
+        elif languages is None:
             source_files, target_files = files["train"]
-            languages = (_language(source_files), _language(target_files))
+            languages = (language_of(source_files[0]), language_of(target_files[0]))
         self._parts = parts
+        self._task_options = options
         self.languages = languages
 
     def files(self) -> list[str]:
@@ -194,6 +277,11 @@ class FileSource(Source):
         settings: dict[str, Any] = {"dataset": "files"}
         if any(isinstance(part, PairFile) for parts in self._parts.values() for part in parts):
             settings["languages"] = list(self.languages)
+        if self.target_languages:
+            settings["directions"] = {
+                split: [str(part.languages) for part in parts]
+                for split, parts in self._parts.items()
+            }
         for parts in self._parts.values():
             for part in parts:
                 for name, digests in part.settings().items():
@@ -212,14 +300,26 @@ class FileSource(Source):
         for part in self._parts[split]:
             yield from part.pairs()
 
-    def training_parts(self) -> list[Source]:
-        return [self._with_training_part(part) for part in self._parts["train"]]
+    def parts(self, split: str) -> list[Source]:
+        return [self._with_part(split, part) for part in self._parts[split]]
 
-    def _with_training_part(self, part: Part) -> "FileSource":
+    def _with_part(self, split: str, part: Part) -> "FileSource":
         """A source of one part alone."""
         source = copy.copy(self)
-        source._parts = {"train": [part]}
+        source._parts = {split: [part]}
+        source.languages = part.languages or self.languages
         return source
+
+    def task_options(self) -> dict[str, Any]:
+        return self._task_options
+
+    def keep(self, data_dir: Path, split: str) -> None:
+        """Writes the direction of each pair, where there are several."""
+        if not self.target_languages:
+            return
+        with replacing(text_file(data_dir, split, "directions")) as file:
+            for part in self._parts[split]:
+                file.write(f"{part.languages}\n".encode() * part.count())
 
 
 class GrammarSource(Source):
@@ -267,9 +367,9 @@ class GrammarSource(Source):
         return grammar.sentence_pairs(split, self.counts()[split], self._seed)
 
 
-def _language(paths: list[str]) -> str:
-    """Guesses a language from a file name such as train.de.gz; it is only shown to users."""
-    name = Path(paths[0])
+def language_of(path: str) -> str:
+    """Guesses a language from a file name such as train.de.gz."""
+    name = Path(path)
     if name.suffix in COMPRESSED.values():
         name = Path(name.stem)
     return name.suffix.removeprefix(".")

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from keras_transformer.config import TransformerConfig, replace_settings
+from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settings
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files import locked, to_path
 from keras_transformer.model_card import CARD, read_card
@@ -16,10 +16,12 @@ from keras_transformer.presets import preset as configurations_of
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import (
+    Base,
     ModelDescription,
     check_model_dir,
     create_or_check,
     described_in,
+    holds_adapter,
     read_description,
     remove_unfinished_files,
 )
@@ -54,7 +56,8 @@ def train_on(
         settings: other values for fields of TransformerConfig or TrainingConfig, by name, such as
             {"num_layers": 2, "tokens_per_batch": 4096}.
         init_from: a model directory, a checkpoint, an export or a .keras file, whose weights the
-            model begins with.
+            model begins with. With the setting lora_rank, it is the base of an adapter, which is
+            trained alone; the model directory then holds the adapter, and where its base is.
         loop: when the run stops, saves and reports; LoopConfig() if not given.
         devices: where it runs; DeviceConfig() if not given, the first GPU or the CPU.
         sample_sentences: how many sentences of the validation split are translated, or parsed, at
@@ -82,6 +85,8 @@ def train_on(
 
     addresses = own_addresses() if devices.strategy == "multi_worker" else None
     strategy = make_strategy(devices.strategy, devices.replicas, addresses, devices.connect_seconds)
+    if description.training.lora_rank is not None:
+        description = dataclasses.replace(description, base=_base(init_from, description))
     with contextlib.ExitStack() as contexts:
         cluster = None
         if addresses is not None:
@@ -106,7 +111,7 @@ def train_on(
             loop,
             strategy,
             cluster,
-            None if init_from is None else _warm_start(init_from, data_dir),
+            _initialization(init_from, data_dir, description.base),
             describe=lambda: create_or_check(model_dir, description, data_dir),
         )
 
@@ -143,9 +148,13 @@ def _describe(
     model, training = configurations_of(name, metadata.vocab_size)
     if preset is None and init_from is not None:
         name, model = _model_of(init_from)
-    model = dataclasses.replace(
-        model, vocab_size=metadata.vocab_size, source_vocab_size=metadata.source_vocab_size
-    )
+    is_adapter = settings.get("lora_rank") is not None
+    if is_adapter:
+        _check_base(preset, init_from)
+    else:
+        model = dataclasses.replace(
+            model, vocab_size=metadata.vocab_size, source_vocab_size=metadata.source_vocab_size
+        )
     model, training = replace_settings(model, training, settings)
     return ModelDescription(
         name,
@@ -162,6 +171,16 @@ def _describe(
     )
 
 
+def _check_base(preset: str | None, init_from: str | os.PathLike | None) -> None:
+    """Raises InputError where there can be no adapter for a model."""
+    rule = "lora_rank must go with init_from, the model that the adapter is trained for"
+    require(init_from is not None, rule, "no init_from")
+    rule = "preset must not be given with lora_rank: the model is that of init_from"
+    require(preset is None, rule, preset)
+    rule = "init_from must be a whole model for lora_rank; export an adapter, and take that"
+    require(not holds_adapter(init_from), rule, f"{init_from}, an adapter")
+
+
 def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
     """Reads the preset and the configuration of the model that a run begins with."""
     if (to_path(init_from) / CARD).exists():
@@ -169,6 +188,29 @@ def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
         return card.origin.preset or "imported", card.config
     description = read_description(described_in(init_from), "init_from")
     return description.preset, description.model
+
+
+def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
+    """Says which model an adapter is to be trained for.
+
+    Raises:
+        InputError: where that one has not all weights of the described model: an adapter does not
+            hold those in which they differ.
+    """
+    from keras_transformer.loading import restore
+    from keras_transformer.training.adapters import weights_fingerprint
+    from keras_transformer.training.warm_start import check_same_layers
+
+    trained = restore(init_from)
+    check_same_layers(trained.model.config, description.model, may_differ=DROPOUTS)
+    for name, fingerprint in trained.vocabularies.fingerprints.items():
+        rule = "data_dir must have the vocabulary of init_from, if an adapter is trained"
+        require(getattr(description, name) == fingerprint, rule, f"another {name}")
+    path = os.fspath(init_from)
+    is_model_dir = described_in(path) == to_path(path) and not (to_path(path) / CARD).exists()
+    if is_model_dir:  # its latest checkpoint may be another one in the future
+        path = os.path.join(path, "checkpoints", trained.checkpoint.checkpoint)
+    return Base(path, weights_fingerprint(trained.model))
 
 
 def _same_on_every_worker(
@@ -185,23 +227,30 @@ def _same_on_every_worker(
         **dataclasses.asdict(loop),
         "deterministic": devices.deterministic,
         "init_from": None if init_from is None else os.fspath(init_from),
+        "base": None if description.base is None else description.base.fingerprint,
         "data_dir": hashlib.sha256(content.encode()).hexdigest()[:16],
     }
 
 
-def _warm_start(
-    init_from: str | os.PathLike, data_dir: str | os.PathLike
-) -> "Callable[[keras.Model], None]":
-    """Makes the function that gives a new model the weights of `init_from`."""
+def _initialization(
+    init_from: str | os.PathLike | None, data_dir: str | os.PathLike, base: Base | None
+) -> "Callable[[keras.Model], None] | None":
+    """Makes the function that gives a new model the weights of `init_from`; None without it."""
     from keras_transformer.loading import restore
+    from keras_transformer.training.adapters import copy_base
     from keras_transformer.training.warm_start import carry_over
     from keras_transformer.vocabulary.pair import VocabularyPair
 
-    def initialize(model: "keras.Model") -> None:
+    def warm_start(model: "keras.Model") -> None:
         trained = restore(init_from)
         carry_over(trained.model, trained.vocabularies, model, VocabularyPair.load(data_dir))
 
-    return initialize
+    def read_base(model: "keras.Model") -> None:
+        copy_base(restore(base.path).model, model)
+
+    if base is not None:
+        return read_base
+    return None if init_from is None else warm_start
 
 
 def _training_data(
@@ -216,7 +265,13 @@ def _training_data(
     from keras_transformer.training.data import TrainingData
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.batching import length_lattice
-    from pipelines.datasets import evaluation_batches, gold_trees, split_text, training_batches
+    from pipelines.datasets import (
+        evaluation_batches,
+        gold_trees,
+        split_directions,
+        split_text,
+        training_batches,
+    )
 
     vocabularies = VocabularyPair.load(data_dir)
     sizes = (metadata.source_vocab_size or metadata.vocab_size, metadata.vocab_size)
@@ -237,6 +292,12 @@ def _training_data(
         references = gold_trees(data_dir, "validation")
         task_options = metadata.task_options
     sample = SampleAnswers(
-        vocabularies, sources, references, sample_sentences, metadata.max_length, task_options
+        vocabularies,
+        sources,
+        references,
+        sample_sentences,
+        metadata.max_length,
+        task_options,
+        split_directions(data_dir, "validation"),
     )
     return TrainingData(batches, lengths, validation, sample, attention_images(sample))

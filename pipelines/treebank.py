@@ -31,6 +31,7 @@ class TreebankSource(Source):
 
     languages = ("words", "brackets")
     task = "parsing"
+    kept_texts = ("source", "target", "trees")
 
     def __init__(self, files: dict[str, list[str]], linearisation: Linearisation):
         self._files = files
@@ -70,9 +71,9 @@ class TreebankSource(Source):
         for tree in self._trees(split):
             yield " ".join(tree.words()), " ".join(self._linearisation.tokens(tree))
 
-    def training_parts(self) -> list[Source]:
-        files = self._files["train"]
-        return [TreebankSource({"train": [path]}, self._linearisation) for path in files]
+    def parts(self, split: str) -> list[Source]:
+        files = self._files[split]
+        return [TreebankSource({split: [path]}, self._linearisation) for path in files]
 
     def symbols(self) -> list[str]:
         """Every bracket and tag of the training trees."""

@@ -18,6 +18,7 @@ import tensorflow as tf
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, SUFFIXES, UNK_ID
 from keras_transformer.errors import InputError, require
 from keras_transformer.files import to_path, write_file
+from keras_transformer.language_codes import code_of
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import (
     JOINER,
@@ -53,6 +54,7 @@ def learn_subwords(
     seed: int,
     symbols: Sequence[str] = (),
     name: str = "vocabulary",
+    languages: Sequence[str] = (),
 ) -> Subwords:
     """Learns a vocabulary of `vocab_size` ids and writes it into `directory`.
 
@@ -66,6 +68,7 @@ def learn_subwords(
         symbols: words that get one id each and are never cut ("bpe" only). A longer word that
             begins with a symbol begins with its id.
         name: the name of the file, without its suffix.
+        languages: those whose codes get one id each (language_codes.py).
 
     Returns:
         The vocabulary, read from its file.
@@ -77,15 +80,20 @@ def learn_subwords(
     sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
     require(sample, "the training text must hold at least one sentence", "none")
     file = to_path(directory) / (name + SUFFIXES[kind])
+    codes = [code_of(language) for language in languages]
     if kind == "bpe":
-        write_file(file, _learn_bpe(sample, vocab_size, symbols))
+        write_file(file, _learn_bpe(sample, vocab_size, symbols, codes))
     else:
-        write_file(file, _learn_wordpiece(sample, vocab_size))
+        write_file(file, _learn_wordpiece(sample, vocab_size, codes))
     return Subwords(file)
 
 
 def adopt_subwords(
-    given: str | os.PathLike, file: Path, vocab_size: int | None, symbols: Sequence[str] = ()
+    given: str | os.PathLike,
+    file: Path,
+    vocab_size: int | None,
+    symbols: Sequence[str] = (),
+    languages: Sequence[str] = (),
 ) -> None:
     """Copies an existing vocabulary into a data directory.
 
@@ -94,14 +102,18 @@ def adopt_subwords(
         file: where it is written.
         vocab_size: the number of ids that it must have; None for any.
         symbols: words that must have one id each.
+        languages: those whose codes it must have.
 
     Raises:
-        InputError: if it has another size, or lacks a symbol.
+        InputError: if it has another size, or lacks a symbol or a code.
     """
     vocabulary = Subwords(to_path(given))
     cut = [symbol for symbol in symbols if len(vocabulary.encode([symbol])[0]) != 1]
     rule = f"vocabulary={given} must have an id for each bracket and tag of the training trees"
     require(not cut, f"{rule}, as one learned from them has", f"none for {', '.join(cut[:5])}")
+    lacking = [code_of(each) for each in languages if each not in vocabulary.languages]
+    rule = f"vocabulary={given} must have an id for the code of each target language"
+    require(not lacking, rule, f"none for {', '.join(lacking)}")
     content = vocabulary.file.read_bytes()
     write_file(file, _special_ids_first(content) if vocabulary.kind == "bpe" else content)
     size = Subwords(file).vocab_size
@@ -156,7 +168,7 @@ class PairEncoder:
 def _encoder(vocabulary: Subwords) -> Callable[[list[str]], list[list[int]]]:
     import sentencepiece
 
-    if vocabulary.kind != "bpe":
+    if vocabulary.kind != "bpe" or vocabulary.languages:
         return vocabulary.encode
     # The same ids as TensorFlow Text's, in two thirds of the time.
     processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.file.read_bytes())
@@ -181,7 +193,9 @@ def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
     return sample
 
 
-def _learn_bpe(sentences: list[str], vocab_size: int, symbols: Sequence[str] = ()) -> bytes:
+def _learn_bpe(
+    sentences: list[str], vocab_size: int, symbols: Sequence[str], codes: Sequence[str]
+) -> bytes:
     """Returns a SentencePiece model without normalisation, with bytes for rare characters."""
     import sentencepiece
 
@@ -201,6 +215,7 @@ def _learn_bpe(sentences: list[str], vocab_size: int, symbols: Sequence[str] = (
             eos_id=EOS_ID,
             unk_id=UNK_ID,
             user_defined_symbols=[SPACE + symbol for symbol in symbols],
+            control_symbols=list(codes),  # which no text becomes
             max_sentence_length=MAX_SENTENCE_BYTES,
             num_threads=_THREADS,
             minloglevel=2,
@@ -221,17 +236,18 @@ def _size_error(message: str, vocab_size: int) -> InputError:
     return InputError(f"vocab_size {rule}. Received: {vocab_size}")
 
 
-def _learn_wordpiece(sentences: list[str], vocab_size: int) -> bytes:
+def _learn_wordpiece(sentences: list[str], vocab_size: int, codes: Sequence[str]) -> bytes:
     """Returns a WordPiece vocabulary, one piece a line."""
     batches = (split_words(tf.constant(batch)).flat_values.numpy() for batch in batched(sentences))
     counts = Counter(itertools.chain.from_iterable(batches))
     # Ties are broken by the bytes, so that the order of the sentences changes nothing.
     common = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MAX_WORDS]
     words = [(word.decode("utf-8"), count) for word, count in common]
-    pieces = _pieces_above_threshold(words, vocab_size)
+    reserved = [*SPECIAL_WORDPIECES, *codes]
+    pieces = _pieces_above_threshold(words, vocab_size, reserved)
     # Only pieces of several characters can be dropped: single characters spell every word.
     droppable = [piece for piece in pieces if len(piece.removeprefix(JOINER)) > 1]
-    droppable = droppable[len(SPECIAL_WORDPIECES) :]
+    droppable = droppable[len(reserved) :]
     least = len(pieces) - len(droppable)
     rule = f"vocab_size must be at least {least}, to hold every character and special id"
     require(vocab_size >= least, rule, vocab_size)
@@ -240,7 +256,9 @@ def _learn_wordpiece(sentences: list[str], vocab_size: int) -> bytes:
     return "".join(f"{piece}\n" for piece in pieces if piece not in dropped).encode("utf-8")
 
 
-def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> list[str]:
+def _pieces_above_threshold(
+    words: list[tuple[str, int]], vocab_size: int, reserved: list[str]
+) -> list[str]:
     """Finds the frequency threshold that gives as many pieces as wanted, or a few more."""
     low = words[-1][1]
     high = words[0][1]
@@ -248,7 +266,7 @@ def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> li
     while low <= high:
         # The geometric mean: sizes fall with a power of the threshold.
         middle = min(high, max(low, round((low * high) ** 0.5)))
-        pieces = _learn_with_threshold(words, middle)
+        pieces = _learn_with_threshold(words, middle, reserved)
         if len(pieces) < vocab_size:
             high = middle - 1
             continue
@@ -262,14 +280,16 @@ def _pieces_above_threshold(words: list[tuple[str, int]], vocab_size: int) -> li
     return best
 
 
-def _learn_with_threshold(words: list[tuple[str, int]], threshold: int) -> list[str]:
-    """Returns special symbols, characters, and the pieces that occur `threshold` times or more."""
+def _learn_with_threshold(
+    words: list[tuple[str, int]], threshold: int, reserved: list[str]
+) -> list[str]:
+    """Returns reserved pieces, characters, and the pieces that occur `threshold` times or more."""
     from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
     return learner.learn(
         words,
         vocab_size=1,  # ignored, as equal thresholds leave nothing to search
-        reserved_tokens=list(SPECIAL_WORDPIECES),
+        reserved_tokens=reserved,
         upper_thresh=threshold,
         lower_thresh=threshold,
         joiner=JOINER,

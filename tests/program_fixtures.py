@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from absl import app, flags, logging
 
+from docs.site.results import RESULTS
 from tests.processes import run_python
 
 BIN = Path(__file__).resolve().parents[1] / "bin"
@@ -37,10 +38,12 @@ PAIRS = [
 SEED = int(os.environ.get("TEST_SEED", "20170612"))
 
 
-def ended(code, output, errors):
+def ended(name, code, output, errors):
     """How a program has ended: its exit code, output, errors, and result (its JSON line)."""
     lines = output.splitlines()
     result = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else None
+    unknown = set(result or ()) - set(RESULTS[name])
+    assert not unknown, f"docs/site/results.py has no such fields of {name}: {unknown}"
     assert "Traceback" not in errors, errors
     assert not foreign_lines(errors), errors
     return types.SimpleNamespace(code=code, output=output, errors=errors, result=result)
@@ -73,7 +76,7 @@ def run_program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("processes")
 
     def run(name, *arguments, **options):
-        return ended(*run_python(BIN / f"{name}.py", *arguments, folder=folder, **options))
+        return ended(name, *run_python(BIN / f"{name}.py", *arguments, folder=folder, **options))
 
     return run
 
@@ -101,7 +104,7 @@ def call_program():
             for stream in ("stdout", "stderr"):
                 streams[stream].flush()
         output, errors = (streams[name].buffer.getvalue().decode() for name in ("stdout", "stderr"))
-        return ended(ending.value.code or 0, output, errors)
+        return ended(name, ending.value.code or 0, output, errors)
 
     return call
 

@@ -1,4 +1,4 @@
-"""README, BUILD_NOTES, CONTRIBUTING, guides and measurements name what exists."""
+"""README, BUILD_NOTES, CONTRIBUTING, guides, reference, measurements: they name what exists."""
 
 import ast
 import doctest
@@ -19,6 +19,7 @@ from tests.program_fixtures import BIN, loaded
 ROOT = BIN.parent
 DOCUMENTS = [*pages.documents()]
 GUIDES = [name for name in DOCUMENTS if name.startswith("docs/guides/")]
+REFERENCE = [name for name in DOCUMENTS if name.startswith("docs/reference/")]
 MEASUREMENTS = [name for name in DOCUMENTS if name.startswith("docs/measurements/")]
 # Of saved_model_cli, TensorFlow Serving, TensorBoard, the benchmarks and Python.
 OTHER_FLAGS = {
@@ -130,8 +131,21 @@ def test_every_link_leads_to_a_page():
                 assert not anchor or anchor in anchors(found[target]), (page, link)
 
 
+def test_the_guide_to_presets_counts_right():
+    text = text_of("docs/guides/presets.md")
+    numbers = re.search(r"^\| parameters \(counted\) (\|.*)\|$", text, re.M)[1]
+    sizes = re.search(r"^\| vocabulary (\|.*)\|$", text, re.M)[1]
+    rows = [[int(cell.replace(",", "")) for cell in row.split("|")[1:]] for row in (sizes, numbers)]
+    for name, vocab_size, parameters in zip(("tiny", "base", "big"), *rows, strict=True):
+        assert keras_transformer.preset(name, vocab_size)[0].parameters == parameters
+
+
+def test_the_citation_names_this_version():
+    assert f"version = {{{keras_transformer.__version__}}}," in text_of("README.md")
+
+
 def test_every_guide_is_listed():
-    for document in GUIDES:
+    for document in [*GUIDES, *REFERENCE]:
         assert f"]({document})" in text_of("README.md")
         assert f"- {pages.documents()[document]}\n" in text_of("mkdocs.yml")
 

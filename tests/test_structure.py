@@ -4,11 +4,13 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import keras_transformer
+from keras_transformer.errors import DISTRIBUTION, install_command
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ["keras_transformer", "pipelines", "bin"]  # each may import those before it
@@ -20,6 +22,7 @@ FOR_PIPELINES = (
     "keras_transformer.errors",
     "keras_transformer.fields",
     "keras_transformer.files",
+    "keras_transformer.language_codes",
     "keras_transformer.parsing.linearisation",
     "keras_transformer.parsing.trees",
     "keras_transformer.text_changes",
@@ -162,3 +165,16 @@ def test_every_public_name_can_be_used():
     assert all(getattr(keras_transformer, name) is not None for name in names)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = keras_transformer.nothing
+
+
+def test_errors_name_extras_of_this_distribution():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == DISTRIBUTION
+    assert install_command("beam") == 'pip install "keras-transformer-nmt[beam]"'
+    extras = set()
+    for path in MODULES:
+        text = path.read_text(encoding="utf-8")
+        assert "pip install keras-transformer" not in text, path
+        extras.update(re.findall(r"install_command\([\"'](\w+)", text))
+    assert extras == {"beam", "detect", "documents", "figures"}
+    assert extras <= set(project["optional-dependencies"])

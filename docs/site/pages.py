@@ -1,9 +1,9 @@
 """Writes the pages of the documentation site to runs/docs: the first step of `make docs`.
 
-They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING, the guides
-and the measurements are pages, and their links become links among pages; the programs describe
-their flags; the pages of the library name the modules whose docstrings mkdocstrings shows. A link
-without a page ends the build with one line.
+They are made from what the repository says already. README, BUILD_NOTES, CONTRIBUTING, the guides,
+the measurements, and what docs/site/reference.py has written of the code, are pages, and their
+links become links among pages; the programs describe their flags; the pages of the library name the
+modules whose docstrings mkdocstrings shows. A link without a page ends the build with one line.
 
     python docs/site/pages.py
 """
@@ -25,7 +25,7 @@ PAGES = {
     "BUILD_NOTES.md": "design.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-FOLDERS = ("guides", "measurements")  # in docs/
+FOLDERS = ("guides", "reference", "measurements")  # in docs/
 # The public names that keras_transformer imports at once, and their modules.
 EAGER_NAMES = {
     "InputError": "errors",

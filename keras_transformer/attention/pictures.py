@@ -11,12 +11,13 @@ import numpy as np
 from absl import logging
 
 from keras_transformer.attention.views import AttentionView, attention_views, word_labels
+from keras_transformer.errors import install_command
 from keras_transformer.markup import well_formed
 
 if TYPE_CHECKING:  # it imports TensorFlow
     from keras_transformer.evaluation.sample import SampleAnswers
 
-INSTALL = 'pip install "keras-transformer[figures]"'
+INSTALL = install_command("figures")
 FAINT = 0.01  # lines of smaller weight are not drawn
 INK, PAPER, DARK_INK, DARK_PAPER = "#1b1b1b", "#fffefb", "#e8e6e1", "#16171a"
 DARK_STYLE = f"""<style>@media (prefers-color-scheme: dark) {{

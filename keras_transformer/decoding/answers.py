@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_transformer.documents.placement import Link
 from keras_transformer.documents.sentences import Span
+from keras_transformer.language_codes import is_code
 
 _WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words have spaces of ASCII between them
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
@@ -17,9 +18,9 @@ class AlignedPair(NamedTuple):
     """The subwords of a text and of a translation of it: how probable, and aligned with what."""
 
     source_pieces: list[str]  # S subwords, "</s>" last
-    target_pieces: list[str]  # T
+    target_pieces: list[str]  # T subwords, "</s>" last
     source_words: list[int]  # S numbers of words, those between spaces; -1 for none
-    target_words: list[int]  # T
+    target_words: list[int]  # T numbers of words, likewise
     log_probs: list[float]  # T, of a subword after those before it; natural logarithm
     alignment: list[int]  # T source positions; see attention_maps.alignment
 
@@ -61,7 +62,7 @@ class AlignedTranslation(NamedTuple):
     tokens: int
     truncated: bool
     unfinished: bool
-    pair: AlignedPair
+    pair: AlignedPair  # the subwords of both sides
 
 
 class TargetScore(NamedTuple):
@@ -76,7 +77,7 @@ class PairAttention(NamedTuple):
     """What predicting each of T target tokens attends to; see decoding/attention_maps.py."""
 
     source_pieces: list[str]  # S subwords, "</s>" last
-    target_pieces: list[str]  # T
+    target_pieces: list[str]  # T subwords, "</s>" last
     encoder: np.ndarray  # float32 [N, H, S, S]
     decoder: np.ndarray  # float32 [N, H, T, T]
     memory: np.ndarray  # float32 [N, H, T, S]
@@ -101,7 +102,7 @@ def _spans_of_pieces(text: str, pieces: Sequence[str]) -> list[Span | None] | No
     for piece in pieces:
         byte = _BYTE.fullmatch(piece)
         spelled = bytes([int(byte[1], 16)]) if byte else piece.strip("▁").encode("utf-8")
-        if piece == "</s>" or not spelled:
+        if piece == "</s>" or not spelled or is_code(piece):
             spans.append(None)
             continue
         while content[place : place + 1].isspace():

@@ -48,6 +48,7 @@ class DocumentConfig:
     language: str | None = None  # of the input, as "en"; that of the model's data, or English
     case: Annotated[str, one_of(*CASE_RULES)] = "auto"  # "keep": capitals are translated as such
     terminology: dict[str, str] | None = None  # source phrases: what translations then contain
+    to: str | None = None  # the language to translate into, of a model of several
 
     def __post_init__(self):
         check_fields(self)
@@ -69,7 +70,9 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     """
     start, lines = time.monotonic(), 0
     format = config.format or format_of(config.input)
-    documents = translator.document_translator(config.language, config.case, config.terminology)
+    documents = translator.document_translator(
+        config.language, config.case, config.terminology, to=config.to
+    )
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
         tqdm(unit="segment", disable=is_terminal) as bar,

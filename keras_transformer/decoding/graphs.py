@@ -217,7 +217,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(IDS, IDS)
     def align_ids(self, source, target) -> Tensors:
-        """The outputs of `explain_ids` that say which subwords and words belong together."""
+        """How probable each subword of a target is, and where it comes from; see `explain_ids`."""
         explained = self.explain_ids(source, target)
         return {name: explained[name] for name in ALIGN_OUTPUTS}
 
@@ -305,15 +305,21 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         Returns:
             translation string [B], with as many lines, and spaces where the text has them. What is
             longer than the model reads is cut, and the translations of its parts have spaces
-            between them.
+            between them. A code at the beginning of a text is that of all of its sentences.
         """
         vocabulary = self._vocabularies.source
+        codes, limit = None, self._source_limit - 1  # without EOS
+        if vocabulary.languages:
+            text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+            codes, text = vocabulary.split_codes(text)  # [B, None]
+            limit -= 1
         sentences = lines_and_sentences(text)  # [B, None, None]
         texts = sentences.flat_values  # [N]
         ids = encode_text(vocabulary, tf.strings.strip(texts))
         begins_word = ids.with_flat_values(vocabulary.begins_word_tensor(ids.flat_values))
-        parts = in_parts(ids, begins_word, self._source_limit - 1)  # [N, None, None]
-        source_ids = with_eos(parts.values, self._source_limit)
+        parts = in_parts(ids, begins_word, limit)  # [N, None, None]
+        rows = parts.values if codes is None else _with_codes_of(codes, sentences, parts)
+        source_ids = with_eos(rows, self._source_limit)
         found = tf.strings.regex_replace(self._best_texts(source_ids), "[\r\n]", " ")
         joined = tf.strings.reduce_join(parts.with_values(found), axis=1, separator=" ")  # [N]
         spaced = with_spaces_of(texts, joined)
@@ -352,7 +358,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(TEXTS, TEXTS)
     def attention(self, source, target) -> Tensors:
-        """The attention weights of `explain_ids`, of texts, all of them in one batch."""
+        """The attention weights of all heads for pairs of texts, all of them in one batch."""
         source_ids, target_ids, *_ = self._encode_pairs(source, target)
         explained = self.explain_ids(padded(source_ids), padded(target_ids))
         return {name: explained[name] for name in ATTENTION_OUTPUTS}
@@ -447,6 +453,29 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         rows = tf.strings.split(phrases, "\t")  # [B, None]
         ids = encode_text(self._vocabularies.target, tf.strings.strip(rows.flat_values))
         return rows.with_flat_values(ids[:, : self._target_limit])
+
+
+def _with_codes_of(
+    codes: tf.RaggedTensor, sentences: tf.RaggedTensor, parts: tf.RaggedTensor
+) -> tf.RaggedTensor:
+    """Puts the codes of texts before the parts of their sentences that are not blank.
+
+    Args:
+        codes: int32 [B, None], the id of each text's code; none for a text without one.
+        sentences: string [B, None, None], the lines of texts, and their sentences: N together.
+        parts: int32 [N, None, None], the ids of the parts of each sentence: P together.
+
+    Returns:
+        int32 [P, None].
+    """
+    of_line = sentences.value_rowids()
+    of_sentence = tf.gather(of_line, sentences.values.value_rowids())
+    of_part = tf.gather(of_sentence, parts.value_rowids())  # [P], the text that each belongs to
+    rows = parts.values
+    found = tf.gather(codes, of_part)
+    is_blank = tf.gather(rows.row_lengths() == 0, found.value_rowids())
+    kept = tf.ragged.boolean_mask(found, found.with_values(~is_blank))
+    return tf.concat([kept, rows], axis=1)
 
 
 def of_one_batch(

@@ -51,6 +51,7 @@ class LinesConfig:
     token_scores: bool = False  # whether to write subwords and their log-probabilities
     target_prefixes: bool = False  # whether lines are texts and beginnings of translations
     terminology: dict[str, str] | None = None  # source phrases: what translations then contain
+    to: str | None = None  # the language to translate into, of a model of several
 
     def __post_init__(self):
         require(self.n_best >= 1, "n_best must be at least 1", self.n_best)
@@ -110,6 +111,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     truncated: list[int] = []  # numbers of lines
     unfinished: list[int] = []
     name = name_of(config.input)
+    translator.with_codes([], config.to)  # refuses a language before anything is read
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
         tqdm(unit="line", disable=is_terminal) as bar,
@@ -169,6 +171,7 @@ def translate_chunk(
         aligned=config.alignments or config.token_scores,
         required_phrases=required_phrases,
         scores=config.scores,
+        to=config.to,
     )
 
 

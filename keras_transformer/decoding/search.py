@@ -32,6 +32,7 @@ from keras_transformer.decoding.greedy_search import Greedy, GreedyStepFunction,
 from keras_transformer.decoding.matrices import ScaledRows
 from keras_transformer.decoding.shortlist import Considered, Shortlist
 from keras_transformer.decoding.weights import Linear
+from keras_transformer.language_codes import pattern_of
 from keras_transformer.vocabulary.subwords import Subwords
 
 # Spaces, line ends and control characters of any script: nothing that could be translated.
@@ -41,11 +42,14 @@ BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
 def encode_text(vocabulary: Subwords, texts: tf.Tensor) -> tf.RaggedTensor:
     """Cuts texts into subwords: string [B] -> ids int32 [B, None], none for a blank text.
 
-    Invalid bytes count as U+FFFD.
+    Invalid bytes count as U+FFFD. A text of nothing but the code of a language is blank, too.
     """
     # Before the pattern, which matches no invalid bytes.
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
-    blank = tf.strings.regex_full_match(texts, BLANK_PATTERN)
+    pattern = BLANK_PATTERN
+    if vocabulary.languages:
+        pattern = f"(?:{pattern_of(vocabulary.languages)})?{BLANK_PATTERN}"
+    blank = tf.strings.regex_full_match(texts, pattern)
     return vocabulary.encode_tensor(tf.where(blank, "", texts))
 
 

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown
+from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 
 # Batches of fewer tokens than this are not divided further among streams.
@@ -62,6 +64,8 @@ class Translator:
         graphs: the graphs by name.
         card: the ModelCard.
         config: the DecodingConfig, `card.decoding`.
+        target_languages: those of a model of several directions, as `translate` takes them; none
+            of other models.
         truncated: the number of texts that were cut to the limit so far.
         unfinished: the number of sentences of documents so far whose translations reached their
             length limit.
@@ -88,6 +92,9 @@ class Translator:
         self.truncated = 0
         self.unfinished = 0
         self._make_model = make_model
+        self.target_languages = tuple(target_languages_of(card.origin.task_options))
+        self._has_codes = len(self.target_languages) > 0
+        self._code_pattern = re.compile(pattern_of(self.target_languages))
 
     @functools.cached_property
     def model(self) -> keras.Model:
@@ -123,6 +130,7 @@ class Translator:
         aligned: bool = False,
         required_phrases: Iterable[Iterable[str]] | None = None,
         scores: bool = True,
+        to: str | None = None,
     ) -> list[list[Translation]] | list[list[AlignedTranslation]]:
         """Returns the translations of each text, best first: from one to `beam_size`.
 
@@ -135,15 +143,60 @@ class Translator:
             aligned: whether to return AlignedTranslations, of the exact ones (`n_best` of `load`).
             required_phrases: what the translations of each text contain, cut as forbidden ones.
             scores: whether scores are wanted. Greedy search is faster without, and gives None.
+            to: the language to translate into, as "de", of a model of several; see `with_codes`.
 
         Raises:
-            InputError: if the model's weights are not finite, prefixes or phrases do not fit, or
-                there is one text and not a list of texts.
+            InputError: if the model's weights are not finite, prefixes or phrases do not fit, there
+                is one text and not a list of texts, or the language is missing or unknown.
         """
         exact = self.config.exact
+        texts = self.with_codes(texts, to)
         return self._translate(
             texts, progress, target_prefixes, aligned, required_phrases, exact, scores
         )
+
+    def with_codes(self, texts: Iterable[str], to: str | None = None) -> list[str]:
+        """Puts the code of a language before texts, as a model of several languages reads them.
+
+        Args:
+            texts: of any number. Blank ones stay as they are.
+            to: the language, one of `target_languages`. It can be left out of a model that
+                translates into one language, and for texts that have a code, as ">>de<< A dog."
+
+        Returns:
+            The texts, as `translate` and the graphs of an export take them. Those for a model whose
+            texts have no codes stay as they are.
+
+        Raises:
+            InputError: for a language that the model does not know, for none where a text has no
+                code, and for a text with a code where there is a language.
+        """
+        texts = as_texts(texts, "texts")
+        known = ", ".join(self.target_languages) or "none, as the model has one target language"
+        rule = f"to must be one of the model's target languages: {known}"
+        require(to is None or to in self.target_languages, rule, shown(to))
+        if not self._has_codes:
+            return texts
+        if len(self.target_languages) == 1 and not any(map(self._codes_in, texts)):
+            (to,) = self.target_languages
+        for text in texts:
+            codes = self._codes_in(text)
+            if to is not None:
+                rule = "texts must be without the code of a language, which to puts before them"
+                require(not codes, rule, shown(text))
+            elif text.strip():
+                begins_with_code = codes and text.startswith(codes[0])
+                rule = f"to must be given for texts that begin with no code, one of {known}"
+                require(begins_with_code, rule, shown(text))
+                rule = "texts must have no code of a language but at the beginning"
+                require(len(codes) == 1, rule, shown(text))
+        if to is None:
+            return texts
+        return [f"{code_of(to)} {text}" if text.strip() else text for text in texts]
+
+    def _codes_in(self, text: str) -> list[str]:
+        """The codes of target languages that a text has anywhere."""
+        return self._code_pattern.findall(text) if ">>" in text else []
 
     def translate_document(
         self,
@@ -154,6 +207,7 @@ class Translator:
         terminology: dict[str, str] | None = None,
         columns: Sequence[str] | None = None,
         progress: bool = False,
+        to: str | None = None,
     ) -> str:
         """Returns a document with its sentences translated, and all else as it is.
 
@@ -168,12 +222,13 @@ class Translator:
             columns: of a table (tsv, csv, jsonl), those that are translated: their names or, from
                 1, their numbers.
             progress: whether to draw a bar on stderr.
+            to: the language to translate into, of a model of several; see `with_codes`.
 
         Raises:
-            InputError: for another format, one whose packages are not installed, or text that the
-                format cannot be.
+            InputError: for another format, one whose packages are not installed, text that the
+                format cannot be, or a language that is missing or unknown.
         """
-        translator = self.document_translator(language, case, terminology)
+        translator = self.document_translator(language, case, terminology, to=to)
         document = read_document(as_text(text, "text"), format, translator.language, columns)
         parts = translator.translate(document.parts)
         bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
@@ -185,6 +240,7 @@ class Translator:
         case: str = "auto",
         terminology: dict[str, str] | None = None,
         rank: int = 0,
+        to: str | None = None,
     ) -> DocumentTranslator:
         """Returns what `translate_document` translates the parts of documents with.
 
@@ -198,7 +254,8 @@ class Translator:
                 phrases = [required_terms(text, terminology) for text in texts]
             # Of all translations if the best one is that which is most like the others.
             exact = rank + 1 if self.config.mbr is None else self.config.exact
-            answers = self._translate(texts, False, None, aligned, phrases, exact, scores=False)
+            coded = self.with_codes(texts, to)
+            answers = self._translate(coded, False, None, aligned, phrases, exact, scores=False)
             chosen = [row[min(rank, len(row) - 1)] for row in answers]
             self.unfinished += sum(answer.unfinished for answer in chosen)
             return chosen
@@ -216,18 +273,25 @@ class Translator:
             rows, _ = self._encode("encode_source", texts)
             return [len(row) for row in rows]
 
+        self.with_codes([], to)  # refuses a language at once
         languages = (self.card.origin.data or {}).get("languages") or ["en"]
-        model = Model(translate, align, count_subwords, self.source_limit - 1)
+        limit = self.source_limit - 1 - self._has_codes  # EOS and a code are among its subwords
+        model = Model(translate, align, count_subwords, limit)
         return DocumentTranslator(model, language or languages[0], case)
 
     def score(
-        self, sources: Iterable[str], targets: Iterable[str], progress: bool = False
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        progress: bool = False,
+        to: str | None = None,
     ) -> list[TargetScore]:
-        """Scores each target as a translation of its source.
+        """Scores each target as a translation of its source; see `with_codes` for `to`.
 
         Raises:
-            InputError: if there are not as many targets as sources.
+            InputError: if there are not as many targets as sources, or a language is missing.
         """
+        sources = self.with_codes(as_texts(sources, "sources"), to)
         (source_ids, source_cut), (target_ids, target_cut) = self._encode_pairs(sources, targets)
 
         def score_batch(batch: list[int]) -> list[TargetScore]:
@@ -242,13 +306,18 @@ class Translator:
         return self._in_batches(score_batch, longer_lengths(source_ids, target_ids), progress)
 
     def align(
-        self, sources: Iterable[str], targets: Iterable[str], progress: bool = False
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        progress: bool = False,
+        to: str | None = None,
     ) -> list[AlignedPair]:
-        """Aligns each target with its source.
+        """Aligns each target with its source; see `with_codes` for `to`.
 
         Raises:
-            InputError: if there are not as many targets as sources.
+            InputError: if there are not as many targets as sources, or a language is missing.
         """
+        sources = self.with_codes(as_texts(sources, "sources"), to)
         (source_ids, _), (target_ids, _) = self._encode_pairs(sources, targets)
 
         def align_batch(batch: list[int]) -> list[AlignedPair]:
@@ -258,14 +327,15 @@ class Translator:
 
         return self._in_batches(align_batch, longer_lengths(source_ids, target_ids), progress)
 
-    def attention(self, source: str, target: str) -> PairAttention:
+    def attention(self, source: str, target: str, to: str | None = None) -> PairAttention:
         """Returns the attention of all heads for a text and a translation of it.
 
         Raises:
-            InputError: of an ensemble.
+            InputError: of an ensemble, or for a language that is missing; see `with_codes`.
         """
         as_text(source, "source")
         as_text(target, "target")
+        (source,) = self.with_codes([source], to)
         graph = self._graph("attention")
         found = graph(source=string_tensor([source]), target=string_tensor([target]))
         values = {name: tensor.numpy()[0] for name, tensor in found.items()}

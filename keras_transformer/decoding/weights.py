@@ -217,8 +217,11 @@ def _for_each_variable(function: Callable, weights: Weights) -> Weights:
 
 
 def _array(value) -> np.ndarray:
-    """The numbers of a Keras variable, on one device or on several."""
-    return tf.convert_to_tensor(value).numpy()
+    """The numbers of a Keras variable, on one device or on several, in float32.
+
+    A kernel with an adapter is no variable, but what both make, in the type of the activations.
+    """
+    return tf.cast(tf.convert_to_tensor(value), tf.float32).numpy()
 
 
 def _store(value) -> tf.Variable | None:

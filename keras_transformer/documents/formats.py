@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from keras_transformer.documents.segments import Document
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import InputError, install_command, require
 
 TEXT = "text"
 BYTE_ORDER_MARK = "\ufeff"  # which may begin a file, and is no text
@@ -56,7 +56,7 @@ def read_document(
     try:
         reader_module = importlib.import_module(f"{__package__}.{module}")
     except ModuleNotFoundError as error:
-        rule = f"format {format} needs packages (pip install 'keras-transformer[documents]')"
+        rule = f"format {format} needs packages ({install_command('documents')})"
         raise InputError(f"{rule}. Received: {error}") from None
     mark = text[: text.startswith(BYTE_ORDER_MARK)]
     options = {"columns": columns} if has_columns else {}

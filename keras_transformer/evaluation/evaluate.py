@@ -9,6 +9,7 @@ from tqdm import tqdm
 from keras_transformer.decoding.streams import in_streams
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import require
+from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import paper_bleu, translation_scores
 from keras_transformer.parsing.parseval import parsing_scores
 from keras_transformer.parsing.trees import Tree
@@ -23,6 +24,7 @@ def evaluate(
     language: str = "de",
     tokenize: str = "13a",
     lowercase: bool = False,
+    directions: Sequence[str] | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Translates or parses a split, or the beginning of one, and scores the answers.
 
@@ -34,12 +36,13 @@ def evaluate(
         language: the language of the references, such as "de", for `paper_bleu`.
         tokenize: sacreBLEU's tokenization; see `translation_scores`.
         lowercase: whether BLEU and chrF ignore case.
+        directions: that of each text, as "en-de", if there are several.
 
     Returns:
-        The scores: those of `translation_scores` and `paper_bleu`, or of `parsing_scores` and the
-        parser's counts; those of `perplexity`; {"sentences", "truncated" (sources longer than the
-        model reads), "beam_size", "alpha"}; and what is known of the checkpoint. Then the best
-        answer to each source.
+        The scores: those of `translation_scores` and `paper_bleu`, or of `direction_scores`, or of
+        `parsing_scores` and the parser's counts; those of `perplexity`; {"sentences", "truncated"
+        (sources longer than the model reads), "beam_size", "alpha"}; and what is known of the
+        checkpoint. Then the best answer to each source.
 
     Raises:
         InputError: if there are no sentences, or the weights are not finite.
@@ -48,7 +51,9 @@ def evaluate(
     translations = translator.translate(sources, progress=True, scores=False)
     best = [candidates[0] for candidates in translations]
     answers = [answer.text for answer in best]
-    if trees is None:
+    if directions is not None:
+        scores = direction_scores(answers, references, directions, tokenize, lowercase)
+    elif trees is None:
         scores = translation_scores(answers, references, tokenize, lowercase)
         scores |= paper_bleu(answers, references, language)
     else:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from absl import logging
 
 from keras_transformer.decoding.translator import Translator
+from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import translation_scores
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
@@ -16,6 +17,7 @@ def bleu_by_alpha(
     references: Sequence[str],
     tokenize: str = "13a",
     lowercase: bool = False,
+    directions: Sequence[str] | None = None,
 ) -> dict[float, float]:
     """Translates a split once for each of ALPHAS; progress is shown on stderr.
 
@@ -23,6 +25,7 @@ def bleu_by_alpha(
         translator: the model, of a model directory or a .keras file.
         sources, references: of the split.
         tokenize, lowercase: see `translation_scores`.
+        directions: that of each source, if there are several. BLEU is then the mean of them.
 
     Returns:
         {alpha: BLEU}.
@@ -34,6 +37,10 @@ def bleu_by_alpha(
     for alpha in ALPHAS:
         candidates = translator.with_alpha(alpha).translate(sources, progress=True)
         answers = [row[0].text for row in candidates]
-        scores[alpha] = translation_scores(answers, references, tokenize, lowercase)["bleu"]
+        if directions is None:
+            found = translation_scores(answers, references, tokenize, lowercase)
+        else:
+            found = direction_scores(answers, references, directions, tokenize, lowercase)
+        scores[alpha] = found["bleu"]
         logging.info("alpha %.1f: BLEU %.2f", alpha, scores[alpha])
     return scores

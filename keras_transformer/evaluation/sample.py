@@ -11,6 +11,7 @@ from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.parser import Parser
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import update_weights
+from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard, ModelOrigin
@@ -32,6 +33,8 @@ class SampleAnswers:
         sentences: size of the sample.
         max_length: length of the longest source in subwords.
         task_options: the fields of the Linearisation, if sources are to be parsed.
+        directions: that of each sentence, as "en-de", if there are several. The sample has equally
+            many sentences of each, as far as there are.
     """
 
     def __init__(
@@ -42,10 +45,15 @@ class SampleAnswers:
         sentences: int,
         max_length: int,
         task_options: dict[str, Any] | None = None,
+        directions: Sequence[str] | None = None,
     ):
-        chosen = random.Random(1).sample(range(len(sources)), min(sentences, len(sources)))
-        self.sources = [sources[n] for n in sorted(chosen)]
-        self.references = [references[n] for n in sorted(chosen)]
+        chosen = _drawn(range(len(sources)), sentences)
+        self.directions = None
+        if directions is not None:
+            chosen = _drawn_of_each(directions, sentences)
+            self.directions = [directions[n] for n in chosen]
+        self.sources = [sources[n] for n in chosen]
+        self.references = [references[n] for n in chosen]
         self.vocabularies = vocabularies
         self.task_options = task_options
         task = TASKS["translation" if task_options is None else "parsing"]
@@ -84,12 +92,19 @@ class SampleAnswers:
         """Answers the sample, and scores the answers.
 
         Returns {"bleu"}, or {"f1", "repaired": share of trees}, in percent, and the first answers
-        as a table in Markdown.
+        as a table in Markdown. Of several directions, "bleu" and "chrf" are means, and there are
+        {"bleu_en-de", "chrf_en-de"} for each.
         """
         translator = self.translator_of(model)
         found = [best for best, *_ in translator.translate(self.sources, scores=False)]
         texts = [best.text for best in found]
-        if self.task_options is None:
+        if self.directions is not None:
+            found_scores = direction_scores(texts, self.references, self.directions)
+            scores = {name: found_scores[name] for name in ("bleu", "chrf")}
+            for direction, of_direction in found_scores["directions"].items():
+                scores[f"bleu_{direction}"] = of_direction["bleu"]
+                scores[f"chrf_{direction}"] = of_direction["chrf"]
+        elif self.task_options is None:
             scores = {"bleu": translation_scores(texts, self.references)["bleu"]}
         else:
             f1 = parsing_scores([best.tree for best in found], self.references)["f1"]
@@ -99,6 +114,20 @@ class SampleAnswers:
         lines = ["| source | reference | answer |", "|---|---|---|"]
         lines += [f"| {' | '.join(map(_literal, row))} |" for row in rows]
         return scores, "\n".join(lines)
+
+
+def _drawn(numbers: Sequence[int], size: int) -> list[int]:
+    """Draws at most `size` of the numbers, and gives them in order."""
+    return sorted(random.Random(1).sample(numbers, min(size, len(numbers))))
+
+
+def _drawn_of_each(directions: Sequence[str], size: int) -> list[int]:
+    """Draws places of about `size` sentences in all: equally many of each direction, at least 1."""
+    places = {name: [] for name in directions}
+    for place, name in enumerate(directions):
+        places[name].append(place)
+    of_each = max(1, size // len(places))
+    return [place for numbers in places.values() for place in _drawn(numbers, of_each)]
 
 
 def _literal(text: str | Tree) -> str:

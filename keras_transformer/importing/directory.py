@@ -32,7 +32,8 @@ def write_model_directory(
         vocabularies: of its source and target, in files.
         max_length: of a sentence that the model was trained with, in ids with EOS.
         task: what the model was trained for.
-        task_options: of parsing: how trees are written as text.
+        task_options: of parsing: how trees are written as text; of a model of several target
+            languages: which these are (language_codes.py).
 
     Returns:
         {"model_dir", "checkpoint", "parameters"}.

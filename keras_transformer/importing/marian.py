@@ -44,7 +44,16 @@ def import_marian(path: Path, model_dir: Path) -> dict[str, str | int]:
         _write_vocabulary(Path(folder, source_name + SUFFIXES["pieces"]), kept.source)
         _write_vocabulary(Path(folder, target_name + SUFFIXES["pieces"]), kept.target)
         vocabularies = VocabularyPair.load(folder)
-        return write_model_directory(model_dir, model, vocabularies, max_length=kept.max_length)
+        languages = list(vocabularies.source.languages)
+        # A model of one language may have its code, but does not need it.
+        task_options = {"target_languages": languages} if len(languages) > 1 else {}
+        return write_model_directory(
+            model_dir,
+            model,
+            vocabularies,
+            max_length=kept.max_length,
+            task_options=task_options,
+        )
 
 
 def _write_vocabulary(file: Path, pieces: Pieces) -> None:

@@ -29,7 +29,7 @@ from keras_transformer.errors import InputError, reason
 from keras_transformer.serving import detection
 from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.file_store import FileStore
-from keras_transformer.serving.languages import AUTO, language_pair
+from keras_transformer.serving.languages import AUTO, model_languages
 from keras_transformer.serving.libretranslate import (
     DetectedAnswer,
     DetectRequest,
@@ -132,7 +132,7 @@ class Service:
         # Pair by pair: an answer is large, and its error is its own, too.
         self._attentions = Batcher(self._attention_bodies, 1, limits.max_waiting)
         self._detections = Batcher(detect_all, BATCH_SENTENCES, limits.max_waiting)
-        self._pair = language_pair(translator.card.to_json())
+        self._languages = model_languages(translator.card.to_json())
         self._files = FileStore()
 
     def application(self) -> web.Application:
@@ -221,14 +221,15 @@ class Service:
     async def _sentences(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a TranslateRequest."""
         call = parse_translate(fields, self.limits, self.translator.config.beam_size)
+        texts = self._with_codes(call.texts, call.to)
         if call.options:
-            work = functools.partial(self.translator.translate, call.texts, **call.options)
+            work = functools.partial(self.translator.translate, texts, **call.options)
             try:
                 (answers,) = await self._submit(self._single_calls, [work])
             except InputError as error:  # a prefix or phrases that do not fit
                 raise RequestError(400, str(error)) from None
         else:
-            answers = await self._submit(self.translations, call.texts)
+            answers = await self._submit(self.translations, texts)
         aligned = "aligned" in call.options
         translations = [
             [translation_fields(translation, aligned) for translation in answer[: call.n_best]]
@@ -240,13 +241,14 @@ class Service:
         """Answers a DocumentRequest."""
         self._require_translations()
         request = parse_document(fields, self.limits)
+        self._check_target([request.document], request.to)
         if request.format == TEXT:
-            work = functools.partial(self._translate_sentences, request.document)
+            work = functools.partial(self._translate_sentences, request.document, request.to)
             ((translation, found),) = await self._submit(self._single_calls, [work])
             self.documents += 1
             return {"translation": translation, "sentences": [row._asdict() for row in found]}
         (((translation,),),) = await self._translate_documents(
-            DocumentCall([request.document], request.format)
+            DocumentCall([request.document], request.format, to=request.to)
         )
         return {"translation": translation}
 
@@ -254,7 +256,8 @@ class Service:
         """Answers a LibreTranslateRequest."""
         self._require_translations()
         beam_size = self.translator.config.beam_size
-        request, call = parse_libretranslate(fields, self.limits, self._pair, beam_size)
+        request, call = parse_libretranslate(fields, self.limits, self._languages, beam_size)
+        self._check_target(call.texts, call.to)
         (translations,) = await self._translate_documents(call)
         if request.source != AUTO:
             return translation_body(request, translations, None)
@@ -262,12 +265,12 @@ class Service:
         if detection.is_available():
             texts = [language_in(text, call.format) for text in call.texts]
             found = await self._submit(self._detections, texts)
-        detected = [detected_language(one, self._pair) for one in found]
+        detected = [detected_language(one, self._languages) for one in found]
         return translation_body(request, translations, detected)
 
     async def languages(self, request: web.Request) -> web.Response:
         """Gives the languages of the model; none where it does not know them."""
-        return json_response(encoded(language_list(self._pair)))
+        return json_response(encoded(language_list(self._languages)))
 
     async def detect(self, request: web.Request) -> web.Response:
         """Finds the language of a text."""
@@ -282,7 +285,8 @@ class Service:
         """Translates a document, and keeps it to be fetched."""
         self._require_translations()
         fields = await self._read_fields(request)
-        call, ending = parse_file(fields, self.limits, self._pair)
+        call, ending = parse_file(fields, self.limits, self._languages)
+        self._check_target(call.texts, call.to)
         (((translation,),),) = await self._translate_documents(call)
         name = self._files.add(translation.encode("utf-8", errors="replace"), ending)
         url = f"{origin_of(request)}/download_file/{name}"
@@ -298,8 +302,9 @@ class Service:
 
     async def attention(self, request: web.Request) -> web.Response:
         """Computes the attention of a sentence and its translation."""
-        pair = parse_attention(await self._read_fields(request), self.limits)
-        (body,) = await self._submit(self._attentions, [pair])
+        asked = parse_attention(await self._read_fields(request), self.limits)
+        (source,) = self._with_codes([asked.source], asked.to)
+        (body,) = await self._submit(self._attentions, [(source, asked.target)])
         return json_response(body)
 
     async def _read_fields(self, request: web.Request) -> dict[str, Any]:
@@ -336,6 +341,24 @@ class Service:
         rule = "documents, files and q must be given to a translation model"
         check(task == "translation", 400, rule, f"a request to a {task} model")
 
+    def _with_codes(self, texts: list[str], to: str | None) -> list[str]:
+        """Puts the code of a target language before texts, where the model needs one."""
+        has_codes = self._languages is not None and self._languages.has_codes
+        if to is None and not has_codes:
+            return texts
+        try:
+            return self.translator.with_codes(texts, to)
+        except InputError as error:
+            raise RequestError(400, str(error)) from None
+
+    def _check_target(self, texts: list[str], to: str | None) -> None:
+        """Refuses documents without a target language, where the model needs one."""
+        self._with_codes(texts, to)
+        if to is None and self._languages is not None and self._languages.has_codes:
+            targets = self._languages.targets
+            rule = f"to must be given with documents, one of {', '.join(targets)}"
+            check(len(targets) == 1, 400, rule, "none")
+
     async def _translate_documents(self, call: DocumentCall) -> list[list[list[str]]]:
         """Gives one item, in which each text has its translations."""
         work = functools.partial(self._translations_of, call)
@@ -346,8 +369,9 @@ class Service:
     def _translations_of(self, call: DocumentCall) -> list[list[str]]:
         """Translates texts of any length: `call.count` translations of each, the best first."""
         columns = []
+        options = {} if call.to is None else {"to": call.to, "language": call.language}
         for rank in range(call.count):
-            documents = self.translator.document_translator(rank=rank)
+            documents = self.translator.document_translator(rank=rank, **options)
             columns.append(
                 [
                     "".join(documents.translate(parts_of(text, call.format, documents.language)))
@@ -356,9 +380,9 @@ class Service:
             )
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def _translate_sentences(self, text: str) -> tuple[str, list]:
+    def _translate_sentences(self, text: str, to: str | None) -> tuple[str, list]:
         """Translates plain text, and tells its sentences."""
-        documents = self.translator.document_translator()
+        documents = self.translator.document_translator(**({} if to is None else {"to": to}))
         return documents.translate_sentences(parts_of(text, TEXT, documents.language))
 
     def _attention_bodies(self, pairs: list[tuple[str, str]]) -> list[bytes]:

@@ -3,7 +3,7 @@
 import functools
 from typing import NamedTuple
 
-from keras_transformer.errors import InputError
+from keras_transformer.errors import InputError, install_command
 
 BEST = 3  # languages that are reported
 
@@ -41,6 +41,6 @@ def _identifier():
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ModuleNotFoundError as error:
-        rule = "detection needs a package (pip install 'keras-transformer[detect]')"
+        rule = f"detection needs a package ({install_command('detect')})"
         raise InputError(f"{rule}. Received: {error}") from None
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -3,6 +3,8 @@
 import re
 from typing import Any, NamedTuple
 
+from keras_transformer.language_codes import Direction, directions_of, target_languages_of
+
 AUTO = "auto"  # in place of the source's code: whatever language the text is in
 # English names by ISO 639.
 NAMES = {
@@ -27,14 +29,24 @@ NAMES = {
 }
 
 
-class LanguagePair(NamedTuple):
-    """What a model translates: codes of the languages of source and target."""
+class ModelLanguages(NamedTuple):
+    """What a model translates: codes of languages."""
 
-    source: str
-    target: str
+    directions: tuple[Direction, ...]  # none where the sources of an imported model are not known
+    targets: tuple[str, ...]
+    has_codes: bool = False  # whether texts must say which of the targets they are for
+
+    @property
+    def sources(self) -> list[str]:
+        """The languages of sources, each once."""
+        return list(dict.fromkeys(direction.source for direction in self.directions))
+
+    def targets_of(self, source: str) -> list[str]:
+        """The languages that a source is translated into."""
+        return [each.target for each in self.directions if each.source == source]
 
 
-def language_pair(card: dict[str, Any]) -> LanguagePair | None:
+def model_languages(card: dict[str, Any]) -> ModelLanguages | None:
     """Finds the languages of a model.
 
     Args:
@@ -46,11 +58,16 @@ def language_pair(card: dict[str, Any]) -> LanguagePair | None:
     """
     if card.get("task") != "translation":
         return None
+    task_options = card.get("task_options") or {}
+    targets = target_languages_of(task_options)
+    if targets:
+        return ModelLanguages(tuple(directions_of(task_options)), tuple(targets), has_codes=True)
     data, evaluation = card.get("data") or {}, card.get("evaluation") or {}
     codes = data.get("languages") or evaluation.get("languages") or ()
     if len(codes) != 2 or not all(map(_is_language, codes)):
         return None
-    return LanguagePair(*codes)
+    direction = Direction(*codes)
+    return ModelLanguages((direction,), (direction.target,))
 
 
 def name_of(code: str) -> str:

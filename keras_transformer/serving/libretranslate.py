@@ -5,6 +5,7 @@ their fields: they have `q`, `source` and `target`.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, NamedTuple
 
@@ -13,7 +14,7 @@ from keras_transformer.errors import reason
 from keras_transformer.fields import shown as shown_json
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
-from keras_transformer.serving.languages import AUTO, LanguagePair, is_same, name_of
+from keras_transformer.serving.languages import AUTO, ModelLanguages, is_same, name_of
 from keras_transformer.serving.requests import (
     SERVED_FORMATS,
     Limits,
@@ -101,6 +102,8 @@ class DocumentCall(NamedTuple):
     texts: list[str]
     format: str
     count: int = 1  # translations of each
+    to: str | None = None  # the target language, where texts must say which it is
+    language: str | None = None  # of the texts, where there are several
 
 
 def is_libretranslate(fields: dict[str, Any]) -> bool:
@@ -109,14 +112,14 @@ def is_libretranslate(fields: dict[str, Any]) -> bool:
 
 
 def parse_libretranslate(
-    fields: dict[str, Any], limits: Limits, pair: LanguagePair | None, beam_size: int
+    fields: dict[str, Any], limits: Limits, languages: ModelLanguages | None, beam_size: int
 ) -> tuple[LibreTranslateRequest, DocumentCall]:
     """Reads a LibreTranslateRequest.
 
     Args:
         fields: of the body; in a form, all are strings.
         limits: of a request.
-        pair: the languages of the model; None where they are not known, and any are taken.
+        languages: of the model; None where they are not known, and any are taken.
         beam_size: of the model, which has so many translations of a sentence.
 
     Raises:
@@ -126,13 +129,14 @@ def parse_libretranslate(
     if isinstance(number, str) and number.isascii() and number.isdecimal() and len(number) < 9:
         fields = {**fields, "alternatives": int(number)}
     request = checked(LibreTranslateRequest, fields)
-    check_languages(request.source, request.target, pair)
+    to, language = check_languages(request.source, request.target, languages)
     check_format(request.format)
     rule = f"alternatives must be from 0 to {beam_size - 1}, one less than the model's beams"
     check(0 <= request.alternatives < beam_size, 400, rule, request.alternatives)
     texts = request.q if isinstance(request.q, list) else [request.q]
     limits.check_texts(texts)
-    return request, DocumentCall(texts, request.format, request.alternatives + 1)
+    call = DocumentCall(texts, request.format, request.alternatives + 1, to, language)
+    return request, call
 
 
 def parse_detect(fields: dict[str, Any], limits: Limits) -> str:
@@ -143,7 +147,7 @@ def parse_detect(fields: dict[str, Any], limits: Limits) -> str:
 
 
 def parse_file(
-    fields: dict[str, Any], limits: Limits, pair: LanguagePair | None
+    fields: dict[str, Any], limits: Limits, languages: ModelLanguages | None
 ) -> tuple[DocumentCall, str]:
     """Reads a FileRequest, and returns the ending of the file's name, too.
 
@@ -154,7 +158,7 @@ def parse_file(
     rule = "file must be a file of a form (multipart/form-data)"
     check(isinstance(file, Upload), 400, rule, "none" if file is None else shown_json(file))
     request = checked(FileRequest, fields)
-    check_languages(request.source, request.target, pair)
+    to, language = check_languages(request.source, request.target, languages)
     ending = PurePath(file.name).suffix.lower()
     endings = [known for format in SERVED_FORMATS.values() for known in format.endings]
     rule = f"the name of file must end in one of {', '.join(endings)}"
@@ -164,41 +168,69 @@ def parse_file(
     except UnicodeDecodeError as error:
         raise RequestError(400, f"file must be text in UTF-8. Received: {reason(error)}") from None
     limits.check_texts([text])
-    return DocumentCall([text], format_of(file.name)), ending
+    return DocumentCall([text], format_of(file.name), to=to, language=language), ending
 
 
-def check_languages(source: str, target: str, pair: LanguagePair | None) -> None:
-    """Refuses languages that a model does not translate."""
-    if pair is None:
-        return
-    rule = f'source must be one of "{pair.source}" and "{AUTO}"'
-    check(source == AUTO or is_same(pair.source, source), 400, rule, shown_json(source))
-    rule = f'target must be "{pair.target}"'
-    check(is_same(pair.target, target), 400, rule, shown_json(target))
+def check_languages(
+    source: str, target: str, languages: ModelLanguages | None
+) -> tuple[str | None, str | None]:
+    """Refuses languages that a model does not translate.
+
+    Returns:
+        The target language and the source language, as the model calls them, where texts must say
+        which target they are for, and as far as the source is known; else None.
+    """
+    if languages is None:
+        return None, None
+    found_source = None
+    targets = list(languages.targets)
+    if source != AUTO and languages.directions:
+        found_source = _same(languages.sources, source)
+        rule = f'source must be one of {_listed(languages.sources)} and "{AUTO}"'
+        check(found_source is not None, 400, rule, shown_json(source))
+        targets = languages.targets_of(found_source)
+    found_target = _same(targets, target)
+    one_of = "one of " if len(targets) > 1 else ""
+    rule = f"target must be {one_of}{_listed(targets)}"
+    check(found_target is not None, 400, rule, shown_json(target))
+    return (found_target, found_source) if languages.has_codes else (None, None)
 
 
-def language_list(pair: LanguagePair | None) -> list[dict[str, Any]]:
+def _same(codes: Sequence[str], asked: str) -> str | None:
+    """The code that is asked for: "en" for "en-US", unless there is "en-US" itself."""
+    exact = [code for code in codes if code.lower() == asked.lower()]
+    similar = [code for code in codes if is_same(code, asked)]
+    return next(iter(exact + similar), None)
+
+
+def _listed(codes: Sequence[str]) -> str:
+    return ", ".join(f'"{code}"' for code in codes)
+
+
+def language_list(languages: ModelLanguages | None) -> list[dict[str, Any]]:
     """The languages of a model, as GET /languages gives them; none where they are not known."""
-    if pair is None:
+    if languages is None:
         return []
-    targets = {pair.source: [pair.target], pair.target: []}
-    if pair.source == pair.target:
-        targets = {pair.source: [pair.target]}
+    codes = dict.fromkeys([*languages.sources, *languages.targets])
     return [
-        {"code": code, "name": name_of(code), "targets": names} for code, names in targets.items()
+        {"code": code, "name": name_of(code), "targets": languages.targets_of(code)}
+        for code in codes
     ]
 
 
-def detected_language(detected: list[Detected] | None, pair: LanguagePair | None) -> dict[str, Any]:
+def detected_language(
+    detected: list[Detected] | None, languages: ModelLanguages | None
+) -> dict[str, Any]:
     """What `detectedLanguage` is: what was detected, or else the only language that it can be.
 
     Args:
         detected: the languages that the text may be in; None where no detector is installed.
-        pair: the languages of the model, if they are known.
+        languages: of the model, if they are known.
     """
     if detected:
         return detected[0]._asdict()
-    return {"language": "und" if pair is None else pair.source}  # "undetermined" in ISO 639
+    sources = [] if languages is None else languages.sources
+    return {"language": sources[0] if len(sources) == 1 else "und"}  # "undetermined" in ISO 639
 
 
 def translation_body(

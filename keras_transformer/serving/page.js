@@ -11,6 +11,7 @@ const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "non
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
 // Codes of source and target; of a parsing model, the Penn Treebank's.
 const languagesOf = (card) => card.task === "parsing" ? ["en"]
+  : card.task_options?.target_languages ? [] // chosen in the menu
   : card.data?.languages ?? card.evaluation?.languages ?? [];
 
 const model = fetchJson("model").then(showModel, (error) => {
@@ -21,6 +22,7 @@ let translating = new AbortController(); // of the newest translation of the tex
 let choosing = new AbortController(); // of the newest request for translations of a sentence
 let asked = ""; // what is being translated, as `wanted` gives it
 let shown = ""; // what the translation is of
+let language; // that the translation is in, where the model has several target languages
 let chosen = null; // the sentence whose translations are shown
 let attended = ""; // the pair of texts whose attention was asked for last
 let lineEnd = "\n"; // of the file that was opened
@@ -33,6 +35,11 @@ $("file-name").textContent = kept("file");
 $("file").accept = Object.keys(FORMATS).map((ending) => `.${ending}`).join();
 $("form").addEventListener("submit", translate);
 $("text").addEventListener("input", textChanged);
+$("to").addEventListener("change", () => {
+  keep("to", $("to").value);
+  showWhetherChanged();
+  if ($("text").value.trim()) $("form").requestSubmit();
+});
 $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
 });
@@ -97,6 +104,7 @@ function showModel(card) {
   $("target").textContent = become;
   if (source) $("text").lang = codes[0];
   if (target) $("translation").lang = codes[1];
+  showTargets(card.task_options?.target_languages ?? []);
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
   $("required").hidden = !card.signatures?.includes("constrain");
   const millions = card.parameters / 1e6;
@@ -113,6 +121,14 @@ function showModel(card) {
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   $("model").textContent = parts.join(" \u00b7 ");
   return card;
+}
+
+/** Fills the menu of target languages, if there are several. */
+function showTargets(codes) {
+  const options = codes.map((code) => element("option", { value: code }, nameOf(code) ?? code));
+  $("to").replaceChildren(...options);
+  $("to").hidden = codes.length < 2;
+  if (codes.includes(kept("to"))) $("to").value = kept("to");
 }
 
 /**
@@ -140,7 +156,7 @@ async function busy(place, message, work) {
 const nameOfFile = () => $("file-name").textContent;
 const formatOf = (name) => FORMATS[name.split(".").at(-1).toLowerCase()];
 const format = () => formatOf(nameOfFile()) ?? "text";
-const wanted = () => JSON.stringify([$("text").value, format()]);
+const wanted = () => JSON.stringify([$("text").value, format(), $("to").value]);
 
 function textChanged() {
   if ($("text").value === "") { // what is typed next is no part of the file
@@ -160,6 +176,7 @@ function showWhetherChanged() {
 
 async function translate(event) {
   event.preventDefault();
+  await model; // it fills the menu of languages
   const wish = wanted();
   if (wish === asked) return; // it runs already
   translating.abort();
@@ -192,6 +209,8 @@ async function translate(event) {
 function showTranslation(wish, paragraphs) {
   forgetSentence();
   shown = wish;
+  language = $("to").value || undefined;
+  if (language) $("translation").lang = language;
   $("translation").replaceChildren(...paragraphs);
   $("translation").ariaBusy = "true";
   showWhetherChanged();
@@ -207,7 +226,7 @@ function enableTranslation() {
 
 /** Has one paragraph translated, or all of a document of another format than text. */
 async function translationOf(text, format, signal) {
-  const key = JSON.stringify([text, format]);
+  const key = JSON.stringify([text, format, language]);
   if (lines.has(key)) return lines.get(key);
   const { task } = await model;
   let answer;
@@ -217,7 +236,7 @@ async function translationOf(text, format, signal) {
       end: Array.from(best.text).length };
     answer = { translation: best.text, sentences: [sentence] };
   } else {
-    answer = await fetchJson("translate", { document: text, format }, signal);
+    answer = await fetchJson("translate", { document: text, format, to: language }, signal);
   }
   lines.set(key, answer);
   return answer;
@@ -276,7 +295,7 @@ async function openFile(file) {
 }
 
 async function download() {
-  const [, target] = languagesOf(await model);
+  const target = language ?? languagesOf(await model)[1];
   const parts = (nameOfFile() || "translation.txt").split(".");
   if (nameOfFile()) parts.splice(-1, 0, nameOf(target) ? target : "translation");
   const content = new Blob([translation().replaceAll("\n", lineEnd)], { type: "text/plain" });
@@ -387,7 +406,7 @@ async function sentenceEntry(signal, source, prefixes) {
   const card = await model;
   const { beam_size: n_best = 1, task, signatures = [] } = card;
   const required_phrases = phrases() && [phrases()];
-  const options = { prefixes, required_phrases, n_best };
+  const options = { prefixes, required_phrases, n_best, to: language };
   const { translations: [found] } = await fetchJson("translate", { text: source, ...options },
     signal);
   const number = (value, digits) => element("span", { class: "number" },
@@ -442,12 +461,12 @@ async function goOn(event) {
 
 /** Shows the attention of a sentence and its translation. */
 async function attend(source, target) {
-  const pair = attended = JSON.stringify([source, target]);
+  const pair = attended = JSON.stringify([source, target, language]);
   $("attention").hidden = false;
   $("figure").classList.add("stale");
   const attention = await busy($("attention"), () => "Computing attention\u2026", async () => {
     if (!attentions.has(pair)) {
-      attentions.set(pair, await fetchJson("attention", { source, target }));
+      attentions.set(pair, await fetchJson("attention", { source, target, to: language }));
     }
     return attentions.get(pair);
   });

@@ -126,6 +126,12 @@ def check_sender(
     check(is_own or allows(cors_origin, origin), 403, rule, f"Origin {origin!r}")
 
 
+To = Annotated[
+    str | None,
+    "The target language, of a model of several: one of task_options.target_languages in /model.",
+]
+
+
 @dataclass(frozen=True)
 class TranslateRequest:
     """Sentences to translate: either `text` or `texts`."""
@@ -138,6 +144,7 @@ class TranslateRequest:
         list[list[str]] | None, "What the translations of each contain."
     ] = None
     aligned: Annotated[bool, "Whether to give their subwords and alignment, too."] = False
+    to: To = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,7 @@ class DocumentRequest:
     format: Annotated[str, 'Its format: "text", in which each line is a paragraph, or another.'] = (
         "text"
     )
+    to: To = None
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,7 @@ class AttentionRequest:
 
     source: Annotated[str, "A sentence."]
     target: Annotated[str, "A translation of it."]
+    to: To = None
 
 
 class TranslateCall(NamedTuple):
@@ -164,6 +173,7 @@ class TranslateCall(NamedTuple):
     texts: list[str]
     options: dict[str, Any]  # further arguments; empty where a request has only texts
     n_best: int  # translations of each text that the answer has
+    to: str | None  # the target language
 
 
 def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> TranslateCall:
@@ -208,7 +218,7 @@ def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> T
         options["aligned"] = True
     if request.required_phrases:
         options["required_phrases"] = request.required_phrases
-    return TranslateCall(texts, options, request.n_best)
+    return TranslateCall(texts, options, request.n_best, request.to)
 
 
 def parse_document(fields: dict[str, Any], limits: Limits) -> DocumentRequest:
@@ -225,11 +235,11 @@ def check_format(format: str) -> None:
     check(format in SERVED_FORMATS, 400, rule, shown_json(format))
 
 
-def parse_attention(fields: dict[str, Any], limits: Limits) -> tuple[str, str]:
-    """Reads source and target of an AttentionRequest; raises as `parse_translate` does."""
+def parse_attention(fields: dict[str, Any], limits: Limits) -> AttentionRequest:
+    """Reads an AttentionRequest; raises as `parse_translate` does."""
     request = checked(AttentionRequest, fields)
     limits.check_texts([request.source, request.target])
-    return request.source, request.target
+    return request
 
 
 def fields_of(body: bytes, content_type: str = "") -> dict[str, Any]:

@@ -17,6 +17,7 @@ from aiohttp import web
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.connection import Connection
+from keras_transformer.serving.languages import model_languages
 from keras_transformer.serving.requests import Limits, shown
 
 if TYPE_CHECKING:
@@ -87,9 +88,12 @@ def serve(
     Raises:
         InputError: where the model's weights are not finite.
     """
-    translator.translate(["Warm-up."])  # the first call prepares what the others use
+    languages = model_languages(translator.card.to_json())
+    has_codes = languages is not None and languages.has_codes
+    options = {"to": languages.targets[0]} if has_codes else {}
+    translator.translate(["Warm-up."], **options)  # the first call prepares what the others use
     if "greedy_ids" in translator.graphs:  # for documents
-        translator.translate(["Warm-up."], scores=False)
+        translator.translate(["Warm-up."], scores=False, **options)
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()

@@ -11,7 +11,7 @@ the position in the shuffled data.
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -405,8 +405,33 @@ def require_plausible_sizes(
     require(needed <= given, rule, f"sizes of {needed} weights or more")
 
 
+def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
+    """Reads a list of variables from a checkpoint.
+
+    Args:
+        path: the prefix of the checkpoint's files, as TensorFlow writes them.
+        name: what the list was saved as.
+
+    Raises:
+        InputError: where there is no such checkpoint, or it is not whole, or has no such list.
+    """
+    weights = []
+    try:
+        reader = tf.train.load_checkpoint(path)
+        while reader.has_tensor(key := f"{name}/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
+            weights.append(reader.get_tensor(key))
+    except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
+        rule = "checkpoint must be latest, best, average:K or the path of a whole checkpoint"
+        raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
+    require(weights != [], "checkpoint must be one that training has written", path)
+    return weights
+
+
 def read_weights(
-    model_dir: str | Path, checkpoint: str, model: TransformerConfig | None = None
+    model_dir: str | Path,
+    checkpoint: str,
+    model: TransformerConfig | None = None,
+    read: Callable[[str], list[np.ndarray]] = read_variables,
 ) -> tuple[list[np.ndarray], CheckpointInfo]:
     """Reads the model's variables from a checkpoint, or the mean of several.
 
@@ -415,20 +440,23 @@ def read_weights(
         checkpoint: "latest", "best", "average:K", a path or a name, or several of these, separated
             by commas; see restore_model.
         model: the model that they must be of; None for any.
+        read: gives what is wanted of the checkpoint whose files begin with a path; `read_variables`
+            gives all variables.
 
     Returns:
-        The variables in the order of `model.variables`, and which weights they are.
+        The variables in the order of `model.variables`, or the mean of what `read` gives; and which
+        weights they are.
 
     Raises:
         InputError: where the checkpoint is missing or incomplete, or of another model.
     """
     if "," in checkpoint:
         names = checkpoint.split(",")
-        models = [read_weights(model_dir, name, model)[0] for name in names]
+        models = [read_weights(model_dir, name, model, read)[0] for name in names]
         return _mean(models, checkpoint), CheckpointInfo(checkpoint, averaged=len(names))
     store = CheckpointStore(model_dir, model)
     if checkpoint.startswith("average:"):
-        return _read_average(store, checkpoint)
+        return _read_average(store, checkpoint, read)
     if checkpoint == "latest":
         record = store.latest
         _require_checkpoint(record is not None, store, checkpoint, "a checkpoint")
@@ -438,12 +466,12 @@ def read_weights(
         _require_checkpoint(record is not None, store, checkpoint, wanted)
     else:
         path, record = store.find(checkpoint)
-        return read_variables(path), _info(checkpoint, record)
-    return read_variables(store.path(record)), _info(record.name, record)
+        return read(path), _info(checkpoint, record)
+    return read(store.path(record)), _info(record.name, record)
 
 
 def _read_average(
-    store: CheckpointStore, checkpoint: str
+    store: CheckpointStore, checkpoint: str, read: Callable[[str], list[np.ndarray]]
 ) -> tuple[list[np.ndarray], CheckpointInfo]:
     """Reads the mean of the last checkpoints: "average:K"."""
     text = checkpoint.removeprefix("average:")
@@ -454,7 +482,7 @@ def _read_average(
     _require_checkpoint(records != [], store, checkpoint, "a checkpoint")
     if len(records) < count:
         logging.warning("averaging all %d checkpoints: there are not %s", len(records), count)
-    models = [read_variables(store.path(record)) for record in records]
+    models = [read(store.path(record)) for record in records]
     info = dataclasses.replace(_info(f"average:{len(records)}", records[-1]), averaged=len(records))
     return _mean(models, checkpoint), info
 
@@ -486,28 +514,6 @@ def _mean_variable(versions: Sequence[np.ndarray]) -> np.ndarray:
     return np.mean(versions, axis=0, dtype=np.float64).astype(last.dtype)
 
 
-def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
-    """Reads a list of variables from a checkpoint.
-
-    Args:
-        path: the prefix of the checkpoint's files, as TensorFlow writes them.
-        name: what the list was saved as.
-
-    Raises:
-        InputError: where there is no such checkpoint, or it is not whole, or has no such list.
-    """
-    weights = []
-    try:
-        reader = tf.train.load_checkpoint(path)
-        while reader.has_tensor(key := f"{name}/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
-            weights.append(reader.get_tensor(key))
-    except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
-        rule = "checkpoint must be latest, best, average:K or the path of a whole checkpoint"
-        raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
-    require(weights != [], "checkpoint must be one that training has written", path)
-    return weights
-
-
 def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     """Writes the mean of the last checkpoints' weights as a checkpoint of its own (section 6.1).
 
@@ -523,7 +529,10 @@ def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     Raises:
         InputError: where there are no checkpoints, or the mean cannot be written.
     """
-    model = read_description(model_dir).model
+    description = read_description(model_dir)
+    rule = "model_dir must hold a whole model; of an adapter, use checkpoint=average:K"
+    require(description.base is None, rule, f"{model_dir}, an adapter")
+    model = description.model
     weights, info = read_weights(model_dir, f"average:{last}", model)
     directory = checkpoint_directory(model_dir)
     name = f"average-{info.averaged}-{checkpoint_name(info.step)}"

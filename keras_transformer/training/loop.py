@@ -14,6 +14,7 @@ from absl import logging
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
+from keras_transformer.training.adapters import saved_variables
 from keras_transformer.training.checkpoint_record import CheckpointRecord, read_records
 from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
 from keras_transformer.training.curves import Curves, finite_or_none
@@ -56,7 +57,8 @@ def train(
         strategy: the devices to train on.
         cluster: the workers that train together and all call this; None for a single process. The
             chief alone validates and writes, and a signal to any of them stops them all.
-        initialize: is called with the model if the run begins, and may give it other weights.
+        initialize: is called with the model if the run begins, and may give it other weights. Where
+            an adapter is trained, it is called at each start, and gives it the weights of the base.
         describe: is called before the first checkpoint is written, and may write what the directory
             says of the model. A run that fails before leaves no such description behind.
 
@@ -75,8 +77,9 @@ def train(
     with signals as interruption:
         step = _make_step(model_config, training_config, data, config, strategy)
         # tf.train.Checkpoint finds none of a functional Keras model's variables by itself.
+        saved_of_model = saved_variables(step.model, training_config)
         saved = {
-            "model": [variable.value for variable in step.model.variables],
+            "model": [variable.value for variable in saved_of_model],
             "optimizer": [variable.value for variable in step.optimizer.variables],
             "iterator": iter(data.batches),
         }
@@ -84,7 +87,8 @@ def train(
             model_dir, model_config, config.keep_checkpoints, config.best_metric
         )
         state = _resume(store, saved, cluster)
-        if initialize is not None and state.step == 0:
+        has_base = training_config.lora_rank is not None  # which its checkpoints do not hold
+        if initialize is not None and (state.step == 0 or has_base):
             initialize(step.model)
         if cluster is not None:
             cluster.newest_checkpoint = lambda: _newest_on_disk(model_dir)
@@ -139,7 +143,9 @@ def _make_step(
         logging.info("XLA: %d shapes, rows x length of both sides: %s", len(step.shapes), shapes)
     else:
         step = TrainingStep(model_config, training_config, strategy)
-    logging.info("training %.1f million parameters", step.model.count_params() / 1e6)
+    parameters, trained = step.model.count_params(), step.trained_parameters
+    of_all = "" if trained == parameters else f" of {parameters / 1e6:.1f}"
+    logging.info("training %.1f%s million parameters", trained / 1e6, of_all)
     return step
 
 
@@ -326,6 +332,7 @@ class _Run:
         for name, value in finite_or_none({**state.metrics, **validation}).items():
             result[name] = None if value is None else round(value, 4)
         result["parameters"] = self.step.model.count_params()
+        result["trained_parameters"] = self.step.trained_parameters
         result["checkpoints"] = len(store.records)
         result["checkpoint"] = None if store.latest is None else store.path(store.latest)
         result["best"] = None if store.best is None else store.path(store.best)

@@ -2,7 +2,7 @@
 
 config.json       configurations and the vocabulary's fingerprint
 *vocabulary.*     the vocabulary, or those of both sides: the directory alone is enough to translate
-checkpoints/      see checkpoints.py and checkpoint_record.py
+checkpoints/      see checkpoints.py and checkpoint_record.py; of an adapter, see adapters.py
 decoding.json     how the model is to translate, where that was chosen (evaluation/results.py)
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see keras_transformer/files.py
@@ -19,7 +19,7 @@ from typing import Any
 
 from keras_transformer.config import Task, TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
-from keras_transformer.fields import FileName, Length, from_json
+from keras_transformer.fields import FileName, Length, from_json, shown
 from keras_transformer.files import (
     LOCK_HOLDER,
     is_temporary,
@@ -37,6 +37,14 @@ _BEGUN = ("lock", "tensorboard", "training_log.jsonl")
 
 
 @dataclasses.dataclass(frozen=True)
+class Base:
+    """The model that an adapter was trained for, and whose weights it needs."""
+
+    path: str  # a checkpoint of a model directory, an export or a .keras file, as training found it
+    fingerprint: str  # of its weights; see adapters.weights_fingerprint
+
+
+@dataclasses.dataclass(frozen=True)
 class ModelDescription:
     """What is needed to build a model again, and to turn text into its inputs."""
 
@@ -50,8 +58,11 @@ class ModelDescription:
     source_vocabulary: FileName | None = None
     source_vocabulary_fingerprint: str | None = None
     task: Task = "translation"
-    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # see Linearisation
-    languages: list[str] | None = None  # of source and target, as the data set calls them
+    # See Linearisation, and language_codes.py.
+    task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Of source and target, as the data set calls them; all of a model of several directions.
+    languages: list[str] | None = None
+    base: Base | None = None  # of an adapter; None if the checkpoints hold the whole model
 
     @property
     def vocabulary_files(self) -> list[str]:
@@ -134,7 +145,8 @@ def remove_unfinished_files(model_dir: str | Path, description: ModelDescription
 
 
 def _check_same(model_dir: Path, description: ModelDescription) -> None:
-    existing = read_description(model_dir).flat()
+    existing_description = read_description(model_dir)
+    existing = existing_description.flat()
     wanted = description.flat()
     differences = [
         f"{name}: {existing[name]}, not {wanted[name]}"
@@ -148,6 +160,22 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
     rule = "model_dir must be new or hold the model asked for"
     received = f"{model_dir}, which has {'; '.join(differences)}"
     require(not differences, rule, f"{received}. Choose another directory, or {advice}")
+    if description.base is not None:
+        require_same_base(model_dir, existing_description.base, description.base, "init_from")
+
+
+def require_same_base(model_dir: str | Path, base: Base, found: Base, subject: str) -> None:
+    """Raises InputError where a model is not the one that an adapter was trained for.
+
+    Args:
+        model_dir: of the adapter.
+        base: what its config.json says of that one.
+        found: the model.
+        subject: what the error calls the model.
+    """
+    trained_for = f"the weights that the adapter in {model_dir} was trained for"
+    rule = f"{subject} must have {trained_for}, those of {base.path}"
+    require(found.fingerprint == base.fingerprint, rule, f"{found.path}, which has others")
 
 
 def require_new(model_dir: str | Path) -> None:
@@ -187,4 +215,33 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     content = read_json(path)
     version = content.pop("format_version", None)
     require(version == FORMAT_VERSION, f"{path}: format_version must be {FORMAT_VERSION}", version)
-    return from_json(ModelDescription, content, path)
+    description = from_json(ModelDescription, content, path)
+    is_adapter = description.training.lora_rank is not None
+    rule = f"{path}: base must be given where training.lora_rank is, and only there"
+    require((description.base is not None) == is_adapter, rule, shown(content.get("base")))
+    return description
+
+
+def holds_adapter(path: str | Path) -> bool:
+    """Whether what `described_in` takes is an adapter, or a checkpoint of one.
+
+    A .keras file holds a whole model in any case.
+    """
+    folder = described_in(path)
+    is_described = to_path(path).suffix != ".keras" and (folder / "config.json").exists()
+    return is_described and read_description(folder).base is not None
+
+
+def read_adapter(path: str | Path) -> ModelDescription:
+    """Reads the config.json of an adapter.
+
+    Args:
+        path: a directory in which training has made an adapter, or a checkpoint in one.
+
+    Raises:
+        InputError: where there is none.
+    """
+    description = read_description(described_in(path), "adapter")
+    rule = "adapter must be a directory in which training has made an adapter"
+    require(description.base is not None, rule, f"{path}, which holds a whole model")
+    return description

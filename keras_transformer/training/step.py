@@ -5,6 +5,7 @@ TrainingStep reads from top to bottom: `run` takes several steps, `_step` takes 
 forward pass over its rows.
 """
 
+import math
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -12,6 +13,7 @@ import tensorflow as tf
 from keras_transformer.config import PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.model.transformer import Transformer, shift_right, teacher_forcing
 from keras_transformer.training.accumulation import accumulate_gradients
+from keras_transformer.training.adapters import add_adapters
 from keras_transformer.training.freezing import freeze
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy, projected_cross_entropy
 from keras_transformer.training.optimizer import make_optimizer
@@ -41,7 +43,7 @@ class TrainingStep:
         strategy: its scope holds all variables, and its replicas share the rows of each batch.
 
     Attributes:
-        model: the Transformer.
+        model: the Transformer, with an adapter if training_config.lora_rank is given.
         optimizer: see make_optimizer.
         total_steps: int32 variable, the number of steps of the whole run as far as it is known,
             which a learning rate that falls to zero depends on; see TrainingConfig.decay.
@@ -59,6 +61,8 @@ class TrainingStep:
             self.model = Transformer(
                 model_config, training_config.rematerialize, dtype=training_config.dtype_policy
             )
+            if training_config.lora_rank is not None:
+                add_adapters(self.model, training_config.lora_rank, training_config.lora_alpha)
             freeze(self.model, training_config.freeze)
             self.total_steps = tf.Variable(1, trainable=False, dtype=tf.int32)
             self.optimizer = make_optimizer(model_config.d_model, training_config, self.total_steps)
@@ -179,6 +183,11 @@ class TrainingStep:
         """Sums the loss over a batch's tokens, without label smoothing and dropout: float32."""
         inputs, labels = teacher_forcing(source, target)
         return LabelSmoothedCrossEntropy(0.0, "sum")(labels, self.model(inputs, training=False))
+
+    @property
+    def trained_parameters(self) -> int:
+        """The number of parameters that are trained: all but those of frozen parts."""
+        return sum(math.prod(variable.shape) for variable in self.model.trainable_variables)
 
     def rates(self) -> dict[str, float]:
         """The learning rate of the next update, and with float16 the scale of the loss."""

@@ -1,13 +1,14 @@
 """The warm start: a new run begins with the weights of another model, as far as they fit."""
 
 import dataclasses
+from collections.abc import Collection
 from typing import NamedTuple
 
 import keras
 import numpy as np
 from absl import logging
 
-from keras_transformer.config import UNK_ID
+from keras_transformer.config import DROPOUTS, UNK_ID, TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.vocabulary.pair import VocabularyPair
@@ -18,10 +19,8 @@ _MAY_DIFFER = (
     "vocab_size",
     "source_vocab_size",
     "tie_embeddings",
-    "dropout",
-    "attention_dropout",
-    "activation_dropout",
     "attention_window",
+    *DROPOUTS,
 )
 
 
@@ -56,7 +55,7 @@ def carry_over(
     Raises:
         InputError: where the layers differ.
     """
-    _check_same_layers(trained, model)
+    check_same_layers(trained.config, model.config, _MAY_DIFFER)
     layers = zip(_weights_of_layers(model), _weights_of_layers(trained), strict=True)
     for weight, trained_weight in layers:
         weight.assign(trained_weight)
@@ -75,13 +74,16 @@ def carry_over(
     return counts
 
 
-def _check_same_layers(trained: Transformer, model: Transformer) -> None:
-    wanted = dataclasses.asdict(model.config)
-    existing = dataclasses.asdict(trained.config)
+def check_same_layers(
+    trained: TransformerConfig, model: TransformerConfig, may_differ: Collection[str]
+) -> None:
+    """Raises InputError where a trained model and a new one differ in other fields than these."""
+    wanted = dataclasses.asdict(model)
+    existing = dataclasses.asdict(trained)
     differences = [
         f"{name}: {existing[name]}, not {wanted[name]}"
         for name in wanted
-        if name not in _MAY_DIFFER and existing[name] != wanted[name]
+        if name not in may_differ and existing[name] != wanted[name]
     ]
     rule = "init_from must have the layers of the model that is to be trained"
     require(not differences, rule, "; ".join(differences))

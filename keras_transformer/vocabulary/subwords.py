@@ -15,12 +15,17 @@ What `decode(encode(text))` returns:
 
 Invalid UTF-8 is read as U+FFFD, and decoded text is always valid UTF-8. The name of a special
 symbol in a text ("</s>", "[EOS]") never becomes a special id.
+
+A vocabulary may have the codes of target languages (language_codes.py), as ">>de<<". Such a code at
+the beginning of a text is its first id; the space after it is no part of the text. A code is no
+text: decoding leaves it out.
 """
 
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 from tensorflow_text.python.ops import sentencepiece_tokenizer
@@ -28,6 +33,7 @@ from tensorflow_text.python.ops import sentencepiece_tokenizer
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID, vocabulary_kind
 from keras_transformer.errors import InputError, reason
 from keras_transformer.files import parse_json
+from keras_transformer.language_codes import CODE_PATTERN, code_of, pattern_of
 
 # Sentences per call of an op: enough work for its threads, and few enough for memory.
 _BATCH = 2048
@@ -54,6 +60,7 @@ class Subwords(tf.Module):
     Attributes:
         kind: "bpe" (any SentencePiece model), "wordpiece" or "pieces" (of an imported model).
         vocab_size: number of ids, including the four special ones.
+        languages: those whose codes it has, in the order of their ids.
         file: path of the vocabulary.
         fingerprint: SHA-256 of that file, in hexadecimal.
     """
@@ -74,16 +81,41 @@ class Subwords(tf.Module):
         except ValueError as error:
             raise InputError(f"{rule}. Received: another file ({reason(error)})") from None
         self.vocab_size = int(self._tokenizer.vocab_size())
+        pieces = self.pieces_tensor(tf.range(self.vocab_size))
+        self._is_code = tf.strings.regex_full_match(pieces, CODE_PATTERN).numpy()  # [V]
+        codes = pieces.numpy()[self._is_code].tolist()
+        self.languages = tuple(code.decode("utf-8")[2:-2] for code in codes)
 
     def encode_tensor(self, sentences: tf.Tensor) -> tf.RaggedTensor:
-        """Maps string [B] to int32 [B, None]; no special ids are added."""
+        """Maps string [B] to int32 [B, None]; no special ids are added, but for codes."""
         valid = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
-        return self._tokenizer.tokenize(valid).with_row_splits_dtype(tf.int64)
+        if not self.languages or self.kind == "pieces":  # which knows codes itself
+            return self._tokenizer.tokenize(valid).with_row_splits_dtype(tf.int64)
+        codes, texts = self.split_codes(valid)
+        ids = self._tokenizer.tokenize(texts).with_row_splits_dtype(tf.int64)
+        return tf.concat([codes, ids], axis=1)
+
+    def split_codes(self, sentences: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Takes the codes from sentences, string [B], that begin with one.
+
+        Returns:
+            Their ids, int32 [B, None], none for a sentence without a code; and string [B], the
+            sentences without codes.
+        """
+        code = pattern_of(self.languages)
+        found = tf.strings.regex_replace(sentences, f"(?s)^({code})?.*", r"\1")
+        is_found = found[:, None] == [code_of(language) for language in self.languages]  # [B, L]
+        code_ids = tf.constant(np.flatnonzero(self._is_code), tf.int32)
+        ids = tf.broadcast_to(code_ids, tf.shape(is_found))
+        texts = tf.strings.regex_replace(sentences, f"^{code} ?", "")
+        return tf.ragged.boolean_mask(ids, is_found), texts
 
     def decode_tensor(self, ids: tf.Tensor) -> tf.Tensor:
-        """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad and bos."""
+        """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad, bos and codes."""
         seen_eos = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1)
         kept = (seen_eos == 0) & (ids != PAD_ID) & (ids != BOS_ID)
+        if self.languages:
+            kept &= ~tf.gather(self._is_code, ids)
         text = self._tokenizer.detokenize(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
 
@@ -118,7 +150,7 @@ class Subwords(tf.Module):
         return ids
 
     def decode(self, ids: list[list[int]]) -> list[str]:
-        """Maps lists of ids to sentences: ids up to the first EOS, without pad and bos."""
+        """Maps lists of ids to sentences: ids up to the first EOS, without pad, bos and codes."""
         sentences = []
         for batch in batched(ids):
             dense = tf.keras.utils.pad_sequences(batch, padding="post")

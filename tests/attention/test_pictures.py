@@ -245,5 +245,5 @@ def test_without_matplotlib(vocabularies, monkeypatch, caplog):
     (line,) = [record.getMessage() for record in caplog.records if "attention" in record.message]
     assert line == (
         "no attention pictures: matplotlib is not installed "
-        '(pip install "keras-transformer[figures]")'
+        '(pip install "keras-transformer-nmt[figures]")'
     )

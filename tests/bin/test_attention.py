@@ -90,5 +90,5 @@ def test_picture_without_matplotlib(call_program, untrained, tmp_path, monkeypat
     given = [f"--model_dir={untrained}", "--source=the cat", "--target=die"]
     done = call_program("attention", *given, "--output=page.html", "--picture=a.svg", cwd=tmp_path)
     assert done.code == 1
-    assert 'pip install "keras-transformer[figures]"' in done.errors.splitlines()[-1]
+    assert 'pip install "keras-transformer-nmt[figures]"' in done.errors.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []

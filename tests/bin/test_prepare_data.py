@@ -176,8 +176,8 @@ def test_beam_is_an_extra(call_program, tmp_path, monkeypatch):
     data_dir = tmp_path / "data"
     done = call_program("prepare_data", *flags(dataset="grammar", runner="beam", data_dir=data_dir))
     assert done.code == 1 and not data_dir.exists()
-    rule = '--runner=beam must find Apache Beam (pip install "keras-transformer[beam]"). Received: '
-    assert done.errors.splitlines()[-1] == f"error: {rule}none installed"
+    rule = '--runner=beam must find Apache Beam (pip install "keras-transformer-nmt[beam]")'
+    assert done.errors.splitlines()[-1] == f"error: {rule}. Received: none installed"
 
 
 def test_a_vocabulary_that_is_none(call_program, text, tmp_path):

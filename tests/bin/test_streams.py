@@ -30,7 +30,7 @@ CLOSED = "error: stdout must be open, for the result. Received: a closed stream"
 def redirected(tmp_path):
     def run(kind, name, *arguments, **options):
         command = ("-c", REDIRECTED, kind, BIN / f"{name}.py", *arguments)
-        return ended(*run_python(*command, folder=tmp_path, **options))
+        return ended(name, *run_python(*command, folder=tmp_path, **options))
 
     return run
 

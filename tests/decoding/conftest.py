@@ -22,6 +22,8 @@ VOCAB_SIZE = 132
 class Characters(Subwords):
     """ASCII characters as subwords, ids from 4; all others are unknown."""
 
+    languages = ()
+
     def __init__(self):
         tf.Module.__init__(self, name="characters")
 

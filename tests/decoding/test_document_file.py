@@ -16,7 +16,7 @@ class Shouter:
         self.truncated, self.unfinished = 0, 0
         self.checkpoint, self.calls = {"step": 7}, []
 
-    def document_translator(self, language, case, terminology):
+    def document_translator(self, language, case, terminology, to):
         def translate(texts):
             self.calls.append(list(texts))
             return [text.upper() for text in texts]

@@ -25,9 +25,22 @@ class Shouter:
         self.checkpoint = {"step": 7}
         self.calls = []
 
+    def with_codes(self, texts, to):
+        if to not in (None, "de"):
+            raise InputError("to must be de")
+        return texts
+
     def translate(
-        self, sentences, target_prefixes=None, aligned=False, required_phrases=None, scores=True
+        self,
+        sentences,
+        target_prefixes=None,
+        aligned=False,
+        required_phrases=None,
+        scores=True,
+        to=None,
     ):
+        if to is not None:
+            sentences = [f"{to}: {sentence}" for sentence in sentences]
         self.calls.append(list(sentences))
         if target_prefixes is not None:
             sentences = list(map("{1}-{0}".format, sentences, target_prefixes))
@@ -200,3 +213,8 @@ def test_settings_are_checked(tmp_path):
         LinesConfig(output=str(tmp_path / "absent" / "out"))
     with pytest.raises(InputError, match=r"^output must be a file"):
         LinesConfig(output=str(tmp_path))
+
+
+def test_a_language_is_passed_on_and_refused_before_anything_is_read(run):
+    assert run(b"a\nb\n", to="de").output == b"DE: A\nDE: B\n"
+    assert run(b"\xff\n", to="fr").error == "to must be de"

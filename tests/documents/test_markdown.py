@@ -277,7 +277,8 @@ def test_signs_mean_something_only_beside_each_other():
 def test_without_the_parser_an_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "markdown_it", None)
     monkeypatch.delitem(sys.modules, "keras_transformer.documents.markdown")
-    with pytest.raises(InputError, match=r"format markdown needs .*keras-transformer\[documents\]"):
+    rule = r"format markdown needs .*keras-transformer-nmt\[documents\]"
+    with pytest.raises(InputError, match=rule):
         read_document("text", "markdown", "en")
 
 

@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
+from docs.site import reference, signatures
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.decoding import matrices
 from keras_transformer.decoding.answers import AlignedPair
@@ -26,7 +28,7 @@ from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
-from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.saved_model import export_saved_model, load_signatures
 from keras_transformer.export.warm_up import WARM_UP
 from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
@@ -124,6 +126,17 @@ def parts(tmp_path_factory):
             variable.assign(tf.cast(tf.cast(variable.value, weights), tf.float32))
         found[kind] = (model, tokenizer, export_dir, result)
     return found
+
+
+def test_the_reference_has_the_signatures_as_they_are(parts):
+    """docs/reference/signatures.md; `make reference` writes it again."""
+    _, _, export_dir, _ = parts["wordpiece"]
+    loaded = load_signatures(export_dir)
+    found = {name: signatures.signature_of(loaded[name]) for name in loaded}
+    kept = (reference.FOLDER / "signatures.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## (\w+)$", kept, re.M)) == set(found)
+    for name, signature in found.items():
+        assert signatures.signature_table(name, signature) in kept, name
 
 
 @pytest.fixture(scope="module")

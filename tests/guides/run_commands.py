@@ -31,6 +31,7 @@ FIRST_GUIDES = ("README", "serving", "documents")
 OTHER_GUIDES: dict[str, tuple[str, ...]] = {
     "own-text": ("runs/large/model", "runs/en-de/model"),
     "existing-model": (),
+    "many-languages": (),
     "parsing": (),
     "results": (),
 }
@@ -140,7 +141,8 @@ def write_text(folder: Path) -> None:
     from pipelines.sources import GrammarSource
 
     pairs = [pair for pair in GrammarSource(200, seed=1).pairs("train") if len(pair[0]) < 60][:60]
-    for number, language in enumerate(("en", "de")):
+    # Czech and French are German under another name.
+    for language, number in (("en", 0), ("de", 1), ("cs", 1), ("fr", 1)):
         text = "".join(f"{pair[number]}\n" for pair in pairs)
         short = "".join(f"{pair[number]}\n" for pair in pairs[:4])
         for name in ("train", "web", "news", "more"):

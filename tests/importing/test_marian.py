@@ -1,11 +1,14 @@
 """What is done with imported models: text, search, scores, exports and training's data."""
 
+import shutil
+
 import ctranslate2
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
+from keras_transformer.errors import InputError
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
@@ -14,6 +17,8 @@ from keras_transformer.training.checkpoints import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.datasets import evaluation_batches
+from pipelines.evaluation import evaluate_on
+from pipelines.many_languages import source_of_files
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.records import read_metadata
 from pipelines.sources import FileSource
@@ -61,6 +66,31 @@ def test_text_becomes_ids_and_text_again(opus):
     pieces = marian_files.pieces_of(opus.folder)
     assert "ü" in pieces and "ü" in spelled[1] and "<unk>" in spelled[1]
     assert read_npz(opus.folder).source.rows[encoded[0][0]] == pieces.index(">>de<<")
+
+
+def test_a_model_of_several_target_languages_is_told_which(opus, tmp_path):
+    folder = shutil.copytree(opus.folder, tmp_path / "marian")
+    ids = (folder / "vocab.yml").read_text(encoding="utf-8").replace("'!': ", "'>>cs<<': ")
+    assert ">>cs<<" in ids  # in place of a piece, so that the sizes are those of the weights
+    (folder / "vocab.yml").write_text(ids, encoding="utf-8")
+    import_marian(folder, tmp_path / "model")
+    several = load(tmp_path / "model", beam_size=1)
+    assert set(several.target_languages) == {"de", "cs"}
+    text = SOURCES[0]
+    named = several.translate([text], to="de")
+    assert named == several.translate([f">>de<< {text}"])
+    with pytest.raises(InputError, match=r"^to must be given for texts that begin with no code"):
+        several.translate([text])
+    (tmp_path / "a.en").write_text(f"{text}\n")
+    (tmp_path / "a.de").write_text(f"{TARGETS[0]}\n", encoding="utf-8")
+    files = ([str(tmp_path / "a.en")], [str(tmp_path / "a.de")])
+    source = source_of_files({"train": files, "test": files}, {"train": ["de"]})
+    sides = [str(tmp_path / "model" / f"{side}_vocabulary.pieces") for side in ("source", "target")]
+    config = PreparationConfig(tokenizer="pieces", vocabulary=sides, shared_vocabulary=False)
+    prepare(source, tmp_path / "data", config)
+    assert list(evaluate_on(tmp_path / "data", several)["directions"]) == ["en-de"]
+    # A model with one code does not need it.
+    assert load(opus.model_dir).target_languages == ()
 
 
 def test_greedy_search(opus, translator):

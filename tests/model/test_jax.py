@@ -1,4 +1,4 @@
-"""The same checkpoint under JAX: an extra (pip install "keras-transformer[jax]")."""
+"""The same checkpoint under JAX: an extra (pip install "keras-transformer-nmt[jax]")."""
 
 import importlib.util
 import os

@@ -121,7 +121,7 @@ def test_parts_are_the_whole(source):
     shares = {**SOME, "words": 0.05}
     augmented, added = augment(source, shares, seed=1)
     assert added["words"] > 0
-    parts = augmented.training_parts()
+    parts = augmented.parts("train")
     assert len(parts) == 3
     in_parts = [list(part.pairs("train")) for part in parts]
     assert [part.counts()["train"] for part in parts] == list(map(len, in_parts))
@@ -134,7 +134,7 @@ def test_selected_pairs_are_augmented(source):
     assert added == {"upper": 420}
     pairs = list(augmented.pairs("train"))
     assert pairs[:2] == pairs[2:4] == [PAIRS[0], tuple(side.upper() for side in PAIRS[0])]
-    parts = augmented.training_parts()
+    parts = augmented.parts("train")
     assert [part.counts()["train"] for part in parts] == [520, 0, 320]
     in_parts = [pair for part in parts for pair in part.pairs("train")]
     assert in_parts == pairs

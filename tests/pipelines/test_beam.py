@@ -1,4 +1,4 @@
-"""Apache Beam writes what the local runner writes. It is an extra: keras-transformer[beam]."""
+"""Apache Beam writes what the local runner writes. It is an extra: keras-transformer-nmt[beam]."""
 
 import gzip
 

@@ -21,9 +21,9 @@ def test_named_files_are_removed_with_what_is_left_of_writing_them(tmp_path):
 
 
 def test_text_is_kept_of_all_splits_but_train():
-    assert text_files("d", "train", "parsing") == []
-    assert text_files("d", "test", "translation") == [
+    assert text_files("d", "train", ["source", "trees"]) == []
+    assert text_files("d", "test", ["source", "target"]) == [
         Path("d/test.source.txt"),
         Path("d/test.target.txt"),
     ]
-    assert text_files("d", "dev", "parsing")[2] == Path("d/dev.trees.txt")
+    assert text_files("d", "dev", ["source", "target", "trees"])[2] == Path("d/dev.trees.txt")

@@ -81,7 +81,7 @@ def test_files_of_both_sides_follow_those_of_one(tmp_path):
     assert source.counts() == {"train": 3, "test": 2}
     assert list(source.pairs("train")) == [("one", "eins"), ("two", "zwei"), ("three", "drei")]
     assert list(source.pairs("test")) == [("two", "zwei"), ("three", "drei")]
-    assert [list(part.pairs("train")) for part in source.training_parts()] == [
+    assert [list(part.pairs("train")) for part in source.parts("train")] == [
         [("one", "eins")],
         [("two", "zwei"), ("three", "drei")],
     ]

@@ -256,7 +256,7 @@ def test_parts_can_be_read_elsewhere(tmp_path):
     pairs = messy(300)
     source = source_of(tmp_path, pairs[:100], pairs[100:130], pairs[130:])
     chosen, _, _ = select(source, SelectionConfig(dedupe=True, weights=[1, 3, 0.5]))
-    parts = [pickle.loads(pickle.dumps(part)) for part in chosen.training_parts()]
+    parts = [pickle.loads(pickle.dumps(part)) for part in chosen.parts("train")]
     texts = [list(part.pairs("train")) for part in parts]
     assert list(itertools.chain(*texts)) == list(chosen.pairs("train"))
     assert [part.counts()["train"] for part in parts] == list(map(len, texts))

@@ -63,7 +63,16 @@ class FakeTranslator:
             for _ in sentences
         ]
 
-    def document_translator(self, rank=0):
+    def with_codes(self, texts, to):
+        """As of a model with codes "de" and "cs"."""
+        require(to in ("de", "cs"), "to must be one of de, cs", to)
+        require(not any(">>" in text for text in texts), "texts must be without codes", texts)
+        return [f">>{to}<< {text}" for text in texts]
+
+    def document_translator(self, rank=0, to=None, language=None):
+        if to is not None:
+            self.calls.append((to, language))
+
         def translate(texts):
             rows = self.translate(texts)
             return [row[min(rank, len(row) - 1)].text for row in rows]

@@ -12,7 +12,7 @@ def test_without_a_detector(monkeypatch):
     detection._identifier.cache_clear()
     assert not detection.is_available()
     with pytest.raises(
-        InputError, match=r"needs a package \(pip install .*\[detect\]'\)\. Received"
+        InputError, match=r'needs a package \(pip install "[\w-]+\[detect\]"\)\. Received'
     ):
         detection.detect("The cat sleeps.")
 

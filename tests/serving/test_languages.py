@@ -1,6 +1,7 @@
 import pytest
 
-from keras_transformer.serving.languages import is_same, language_pair, name_of
+from keras_transformer.language_codes import Direction, options_of
+from keras_transformer.serving.languages import ModelLanguages, is_same, model_languages, name_of
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,18 @@ from keras_transformer.serving.languages import is_same, language_pair, name_of
     ],
 )
 def test_languages_of_a_model(card, wanted):
-    assert language_pair({"task": "translation", **card}) == wanted
+    found = model_languages({"task": "translation", **card})
+    assert found == (wanted and ModelLanguages((wanted,), (wanted[1],)))
+
+
+def test_several_directions():
+    directions = (Direction("en", "de"), Direction("en", "cs"), Direction("de", "en"))
+    card = {"task": "translation", "task_options": options_of(directions)}
+    found = model_languages(card | {"data": {"languages": ["en", "de", "cs"]}})
+    assert found == ModelLanguages(directions, ("de", "cs", "en"), has_codes=True)
+    assert found.sources == ["en", "de"] and found.targets_of("en") == ["de", "cs"]
+    imported = {"task": "translation", "task_options": {"target_languages": ["fra", "spa"]}}
+    assert model_languages(imported) == ModelLanguages((), ("fra", "spa"), has_codes=True)
 
 
 def test_names():

@@ -186,6 +186,82 @@ def test_refused(translator, fields, status, message):
     assert translator.calls == []
 
 
+@pytest.fixture
+def many(translator):
+    """A model of several directions."""
+    directions = [["en", "de"], ["en", "cs"], ["de", "cs"]]
+    options = {"target_languages": ["de", "cs"], "directions": directions}
+    translator.card.update(task_options=options, data={"languages": ["en", "de", "cs"]})
+    return translator
+
+
+class TestSeveralDirections:
+    def test_languages(self, many):
+        async def scenario(client):
+            return await (await client.get("/languages")).json()
+
+        assert served(many, scenario) == [
+            {"code": "en", "name": "English", "targets": ["de", "cs"]},
+            {"code": "de", "name": "German", "targets": ["cs"]},
+            {"code": "cs", "name": "Czech", "targets": []},
+        ]
+
+    @pytest.mark.parametrize(
+        ("source", "target", "call"),
+        [("en-GB", "CS", ("cs", "en")), ("auto", "de", ("de", None))],
+    )
+    def test_the_target_is_that_of_the_request(self, many, monkeypatch, source, target, call):
+        monkeypatch.setattr(detection, "is_available", lambda: False)
+        fields = {"q": "A cat.", "source": source, "target": target}
+        status, body = answer_to(many, "/translate", json=fields)
+        assert (status, body["translatedText"]) == (200, BEST)
+        assert many.calls[0] == call
+        if source == "auto":  # there is more than one that it may be
+            assert body["detectedLanguage"] == {"language": "und"}
+
+    def test_files(self, many):
+        status, _ = answer_to(many, "/translate_file", data=file_form(target="cs"))
+        assert status == 200 and many.calls[0] == ("cs", "en")
+
+    @pytest.mark.parametrize(
+        ("fields", "message"),
+        [
+            ({"source": "cs"}, 'source must be one of "en", "de" and "auto". Received: "cs"'),
+            ({"source": "de"}, 'target must be "cs". Received: "de"'),
+            ({"source": "auto", "target": "fr"}, 'target must be one of "de", "cs". Received: "f'),
+            ({"q": ">>cs<< a"}, "texts must be without codes"),
+        ],
+    )
+    def test_others_are_refused(self, many, fields, message):
+        status, body = answer_to(many, "/translate", json={"q": "a"} | PAIR | fields)
+        assert status == 400 and body["error"].startswith(message)
+        assert many.calls == []
+
+    def test_sentences_and_documents(self, many):
+        status, _ = answer_to(many, "/translate", json={"texts": ["a", "b"], "to": "cs"})
+        assert status == 200 and many.calls == [[">>cs<< a", ">>cs<< b"]]
+        many.calls.clear()
+        status, _ = answer_to(many, "/translate", json={"document": "A cat. Yes.", "to": "de"})
+        assert status == 200 and many.calls[0] == ("de", None)
+        many.calls.clear()
+        asked = {"source": "a", "target": "b", "to": "cs"}
+        assert answer_to(many, "/attention", json=asked)[0] == 200
+        assert many.calls == [(">>cs<< a", "b")]
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"text": "a"},
+            {"text": "a", "to": "fr"},
+            {"document": "a"},
+            {"document": "a", "to": "fr"},
+        ],
+    )
+    def test_a_language_that_is_missing_or_unknown_is_one_line(self, many, fields):
+        status, body = answer_to(many, "/translate", json=fields)
+        assert status == 400 and body["error"].startswith("to must be one of de, cs")
+
+
 def test_parsing_models_do_not_translate(translator):
     translator.card["task"] = "parsing"
     for fields in ({"q": "a"} | PAIR, {"document": "a"}):

@@ -779,3 +779,30 @@ def test_right_to_left_text(page):
     expect(legend).to_have_css("direction", "rtl")
     expect(text).to_have_css("direction", "rtl")
     expect(page.get_by_text("der Kater.")).to_have_css("direction", "ltr")
+
+
+def test_a_menu_of_target_languages(open_page, translator):
+    directions = [["en", "de"], ["en", "cs"]]
+    options = {"target_languages": ["de", "cs"], "directions": directions}
+    translator.card.update(task_options=options, data={"languages": ["en", "de", "cs"]})
+    page = open_page()
+    menu = page.get_by_label("Language of the translation")
+    expect(menu.locator("option")).to_have_text(["German", "Czech"])
+    sentences = translate(page, "a cat.")
+    assert ("de", None) in translator.calls
+    expect(page.locator("#translation")).to_have_attribute("lang", "de")
+    menu.select_option("Czech")  # translates the text again
+    expect(page.locator("#translation")).to_have_attribute("lang", "cs")
+    expect(page.locator("#translation")).to_have_attribute("aria-busy", "false")
+    assert ("cs", None) in translator.calls
+    sentences.first.click()
+    drawn(page)
+    assert [">>cs<< a cat."] in translator.calls
+    assert (">>cs<< a cat.", "die Katze schläft.") in translator.calls
+    page.reload()
+    expect(menu).to_have_value("cs")
+
+
+def test_no_menu_for_one_target_language(page):
+    expect(page.locator("#form")).to_be_visible()
+    expect(page.get_by_label("Language of the translation")).to_be_hidden()

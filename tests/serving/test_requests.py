@@ -5,6 +5,7 @@ import pytest
 
 from keras_transformer.errors import InputError
 from keras_transformer.serving.requests import (
+    AttentionRequest,
     Limits,
     RequestError,
     check_cors_origin,
@@ -41,7 +42,7 @@ NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
     ],
 )
 def test_translate(body, wanted):
-    assert parse_translate(fields_of(body), LIMITS, beam_size=4) == wanted
+    assert parse_translate(fields_of(body), LIMITS, beam_size=4) == (*wanted, None)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_translate(body, wanted):
             b'{"text": "a", "beam\\u000a": 1}',
             400,
             "the fields of the body must be among text, texts, n_best, prefixes, required_phrases, "
-            r'aligned. Received: "beam\n"',
+            r'aligned, to. Received: "beam\n"',
         ),
         (b'{"text": "a", "n_best": 0}', 400, "n_best must be an integer from 1 to 4, the model's"),
         (b'{"text": "a", "n_best": 5}', 400, "Received: 5"),
@@ -119,7 +120,9 @@ def test_refused_translate(body, status, message):
 
 def test_attention():
     body = b'{"target": "Katze", "source": "cat"}'
-    assert parse_attention(fields_of(body), LIMITS) == ("cat", "Katze")
+    assert parse_attention(fields_of(body), LIMITS) == AttentionRequest("cat", "Katze")
+    body = b'{"text": "cat", "to": "de"}'
+    assert parse_translate(fields_of(body), LIMITS, beam_size=4) == (["cat"], {}, 1, "de")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_attention():
         (
             b'{"source": "", "target": "", "head": 1}',
             400,
-            'the fields of the body must be among source, target. Received: "head"',
+            'the fields of the body must be among source, target, to. Received: "head"',
         ),
         (b'{"source": "12345", "target": "678901"}', 413, "Received: 11"),
     ],

@@ -206,3 +206,35 @@ def test_numbered_pieces_that_are_none(first_line, received, tmp_path):
     file.write_bytes(first_line + b"\nno model")
     with pytest.raises(InputError, match=rf"pieces must be a pieces vocabulary\. .*{received}"):
         Subwords(file)
+
+
+class TestCodes:
+    """The codes of target languages."""
+
+    @pytest.fixture(scope="class", params=["bpe", "wordpiece"])
+    def coded(self, request, tmp_path_factory):
+        size = {"bpe": 340, "wordpiece": 140}[request.param]
+        folder = tmp_path_factory.mktemp(request.param)
+        return learn_subwords(TEXT, request.param, size, folder, seed=1, languages=["de", "pt-BR"])
+
+    def test_a_code_is_one_id_before_those_of_the_text(self, coded):
+        assert coded.languages == ("de", "pt-BR") and coded.vocab_size in (340, 140)
+        german, brazilian, text = coded.encode([">>de<<", ">>pt-BR<<", "the dog"])
+        assert len(german) == len(brazilian) == 1 and german != brazilian
+        coded_texts = [">>de<< the dog", ">>pt-BR<< the dog", ">>de<<the dog"]
+        assert coded.encode(coded_texts) == [german + text, brazilian + text, german + text]
+
+    def test_only_known_codes_at_the_beginning_are_ids(self, coded):
+        (german,) = coded.encode([">>de<<"])[0]
+        others = [" >>de<< a", "a >>de<<", ">>fr<< a", ">>DE<< a", "x>>de<<"]
+        assert all(german not in ids for ids in coded.encode(others))
+        assert coded.encode([">>de<< >>de<<"])[0].count(german) == 1
+
+    def test_codes_are_no_text(self, coded):
+        ids = coded.encode([">>de<< the dog", ">>de<<", "the dog"])
+        assert coded.decode(ids) == ["the dog", "", "the dog"]
+        words = coded.words_tensor(tf.constant(ids[:1])).numpy()[0].tolist()
+        assert words[0] == -1 and set(words[1:]) == {0, 1}
+
+    def test_other_vocabularies_have_no_codes(self, learned):
+        assert learned.languages == ()

@@ -1,0 +1,156 @@
+"""What an adapter (LoRA) gives, and what it costs, beside training all weights of the same model.
+
+    python benchmarks/adapters.py --model_dir=runs/general/model --own_data=runs/sport/data \\
+        --general_data=runs/general/data --work_dir=runs/adapters --rates=3e-4 --lora_rates=3e-3 \\
+        --ranks=4,16 -- --train_steps=200 --tokens_per_batch=3000 --config=warmup_steps=20
+
+A base is tuned on the own data: all of it, and an adapter of each rank, at each learning rate. The
+flags after `--` are passed to bin/train.py. Every model is scored on the test splits of the own and
+of the general data, both of which must have the vocabulary of the base. Every run is a process of
+its own: its peak memory is that of the host. Rows that are in WORK_DIR are not measured again.
+Prints a table, and then the rows as one JSON line.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from timing import log, require, run
+
+BIN = Path(__file__).resolve().parent.parent / "bin"
+OURS = ("data_dir", "model_dir", "init_from", "preset", "lora_rank")  # not allowed after `--`
+COLUMNS = {
+    "run": "run",
+    "rate": "rate",
+    "own BLEU": "own_bleu:.2f",
+    "general BLEU": "general_bleu:.2f",
+    "trained parameters": "trained_parameters:,",
+    "checkpoint, MB": "checkpoint_megabytes:.2f",
+    "peak memory, MB": "peak_megabytes:,.0f",
+    "minutes": "minutes:.2f",
+}
+
+
+class Tuning(NamedTuple):
+    """How the base is tuned."""
+
+    rank: int | None  # of the adapter; None where all weights are trained
+    rate: str  # the largest learning rate
+
+    @property
+    def name(self) -> str:
+        return "all weights" if self.rank is None else f"LoRA, rank {self.rank}"
+
+    @property
+    def folder(self) -> str:
+        return f"{'all' if self.rank is None else f'rank-{self.rank}'}-{self.rate}"
+
+    @property
+    def flags(self) -> list[str]:
+        rank = [] if self.rank is None else [f"--lora_rank={self.rank}"]
+        return [*rank, f"--config=learning_rate={self.rate}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model_dir", required=True, type=Path, help="the base")
+    parser.add_argument("--own_data", required=True)
+    parser.add_argument("--general_data", required=True)
+    parser.add_argument("--work_dir", required=True, type=Path, help="for the models and rows")
+    parser.add_argument("--rates", default="3e-4", help="where all weights are trained")
+    parser.add_argument("--lora_rates", default="3e-3", help="where an adapter is trained")
+    parser.add_argument("--ranks", default="8")
+    parser.add_argument("train", nargs="*", help="flags of bin/train.py, after --")
+    arguments = parser.parse_args()
+    for word in arguments.train:
+        rule = f"flags after -- must not be --{', --'.join(OURS)}"
+        require(word.partition("=")[0].lstrip("-") not in OURS, rule, word)
+    arguments.work_dir.mkdir(parents=True, exist_ok=True)
+
+    data_dirs = (arguments.own_data, arguments.general_data)
+    base = newest_checkpoint(arguments.model_dir)
+    rows = [measured_once(arguments.work_dir / "base.json", base_row, base, data_dirs)]
+    for tuning in tunings(arguments.rates, arguments.lora_rates, arguments.ranks):
+        folder = arguments.work_dir / tuning.folder
+        file = folder.with_name(f"{folder.name}.json")
+        words = [f"--init_from={base}", f"--model_dir={folder}", *tuning.flags, *arguments.train]
+        rows.append(measured_once(file, tuned_row, tuning, words, data_dirs))
+    from keras_transformer.text_table import table_of
+
+    print(table_of(COLUMNS, rows))
+    print(json.dumps(rows))
+
+
+def tunings(rates: str, lora_rates: str, ranks: str) -> list[Tuning]:
+    """All of them: first those of all weights."""
+    whole = [Tuning(None, rate) for rate in rates.split(",")]
+    return whole + [
+        Tuning(int(rank), rate) for rank in ranks.split(",") for rate in lora_rates.split(",")
+    ]
+
+
+def newest_checkpoint(model_dir: Path) -> str:
+    """Its path. As a checkpoint, and no directory, a model keeps no results of an evaluation."""
+    from keras_transformer.training.checkpoint_record import checkpoint_directory, read_records
+
+    records = read_records(model_dir)
+    require(records != [], "--model_dir must have a checkpoint", model_dir)
+    return str(checkpoint_directory(model_dir) / records[-1].name)
+
+
+def measured_once(file: Path, measure, *arguments) -> dict[str, Any]:
+    """The row that a file holds, or which is measured and written there."""
+    if not file.exists():
+        log(f"measuring {file.stem}")
+        file.write_text(json.dumps(measure(*arguments)), encoding="utf-8")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def base_row(base: str, data_dirs: tuple[str, str]) -> dict[str, Any]:
+    nothing = dict.fromkeys(column.partition(":")[0] for column in COLUMNS.values())
+    return {**nothing, "run": "base", **scores(base, data_dirs)}
+
+
+def tuned_row(tuning: Tuning, words: list[str], data_dirs: tuple[str, str]) -> dict[str, Any]:
+    result, peak = program("train", f"--data_dir={data_dirs[0]}", *words)
+    checkpoint = Path(result["checkpoint"])
+    size = sum(path.stat().st_size for path in checkpoint.parent.glob(f"{checkpoint.name}.*"))
+    return {
+        "run": tuning.name,
+        "rate": tuning.rate,
+        **scores(result["checkpoint"], data_dirs),
+        "trained_parameters": result["trained_parameters"],
+        "checkpoint_megabytes": size / 1e6,
+        "peak_megabytes": peak,
+        "minutes": result["minutes"],
+    }
+
+
+def scores(checkpoint: str, data_dirs: tuple[str, str]) -> dict[str, float]:
+    """BLEU on the test splits of both data directories."""
+    bleu = []
+    for data_dir in data_dirs:
+        result, _ = program("evaluate", f"--model_dir={checkpoint}", f"--data_dir={data_dir}")
+        bleu.append(result["bleu"])
+    return {"own_bleu": bleu[0], "general_bleu": bleu[1]}
+
+
+def program(name: str, *words: str) -> tuple[dict[str, Any], float]:
+    """Runs a program of bin/: its result, and its peak memory in megabytes of 10^6 bytes."""
+    command = [sys.executable, str(BIN / f"{name}.py"), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    require(process.returncode == 0, f"{name} must end well", f"exit code {process.returncode}")
+    # Linux counts in kibibytes, and macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return json.loads(output.splitlines()[-1]), usage.ru_maxrss * unit / 1e6
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,63 @@
+"""BLEU and chrF of a model of several directions: of each, and their means."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.text_table import text_table
+
+# Of all directions together these are the same.
+_SIGNATURES = ("signature", "chrf_signature")
+
+
+def direction_scores(
+    translations: Sequence[str],
+    references: Sequence[str],
+    directions: Sequence[str],
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> dict[str, Any]:
+    """Scores the translations of each direction by themselves.
+
+    Args:
+        translations: one for each sentence.
+        references: one for each translation.
+        directions: that of each sentence, as "en-de".
+        tokenize, lowercase: see `translation_scores`.
+
+    Returns:
+        {"bleu", "chrf"}, the means of the directions, each of which counts the same; the signatures
+        of sacreBLEU; and {"directions": {"en-de": {"sentences", "bleu", "chrf",
+        "brevity_penalty", "length_ratio"}}}, in the order in which they first occur.
+
+    Raises:
+        InputError: if there are no sentences, or unequal numbers of them.
+    """
+    found = {}
+    signatures = {}
+    for direction in dict.fromkeys(directions) or [None]:
+        places = [place for place, name in enumerate(directions) if name == direction]
+        scores = translation_scores(
+            [translations[place] for place in places],
+            [references[place] for place in places],
+            tokenize,
+            lowercase,
+        )
+        signatures = {name: scores.pop(name) for name in _SIGNATURES}
+        found[direction] = {"sentences": len(places), **scores}
+    means = {name: _mean([each[name] for each in found.values()]) for name in ("bleu", "chrf")}
+    return {**means, **signatures, "directions": found}
+
+
+def directions_table(results: dict[str, Any]) -> str:
+    """Lays out what `direction_scores` has returned."""
+    rows = [
+        [name, scores["sentences"], f"{scores['bleu']:.2f}", f"{scores['chrf']:.2f}"]
+        for name, scores in results["directions"].items()
+    ]
+    rows.append(["mean", None, f"{results['bleu']:.2f}", f"{results['chrf']:.2f}"])
+    return text_table(["direction", "sentences", "BLEU", "chrF"], rows)
+
+
+def _mean(values: list[float]) -> float:
+    return round(sum(values) / len(values), 4)

@@ -1,0 +1,132 @@
+"""Adapters: matrices of low rank that are trained beside the weights of a finished model.
+
+LoRA (Hu et al. 2021, arXiv 2106.09685), on Keras' own `enable_lora`. Every matrix W_0 of attention
+and feed-forward networks, [D, E] as Keras has it, becomes
+
+    W = W_0 + alpha / r A B,    A [D, r], B [r, E]    (section 4.1; there, matrices are transposed)
+
+where A is drawn at random, B begins as zeros, and only A and B are trained. Embeddings, biases and
+normalisations stay as they are. The checkpoints of an adapter hold its matrices, the optimizer's
+moments of these and the random states, and none of W_0; to use it, its changes are added to the
+weights of its base once, and what comes out is a model as any other.
+"""
+
+import functools
+import hashlib
+from pathlib import Path
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import TrainingConfig
+from keras_transformer.errors import require
+from keras_transformer.model.composite import parts_with_matrices
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoints import read_variables, read_weights
+from keras_transformer.training.model_directory import ModelDescription
+
+
+def add_adapters(model: Transformer, rank: int, alpha: float) -> None:
+    """Adds an adapter to a model, and excludes all its other weights from training.
+
+    Args:
+        model: computes the same as before, until the adapter is trained.
+        rank: r.
+        alpha: what the adapter adds is multiplied by alpha / r.
+
+    Raises:
+        InputError: where the matrices have no larger rank themselves.
+    """
+    rule = f"lora_rank must be less than d_model={model.config.d_model}"
+    require(rank < model.config.d_model, rule, rank)
+    for variable in model.weights:
+        variable.trainable = False
+    for layer in adapted_layers(model):
+        layer.enable_lora(rank, lora_alpha=alpha)
+
+
+def adapted_layers(model: Transformer) -> list[keras.layers.Dense]:
+    """The layers that adapters change: all Dense layers of both stacks, in the order of paths.
+
+    Checkpoints have their matrices in this order, which Keras' own lists do not promise to keep.
+    """
+    layers = [*parts_with_matrices(model.encoder), *parts_with_matrices(model.decoder)]
+    return sorted(layers, key=lambda layer: layer.path)
+
+
+def saved_variables(model: Transformer, training: TrainingConfig) -> list[keras.Variable]:
+    """The variables of a model that a checkpoint of its training holds.
+
+    Args:
+        model: with an adapter, if training says so.
+        training: its training.
+
+    Returns:
+        All of them; of an adapter, its matrices A, B, A, B, ..., and the random states.
+    """
+    if training.lora_rank is None:
+        return model.variables
+    matrices = []
+    for layer in adapted_layers(model):
+        matrices += [layer.lora_kernel_a, layer.lora_kernel_b]
+    weights = {id(weight) for weight in model.weights}
+    return matrices + [variable for variable in model.variables if id(variable) not in weights]
+
+
+def copy_base(base: Transformer, model: Transformer) -> None:
+    """Gives a model with an adapter all other weights of its base, which has the same layers."""
+    values = {weight.path: weight for weight in base.weights}
+    for weight in model.weights:
+        if weight.path in values:
+            weight.assign(values[weight.path])
+
+
+def weights_fingerprint(model: Transformer) -> str:
+    """SHA-256 of a model's configuration and weights, however they are stored."""
+    digest = hashlib.sha256(model.config.fingerprint.encode())
+    for weight in model.weights:
+        digest.update(np.ascontiguousarray(ops.convert_to_numpy(weight)).data)
+    return digest.hexdigest()
+
+
+def merge_adapter(
+    base: Transformer, model_dir: str | Path, checkpoint: str, description: ModelDescription
+) -> CheckpointInfo:
+    """Adds what an adapter has learned to the weights of its base.
+
+    Args:
+        base: the model that the adapter was trained for, which is changed.
+        model_dir: the directory of the adapter.
+        checkpoint: of the adapter; see restore_model. The mean of several is that of the weights W.
+        description: the content of that directory's config.json.
+
+    Returns:
+        Which checkpoint of the adapter it was.
+
+    Raises:
+        InputError: where the checkpoint is missing or incomplete, or of another model or rank.
+    """
+    layers = adapted_layers(base)
+    read = functools.partial(_read_changes, layers, description.training)
+    changes, info = read_weights(model_dir, checkpoint, description.model, read)
+    for layer, change in zip(layers, changes, strict=True):
+        layer.kernel.assign_add(change)
+    return info
+
+
+def _read_changes(
+    layers: list[keras.layers.Dense], training: TrainingConfig, path: str
+) -> list[np.ndarray]:
+    """Reads alpha / r A B of each layer from a checkpoint: float32 [D, E]."""
+    rank, scale = training.lora_rank, training.lora_alpha / training.lora_rank
+    matrices = [array for array in read_variables(path) if array.dtype == np.float32]
+    sizes = []
+    for layer in layers:
+        width, units = layer.kernel.shape
+        sizes += [(width, rank), (rank, units)]
+    rule = f"checkpoint {path} must hold an adapter of rank {rank} for this model"
+    require([matrix.shape for matrix in matrices] == sizes, rule, "matrices of other shapes")
+    pairs = zip(matrices[::2], matrices[1::2], strict=True)
+    return [ops.convert_to_numpy(scale * ops.matmul(a, b)) for a, b in pairs]

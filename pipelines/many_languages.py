@@ -1,0 +1,182 @@
+"""Data of a model of several directions: the code of its target language begins each source.
+
+The files of each direction are those of a FileSource with directions. Pairs get their codes last,
+after all that looks at text or changes it: filters, copies in capitals, and what a vocabulary is
+learned from know nothing of codes.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from keras_transformer.errors import require
+from keras_transformer.language_codes import Direction, code_of, is_language
+from pipelines.sources import DerivedSource, FileSource, Pair, Source, language_of
+
+Files = tuple[list[str], list[str]]  # of source and target
+
+
+def with_codes(source: Source) -> Source:
+    """The source itself, or of several directions, one whose pairs begin with codes."""
+    return CodedSource(source) if source.target_languages else source
+
+
+class CodedSource(DerivedSource):
+    """A source of several directions, whose pairs begin with the code of their target language."""
+
+    def counts(self) -> dict[str, int]:
+        return self._source.counts()
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        for part in self._source.parts(split):
+            _, target_language = part.languages
+            for source, target in part.pairs(split):
+                if source.strip():  # a blank one stays blank, and is left out
+                    source = f"{code_of(target_language)} {source}"
+                yield source, target
+
+    def parts(self, split: str) -> list[Source]:
+        return [CodedSource(part) for part in self._source.parts(split)]
+
+
+def make_file_source(
+    files: dict[str, Files],
+    pair_files: dict[str, list[str]],
+    languages: Pair | None,
+    target_languages: Mapping[str, Sequence[str]],
+    parallel: Mapping[str, Mapping[str, Sequence[str]]],
+    directions: Sequence[str] | None,
+) -> FileSource:
+    """Makes a source of files, of one direction or of several.
+
+    Args:
+        files, pair_files, languages: of one direction, as of a FileSource.
+        target_languages: as of `source_of_files`; empty for one direction.
+        parallel, directions: as of `source_of_parallel_text`; empty, or None, for other text.
+
+    Raises:
+        InputError: for arguments that do not go together, and as these functions do.
+    """
+    rule = "directions must be given with parallel"
+    require(directions is None or parallel, rule, ",".join(directions or []))
+    if not target_languages and not parallel:
+        return FileSource(files, pair_files, languages)
+    kind = "parallel" if parallel else "target_languages"
+    for split in pair_files:
+        require(False, f"{split}_pairs must not be given with {kind}", ",".join(pair_files[split]))
+    rule = f"source_language must not be given with {kind}"
+    require(languages is None, rule, ",".join(map(str, languages or ())))
+    if not parallel:
+        rule = "target_languages must be given, for the training files"
+        require("train" in target_languages, rule, "none")
+        return source_of_files(files, target_languages)
+    for split, (sources, _) in files.items():
+        rule = f"{split}_source must not be given with parallel"
+        require(False, rule, ",".join(sources))
+    for split in target_languages:
+        argument = _argument("target_languages", split)
+        rule = f"{argument} must not be given with parallel"
+        require(False, rule, ",".join(target_languages[split]))
+    require("train" in parallel, "parallel must be given, for training", "none")
+    return source_of_parallel_text(parallel, directions)
+
+
+def source_of_files(
+    files: Mapping[str, Files], target_languages: Mapping[str, Sequence[str]]
+) -> FileSource:
+    """Makes a source of parallel files of several directions.
+
+    Args:
+        files: split -> (source files, target files), as of a FileSource. The name of a source file
+            ends in its language, as in train.en.
+        target_languages: split -> the language of each of its target files; those of "train" also
+            for a split that has none.
+
+    Raises:
+        InputError: where languages do not match the files.
+    """
+    directions = {}
+    known = set(itertools.chain.from_iterable(target_languages.values()))
+    for split, (source_files, target_files) in files.items():
+        argument = _argument("target_languages", split)
+        languages = target_languages.get(split) or target_languages["train"]
+        _check_codes(languages, argument)
+        rule = f"{argument} must have a language for each file of {split}_target"
+        received = f"{','.join(languages)} for {len(target_files)} files"
+        require(len(languages) == len(target_files), rule, received)
+        for path, language in zip(target_files, languages, strict=True):
+            is_other = language_of(path) in known - {language}
+            require(not is_other, f"{argument} must be those of the files", f"{language} of {path}")
+        sources = [language_of(path) for path in source_files]
+        rule = f"{split}_source must be files whose names end in their language, as train.en"
+        require(all(sources), rule, ",".join(source_files))
+        directions[split] = _directions(sources, languages, argument)
+    return FileSource(dict(files), directions=directions)
+
+
+def source_of_parallel_text(
+    parallel: Mapping[str, Mapping[str, Sequence[str]]], names: Sequence[str] | None = None
+) -> FileSource:
+    """Makes a source of text that is there in several languages.
+
+    Args:
+        parallel: split -> language -> its files; line n of a file has the same meaning as line n of
+            the file at the same place of another language. Other splits may have fewer languages
+            than "train".
+        names: the directions, as "en-de"; all, in the order of the languages, if not given.
+
+    Raises:
+        InputError: where the files or directions are not those of such a model.
+    """
+    known = list(parallel["train"])
+    _check_codes(known, "parallel")
+    require(len(known) >= 2, "parallel must have two languages or more", ",".join(known) or "none")
+    all_directions = {str(each): each for each in _all_directions(known)}
+    chosen = list(all_directions) if names is None else list(dict.fromkeys(names))
+    require(chosen, "directions must name at least one direction", "none")
+    for name in chosen:
+        rule = f"directions must be SOURCE-TARGET of the languages {', '.join(known)}"
+        require(name in all_directions, rule, name)
+    files, directions, arguments = {}, {}, {}
+    for split, files_of in parallel.items():
+        argument = _argument("parallel", split)
+        for language in files_of:
+            rule = f"{argument} must have languages of parallel: {', '.join(known)}"
+            require(language in known, rule, language)
+        counts = {language: len(paths) for language, paths in files_of.items()}
+        rule = f"{argument} must have the same number of files for each language"
+        require(len(set(counts.values())) == 1, rule, counts)
+        of_split = [
+            all_directions[name] for name in chosen if set(all_directions[name]) <= set(files_of)
+        ]
+        rule = f"{argument} must have both languages of a direction: {', '.join(chosen)}"
+        require(of_split, rule, ", ".join(files_of))
+        sources = [path for each in of_split for path in files_of[each.source]]
+        targets = [path for each in of_split for path in files_of[each.target]]
+        files[split] = (sources, targets)
+        directions[split] = [each for each in of_split for _ in files_of[each.source]]
+        arguments[split] = (argument, argument)
+    return FileSource(files, directions=directions, arguments=arguments)
+
+
+def _argument(name: str, split: str) -> str:
+    """What callers call an argument of a split: "parallel", "test_parallel"."""
+    return name if split == "train" else f"{split}_{name}"
+
+
+def _all_directions(languages: Sequence[str]) -> Iterator[Direction]:
+    for pair in itertools.permutations(languages, 2):
+        yield Direction(*pair)
+
+
+def _check_codes(languages: Sequence[str], argument: str) -> None:
+    for language in languages:
+        rule = f"{argument} must be codes of languages: letters, digits, - and _, as pt-BR"
+        require(is_language(language), rule, repr(language))
+
+
+def _directions(sources: Sequence[str], targets: Sequence[str], argument: str) -> list[Direction]:
+    directions = [Direction(*pair) for pair in zip(sources, targets, strict=True)]
+    for direction in directions:
+        rule = f"{argument} must be other languages than those of the source files"
+        require(direction.source != direction.target, rule, direction)
+    return directions

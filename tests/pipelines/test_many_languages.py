@@ -1,0 +1,346 @@
+"""Data of several directions: codes before the sources, and which texts go together."""
+
+import json
+
+import pytest
+
+from keras_transformer import InputError, prepare
+from keras_transformer.language_codes import Direction
+from pipelines.augmentation import augment
+from pipelines.datasets import split_directions, split_text
+from pipelines.evaluation import EvaluationConfig, evaluate_on
+from pipelines.many_languages import (
+    make_file_source,
+    source_of_files,
+    source_of_parallel_text,
+    with_codes,
+)
+from pipelines.records import read_metadata
+from pipelines.selection import SelectionConfig, select, temperature_weights
+from tests.program_fixtures import make_model_dir
+
+TEXTS = {
+    "en": ["the dog", "a cat sleeps", "one"],
+    "de": ["der Hund", "eine Katze schläft", "eins"],
+    "cs": ["pes", "kočka spí", "jedna"],
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A file for each language, and one of other text."""
+    for language, lines in TEXTS.items():
+        (tmp_path / f"a.{language}").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (tmp_path / "b.de").write_text("zwei\n")
+    (tmp_path / "b.en").write_text("two\n")
+    return lambda *names: [str(tmp_path / name) for name in names]
+
+
+def parallel_text(files, *languages):
+    return {language: files(f"a.{language}") for language in languages or TEXTS}
+
+
+class TestFiles:
+    def test_each_source_begins_with_the_code_of_its_target_file(self, files):
+        texts = {"train": (files("a.en", "a.en", "b.de"), files("a.de", "a.cs", "b.en"))}
+        source = source_of_files(texts, {"train": ["de", "cs", "en"]})
+        pairs = list(with_codes(source).pairs("train"))
+        assert pairs[0] == (">>de<< the dog", "der Hund")
+        assert pairs[3] == (">>cs<< the dog", "pes")
+        assert pairs[6] == (">>en<< zwei", "two")
+        assert source.languages == ("en", "de", "cs")
+        assert source.task_options() == {
+            "target_languages": ["de", "cs", "en"],
+            "directions": [["en", "de"], ["en", "cs"], ["de", "en"]],
+        }
+
+    def test_a_blank_source_gets_no_code(self, files, tmp_path):
+        (tmp_path / "b.de").write_text(" \n")
+        source = source_of_files({"train": (files("b.de"), files("b.en"))}, {"train": ["en"]})
+        assert list(with_codes(source).pairs("train")) == [(" ", "two")]
+
+    def test_other_splits_have_the_languages_of_training_or_their_own(self, files):
+        train = (files("a.en", "a.de"), files("a.de", "a.en"))
+        same = {"train": train, "validation": train, "test": (files("b.de"), files("b.en"))}
+        languages = {"train": ["de", "en"]}
+        with pytest.raises(InputError, match=r"^test_target_languages must have a language for"):
+            source_of_files(same, languages)
+        source = source_of_files(same, {**languages, "test": ["en"]})
+        assert list(with_codes(source).pairs("test")) == [(">>en<< zwei", "two")]
+        assert next(with_codes(source).pairs("validation")) == (">>de<< the dog", "der Hund")
+
+    @pytest.mark.parametrize(
+        ("languages", "message"),
+        [
+            (["de"], r"^target_languages must have a language for each .*: de for 2 files$"),
+            (["cs", "de"], r"^target_languages must be those of the files. .*: cs of .*a.de$"),
+            (["de", "x y"], r"^target_languages must be codes of languages: .*: 'x y'$"),
+            (["de", "en "], r"^target_languages must be codes of languages"),
+        ],
+    )
+    def test_languages_that_do_not_match_are_refused(self, files, languages, message):
+        train = (files("a.en", "a.en"), files("a.de", "a.cs"))
+        validation = (files("b.de"), files("b.en"))
+        with pytest.raises(InputError, match=message):
+            source_of_files(
+                {"train": train, "validation": validation},
+                {"train": languages, "validation": ["en"]},
+            )
+
+    def test_a_direction_without_training_data_is_refused(self, files):
+        splits = {
+            "train": (files("a.en"), files("a.de")),
+            "test": (files("b.de"), files("b.en")),
+        }
+        message = r"^test_source must be of directions that the training .* have: en-de. .*: de-en$"
+        with pytest.raises(InputError, match=message):
+            source_of_files(splits, {"train": ["de"], "test": ["en"]})
+
+    def test_a_language_into_itself_is_refused(self, files):
+        train = {"train": (files("a.de"), files("b.de"))}
+        with pytest.raises(InputError, match=r"^target_languages must be other .*: de-de$"):
+            source_of_files(train, {"train": ["de"]})
+
+    @pytest.mark.parametrize("line", [">>de<< a dog", "a dog >>en<<"])
+    def test_a_code_in_the_text_is_named(self, files, tmp_path, line):
+        (tmp_path / "c.en").write_text(f"a >>fr<< <<\n{line}\n")
+        (tmp_path / "c.de").write_text("a\nb\n")
+        splits = {"train": (files("a.de", "c.en"), files("a.en", "c.de"))}
+        source = source_of_files(splits, {"train": ["en", "de"]})
+        message = r"c.en:2 must be text without the code of a target .*. Received: >>(de|en)<<$"
+        with pytest.raises(InputError, match=message):
+            source.counts()
+
+
+class TestParallelText:
+    def test_all_directions(self, files):
+        source = source_of_parallel_text({"train": parallel_text(files)})
+        pairs = list(with_codes(source).pairs("train"))
+        assert source.counts() == {"train": 18} and len(pairs) == 18
+        firsts = [source.split()[0] for source, _ in pairs[::3]]
+        assert firsts == [">>de<<", ">>cs<<", ">>en<<", ">>cs<<", ">>en<<", ">>de<<"]
+        assert pairs[6] == (">>en<< der Hund", "the dog")
+
+    def test_named_directions_and_fewer_languages_for_testing(self, files):
+        text = {"train": parallel_text(files), "test": parallel_text(files, "de", "en")}
+        source = source_of_parallel_text(text, ["en-de", "de-cs"])
+        assert source.task_options()["directions"] == [["en", "de"], ["de", "cs"]]
+        assert source.counts() == {"train": 6, "test": 3}
+        assert [part.languages for part in source.parts("test")] == [Direction("en", "de")]
+
+    @pytest.mark.parametrize(
+        ("languages", "test", "directions", "message"),
+        [
+            (["en"], None, None, r"^parallel must have two languages or more. Received: en"),
+            (["en", "de"], None, ["en-cs"], r"^directions must be SOURCE-TARGET of .*: en-cs$"),
+            (["en", "de"], None, ["en-en"], r"^directions must be SOURCE-TARGET .*: en-en$"),
+            (["en", "de"], None, [], r"^directions must name at least one direction"),
+            (["en", "de"], ["cs"], None, r"^test_parallel must have languages of parallel: en, de"),
+            (["en", "de"], ["de"], None, r"^test_parallel must have both languages of a dir"),
+        ],
+    )
+    def test_what_cannot_be_is_named(self, files, languages, test, directions, message):
+        text = {"train": parallel_text(files, *languages)}
+        if test is not None:
+            text["test"] = parallel_text(files, *test)
+        with pytest.raises(InputError, match=message):
+            source_of_parallel_text(text, directions)
+
+    def test_files_of_unequal_length_are_named(self, files):
+        text = {"en": files("a.en"), "de": files("b.de")}
+        message = r"^parallel must have the same number of lines. Received: 3 in .*a.en, 1 in .*b.d"
+        with pytest.raises(InputError, match=message):
+            source_of_parallel_text({"train": text}).counts()
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"directions": ["en-de"], "parallel": {}}, r"^directions must be given with parallel"),
+            ({"pair_files": {"test": ["t.tsv"]}}, r"^test_pairs must not be given with parallel. "),
+            ({"languages": ("en", "de")}, r"^source_language must not be given with parallel"),
+            ({"files": {"train": (["a"], ["b"])}}, r"^train_source must not be given with par"),
+            ({"target_languages": {"test": ["de"]}}, r"^test_target_languages must not be given"),
+            ({"parallel": {"test": {}}}, r"^parallel must be given, for training"),
+            (
+                {"parallel": {}, "target_languages": {"test": ["de"]}},
+                r"^target_languages must be given, for the training files",
+            ),
+        ],
+    )
+    def test_those_that_do_not_go_together_are_named(self, files, change, message):
+        arguments = {
+            "files": {},
+            "pair_files": {},
+            "languages": None,
+            "target_languages": {},
+            "parallel": {"train": parallel_text(files)},
+            "directions": None,
+        }
+        with pytest.raises(InputError, match=message):
+            make_file_source(**{**arguments, **change})
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"target_languages": "de"}, r"^target_languages must be a list of names, as \["),
+            ({"directions": "en-de", "parallel": {}}, r"^directions must be a list of names, as"),
+            ({"parallel": ["a.en"]}, r"^parallel must be files by their languages, as {"),
+            ({"parallel": {"en": 1}}, r"^parallel\['en'\] must be a path, or a list of paths"),
+        ],
+    )
+    def test_of_other_types_are_named(self, tmp_path, arguments, message):
+        with pytest.raises(InputError, match=message):
+            prepare(tmp_path / "data", **arguments)
+
+    def test_lists_of_files_by_pattern(self, files, tmp_path):
+        for number in "12":
+            for language, word in (("en", "dog"), ("de", "Hund")):
+                (tmp_path / f"part-{number}.{language}").write_text(f"{word} {number}\n" * 20)
+        made = prepare(
+            tmp_path / "data",
+            train_source=tmp_path / "part-*.en",
+            train_target=[tmp_path / "part-1.de", tmp_path / "part-2.de"],
+            target_languages=("de", "de"),
+            tokenizer="wordpiece",
+            vocab_size=21,
+        )
+        assert made["pairs"] == {"train": 40}
+        assert read_metadata(tmp_path / "data").task_options["directions"] == [["en", "de"]]
+
+
+class TestSelectionAndAugmentation:
+    def test_text_is_changed_before_it_gets_its_code(self, files):
+        source = source_of_parallel_text({"train": parallel_text(files, "en", "de")})
+        augmented = augment(source, {"upper": 1.0}, seed=1).source
+        pairs = list(with_codes(augmented).pairs("train"))
+        assert pairs[:2] == [(">>de<< the dog", "der Hund"), (">>de<< THE DOG", "DER HUND")]
+        assert with_codes(augmented).counts() == {"train": 12} and len(pairs) == 12
+
+    def test_words_follow_their_direction(self, files, tmp_path):
+        for language, words in (("en", "one two"), ("de", "eins zwei")):
+            first, second = words.split()
+            lines = [f"{words}\n", f"{first}\n", f"{second}\n"] * 6
+            (tmp_path / f"a.{language}").write_text("".join(lines))
+        source = source_of_parallel_text({"train": parallel_text(files, "en", "de")})
+        augmented = augment(source, {"words": 0.2}, seed=1).source
+        parts = [list(part.pairs("train"))[18:] for part in with_codes(augmented).parts("train")]
+        assert parts == [
+            [(">>de<< one", "eins"), (">>de<< two", "zwei")],
+            [(">>en<< eins", "one"), (">>en<< zwei", "two")],
+        ]
+
+    def test_equal_texts_of_two_directions_are_two_pairs(self, files, tmp_path):
+        for language in TEXTS:
+            (tmp_path / f"a.{language}").write_text("Hotel\nHotel\n")
+        source = source_of_parallel_text({"train": parallel_text(files)}, ["en-de", "en-cs"])
+        selection = select(source, SelectionConfig(dedupe=True))
+        assert selection.dropped == {"dedupe": 2}
+        pairs = list(with_codes(selection.source).pairs("train"))
+        assert pairs == [(">>de<< Hotel", "Hotel"), (">>cs<< Hotel", "Hotel")]
+
+    def test_temperature_by_hand(self):
+        # Shares of 1,000 and 10 pairs are as 1000^(1/2) to 10^(1/2), which is 10 to 1: where the
+        # larger file has 1,000 pairs, the smaller one has 100.
+        assert temperature_weights([1000, 10], 2) == pytest.approx([1, 10])
+        assert temperature_weights([1000, 10], 1) == [1, 1]
+        assert temperature_weights([16, 1, 16], 4) == pytest.approx([1, 8, 1])
+        with pytest.raises(InputError, match=r"^temperature must repeat no training file more"):
+            temperature_weights([100_000_000, 10], 5)
+
+    def test_temperature_counts_the_pairs_that_filters_leave(self, files, tmp_path):
+        (tmp_path / "a.en").write_text("a\n" * 8 + "b\n" * 8)
+        (tmp_path / "a.de").write_text("A\n" * 8 + "c\n" * 8)
+        (tmp_path / "b.de").write_text("d\ne\n")
+        (tmp_path / "b.en").write_text("f\ng\n")
+        splits = {"train": (files("a.en", "b.de"), files("a.de", "b.en"))}
+        source = source_of_files(splits, {"train": ["de", "en"]})
+        config = SelectionConfig(drop_identical=True, temperature=2)
+        found = list(with_codes(select(source, config).source).pairs("train"))
+        # 8 pairs are left of one file, and 2 of the other: (8 / 2)^(1/2) = 2.
+        assert found == [(">>de<< b", "c")] * 8 + [(">>en<< d", "f")] * 2 + [(">>en<< e", "g")] * 2
+        message = r"^weights must not be given with temperature"
+        with pytest.raises(InputError, match=message):
+            select(source, SelectionConfig(weights=[1, 1], temperature=2))
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("many")
+    for language, lines in TEXTS.items():
+        (folder / f"a.{language}").write_text("\n".join(lines * 8) + "\n", encoding="utf-8")
+    paths = {language: folder / f"a.{language}" for language in TEXTS}
+    options = {"directions": ["en-de", "en-cs", "de-en"], "vocab_size": 310, "temperature": 2}
+    prepare(folder / "data", parallel=paths, test_parallel=paths, **options)
+    return folder
+
+
+class TestDataDirectory:
+    def test_it_says_its_languages_and_directions(self, prepared):
+        metadata = read_metadata(prepared / "data")
+        assert metadata.languages == ["en", "de", "cs"]
+        assert metadata.task_options["target_languages"] == ["de", "cs", "en"]
+        content = json.loads((prepared / "data" / "metadata.json").read_text())
+        assert content["settings"]["--directions"]["test"] == ["en-de", "en-cs", "de-en"]
+        assert content["settings"]["--temperature"] == 2
+
+    def test_the_text_of_a_split_has_codes_and_directions(self, prepared):
+        sources, targets = split_text(prepared / "data", "test")
+        directions = split_directions(prepared / "data", "test")
+        assert (sources[0], targets[0], directions[0]) == (">>de<< the dog", "der Hund", "en-de")
+        assert (sources[-1], targets[-1], directions[-1]) == (">>en<< eins", "one", "de-en")
+        assert len(sources) == len(directions) == 72
+
+    def test_a_vocabulary_without_a_code_is_refused(self, prepared, tmp_path):
+        paths = {language: prepared / f"a.{language}" for language in ("cs", "en")}
+        vocabulary = prepared / "data" / "vocabulary.model"
+        given = prepare(tmp_path / "given", parallel=paths, vocabulary=vocabulary)
+        assert given["vocab_size"] == 310
+        (tmp_path / "a.fr").write_text("un\n" * 24)
+        message = r"must have an id for the code of each target language. Received: none for >>fr<<"
+        with pytest.raises(InputError, match=message):
+            more = {**paths, "fr": tmp_path / "a.fr"}
+            prepare(tmp_path / "more", parallel=more, vocabulary=vocabulary)
+
+    def test_one_direction_has_no_such_texts(self, prepared, tmp_path):
+        pair = {"train_source": prepared / "a.en", "train_target": prepared / "a.de"}
+        test = {"test_source": prepared / "a.en", "test_target": prepared / "a.de"}
+        prepare(tmp_path / "data", **pair, **test, vocab_size=300)
+        assert split_directions(tmp_path / "data", "test") is None
+        content = json.loads((tmp_path / "data" / "metadata.json").read_text())
+        assert "--temperature" not in content["settings"] and content["task_options"] == {}
+
+
+@pytest.fixture(scope="module")
+def translator(prepared):
+    from keras_transformer import load
+
+    make_model_dir(prepared / "data", prepared / "model", {10: (1, 1)})
+    return load(prepared / "model", beam_size=1, n_best=1)
+
+
+class TestEvaluation:
+    def test_every_direction_has_scores(self, prepared, translator):
+        assert translator.target_languages == ("de", "cs", "en")
+        results = evaluate_on(prepared / "data", translator, EvaluationConfig(limit=2))
+        assert list(results["directions"]) == ["en-de", "en-cs", "de-en"]
+        assert [each["sentences"] for each in results["directions"].values()] == [2, 2, 2]
+        assert results["sentences"] == 6 and results["languages"] == ["en", "de", "cs"]
+        assert "paper_bleu" not in results and results["tokens"] > 72
+
+    def test_data_that_are_not_those_of_the_model_are_refused(self, prepared, translator, tmp_path):
+        paths = {language: prepared / f"a.{language}" for language in TEXTS}
+        options = {"vocabulary": prepared / "data" / "vocabulary.model"}
+        prepare(tmp_path / "more", parallel=paths, test_parallel=paths, **options)
+        message = r"^data_dir must be of directions of the model: en-de, en-cs, de-en. .*: de-cs in"
+        with pytest.raises(InputError, match=message):
+            evaluate_on(tmp_path / "more", translator)
+        pair = {"train_source": paths["en"], "train_target": paths["de"]}
+        test = {"test_source": paths["en"], "test_target": paths["de"]}
+        prepare(tmp_path / "pair", **pair, **test, **options)
+        message = r"^data_dir must be prepared with codes of target .*, without codes$"
+        with pytest.raises(InputError, match=message):
+            evaluate_on(tmp_path / "pair", translator)
+        with pytest.raises(InputError, match=r"^robustness is for data of one direction"):
+            EvaluationConfig(robustness=True).check(prepared / "data")
