@@ -77,7 +77,7 @@ def main() -> None:
 
 def translated_files(translator, format: str, pattern: str, arguments) -> list[tuple[str, str]]:
     """(document, translation) of all files of a pattern."""
-    paths = sorted(Path(path) for path in glob.glob(pattern))
+    paths = sorted(Path(path) for path in glob.glob(pattern, recursive=True))
     require(paths, f"--{format} must be a pattern of files", pattern)
     pairs = []
     for path in paths:

@@ -63,8 +63,8 @@ class _Sentence:
         self.is_changed = False
 
     def take(self, translation: AlignedText) -> None:
-        """Becomes a translation of `given`."""
-        if translation.text == self.given:
+        """Becomes a translation of `given`; it stays as it is where a model has nothing to say."""
+        if translation.text == self.given or not translation.text.strip():
             return
         text = re.sub("[\r\n]", " ", translation.text)  # a line break would be one of the document
         pieces = place(self.marked, text, translation.links)

@@ -161,6 +161,14 @@ def test_a_line_break_of_a_model_is_no_line_break_of_the_document():
     assert translated("One.\nTwo.", Breaker()) == "a  b\na  b"
 
 
+def test_a_sentence_whose_translation_is_empty_stays():
+    class Silent(Shouter):
+        def change(self, text):
+            return "" if text.startswith("without") else text.upper()
+
+    assert translated("without. A dog.\n\nwithout %s", Silent()) == "without. A DOG.\n\nwithout %s"
+
+
 def test_capitals_and_titles():
     class Lower(Shouter):
         def change(self, text):
