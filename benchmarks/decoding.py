@@ -3,9 +3,9 @@
     python benchmarks/decoding.py --model_dir=runs/multi30k/model --data_dir=runs/multi30k/data \
         [--opennmt_python=opennmt/bin/python]      (opennmt_peer.py says what that needs)
 
-There are three cases, all with beam 4. Each engine has the same number of threads and a process of
-its own. The engines take turns for several rounds, so that changes in the machine's speed affect
-all of them alike.
+There are three cases, with beam 4 unless --beams has others. Each engine has the same number of
+threads and a process of its own. The engines take turns for several rounds, so that changes in the
+machine's speed affect all of them alike.
 
     batch    base with random weights, vocabulary 32,000: 64 sentences of 24 tokens (23 words and
              EOS) at once, translated to exactly 24 tokens each: in all engines the special ids
@@ -16,6 +16,11 @@ all of them alike.
              OpenNMT-tf's of 64 sentences. Each has its own length penalty at 0.6: ours and
              OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6
 
+A shape is for `batch` and `single`. With --shape=student, they have the preset `student` and 256
+sentences: the fastest translation, as in
+
+    python benchmarks/decoding.py --cases=batch --shape=student --beams 1 4 --threads 1 2
+
 Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It reads and writes
 text, so that its time includes the tokenization; the others read and write tokens. Ours and
 CTranslate2 use their threads in the way that was fastest for each: one batch per thread at the same
@@ -25,6 +30,9 @@ Both are also measured with int8 weights, and with the same shortlist ("short" i
 CTranslate2 has it as its vocabulary map. In `file` it is learned from the training data, as
 bin/export.py learns it; in the other cases it is 64 tokens for each word, drawn by Zipf's law, and
 200 more.
+
+No scores are asked for. "words/s" are words of the source. "first s" are the seconds from the start
+of the engine's process, imports included, to the end of its first batch.
 
 Ratios are to CTranslate2 float32, round by round: of speeds in `batch` and `file` (more is better),
 of latencies in `single` (less is better). Memory is the largest resident size of the engine's
@@ -43,11 +51,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from step_clock import megabytes
+from step_clock import megabytes, since_start
 from timing import log, run
 from workers import run_worker
 
-BEAMS, ALPHA = 4, 0.6
+ALPHA = 0.6
 CASES = ("batch", "single", "file")
 OURS = {  # name -> how it is exported
     "keras_transformer": {},
@@ -63,10 +71,14 @@ CTRANSLATE2 = {  # name -> how it is loaded, and used
 }
 ENGINES = (*OURS, *CTRANSLATE2, "opennmt_tf")
 REFERENCE = "ctranslate2_float32"
-COLUMNS = ("sentences/s", "tokens/s", "median ms", "p95 ms", "peak MB", "disk MB")
-COLUMNS += ("BLEU", "changed %", "ratio")
+COLUMNS = ("sentences/s", "tokens/s", "words/s", "median ms", "p95 ms", "first s", "peak MB")
+COLUMNS += ("disk MB", "BLEU", "changed %", "ratio")
 # preset (post-norm), sentences, tokens of each with EOS, vocabulary; "small" is for a quick run
-SHAPES = {"base": ("base", 64, 24, 32000), "small": ("tiny", 8, 24, 500)}
+SHAPES = {
+    "base": ("base", 64, 24, 32000),
+    "student": ("student", 256, 24, 32000),
+    "small": ("tiny", 8, 24, 500),
+}
 SINGLE, WARM_UP = 24, 64  # sentences
 
 
@@ -75,7 +87,8 @@ def main():
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, nargs="+", default=[2])
+    parser.add_argument("--beams", type=int, nargs="+", default=[4], help="1 is greedy search")
     parser.add_argument("--opennmt_python", help="a Python with OpenNMT-tf")
     parser.add_argument("--model_dir", help="a trained model with a BPE vocabulary, for `file`")
     parser.add_argument("--data_dir", help="its data, for `file`")
@@ -85,35 +98,43 @@ def main():
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        return print(json.dumps(work(*arguments.worker, arguments.threads)))
+        (threads,) = arguments.threads
+        return print(json.dumps(work(*arguments.worker, threads)))
     if "file" in arguments.cases and not (arguments.model_dir and arguments.data_dir):
         parser.error("the case `file` needs --model_dir and --data_dir")
     if "opennmt_tf" in arguments.engines and not arguments.opennmt_python:
         log("opennmt_tf: skipped, as there is no --opennmt_python")
         arguments.engines.remove("opennmt_tf")
     with tempfile.TemporaryDirectory() as folder:
-        results = {case: compare(case, Path(folder), arguments) for case in arguments.cases}
+        results = {
+            f"{case}, beam {beams}, threads {threads}": compare(
+                case, beams, threads, Path(folder), arguments
+            )
+            for case in arguments.cases
+            for beams in arguments.beams
+            for threads in arguments.threads
+        }
     print_table(results)
-    print(json.dumps({"threads": arguments.threads, "rounds": arguments.rounds, **results}))
+    print(json.dumps({"rounds": arguments.rounds, **results}))
 
 
-def compare(case, folder, arguments):
+def compare(case, beams, threads, folder, arguments):
     """Runs the engines in turn: {engine: {column: median over the rounds}}."""
-    folder = folder / ("trained" if case == "file" else "random")
+    folder = folder / f"{'trained' if case == 'file' else 'random'}-{beams}"
     if not folder.exists():
         prepare = prepare_trained if case == "file" else prepare_random
-        prepare(folder, arguments)
+        prepare(folder, beams, arguments)
     rounds, texts = {engine: [] for engine in arguments.engines}, {}
     for _ in range(arguments.rounds):
         for engine in arguments.engines:
-            done = run_engine(engine, case, folder, arguments)
+            done = run_engine(engine, case, folder, threads, arguments)
             row, texts[engine] = columns(case, done, folder)
             row["disk MB"] = disk_megabytes(folder / exported_folder(engine))
             if case == "file" and "keras_transformer" in texts:
                 pairs = zip(texts["keras_transformer"], texts[engine], strict=True)
                 row["changed %"] = 100 * statistics.mean(one != other for one, other in pairs)
             rounds[engine].append(row)
-            log(f"{case} {engine} {row}")
+            log(f"{case} beam {beams} threads {threads} {engine} {row}")
     key = "median ms" if case == "single" else "sentences/s"
     for runs in rounds.values() if REFERENCE in rounds else ():
         for row, reference in zip(runs, rounds[REFERENCE], strict=True):
@@ -133,16 +154,16 @@ def disk_megabytes(path):
     return sum(file.stat().st_size for file in files) / 1e6
 
 
-def run_engine(engine, case, folder, arguments):
+def run_engine(engine, case, folder, threads, arguments):
     """Result of the engine's process: {"seconds": [...], "peak_megabytes", "outputs": [...]}."""
     names = ["OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS"]
     if engine == "opennmt_tf":
-        threads = dict.fromkeys([*names, "TF_NUM_INTRAOP_THREADS"], str(arguments.threads))
+        variables = dict.fromkeys([*names, "TF_NUM_INTRAOP_THREADS"], str(threads))
         python = arguments.opennmt_python
-        return run_worker("opennmt_peer.py", case, str(folder), python=python, **threads)
-    threads = dict.fromkeys(names, str(arguments.threads))
-    words = (f"--threads={arguments.threads}", "--worker", engine, case, str(folder))
-    return run_worker("decoding.py", *words, **threads)
+        return run_worker("opennmt_peer.py", case, str(folder), python=python, **variables)
+    variables = dict.fromkeys(names, str(threads))
+    words = (f"--threads={threads}", "--worker", engine, case, str(folder))
+    return run_worker("decoding.py", *words, **variables)
 
 
 def columns(case, done, folder):
@@ -150,7 +171,9 @@ def columns(case, done, folder):
     job, seconds = read_job(folder), done["seconds"]
     texts, lengths = read_outputs(done["outputs"], folder)
     row = {"sentences/s": len(texts) / sum(seconds), "tokens/s": sum(lengths) / sum(seconds)}
+    row["words/s"] = sum(len(text.split()) for text in job["texts"]) / sum(seconds)
     row["peak MB"] = done["peak_megabytes"]
+    row["first s"] = done["first_seconds"]
     if case == "single":
         row["median ms"] = 1000 * statistics.median(seconds)
         row["p95 ms"] = 1000 * sorted(seconds)[-(-95 * len(seconds) // 100) - 1]
@@ -175,7 +198,7 @@ def read_outputs(outputs, folder):
     return texts, [len(pieces.encode(text)) + 1 for text in texts]
 
 
-def prepare_random(folder, arguments):
+def prepare_random(folder, beams, arguments):
     """Exports a model with random weights that ends no sentence, and sentences of random words."""
     import keras
     import numpy as np
@@ -205,14 +228,14 @@ def prepare_random(folder, arguments):
     model.embedding.embeddings.assign(matrix)
     draws = np.random.default_rng(1).choice(words, (sentences, tokens - 1))
     job = {"texts": [" ".join(row) for row in draws], "max_length": tokens}
-    decoding = DecodingConfig(beam_size=BEAMS, alpha=ALPHA, extra_length=0)
+    decoding = DecodingConfig(beam_size=beams, alpha=ALPHA, extra_length=0)
     ranks = (vocab_size - special) ** np.random.default_rng(2).random((vocab_size, 64))
     likely = special - 1 + ranks.astype(int)
     shortlist = Shortlist(likely, range(2, special + 200), vocab_size)
     write_job(folder, model, VocabularyPair.load(folder), decoding, job, shortlist, arguments)
 
 
-def prepare_trained(folder, arguments):
+def prepare_trained(folder, beams, arguments):
     """Exports a trained model, with the test split of its data."""
     from keras_transformer.decoding.config import DecodingConfig
     from keras_transformer.decoding.shortlist import Shortlist
@@ -228,7 +251,7 @@ def prepare_trained(folder, arguments):
         sys.exit(f"--model_dir must have one BPE vocabulary, vocabulary.model. Received: {file}")
     model, _ = restore_model(arguments.model_dir, arguments.checkpoint)
     longest = read_description(arguments.model_dir).max_length
-    decoding = DecodingConfig(beam_size=BEAMS, alpha=ALPHA, max_source_length=longest)
+    decoding = DecodingConfig(beam_size=beams, alpha=ALPHA, max_source_length=longest)
     texts, references = split_text(arguments.data_dir, "test")
     job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
     job["max_length"] = longest + decoding.extra_length  # one limit for all sentences
@@ -261,7 +284,7 @@ def write_job(folder, model, vocabularies, decoding, job, shortlist, arguments):
     np.savez(folder / "weights.npz", **weights)
     tokens = vocabulary_tokens(vocabularies.target)
     job["sources"] = [[tokens[i] for i in ids] for ids in vocabularies.source.encode(job["texts"])]
-    job.update(vocabulary=tokens, model=dataclasses.asdict(model.config))
+    job.update(beams=decoding.beam_size, vocabulary=tokens, model=dataclasses.asdict(model.config))
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
 
@@ -281,7 +304,7 @@ def work(engine, case, folder, threads):
         exported = load(folder / engine, n_best=1)
 
         def translate_texts(texts):
-            return [best.text for best, *_ in exported.translate(texts)]
+            return [best.text for best, *_ in exported.translate(texts, scores=False)]
 
         return measure(case, job["texts"], translate_texts)
     import ctranslate2
@@ -295,7 +318,12 @@ def work(engine, case, folder, threads):
         intra_threads=layout[1],
     )
     tokens = sum(map(len, job["sources"]))
-    settings = {"beam_size": BEAMS, "length_penalty": ALPHA, "batch_type": "tokens", **mapping}
+    settings = {
+        "beam_size": job["beams"],
+        "length_penalty": ALPHA,
+        "batch_type": "tokens",
+        **mapping,
+    }
     settings["max_batch_size"] = min(2048, -(-tokens // layout[0]))
     settings["max_decoding_length"] = job["max_length"]
 
@@ -308,6 +336,7 @@ def work(engine, case, folder, threads):
 def measure(case, sentences, translate):
     """Times `translate`, from a list of sentences to a list of translations."""
     translate(sentences[:WARM_UP])
+    first_seconds = since_start()
     translate(sentences[:1])
     batches = [[sentence] for sentence in sentences[:SINGLE]] if case == "single" else [sentences]
     seconds, outputs = [], []
@@ -315,7 +344,12 @@ def measure(case, sentences, translate):
         begun = time.perf_counter()
         outputs += translate(batch)
         seconds.append(time.perf_counter() - begun)
-    return {"seconds": seconds, "peak_megabytes": megabytes("VmHWM"), "outputs": outputs}
+    return {
+        "seconds": seconds,
+        "first_seconds": first_seconds,
+        "peak_megabytes": megabytes("VmHWM"),
+        "outputs": outputs,
+    }
 
 
 def print_table(results):

@@ -20,7 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import opennmt
 import tensorflow as tf
-from decoding import ALPHA, BEAMS, measure, read_job
+from decoding import ALPHA, measure, read_job
 
 EPSILON = 1e-6
 BATCH = 64
@@ -61,7 +61,7 @@ def build(job, weights):
         file.write("".join(f"{token}\n" for token in tokens))
         file.flush()
         data = {"source_vocabulary": file.name, "target_vocabulary": file.name}
-        search = {"beam_width": BEAMS, "length_penalty": ALPHA}
+        search = {"beam_width": job["beams"], "length_penalty": ALPHA}
         model.initialize(data, {**search, "maximum_decoding_length": job["max_length"]})
         model.create_variables()
     for layer in model.submodules:

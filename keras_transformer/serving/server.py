@@ -92,6 +92,8 @@ def serve(
     has_codes = languages is not None and languages.has_codes
     options = {"to": languages.targets[0]} if has_codes else {}
     translator.translate(["Warm-up."], **options)  # the first call prepares what the others use
+    if "greedy_ids" in translator.graphs:  # for documents
+        translator.translate(["Warm-up."], scores=False, **options)
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
