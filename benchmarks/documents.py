@@ -161,9 +161,11 @@ def element_tree(page: str) -> list[list]:
     """
     from lxml.html import defs, document_fromstring
 
-    inline = defs.special_inline_tags | defs.phrase_tags | defs.font_style_tags
+    inline = defs.special_inline_tags | defs.phrase_tags | defs.font_style_tags | {"math"}
     blocks: list[list] = [[]]
     for element in document_fromstring(page.encode("utf-8")).iter():
+        if any(parent.tag == "math" for parent in element.iterancestors()):
+            continue  # a formula moves as a whole
         attributes = dict(element.attrib)
         for name in ("alt", "title", "placeholder"):  # they are translated
             attributes.pop(name, None)

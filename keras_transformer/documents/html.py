@@ -1,8 +1,8 @@
 """HTML: what a browser shows as text, and the attributes that it shows, are translated.
 
 Python's own parser finds the tags; they are never written anew, but come back as they are in the
-document, broken ones too. Elements that begin a block, such as <p> and <td>, begin a segment; all
-others, such as <b> and <my-icon>, are marks within one.
+document, broken ones too. Elements that begin a block, such as `<p>` and `<td>`, begin a segment;
+all others, such as `<b>` and `<my-icon>`, are marks within one.
 
 Not translated: comments, scripts, styles, and all in elements of _KEPT and those with
 translate="no" or the class notranslate. What a document leaves open at its end, such as a comment
@@ -28,9 +28,9 @@ def _names(names: str) -> frozenset[str]:
 _BLOCKS = _names(
     "address article aside blockquote body button caption center col colgroup datalist dd details "
     "dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 "
-    "head header hgroup hr html legend li link main menu meta nav noframes noscript ol optgroup "
-    "option p pre search section select summary table tbody td template textarea tfoot th thead "
-    "title tr ul xmp"
+    "head header hgroup hr html input label legend li link main menu meta nav noframes noscript ol "
+    "optgroup option p pre search section select summary table tbody td template textarea tfoot th "
+    "thead title tr ul xmp"
 )
 # Elements that have no end tag.
 _VOID = _names("area base br col embed frame hr img input link meta param source track wbr")

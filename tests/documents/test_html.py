@@ -51,6 +51,12 @@ def without_text(found):
     return [item for item in found if not isinstance(item, str)]
 
 
+def test_labels_and_fields_are_no_part_of_a_sentence():
+    page = '<form>Send <input type="checkbox"><label>Read it</label><a href="x">more</a></form>'
+    texts = [part for part in parts_of(page) if isinstance(part, str)]
+    assert texts == ["Send", "Read it", "more"]
+
+
 def test_blocks_are_segments_and_what_is_around_them_stays():
     text = """<!DOCTYPE html>
 <html lang="en"><head><title>A dog</title><style>p > a { color: red }</style></head>
