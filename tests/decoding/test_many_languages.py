@@ -114,9 +114,9 @@ class TestTranslations:
         given = []
         translate = translator._translate
 
-        def recorded(texts, *others):
+        def recorded(texts, *others, **options):
             given.extend(texts)
-            return translate(texts, *others)
+            return translate(texts, *others, **options)
 
         monkeypatch.setattr(translator, "_translate", recorded)
         translator.translate_document("The dog. A cat.\n\nThe cat.", to="cs")
