@@ -32,7 +32,7 @@ TREES = {
     "by_length": "F1, precision and recall by the number of words",
     "by_label": "F1, precision and recall of each label, the most frequent first",
 }
-SIZE = {"parameters": "number of trainable numbers"}
+SIZE = {"parameters": "number of weights of the model"}
 SECONDS = {"seconds": "of the whole call"}
 
 # Program -> field -> what it is.
@@ -62,11 +62,12 @@ RESULTS: dict[str, dict[str, str]] = {
         "skipped": "steps whose gradients were not finite",
         "validation_loss": "of the last validation, without label smoothing, nats per token",
         "validation_perplexity": "exp(validation_loss)",
-        "validation_bleu": "of the sample of `--sample_sentences`; of several directions, the mean, "
-        "with `validation_chrf`, and both of each, as `validation_bleu_en-de`",
+        "validation_bleu": "of the sample of `--sample_sentences`; of several directions, the "
+        "mean, and beside it `validation_chrf`, and both of each direction, as `validation_bleu_en-de`",
         "validation_f1": "parsing: of this sample",
         "validation_repaired": "parsing: trees of this sample that needed repair, in percent",
         **SIZE,
+        "trained_parameters": "of these, the ones that this run changes, where some are frozen",
         "checkpoints": "number of checkpoints that are kept",
         "checkpoint": "path of the last one",
         "best": "path of the best one, by `--best_metric`",
