@@ -63,7 +63,8 @@ RESULTS: dict[str, dict[str, str]] = {
         "validation_loss": "of the last validation, without label smoothing, nats per token",
         "validation_perplexity": "exp(validation_loss)",
         "validation_bleu": "of the sample of `--sample_sentences`; of several directions, the "
-        "mean, and beside it `validation_chrf`, and both of each direction, as `validation_bleu_en-de`",
+        "mean, and beside it `validation_chrf`, and both of each direction, as "
+        "`validation_bleu_en-de`",
         "validation_f1": "parsing: of this sample",
         "validation_repaired": "parsing: trees of this sample that needed repair, in percent",
         **SIZE,
