@@ -1,9 +1,9 @@
 """XLIFF 1.2 and 2.0: units without a translation are filled, all else stays as it is.
 
 Python's expat reads the file and says at which byte each tag stands, so that what is not filled
-comes back byte for byte. A unit's text is translated into its empty <target>, or into a new one
-after the source. Tags within a source are marks: pairs as <g>, <pc> and <mrk>, and single ones as
-<x/> and <ph>, whose content is code.
+comes back byte for byte. A unit's text is translated into its empty `<target>`, or into a new one
+after the source. Tags within a source are marks: pairs as `<g>`, `<pc>` and `<mrk>`, and single
+ones as `<x/>` and `<ph>`, whose content is code.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ def read(text: str, language: str) -> Document:
         language: of the sources; they are not cut here, so it does not matter.
 
     Raises:
-        InputError: if it is not well-formed, naming the line, or has no <xliff>.
+        InputError: if it is not well-formed, naming the line, or has no `<xliff>`.
     """
     content = text.encode("utf-8")
     parts: list[str | Segment] = []
@@ -58,7 +58,7 @@ def units(text: str) -> list[Unit]:
     """The units of an XLIFF file.
 
     Raises:
-        InputError: if it is not well-formed, naming the line, or has no <xliff>.
+        InputError: if it is not well-formed, naming the line, or has no `<xliff>`.
     """
     reader = _Reader(text.encode("utf-8"))
     reader.run()
