@@ -220,7 +220,7 @@ def paragraph_scores(
 ) -> dict[str, float]:
     import sacrebleu
 
-    lines = translator.translate(sources)
+    lines = [beams[0].text for beams in translator.translate(sources)]
     text = "\n".join(" ".join(paragraph) for paragraph in paragraphs_of(sources))
     documents = translator.translate_document(text, language=language).split("\n")
     references = [" ".join(paragraph) for paragraph in paragraphs_of(targets)]
@@ -252,8 +252,10 @@ def speed(translator, sources: Sequence[str], arguments) -> dict[str, float]:
         for name, call in calls.items():
             begun = time.perf_counter()
             call()
+            taken = time.perf_counter() - begun
+            log(f"round {number} of {arguments.rounds}, {name}: {taken:.1f} s")
             if number > 0:  # the first round makes graphs
-                seconds[name].append(time.perf_counter() - begun)
+                seconds[name].append(taken)
     of_documents, of_lines = seconds["documents"], seconds["lines"]
     ratios = [line / document for document, line in zip(of_documents, of_lines, strict=True)]
     return {
