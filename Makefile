@@ -4,6 +4,8 @@
 #                   (TEST_SEED): beside a load, with the matrix products of AVX2; on one core, with
 #                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
 #                   is a target of its own.
+# make commands     every command of README and the guides, in small; a guide's alone with
+#                   GUIDES=parsing
 # make lint         ruff: rules and format
 # make docs         the documentation site, with tutorials and the reference: runs/site/index.html
 # make reference    writes docs/reference again, which describes the code: fields, signatures, HTTP
@@ -42,13 +44,16 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
+.PHONY: quickstart test commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
 
 test: install
 	$(TEST)
+
+commands: install
+	$(RUN) tests/guides/run_commands.py $(GUIDES)
 
 test-hard: $(HARD)
 

@@ -10,6 +10,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.files import RemotePath, is_device, replacing, to_path
 
 STANDARD_STREAM = "-"  # in place of a path: stdin or stdout
+NO_PART_OF_A_LINE = str.maketrans("\r\n\0", "   ")
 
 
 def check_output(
@@ -42,8 +43,11 @@ def write_lines(path: str, texts: Sequence[str]) -> None:
 
 
 def one_line(text: str) -> str:
-    """Ends a text with a line break; those that it holds become spaces."""
-    return text.replace("\r", " ").replace("\n", " ") + "\n"
+    """Ends a text with a line break; those that it holds become spaces, and so does NUL.
+
+    A model that writes single bytes can write them, and no file of sentences may hold them.
+    """
+    return text.translate(NO_PART_OF_A_LINE) + "\n"
 
 
 @contextlib.contextmanager

@@ -24,8 +24,8 @@ def test_links_and_devices_stay_what_they_are(tmp_path):
 
 
 def test_write_lines_holds_a_line_a_text(any_folder):
-    write_lines(str(any_folder / "out"), ["a\nb", "", "ü\r\n"])
-    assert (any_folder / "out").read_bytes() == "a b\n\nü  \n".encode()
+    write_lines(str(any_folder / "out"), ["a\nb", "", "ü\r\n", "a\0b"])
+    assert (any_folder / "out").read_bytes() == "a b\n\nü  \na b\n".encode()
 
 
 def test_full_device_is_an_input_error():
