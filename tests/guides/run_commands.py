@@ -29,7 +29,10 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDES: dict[str, tuple[str, ...]] = {
     "serving": (),
     "documents": (),
-    "own-text": ("runs/large/model", "runs/en-de/model"),
+    "own-text": (),
+    "clean-text": (),
+    "little-data": ("runs/large/model", "runs/en-de/model"),
+    "large-corpora": (),
     "existing-model": (),
     "many-languages": (),
     "parsing": (),
