@@ -2,13 +2,14 @@
 
     python benchmarks/adapters.py --model_dir=runs/general/model --own_data=runs/sport/data \\
         --general_data=runs/general/data --work_dir=runs/adapters --rates=3e-4 --lora_rates=3e-3 \\
-        --ranks=4,16 -- --train_steps=200 --tokens_per_batch=3000 --config=warmup_steps=20
+        --ranks=4,16 --scales=0.65,1 -- --train_steps=200 --tokens_per_batch=3000 \\
+        --config=warmup_steps=20
 
 A base is tuned on the own data: all of it, and an adapter of each rank, at each learning rate. The
-flags after `--` are passed to bin/train.py. Every model is scored on the test splits of the own and
-of the general data, both of which must have the vocabulary of the base. Every run is a process of
-its own: its peak memory is that of the host. Rows that are in WORK_DIR are not measured again.
-Prints a table, and then the rows as one JSON line.
+flags after `--` are passed to bin/train.py. Every model, and every adapter at each scale, is scored
+on the validation and test splits of the own and of the general data, both of which must have the
+vocabulary of the base. Every run is a process of its own: its peak memory is that of the host. What
+is in WORK_DIR is not measured again. Prints a table, and then the rows as one JSON line.
 """
 
 import argparse
@@ -26,13 +27,17 @@ OURS = ("data_dir", "model_dir", "init_from", "preset", "lora_rank")  # not allo
 COLUMNS = {
     "run": "run",
     "rate": "rate",
-    "own BLEU": "own_bleu:.2f",
-    "general BLEU": "general_bleu:.2f",
+    "scale": "scale",
+    "own, validation": "own_validation:.2f",
+    "own, test": "own_test:.2f",
+    "general, validation": "general_validation:.2f",
+    "general, test": "general_test:.2f",
     "trained parameters": "trained_parameters:,",
     "checkpoint, MB": "checkpoint_megabytes:.2f",
     "peak memory, MB": "peak_megabytes:,.0f",
     "minutes": "minutes:.2f",
 }
+EMPTY = dict.fromkeys(column.partition(":")[0] for column in COLUMNS.values())
 
 
 class Tuning(NamedTuple):
@@ -64,6 +69,7 @@ def main() -> None:
     parser.add_argument("--rates", default="3e-4", help="where all weights are trained")
     parser.add_argument("--lora_rates", default="3e-3", help="where an adapter is trained")
     parser.add_argument("--ranks", default="8")
+    parser.add_argument("--scales", default="1", help="of what an adapter adds")
     parser.add_argument("train", nargs="*", help="flags of bin/train.py, after --")
     arguments = parser.parse_args()
     for word in arguments.train:
@@ -73,12 +79,19 @@ def main() -> None:
 
     data_dirs = (arguments.own_data, arguments.general_data)
     base = newest_checkpoint(arguments.model_dir)
-    rows = [measured_once(arguments.work_dir / "base.json", base_row, base, data_dirs)]
+    base_scores = measured_once(arguments.work_dir / "base.json", scores, base, data_dirs)
+    rows = [{**EMPTY, "run": "base", **base_scores}]
     for tuning in tunings(arguments.rates, arguments.lora_rates, arguments.ranks):
         folder = arguments.work_dir / tuning.folder
-        file = folder.with_name(f"{folder.name}.json")
-        words = [f"--init_from={base}", f"--model_dir={folder}", *tuning.flags, *arguments.train]
-        rows.append(measured_once(file, tuned_row, tuning, words, data_dirs))
+        words = [f"--data_dir={data_dirs[0]}", f"--init_from={base}", f"--model_dir={folder}"]
+        words += [*tuning.flags, *arguments.train]
+        training = measured_once(folder.with_name(f"{folder.name}.json"), trained, words)
+        checkpoint = training.pop("checkpoint")
+        for scale in ["1"] if tuning.rank is None else arguments.scales.split(","):
+            file = folder.with_name(f"{folder.name}-scale-{scale}.json")
+            found = measured_once(file, scores, checkpoint, data_dirs, scale)
+            names = {"run": tuning.name, "rate": tuning.rate, "scale": scale}
+            rows.append({**names, **found, **training})
     from keras_transformer.text_table import table_of
 
     print(table_of(COLUMNS, rows))
@@ -110,19 +123,13 @@ def measured_once(file: Path, measure, *arguments) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def base_row(base: str, data_dirs: tuple[str, str]) -> dict[str, Any]:
-    nothing = dict.fromkeys(column.partition(":")[0] for column in COLUMNS.values())
-    return {**nothing, "run": "base", **scores(base, data_dirs)}
-
-
-def tuned_row(tuning: Tuning, words: list[str], data_dirs: tuple[str, str]) -> dict[str, Any]:
-    result, peak = program("train", f"--data_dir={data_dirs[0]}", *words)
+def trained(words: list[str]) -> dict[str, Any]:
+    """Trains a model: its checkpoint, and what it cost."""
+    result, peak = program("train", *words)
     checkpoint = Path(result["checkpoint"])
     size = sum(path.stat().st_size for path in checkpoint.parent.glob(f"{checkpoint.name}.*"))
     return {
-        "run": tuning.name,
-        "rate": tuning.rate,
-        **scores(result["checkpoint"], data_dirs),
+        "checkpoint": str(checkpoint),
         "trained_parameters": result["trained_parameters"],
         "checkpoint_megabytes": size / 1e6,
         "peak_megabytes": peak,
@@ -130,13 +137,16 @@ def tuned_row(tuning: Tuning, words: list[str], data_dirs: tuple[str, str]) -> d
     }
 
 
-def scores(checkpoint: str, data_dirs: tuple[str, str]) -> dict[str, float]:
-    """BLEU on the test splits of both data directories."""
-    bleu = []
-    for data_dir in data_dirs:
-        result, _ = program("evaluate", f"--model_dir={checkpoint}", f"--data_dir={data_dir}")
-        bleu.append(result["bleu"])
-    return {"own_bleu": bleu[0], "general_bleu": bleu[1]}
+def scores(checkpoint: str, data_dirs: tuple[str, str], scale: str = "1") -> dict[str, float]:
+    """BLEU on the validation and test splits of the own and of the general data."""
+    bleu = {}
+    for name, data_dir in zip(("own", "general"), data_dirs, strict=True):
+        for split in ("validation", "test"):
+            words = [f"--model_dir={checkpoint}", f"--data_dir={data_dir}", f"--split={split}"]
+            words += [] if scale == "1" else [f"--adapter_scale={scale}"]
+            result, _ = program("evaluate", *words)
+            bleu[f"{name}_{split}"] = result["bleu"]
+    return bleu
 
 
 def program(name: str, *words: str) -> tuple[dict[str, Any], float]:

@@ -152,6 +152,11 @@ def define_model_flags(program: str, takes_exports: bool = True) -> None:
     )
     added = "An adapter (bin/train.py with --lora_rank) that is added to --model_dir, its base."
     flags.DEFINE_string("adapter", None, added, module_name=module)
+    scale = (
+        "What the changes of an adapter are multiplied by, 1 if not given: with less, the model "
+    )
+    scale += "keeps more of what its base can do."
+    flags.DEFINE_float("adapter_scale", None, scale, lower_bound=0, module_name=module)
     if takes_exports:
         exported = "An export (bin/export.py), in place of --model_dir."
         flags.DEFINE_string("saved_model", None, exported, module_name=module)
@@ -218,7 +223,13 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     rule = "exactly one of --model_dir and --saved_model must be given"
     require(len(given) == 1, rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
-        names = ["checkpoint", "adapter", *(flag.name for flag in SEARCH_FLAGS), *fixed_in_export]
+        names = [
+            "checkpoint",
+            "adapter",
+            "adapter_scale",
+            *(flag.name for flag in SEARCH_FLAGS),
+            *fixed_in_export,
+        ]
         require_unset({name: values[name].value for name in names if values[name].present})
         read_card(values.saved_model, "saved_model")
         return
@@ -276,7 +287,8 @@ def load_model(**options: Any):
     values = flags.FLAGS
     path = values.saved_model if values.model_dir is None else values.model_dir.split(",")
     share_cores()
-    return load(path, values.checkpoint, values.adapter, **search_options(), **options)
+    adapter = {"adapter": values.adapter, "adapter_scale": values.adapter_scale}
+    return load(path, values.checkpoint, **adapter, **search_options(), **options)
 
 
 @contextlib.contextmanager

@@ -57,7 +57,7 @@ def main():
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
     if FLAGS.format == "ctranslate2":
         load_ctranslate2()  # says that it is not installed before weights are read
-    trained = restore(model_dirs, FLAGS.checkpoint, FLAGS.adapter)
+    trained = restore(model_dirs, FLAGS.checkpoint, FLAGS.adapter, FLAGS.adapter_scale)
     options = decoding_config(trained, **search_options())
     card = trained.card(options, date=date, weights=FLAGS.weights)
     shortlist = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None

@@ -103,6 +103,7 @@ def load(
     path: AnyPath | Sequence[AnyPath],
     checkpoint: str | None = None,
     adapter: AnyPath | None = None,
+    adapter_scale: float | None = None,
     **options: Any,
 ) -> Translator:
     """Loads a trained model, to translate and score texts, and to see its attention.
@@ -118,6 +119,8 @@ def load(
         adapter: a directory in which training has made an adapter for this model (LoRA), or a
             checkpoint in one; it is added to the weights. Without a `path` of its base, such a
             directory is a model directory as others, which finds its base by itself.
+        adapter_scale: what the changes of an adapter are multiplied by; 1 if not given. Between 0
+            and 1, the model keeps more of what its base can do.
         options: the fields of decoding.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, n_best, sampling, min_length, no_repeat_ngram_size,
             forbidden_phrases and mbr. Those that are not given, or None, are those that were chosen
@@ -142,7 +145,8 @@ def load(
         and any((to_path(path) / name).exists() for name in ("saved_model.pb", "assets.extra"))
     )
     if is_export:
-        require_unset({"checkpoint": checkpoint, **options}, FREE_IN_EXPORT)
+        fixed = {"checkpoint": checkpoint, "adapter_scale": adapter_scale, **options}
+        require_unset(fixed, FREE_IN_EXPORT)
         card = read_card(path, "path")
         if card.weights == "int8":
             require_int8("path, an export with int8 weights,")
@@ -150,7 +154,7 @@ def load(
         card = dataclasses.replace(card, decoding=dataclasses.replace(card.decoding, **free))
         graphs = load_signatures(path)
     else:
-        trained = restore(path, checkpoint, adapter)
+        trained = restore(path, checkpoint, adapter, adapter_scale)
         decoding = decoding_config(trained, **options)
         if trained.origin.task == "parsing" and decoding.n_best != 1:
             # As an export has it: the answers that repair chooses among are certain, or the first.
@@ -162,13 +166,16 @@ def load(
     rule = "mbr must be asked of a translation model"
     require(not (is_parser and card.decoding.mbr), rule, "a parsing model")
     kind = Parser if is_parser else Translator
-    return kind(graphs, card, functools.partial(load_model, path, checkpoint, adapter))
+    return kind(
+        graphs, card, functools.partial(load_model, path, checkpoint, adapter, adapter_scale)
+    )
 
 
 def load_model(
     path: AnyPath | Sequence[AnyPath],
     checkpoint: str | None = None,
     adapter: AnyPath | None = None,
+    adapter_scale: float | None = None,
 ) -> Transformer:
     """Reads a trained model as a keras.Model that is compiled for `fit`.
 
@@ -178,12 +185,12 @@ def load_model(
     Args:
         path: what `load` takes.
         checkpoint: which weights of a model directory; see `load`.
-        adapter: is added to the weights; see `load`.
+        adapter, adapter_scale: what is added to the weights; see `load`.
 
     Raises:
         InputError: as of `restore`, and where there are several models.
     """
-    trained = restore(path, checkpoint, adapter)
+    trained = restore(path, checkpoint, adapter, adapter_scale)
     rule = "model must be asked of a single model, not of an ensemble"
     require(len(trained.models) == 1, rule, f"{len(trained.models)} models")
     training = TrainingConfig(**(trained.origin.training or {}))
@@ -250,26 +257,33 @@ def restore(
     path: AnyPath | Sequence[AnyPath],
     checkpoint: str | None = None,
     adapter: AnyPath | None = None,
+    adapter_scale: float | None = None,
 ) -> TrainedModel:
     """Reads a trained model in the layout of training, as Keras models with float32 weights.
 
     Args:
         path: what `load` takes; of an export, the weights are read back into that layout.
         checkpoint: which weights of a model directory; see `load`.
-        adapter: is added to the weights; see `load`.
+        adapter, adapter_scale: what is added to the weights; see `load`.
 
     Raises:
         InputError: where there is no such model; or of an export that has int8 weights, or is an
             ensemble itself; or where the adapter was not trained for the model.
     """
+    is_scale = isinstance(adapter_scale, int | float) and 0 <= adapter_scale < float("inf")
+    rule = "adapter_scale must be a number, at least 0 and finite"
+    require(adapter_scale is None or is_scale, rule, shown(adapter_scale))
     if not isinstance(path, str | os.PathLike):
         if len(path) > 1:
             rule = "adapter must go with one model, not with an ensemble"
             require(adapter is None, rule, adapter)
+            require(adapter_scale is None, f"adapter_scale: {rule}", adapter_scale)
             return _restore_ensemble(path, checkpoint)
         (path,) = path
     if adapter is not None:
-        return _restore_with_adapter(path, checkpoint, adapter)
+        return _restore_with_adapter(path, checkpoint, adapter, adapter_scale)
+    rule = f"adapter_scale must go with an adapter, and {path} is none"
+    require(adapter_scale is None or holds_adapter(path), rule, adapter_scale)
     path = to_path(path)
     model_dir = described_in(path)
     rule = "checkpoint goes with a model directory only"
@@ -280,10 +294,13 @@ def restore(
         return _restore_keras_file(path)
     if model_dir != path:
         checkpoint = path.name
-    return _restore_model_directory(model_dir, "latest" if checkpoint is None else checkpoint)
+    checkpoint = "latest" if checkpoint is None else checkpoint
+    return _restore_model_directory(model_dir, checkpoint, adapter_scale=adapter_scale)
 
 
-def _restore_with_adapter(path: AnyPath, checkpoint: str | None, adapter: AnyPath) -> TrainedModel:
+def _restore_with_adapter(
+    path: AnyPath, checkpoint: str | None, adapter: AnyPath, adapter_scale: float | None
+) -> TrainedModel:
     require(isinstance(adapter, str | os.PathLike), "adapter must be a path", shown(adapter))
     description = read_adapter(adapter)
     adapter = to_path(adapter)
@@ -292,11 +309,14 @@ def _restore_with_adapter(path: AnyPath, checkpoint: str | None, adapter: AnyPat
     found = Base(os.fspath(path), weights_fingerprint(base))
     require_same_base(model_dir, description.base, found, "the model of an adapter")
     adapter_checkpoint = "latest" if model_dir == adapter else adapter.name
-    return _restore_model_directory(model_dir, adapter_checkpoint, base)
+    return _restore_model_directory(model_dir, adapter_checkpoint, base, adapter_scale)
 
 
 def _restore_model_directory(
-    model_dir: Path, checkpoint: str, base: Transformer | None = None
+    model_dir: Path,
+    checkpoint: str,
+    base: Transformer | None = None,
+    adapter_scale: float | None = None,
 ) -> TrainedModel:
     """Reads a model directory; `base` is that of an adapter, if it has been read already."""
     description = read_description(model_dir)
@@ -308,7 +328,8 @@ def _restore_model_directory(
         model, info = restore_model(model_dir, checkpoint, description)
     else:
         model = _restore_base(model_dir, description.base) if base is None else base
-        info = merge_adapter(model, model_dir, checkpoint, description)
+        scale = 1 if adapter_scale is None else adapter_scale
+        info = merge_adapter(model, model_dir, checkpoint, description, scale)
     origin = origin_of(model_dir, description, info)
     chosen = read_chosen_decoding(model_dir)
     options = {} if chosen is None else chosen.options
@@ -341,8 +362,8 @@ def origin_of(
     """
     evaluation = read_results(model_dir, "test")
     if evaluation is not None:
-        evaluated = (evaluation.get("checkpoint"), evaluation.get("step"))
-        if evaluated != (checkpoint.checkpoint, checkpoint.step):
+        names = ("checkpoint", "step", "adapter_scale")
+        if any(evaluation.get(name) != getattr(checkpoint, name) for name in names):
             evaluation = None
     return ModelOrigin(
         task=description.task,

@@ -137,6 +137,26 @@ def test_the_base_may_be_elsewhere(adapter, untrained):
     assert weights_fingerprint(earlier) != weights_fingerprint(expected)
 
 
+def test_an_adapter_is_scaled(adapter, untrained):
+    frozen, whole = restore(untrained).model, restore(adapter).model
+    for found in (restore(adapter, adapter_scale=0.25), restore(untrained, None, adapter, 0.25)):
+        assert found.facts["adapter_scale"] == 0.25
+        weights = zip(found.model.weights, frozen.weights, whole.weights, strict=True)
+        for weight, before, after in weights:
+            expected = 0.75 * np.array(before) + 0.25 * np.array(after)
+            np.testing.assert_allclose(weight, expected, rtol=1e-5, atol=1e-7)
+    assert "adapter_scale" not in restore(adapter, adapter_scale=1).facts
+    for scale in (-1, float("nan"), "half"):
+        with pytest.raises(
+            InputError, match="adapter_scale must be a number, at least 0 and finite"
+        ):
+            restore(adapter, adapter_scale=scale)
+    with pytest.raises(InputError, match=r"adapter_scale must go with an adapter, and .* is none"):
+        kt.load(untrained, adapter_scale=0.5)
+    with pytest.raises(InputError, match="adapter must go with one model, not with an ensemble"):
+        kt.load([untrained, untrained], adapter_scale=0.5)
+
+
 def test_programs_take_an_adapter(prepared, copied, call_program, tmp_path, monkeypatch):
     model_dir, base = copied
     both = [f"--model_dir={base}", f"--adapter={model_dir}"]
@@ -144,6 +164,12 @@ def test_programs_take_an_adapter(prepared, copied, call_program, tmp_path, monk
     assert (done.code, done.result["checkpoint"]) == (0, "step-00000004"), done.errors
     assert (model_dir / "evaluation-test.json").exists()
     assert not (base / "evaluation-test.json").exists()
+    assert restore(model_dir).origin.evaluation is not None
+    assert restore(model_dir, adapter_scale=0.5).origin.evaluation is None
+
+    done = call_program("evaluate", *both, "--adapter_scale=0.5", f"--data_dir={prepared}")
+    assert done.result["adapter_scale"] == 0.5, done.errors
+    assert restore(model_dir).origin.evaluation is None
 
     monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
     done = call_program("export", *both, f"--export_dir={tmp_path / 'export'}")

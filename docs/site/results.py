@@ -11,6 +11,7 @@ CHECKPOINT = {
     "step": "of the checkpoint, or of the last one of an average",
     "averaged": "the number of checkpoints that the weights are the mean of",
     "validation_loss": "nats per token at that step",
+    "adapter_scale": "what the changes of an adapter were multiplied by, if not by 1",
 }
 PARSER = {
     "repaired": "parsing: sentences whose output needed repair to be a tree",

@@ -11,6 +11,7 @@ moments of these and the random states, and none of W_0; to use it, its changes 
 weights of its base once, and what comes out is a model as any other.
 """
 
+import dataclasses
 import functools
 import hashlib
 from pathlib import Path
@@ -92,7 +93,11 @@ def weights_fingerprint(model: Transformer) -> str:
 
 
 def merge_adapter(
-    base: Transformer, model_dir: str | Path, checkpoint: str, description: ModelDescription
+    base: Transformer,
+    model_dir: str | Path,
+    checkpoint: str,
+    description: ModelDescription,
+    scale: float = 1.0,
 ) -> CheckpointInfo:
     """Adds what an adapter has learned to the weights of its base.
 
@@ -101,6 +106,8 @@ def merge_adapter(
         model_dir: the directory of the adapter.
         checkpoint: of the adapter; see restore_model. The mean of several is that of the weights W.
         description: the content of that directory's config.json.
+        scale: what its changes are multiplied by. Between 0 and 1, the weights lie between those of
+            the base and those of the adapter: W_0 + scale alpha / r A B.
 
     Returns:
         Which checkpoint of the adapter it was.
@@ -112,8 +119,8 @@ def merge_adapter(
     read = functools.partial(_read_changes, layers, description.training)
     changes, info = read_weights(model_dir, checkpoint, description.model, read)
     for layer, change in zip(layers, changes, strict=True):
-        layer.kernel.assign_add(change)
-    return info
+        layer.kernel.assign_add(scale * change)
+    return info if scale == 1 else dataclasses.replace(info, adapter_scale=float(scale))
 
 
 def _read_changes(

@@ -25,7 +25,9 @@ def calls(adapters, untrained, tmp_path, monkeypatch):
         made.append((name, *words))
         given = dict(word.lstrip("-").partition("=")[::2] for word in words)
         if name == "evaluate":
-            return {"bleu": 10.0 if given["data_dir"] == "own" else 20.0}, 1.0
+            bleu = 10.0 if given["data_dir"] == "own" else 20.0
+            bleu += 1.0 if given["split"] == "validation" else 0.0
+            return {"bleu": bleu * float(given.get("adapter_scale", 1))}, 1.0
         folder = tmp_path / "work" / given["model_dir"].rpartition("/")[2] / "checkpoints"
         folder.mkdir(parents=True)
         (folder / "step-00000009.index").write_bytes(bytes(SIZES[folder.parent.name]))
@@ -35,6 +37,7 @@ def calls(adapters, untrained, tmp_path, monkeypatch):
     monkeypatch.setattr(adapters, "program", program)
     words = ["--own_data=own", "--general_data=general", f"--work_dir={tmp_path / 'work'}"]
     words += [f"--model_dir={untrained}", "--rates=1e-4", "--lora_rates=1e-3", "--ranks=2,8"]
+    words += ["--scales=0.5,1"]
     monkeypatch.setattr("sys.argv", ["adapters", *words, "--", "--train_steps=9"])
     return made
 
@@ -44,9 +47,11 @@ def test_a_row_for_the_base_and_for_each_tuning(adapters, calls, untrained, caps
     adapters.main()
     shown, rows = capsys.readouterr().out.rstrip().rsplit("\n", 1)
     assert [row["run"] for row in json.loads(rows)] == [
-        *("base", "all weights", "LoRA, rank 2", "LoRA, rank 8")
+        *("base", "all weights", *["LoRA, rank 2"] * 2, *["LoRA, rank 8"] * 2)
     ]
-    assert "| LoRA, rank 8 | 1e-3 |    10.00 |        20.00 |              1,234 |" in shown
+    columns = [" ".join(line.split()) for line in shown.splitlines()]
+    assert any("| LoRA, rank 8 | 1e-3 | 0.5 | 5.50 | 5.00 | 10.50 | 10.00 |" in c for c in columns)
+    assert any("| LoRA, rank 8 | 1e-3 | 1 | 11.00 | 10.00 | 21.00 | 20.00 |" in c for c in columns)
     assert json.loads(rows)[2]["checkpoint_megabytes"] == 300 / 1e6
     trained = [words for name, *words in calls if name == "train"]
     assert [word for words in trained for word in words if "lora_rank" in word] == [

@@ -32,7 +32,7 @@ def test_tutorial_runs(name, tmp_path, monkeypatch):
     errors = [output for output in shown if output.get("name") == "stderr"]
     assert not any("Traceback" in output.text for output in errors)
     pictures = sum("image/png" in output.get("data", {}) for output in shown)
-    assert pictures == sum(cell.source.count("plt.show()") for cell in notebook.cells) > 0
+    assert pictures >= sum(cell.source.count("plt.show()") for cell in notebook.cells) > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,7 +45,7 @@ def test_kept_outputs_are_those_of_the_text(name):
     cells = [cell for cell in found.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     pictures = sum("image/png" in shown.get("data", {}) for cell in cells for shown in cell.outputs)
-    assert pictures == sum(cell.source.count("plt.show()") for cell in cells)
+    assert pictures >= sum(cell.source.count("plt.show()") for cell in cells)
 
 
 def test_a_false_claim_ends_a_run(tmp_path):
