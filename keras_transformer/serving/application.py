@@ -104,6 +104,7 @@ class Service:
         limits: of a request.
         host_names: those by which the server may be called; None for any.
         cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
+        files: where translated files are kept until they are fetched; None for a store of its own.
 
     Attributes:
         requests: how many requests were answered so far.
@@ -118,6 +119,7 @@ class Service:
         limits: Limits,
         host_names: frozenset[str] | None,
         cors_origin: str | None = None,
+        files: FileStore | None = None,
     ):
         self.translator = translator
         self.limits = limits
@@ -133,7 +135,7 @@ class Service:
         self._attentions = Batcher(self._attention_bodies, 1, limits.max_waiting)
         self._detections = Batcher(detect_all, BATCH_SENTENCES, limits.max_waiting)
         self._languages = model_languages(translator.card.to_json())
-        self._files = FileStore()
+        self._files = FileStore() if files is None else files
 
     def application(self) -> web.Application:
         """Makes the application that aiohttp runs: what is answered where, and how."""

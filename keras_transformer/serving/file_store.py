@@ -1,24 +1,31 @@
-"""Files that clients fetch a little later: in memory, for some minutes, under names of chance."""
+"""Files that clients fetch a little later: kept for some minutes, under names of chance."""
 
+import os
 import re
 import secrets
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 KEPT_SECONDS = 600.0
 MOST_FILES = 64
+_is_name = re.compile(r"[A-Za-z0-9_-]{32}(\.[A-Za-z0-9]{1,10})?").fullmatch
 
 
 class FileStore:
-    """Keeps the newest files for a while.
+    """Keeps the newest files for a while, in a folder that only this user may read.
+
+    Several processes may share a store: it is made before they begin. The folder is removed when
+    the process that made it ends.
 
     Args:
         clock: gives seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, clock: Callable[[], float] = time.time):
         self._clock = clock
-        self._files: dict[str, tuple[float, bytes]] = {}  # name: until when, and what
+        self._folder = tempfile.TemporaryDirectory(prefix="keras-transformer-")
 
     def add(self, content: bytes, ending: str) -> str:
         """Keeps a file, and returns its name: nobody can guess it.
@@ -27,20 +34,34 @@ class FileStore:
             content: of the file.
             ending: of the name, as ".md".
         """
-        self._forget()
-        while len(self._files) >= MOST_FILES:
-            del self._files[next(iter(self._files))]
         ending = ending if re.fullmatch(r"\.[A-Za-z0-9]{1,10}", ending) else ""
         name = secrets.token_urlsafe(24) + ending
-        self._files[name] = (self._clock() + KEPT_SECONDS, content)
+        path = Path(self._folder.name, name)
+        path.write_bytes(content)
+        now = self._clock()
+        os.utime(path, (now, now))
+        self._forget()
         return name
 
     def get(self, name: str) -> bytes | None:
         """Returns a file; None for one that is not kept, or no longer."""
         self._forget()
-        _, content = self._files.get(name, (0.0, None))
-        return content
+        if not _is_name(name):
+            return None
+        try:
+            return Path(self._folder.name, name).read_bytes()
+        except FileNotFoundError:
+            return None
 
     def _forget(self) -> None:
-        now = self._clock()
-        self._files = {name: file for name, file in self._files.items() if file[0] > now}
+        """Removes files that are too old, and the oldest if there are too many."""
+        ages = {}
+        for entry in os.scandir(self._folder.name):
+            try:
+                ages[entry.path] = self._clock() - entry.stat().st_mtime
+            except FileNotFoundError:  # another process has just removed it
+                continue
+        by_age = sorted(ages, key=ages.get)
+        old = [path for path, age in ages.items() if age >= KEPT_SECONDS]
+        for path in {*old, *by_age[MOST_FILES:]}:
+            Path(path).unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from aiohttp import web
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.connection import Connection
+from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.languages import model_languages
 from keras_transformer.serving.requests import Limits, shown
 
@@ -71,6 +72,8 @@ def serve(
     host: str,
     limits: Limits,
     cors_origin: str | None = None,
+    files: FileStore | None = None,
+    is_announced: bool = True,
 ) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and finishes what it has begun.
 
@@ -80,6 +83,8 @@ def serve(
         host: the name that `listening` was made with.
         limits: of a request.
         cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
+        files: where translated files are kept until they are fetched; None for a store of its own.
+        is_announced: whether a line of the log says that the server is ready, and where.
 
     Returns:
         {"requests", "errors" (those refused or failed), "sentences" and "batches" (of requests for
@@ -97,8 +102,8 @@ def serve(
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
-    service = Service(translator, limits, allowed_names(host, listening), cors_origin)
-    asyncio.run(_serve(service, listening, host))
+    service = Service(translator, limits, allowed_names(host, listening), cors_origin, files)
+    asyncio.run(_serve(service, listening, host, is_announced))
     return {
         "requests": service.requests,
         "errors": service.errors,
@@ -109,7 +114,7 @@ def serve(
     }
 
 
-async def _serve(service: Service, listening: socket.socket, host: str) -> None:
+async def _serve(service: Service, listening: socket.socket, host: str, is_announced: bool) -> None:
     """Answers requests until the first SIGINT or SIGTERM; a second one ends the process at once."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
@@ -118,7 +123,8 @@ async def _serve(service: Service, listening: socket.socket, host: str) -> None:
         loop.add_signal_handler(signal.SIGTERM, stopped.set)
         shown_host = f"[{host}]" if ":" in host else host
         port = listening.getsockname()[1]
-        LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
+        if is_announced:
+            LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
         await stopped.wait()
         loop.remove_signal_handler(signal.SIGINT)
         loop.remove_signal_handler(signal.SIGTERM)

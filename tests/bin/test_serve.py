@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from keras_transformer.serving.processes import usable_cores
 from tests.program_fixtures import foreign_lines, without_greeting
 
 PROGRAM = Path(__file__).resolve().parents[2] / "bin" / "serve.py"
@@ -83,6 +84,61 @@ def test_requests_and_end(served, exported):
     assert "Traceback" not in errors and not foreign_lines(errors)
 
 
+TWO_CORES = pytest.mark.skipif(len(usable_cores()) < 2, reason="one core")
+
+
+@pytest.fixture
+def two_processes(exported):
+    """A running server of two processes, and its address."""
+    command = [sys.executable, str(PROGRAM), f"--saved_model={exported[0]}", "--port=0"]
+    command.append("--processes=2")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, text=True, start_new_session=True) as process:
+        try:
+            lines = (re.search(r"serving at (http://\S+) until", line) for line in process.stderr)
+            yield process, next(found for found in lines if found)[1]
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def workers_of(process):
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(number) for number in children.read_text().split()]
+
+
+@TWO_CORES
+def test_processes_answer_at_one_address(two_processes):
+    process, url = two_processes
+    workers = workers_of(process)
+    assert len(workers) == 2
+    assert not os.sched_getaffinity(workers[0]) & os.sched_getaffinity(workers[1])
+    for stopped in (*workers, None):  # the system gives connections to the one that is awake
+        if stopped is not None:
+            os.kill(stopped, signal.SIGSTOP)
+        assert post(f"{url}/translate", {"text": SENTENCE})["translations"]
+        if stopped is not None:
+            os.kill(stopped, signal.SIGCONT)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, errors
+    result = json.loads(output.splitlines()[-1])
+    assert (result["processes"], result["requests"], result["errors"]) == (2, 3, 0)
+    assert "Traceback" not in errors
+
+
+@TWO_CORES
+def test_a_process_that_ends_ends_all(two_processes):
+    process, _ = two_processes
+    os.kill(workers_of(process)[1], signal.SIGKILL)
+    output, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1 and output == ""
+    assert errors.splitlines()[-1] == (
+        "error: --processes must have the memory that they need, and run until they are told to "
+        "stop. Received: process 2, which has ended with exit code -9"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -95,6 +151,8 @@ def test_requests_and_end(served, exported):
         (["--saved_model={model}", "--max_sentences=0"], "--max_sentences must be at least 1"),
         (["--saved_model={model}", "--max_characters=1.5"], "--max_characters=1.5"),
         (["--saved_model={model}", "--max_waiting=-1"], "--max_waiting must be at least 1"),
+        (["--saved_model={model}", "--processes=0"], "--processes"),
+        (["--saved_model={model}", "--processes=9999"], "--processes must be from 1 to"),
         (["--saved_model={model}", "--cors_origin=x"], "--cors_origin must be the origin of pages"),
         (["--saved_model={model}", "8501"], "every argument must be a flag"),
     ],

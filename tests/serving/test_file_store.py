@@ -1,3 +1,5 @@
+import multiprocessing
+
 from keras_transformer.serving.file_store import KEPT_SECONDS, MOST_FILES, FileStore
 
 
@@ -14,8 +16,12 @@ def test_files_are_kept_for_a_while():
 
 
 def test_there_are_never_too_many():
-    store = FileStore()
-    names = [store.add(b"%d" % number, "") for number in range(MOST_FILES + 2)]
+    now = [100.0]
+    store = FileStore(clock=lambda: now[0])
+    names = []
+    for number in range(MOST_FILES + 2):
+        now[0] += 1
+        names.append(store.add(b"%d" % number, ""))
     kept = [store.get(name) for name in names]
     assert kept[:3] == [None, None, b"2"] and None not in kept[2:]
 
@@ -24,4 +30,16 @@ def test_names_tell_nothing_and_lead_nowhere():
     store = FileStore()
     names = {store.add(b"", ending) for ending in (".md", ".md", "/../../x", ".h tml", "")}
     assert len(names) == 5 and sum(name.endswith(".md") for name in names) == 2
+    assert [store.get(name) for name in ("..", "../x", "a" * 32, "/etc/hostname")] == [None] * 4
     assert all(len(name) >= 32 and "/" not in name and ".." not in name for name in names)
+
+
+def test_processes_share_a_store():
+    store = FileStore()
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=lambda: sender.send(store.add(b"of another process", ".txt")))
+    worker.start()
+    name = receiver.recv()
+    worker.join()
+    assert store.get(name) == b"of another process"
