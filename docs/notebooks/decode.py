@@ -47,7 +47,7 @@ import keras_transformer as kt
 
 keras.utils.set_random_seed(1)
 logging.getLogger("tensorflow").setLevel("ERROR")  # it warns of graphs that are built again
-FULL = 500
+FULL = 1500
 STEPS = int(os.environ.get("NOTEBOOK_STEPS", FULL))  # of the training
 FOLDER = Path(tempfile.mkdtemp())
 
@@ -60,9 +60,10 @@ def show_table(names, rows):
 # %% [markdown]
 # ## A model that is not sure
 #
-# The embedded grammar makes the sentences, of up to 8 words. The training is short on purpose: a
-# model that is sure of everything has nothing to search for. To use a model of your own instead,
-# set `MODEL` to its directory or its .keras file, and `sources` and `references` to your sentences.
+# The embedded grammar makes the sentences, of up to 8 words. The training is a few minutes long:
+# the model then writes good German, but is not sure of everything, so that there is something to
+# search for. To use a model of your own instead, set `MODEL` to its directory or its .keras file,
+# and `sources` and `references` to your sentences.
 
 # %%
 from pipelines.datasets import split_text, training_batches
@@ -135,19 +136,22 @@ print("score = log-probability / penalty, for all of them")
 #
 # A beam of 1 is greedy search: at each step it takes the most probable token. Larger beams find
 # more probable translations, and take longer. The penalty is off here, so that probability alone
-# decides. BLEU compares with the references; times include the building of the graph.
+# decides. BLEU compares with the references. The times are those of a second call: the first one
+# builds the graph.
 
 # %%
 from keras_transformer.evaluation.translation import translation_scores
 
 rows, found = [], {}
 for size in (1, 2, 4, 8):
-    searcher, start = kt.load(MODEL, beam_size=size, alpha=0.0), time.perf_counter()
+    searcher = kt.load(MODEL, beam_size=size, alpha=0.0)
+    searcher.translate(sources)
+    start = time.perf_counter()
     best = [beams[0] for beams in searcher.translate(sources)]
     seconds = time.perf_counter() - start
     found[size] = np.array([beam.log_prob for beam in best])
     bleu = translation_scores([beam.text for beam in best], references)["bleu"]
-    rows.append([size, f"{found[size].mean():.3f}", f"{bleu:.1f}", f"{seconds:.1f}"])
+    rows.append([size, f"{found[size].mean():.3f}", f"{bleu:.1f}", f"{seconds:.2f}"])
 show_table(["beam", "mean log-probability", "BLEU", "seconds"], rows)
 assert STEPS < FULL or found[1].mean() <= found[2].mean() <= found[8].mean()
 
@@ -278,7 +282,8 @@ show_table(["translations", "BLEU", "chrF"], rows)
 assert STEPS < FULL or chrf["20 draws, ranked"] > chrf["one draw"] + 1
 
 # %% [markdown]
-# Ranking makes the draws much better. The beams are good without it, and do not gain here.
+# Ranking makes the draws much better. The beams are good without it, and
+# gain little.
 
 # %% [markdown]
 # ## Prefixes
@@ -356,14 +361,14 @@ assert STEPS < FULL or means[0] > max(means[1:])
 # last layer looks (columns: the source) when it predicts a subword (rows): the mean of its heads.
 
 # %%
-figure, pair = plt.subplots(1, 2, figsize=(11, 5))
+figure, pair = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
 for axes, beam in zip(pair, (beams[0], beams[-1]), strict=True):
     seen = translator.attention(source, beam.text)
-    axes.imshow(seen.memory[-1].mean(axis=0), cmap="Blues")
+    image = axes.imshow(seen.memory[-1].mean(axis=0), cmap="Blues", vmin=0, vmax=1)
     axes.set_title(f"score {beam.score:.2f}")
     axes.set_xticks(range(len(seen.source_pieces)), seen.source_pieces, rotation=90)
     axes.set_yticks(range(len(seen.target_pieces)), seen.target_pieces)
-plt.tight_layout()
+figure.colorbar(image, ax=pair, label="weight", shrink=0.7)
 plt.show()
 
 # %% [markdown]

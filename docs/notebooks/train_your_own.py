@@ -210,7 +210,8 @@ from keras_transformer.attention.views import attention_views
 
 cross = attention_views(translator.attention(sources[0], answers[0]))[-1]
 figure, axes = plt.subplots(figsize=(5, 4))
-axes.imshow(cross.weights[-1].mean(axis=0), cmap="Blues")
+image = axes.imshow(cross.weights[-1].mean(axis=0), cmap="Blues", vmin=0, vmax=1)
+figure.colorbar(image, label="weight")
 axes.set_xticks(range(len(cross.keys)), cross.keys, rotation=90)
 axes.set_yticks(range(len(cross.queries)), cross.queries)
 plt.tight_layout()
