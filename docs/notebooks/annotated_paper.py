@@ -155,8 +155,8 @@ show_source(kt.Transformer.encode, kt.Transformer.states)
 #
 # So a sublayer only has to learn what it changes, and a gradient reaches the lowest layer through
 # the sums. These are the two layers. With `norm="post"` they compute the equation above, as in the
-# paper; with `norm="pre"` the *input* of each sublayer is normalized, which is [what most models do
-# today](#What-changed-since-2017).
+# paper; with `norm="pre"` the *input* of each sublayer is normalized, which is what most models do
+# today (see the end).
 
 # %%
 show_source(kt.EncoderLayer.call, kt.DecoderLayer.call)
