@@ -56,8 +56,9 @@ def train_on(
         settings: other values for fields of TransformerConfig or TrainingConfig, by name, such as
             {"num_layers": 2, "tokens_per_batch": 4096}.
         init_from: a model directory, a checkpoint, an export or a .keras file, whose weights the
-            model begins with. With the setting lora_rank, it is the base of an adapter, which is
-            trained alone; the model directory then holds the adapter, and where its base is.
+            model begins with; of a model of more layers, it takes some of these. With the setting
+            lora_rank, it is the base of an adapter, which is trained alone; the model directory
+            then holds the adapter, and where its base is.
         loop: when the run stops, saves and reports; LoopConfig() if not given.
         devices: where it runs; DeviceConfig() if not given, the first GPU or the CPU.
         sample_sentences: how many sentences of the validation split are translated, or parsed, at

@@ -1,7 +1,12 @@
-"""The warm start: a new run begins with the weights of another model, as far as they fit."""
+"""The warm start: a new run begins with the weights of another model, as far as they fit.
+
+Subwords of both vocabularies keep their embeddings. A model of fewer layers takes some of the
+trained ones, which makes a fast student of its teacher ("shrink and fine-tune", Shleifer and Rush
+2020, arXiv 2010.13002).
+"""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import keras
@@ -10,6 +15,8 @@ from absl import logging
 
 from keras_transformer.config import DROPOUTS, UNK_ID, TransformerConfig
 from keras_transformer.errors import require
+from keras_transformer.model.decoder import Decoder
+from keras_transformer.model.encoder import Encoder
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
@@ -22,6 +29,7 @@ _MAY_DIFFER = (
     "attention_window",
     *DROPOUTS,
 )
+_DEPTHS = ("num_layers", "decoder_layers")
 
 
 class _Embedding(NamedTuple):
@@ -40,12 +48,13 @@ def carry_over(
     """Gives a new model the weights of a trained one.
 
     The rows of embeddings go by subword: a subword that both vocabularies have keeps its row, and
-    the rows of others stay as they were drawn.
+    the rows of others stay as they were drawn. A stack with fewer layers than the trained one takes
+    those that `kept_layers` names.
 
     Args:
         trained: the model whose weights are taken.
         trained_vocabularies: of `trained`.
-        model: the new model, which has the same layers.
+        model: the new model, which has the same layers, or fewer of them.
         vocabularies: of `model`.
 
     Returns:
@@ -53,12 +62,15 @@ def carry_over(
         of them were carried over.
 
     Raises:
-        InputError: where the layers differ.
+        InputError: where the layers differ, or the trained model has fewer of them.
     """
-    check_same_layers(trained.config, model.config, _MAY_DIFFER)
-    layers = zip(_weights_of_layers(model), _weights_of_layers(trained), strict=True)
-    for weight, trained_weight in layers:
-        weight.assign(trained_weight)
+    trained_depths = _with_both_depths(trained.config)
+    depths = _with_both_depths(model.config)
+    fewer = [name for name in _DEPTHS if getattr(depths, name) < getattr(trained_depths, name)]
+    check_same_layers(trained_depths, depths, (*_MAY_DIFFER, *fewer))
+    _copy_weights(_weights_beside_stacks(trained), _weights_beside_stacks(model))
+    _carry_stack(trained.encoder, model.encoder)
+    _carry_stack(trained.decoder, model.decoder)
 
     counts = {}
     embeddings = _embeddings(model, vocabularies)
@@ -120,10 +132,49 @@ def _copy_rows(
     new.assign(values)
 
 
-def _weights_of_layers(model: Transformer) -> list[keras.Variable]:
-    """All weights but those of the embeddings."""
-    embeddings = (model.embedding, model.target_embedding, model.logits_embedding)
-    left_out = {id(weight) for layer in embeddings for weight in layer.weights}
+def _with_both_depths(config: TransformerConfig) -> TransformerConfig:
+    """The same configuration with the depth of the decoder, which may be left out, written out."""
+    return dataclasses.replace(config, decoder_layers=config.decoder_layers or config.num_layers)
+
+
+def kept_layers(trained: int, kept: int) -> list[int]:
+    """The numbers of the layers that a stack of `kept` layers takes from one of `trained` layers.
+
+    They are as far apart as possible, with the first and the last layer among them; of a single
+    layer, it is the first.
+    """
+    if kept == 1:
+        return [0]
+    return [(2 * number * (trained - 1) + kept - 1) // (2 * (kept - 1)) for number in range(kept)]
+
+
+def _carry_stack(trained: Encoder | Decoder, stack: Encoder | Decoder) -> None:
+    kept = kept_layers(len(trained.layers), len(stack.layers))
+    if len(kept) < len(trained.layers):
+        numbers = ", ".join(str(number + 1) for number in kept)
+        text = "warm start: the layers of the %s are those numbered %s of %d"
+        logging.info(text, stack.name, numbers, len(trained.layers))
+    for number, layer in zip(kept, stack.layers, strict=True):
+        _copy_weights(trained.layers[number].weights, layer.weights)
+    if stack.last_norm is not None:
+        _copy_weights(trained.last_norm.weights, stack.last_norm.weights)
+
+
+def _copy_weights(trained: Iterable[keras.Variable], weights: Iterable[keras.Variable]) -> None:
+    for trained_weight, weight in zip(trained, weights, strict=True):
+        weight.assign(trained_weight)
+
+
+def _weights_beside_stacks(model: Transformer) -> list[keras.Variable]:
+    """All weights but those of the embeddings and of the two stacks."""
+    carried_elsewhere = (
+        model.embedding,
+        model.target_embedding,
+        model.logits_embedding,
+        model.encoder,
+        model.decoder,
+    )
+    left_out = {id(weight) for layer in carried_elsewhere for weight in layer.weights}
     return [weight for weight in model.weights if id(weight) not in left_out]
 
 

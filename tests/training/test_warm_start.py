@@ -6,7 +6,7 @@ import pytest
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.warm_start import carry_over
+from keras_transformer.training.warm_start import carry_over, kept_layers
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -99,6 +99,45 @@ def test_from_separate_vocabularies_to_one(vocabulary):
     rows = np.array(trained.target_embedding.embeddings)
     expected = np.concatenate([rows[:4], drawn[4:5], rows[4:5], drawn[6:7], rows[5:6]])
     np.testing.assert_array_equal(np.array(model.embedding.embeddings), expected)
+
+
+@pytest.mark.parametrize(
+    "trained, kept, expected",
+    [
+        (1, 1, [0]),
+        (6, 1, [0]),
+        (6, 2, [0, 5]),
+        (4, 3, [0, 2, 3]),
+        (12, 3, [0, 6, 11]),
+        (5, 5, [0, 1, 2, 3, 4]),
+    ],
+)
+def test_kept_layers_are_far_apart(trained, kept, expected):
+    assert kept_layers(trained, kept) == expected
+
+
+def test_fewer_layers_are_some_of_the_trained_ones(vocabulary):
+    pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
+    trained_config = dataclasses.replace(CONFIG, num_layers=3, norm="pre", positions="learned")
+    trained = Transformer(trained_config)
+    model = Transformer(dataclasses.replace(trained_config, num_layers=2, decoder_layers=1))
+    carry_over(trained, pair, model, pair)
+
+    expected, found = arrays(trained), arrays(model)
+    old_names = {"encoder/layer_0": "encoder/layer_0", "encoder/layer_1": "encoder/layer_2"}
+    for path, values in found.items():
+        stack, layer, *rest = path.split("/")
+        old_name = old_names.get(f"{stack}/{layer}", f"{stack}/{layer}")
+        np.testing.assert_array_equal(values, expected["/".join([old_name, *rest])])
+
+
+def test_more_layers_are_refused(vocabulary):
+    pair = VocabularyPair(*[vocabulary("one", *WORDS)] * 2)
+    trained = Transformer(dataclasses.replace(CONFIG, num_layers=2, decoder_layers=1))
+    model = Transformer(dataclasses.replace(CONFIG, num_layers=2))
+    rule = r"^init_from must have the layers .* Received: decoder_layers: 1, not 2$"
+    with pytest.raises(InputError, match=rule):
+        carry_over(trained, pair, model, pair)
 
 
 def test_other_layers_are_refused(vocabulary):
