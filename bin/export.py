@@ -30,6 +30,8 @@ flags.DEFINE_bool(
     "CTranslate2 gets it as its vocabulary map.",
 )
 flags.DEFINE_bool("constraints", False, "Let callers require phrases: signature constrain.")
+SIGNATURES = "The signatures that it has, for less memory where it is loaded; all if not given."
+flags.DEFINE_list("signatures", None, SIGNATURES)
 flags.DEFINE_string("data_dir", None, "What the model was trained on, for --shortlist.")
 flags.DEFINE_string("date", None, "For the model card, YYYY-MM-DD. Today if not given.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
@@ -79,6 +81,7 @@ def main():
             overwrite=FLAGS.overwrite,
             shortlist=shortlist,
             constraints=FLAGS.constraints,
+            signatures=FLAGS.signatures,
         )
     return {**result, **trained.facts}
 
@@ -86,7 +89,7 @@ def main():
 def refuse_flags_of_saved_model():
     """Refuses what the caller of CTranslate2 decides, as its files do not."""
     names = [flag.name for flag in SEARCH_FLAGS if flag.affects_results]
-    for name in [*names, "weights", "constraints"]:
+    for name in [*names, "weights", "constraints", "signatures"]:
         rule = f"--{name} is for --format=saved_model; CTranslate2's caller chooses"
         require(not FLAGS[name].present, rule, FLAGS[name].value)
 

@@ -561,8 +561,11 @@ class Translator:
         return results
 
     def _graph(self, name: str) -> Callable[..., dict[str, tf.Tensor]]:
+        is_missing = name not in self.graphs
         rule = f"{name} needs a single model, not an ensemble"
-        require(name in self.graphs, rule, "an ensemble")
+        require(not (is_missing and self.card.ensemble), rule, "an ensemble")
+        rule = f"{name} must be among the signatures of the export; export the model again with it"
+        require(not is_missing, rule, ", ".join(self.graphs))
         return self.graphs[name]
 
 

@@ -33,7 +33,7 @@ from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.matrices import require_int8
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.weights import variables_of
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.export.directory import write_export
 from keras_transformer.export.warm_up import write_warm_up
 from keras_transformer.model.transformer import Transformer
@@ -49,6 +49,7 @@ def export_saved_model(
     overwrite: bool = False,
     shortlist: Shortlist | None = None,
     constraints: bool = False,
+    signatures: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Writes the SavedModel.
 
@@ -64,18 +65,21 @@ def export_saved_model(
         shortlist: of the tokens that translations consist of; all if not given. Scores of given
             translations are always of the whole vocabulary.
         constraints: whether there is the signature `constrain`, which is a further search.
+        signatures: the names of those that it has; all if not given. A process that loads the
+            SavedModel holds the graphs of every signature, whether they are called or not.
 
     Returns:
         {"saved_model": export_dir, "bytes"}.
 
     Raises:
-        InputError: where `export_dir` holds something, or cannot be written; or for int8 where
-            TensorFlow has no product of it.
+        InputError: where `export_dir` holds something, or cannot be written; where there is no such
+            signature; or for int8 where TensorFlow has no product of it.
     """
     if card.weights == "int8":
         require_int8("weights=int8")
     compiled = [compile_model(model, card.weights) for model in models]
     graphs = Graphs(compiled, vocabularies, card.decoding, shortlist, constraints)
+    exported = _graphs_named(graphs, signatures)
     card = dataclasses.replace(
         card,
         shortlist=None if shortlist is None else shortlist.sizes,
@@ -87,13 +91,23 @@ def export_saved_model(
     module.shortlist = shortlist
 
     def write(folder):
-        tf.saved_model.save(module, str(folder), signatures=dict(graphs))
+        tf.saved_model.save(module, str(folder), signatures=exported)
         for file in {vocabulary.file for vocabulary in vocabularies}:  # for loading.restore
             (folder / CARD.parent / file.name).write_bytes(file.read_bytes())
-        write_warm_up(folder, graphs)
+        write_warm_up(folder, exported)
 
     size = write_export(write, export_dir, card, overwrite)
     return {"saved_model": str(export_dir), "bytes": size}
+
+
+def _graphs_named(graphs: Graphs, names: Sequence[str] | None) -> dict[str, Callable]:
+    """The graphs of these names; all of them where no names are given."""
+    if names is None:
+        return dict(graphs)
+    rule = f"signatures must be some of {', '.join(graphs)}"
+    unknown = [name for name in names if name not in graphs]
+    require(names and not unknown, rule, ", ".join(map(repr, unknown)) or "none")
+    return {name: graphs[name] for name in names}
 
 
 def load_signatures(path: str | os.PathLike) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:

@@ -117,6 +117,8 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
         (["--data_dir=data"], "--shortlist and --data_dir must be given together. Received: "),
         (["--format=ctranslate2", "--beam_size=3"], "--beam_size is for --format=saved_model"),
         (["--format=ctranslate2", "--constraints"], "--constraints is for --format=saved_model"),
+        (["--format=ctranslate2", "--signatures=best"], "--signatures is for --format=saved_model"),
+        (["--signatures=best,nbest"], "--signatures must be some of serving_default, best, "),
         (["--format=ctranslate2", "--weights=bfloat16"], "--weights is for --format=saved_model"),
         *(
             ([f"--date={date}"], f"--date must be a date as YYYY-MM-DD. Received: '{date}'")

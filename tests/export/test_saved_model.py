@@ -610,6 +610,37 @@ def test_signatures_are_the_graphs_of_the_process(exports, translators):
     assert exports["bpe"].graphs.keys() == names
 
 
+def test_an_export_of_some_signatures_translates_and_names_what_it_lacks(parts, bpe, tmp_path):
+    model, tokenizer, _, _ = parts["bpe"]
+    folder = tmp_path / "export"
+    names = ["encode_source", "search_ids", "best"]
+    export_saved_model(
+        [model], pair_of(tokenizer), folder, card_of(model, tokenizer), signatures=names
+    )
+    exported = load(folder)
+    assert sorted(exported.graphs) == sorted(names)
+    found = exported.translate(LINES)
+    for one, other in zip(found, bpe.translate(LINES), strict=True):
+        assert one[0].text == other[0].text
+        assert one[0].score == pytest.approx(other[0].score, rel=1e-5)
+    rule = r"^score_ids must be among the signatures of the export; .* Received: .*search_ids"
+    with pytest.raises(InputError, match=rule):
+        exported.score_ids([[5, EOS_ID]], [[6, EOS_ID]])
+    requests = tf.data.TFRecordDataset(str(folder / WARM_UP)).as_numpy_iterator()
+    logs = [prediction_log_pb2.PredictionLog.FromString(record) for record in requests]
+    assert [log.predict_log.request.model_spec.signature_name for log in logs] == names[::2]
+
+
+@pytest.mark.parametrize(("names", "received"), [([], "none"), (["best", "bset"], "'bset'")])
+def test_signatures_that_there_are_not(parts, tmp_path, names, received):
+    model, tokenizer, _, _ = parts["bpe"]
+    arguments = ([model], pair_of(tokenizer), tmp_path / "export", card_of(model, tokenizer))
+    rule = rf"^signatures must be some of serving_default, .*, attention. Received: {received}$"
+    with pytest.raises(InputError, match=rule):
+        export_saved_model(*arguments, signatures=names)
+    assert not (tmp_path / "export").exists()
+
+
 def card_of_version(text):
     return lambda path: path.write_text(text)
 
