@@ -43,7 +43,6 @@ LAYERS = [
         "vocabulary",
         "training",
         "importing",
-        "documents",
         "decoding",
     ),
     *("evaluation", "export", "attention", "paper", "serving"),

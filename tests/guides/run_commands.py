@@ -34,6 +34,7 @@ GUIDES: dict[str, tuple[str, ...]] = {
     "clean-text": (),
     "little-data": ("runs/large/model", "runs/en-de/model"),
     "large-corpora": (),
+    "fast": (),
     "existing-model": (),
     "many-languages": (),
     "parsing": (),
@@ -247,6 +248,7 @@ def smaller(arguments: Sequence[str]) -> list[str]:
         word = re.sub(r"^--train_minutes=[\d.]+", "--train_steps=2", word)
         word = re.sub(r"^--checkpoint_steps=\d+", "--checkpoint_steps=2", word)
         word = re.sub(r"^--vocab_size=\d+", f"--vocab_size={vocab_size}", word)
+        word = re.sub(r"^decoder_layers=\d+", "decoder_layers=1", word)
         found.append(word)
     program = Path(found[0]).name if found else ""
     if program == "train.py":
