@@ -21,10 +21,11 @@ sentences: the fastest translation, as in
 
     python benchmarks/decoding.py --cases=batch --shape=student --beams 1 4 --threads 1 2
 
-Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It reads and writes
-text, so that its time includes the tokenization; the others read and write tokens. Ours and
-CTranslate2 use their threads in the way that was fastest for each: one batch per thread at the same
-time, except for CTranslate2 in `single`, where all threads work on the sentence.
+Our SavedModel is used through keras_transformer.load, as in bin/translate.py. It has the signatures
+that this needs (`export --signatures`), as CTranslate2 loads nothing but its translator. It reads
+and writes text, so that its time includes the tokenization; the others read and write tokens. Ours
+and CTranslate2 use their threads in the way that was fastest for each: one batch per thread at the
+same time, except for CTranslate2 in `single`, where all threads work on the sentence.
 
 Both are also measured with int8 weights, and with the same shortlist ("short" in the name):
 CTranslate2 has it as its vocabulary map. In `file` it is learned from the training data, as
@@ -272,12 +273,20 @@ def write_job(folder, model, vocabularies, decoding, job, shortlist, arguments):
     from keras_transformer.training.checkpoint_info import CheckpointInfo
 
     trained = TrainedModel((model,), vocabularies, ModelOrigin(), CheckpointInfo("benchmark"))
+    signatures = ["encode_source", "greedy_ids" if decoding.is_greedy else "search_ids"]
     for engine in arguments.engines:
         if engine in OURS:
             how = OURS[engine]
             card = trained.card(decoding, weights=how.get("weights", "float32"))
             tokens = shortlist if "shortlist" in how else None
-            export_saved_model([model], vocabularies, folder / engine, card, shortlist=tokens)
+            export_saved_model(
+                [model],
+                vocabularies,
+                folder / engine,
+                card,
+                shortlist=tokens,
+                signatures=signatures,
+            )
     card = trained.card(decoding)
     export_ctranslate2(model, vocabularies, folder / "ctranslate2", card, shortlist=shortlist)
     weights = {variable.path: np.array(variable) for variable in model.trainable_variables}
