@@ -58,8 +58,8 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
         "dropout": 0.1,
         "attention_dropout": 0.1,
     },
-    # Not of the paper: the best of the recipes that were tried on 29,000 pairs, suggested for 10,000
-    # to 300,000 (docs/guides/own-text.md). The last checkpoint is as good as a mean of several.
+    # Not of the paper: the best of the recipes that were tried on 29,000 pairs; suggested for
+    # 10,000 to 300,000 (docs/guides/own-text.md). The last checkpoint is as good as a mean.
     "own_text": {
         "num_layers": 4,
         "d_model": 128,

@@ -39,7 +39,7 @@ class EvaluationConfig:
     tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = None
     lowercase: bool = False
     robustness: bool = False  # also score the split in capitals, with typos, ...
-    # First choose the length penalty with the best BLEU on the validation split.
+    # First choose the length penalty that suits the validation split.
     choose_alpha: bool = False
 
     def __post_init__(self):
@@ -169,8 +169,8 @@ def evaluate_on(
 def _choose_decoding(
     data_dir: str | os.PathLike, translator: "Translator", config: EvaluationConfig
 ) -> ChosenDecoding:
-    """Finds the length penalty with the best BLEU on the validation split."""
-    from keras_transformer.evaluation.length_penalty import bleu_by_alpha
+    """Finds the length penalty that suits the validation split."""
+    from keras_transformer.evaluation.length_penalty import bleu_by_alpha, safest_alpha
 
     sources, references, directions = _text_of(data_dir, CHOOSING_SPLIT, config.limit)
     scores = bleu_by_alpha(
@@ -181,7 +181,7 @@ def _choose_decoding(
         config.lowercase,
         directions,
     )
-    alpha = max(scores, key=lambda alpha: scores[alpha])
+    alpha = safest_alpha(scores)
     return ChosenDecoding(
         alpha=alpha,
         beam_size=translator.config.beam_size,

@@ -99,7 +99,7 @@ RESULTS: dict[str, dict[str, str]] = {
         **CHECKPOINT,
         "robustness": "with `--robustness`: `bleu` and `chrf` of `plain`, `upper`, `title`, "
         "`typos` and `no_stop`; of `one_word`, the number of `words` and the share of `bad` ones",
-        "chosen": "with `--choose_alpha`: the best `alpha` for this `beam_size`, its `bleu`, the "
+        "chosen": "with `--choose_alpha`: the chosen `alpha` for this `beam_size`, its `bleu`, the "
         "`split` and the `checkpoint` of that, and `bleu_by_alpha` of all that were tried",
         "split": "of the data",
         "data_dir": "as it was given",

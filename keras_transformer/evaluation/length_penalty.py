@@ -1,6 +1,6 @@
 """Chooses alpha of the length penalty (section 6.1) on a split, as the paper did."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from absl import logging
 
@@ -44,3 +44,21 @@ def bleu_by_alpha(
         scores[alpha] = found["bleu"]
         logging.info("alpha %.1f: BLEU %.2f", alpha, scores[alpha])
     return scores
+
+
+def safest_alpha(scores: Mapping[float, float]) -> float:
+    """Chooses an alpha that has a good BLEU, and so has the next larger one.
+
+    Above some alpha, translations become too long all at once, and on other text that may happen a
+    little sooner. So an alpha counts as the next larger one does, if that one is worse.
+
+    Args:
+        scores: {alpha: BLEU}, as of `bleu_by_alpha`.
+    """
+    alphas = sorted(scores)
+    larger_alphas = [*alphas[1:], alphas[-1]]
+    ranks = {
+        alpha: (min(scores[alpha], scores[larger]), scores[alpha])
+        for alpha, larger in zip(alphas, larger_alphas, strict=True)
+    }
+    return max(alphas, key=ranks.__getitem__)

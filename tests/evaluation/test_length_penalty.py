@@ -27,3 +27,19 @@ def test_each_alpha_has_the_score_of_its_own_translations():
     assert scores[1.2] == pytest.approx(100)
     assert max(score for alpha, score in scores.items() if alpha != 1.2) < 100
     assert scores[1.0] == pytest.approx(scores[1.4]) and scores[1.0] > scores[0.8]
+
+
+@pytest.mark.parametrize(
+    ("bleu", "expected"),
+    [
+        ([30.0, 31.0, 32.0, 31.5], 2),
+        ([36.0, 38.0, 38.2, 38.3, 38.4, 30.0], 3),  # 38.4 is beside the fall
+        ([36.0, 38.0, 38.2, 38.3, 38.4], 4),
+        ([20.0, 30.0, 10.0], 0),  # the best is beside the fall
+        ([1.0, 2.0], 1),
+        ([5.0], 0),
+    ],
+)
+def test_the_chosen_alpha_is_not_beside_a_fall(bleu, expected):
+    scores = dict(zip(length_penalty.ALPHAS, bleu, strict=False))
+    assert length_penalty.safest_alpha(scores) == length_penalty.ALPHAS[expected]
