@@ -61,9 +61,9 @@ def show_table(names, rows):
 # ## A model that is not sure
 #
 # The embedded grammar makes the sentences, of up to 8 words. The training is a few minutes long:
-# the model then writes good German, but is not sure of everything, so that there is something to
-# search for. To use a model of your own instead, set `MODEL` to its directory or its .keras file,
-# and `sources` and `references` to your sentences.
+# the model then writes mostly correct German, but is not sure of everything, so that there is
+# something to search for. To use a model of your own instead, set `MODEL` to its directory or its
+# .keras file, and `sources` and `references` to your sentences.
 
 # %%
 from pipelines.datasets import split_text, training_batches
@@ -282,8 +282,8 @@ show_table(["translations", "BLEU", "chrF"], rows)
 assert STEPS < FULL or chrf["20 draws, ranked"] > chrf["one draw"] + 1
 
 # %% [markdown]
-# Ranking makes the draws much better. The beams are good without it, and
-# gain little.
+# Ranking makes the draws much better: here they are as good as the beams. The beams gain less than
+# a point, and 50 sentences are too few to measure that.
 
 # %% [markdown]
 # ## Prefixes
@@ -300,6 +300,10 @@ prefix = " ".join(wanted[: right + 1])
 rows = [["free", beams[0].text], [f"after “{prefix}”", continued[0].text]]
 show_table(["", "translation"], rows)
 assert continued[0].text.startswith(prefix)
+
+# %% [markdown]
+# The translation begins with the prefix. What follows is the model's own, and can still be wrong or
+# incomplete, so that the person goes on correcting.
 
 # %% [markdown]
 # ## Words that a translation must have
@@ -325,15 +329,16 @@ show_table(
 assert all(phrase in text for (phrase,), text in zip(words, required, strict=True))
 
 # %% [markdown]
-# The words are there now, and the model makes the best of the rest that it can. Where a word stood
-# before a full stop already, nothing had to change.
+# The words are there now, but the rest is the model's own again. It may become right with the
+# required word, or only in part, and a model that is far from the reference may write something
+# worse than before.
 
 # %% [markdown]
 # ## Scores of given translations
 #
-# How probable does the model find a translation that somebody else has made? `score` says it. A
-# good translation has a higher probability than one with its words in another order, or than one of
-# another sentence. The picture shows the log-probability per token for 100 sentences.
+# How probable does the model find a translation that somebody else has made? `score` says it. On
+# average, a good translation has a higher probability than one with its words in another order, and
+# than one of another sentence. The picture shows the log-probability per token for 100 sentences.
 
 
 # %%
@@ -372,8 +377,8 @@ figure.colorbar(image, ax=pair, label="weight", shrink=0.7)
 plt.show()
 
 # %% [markdown]
-# `alignment` has, for each subword of the translation, the subword of the source that it is
-# aligned with.
+# `alignment` has, for each subword of the translation, the subword of the source with the largest
+# mean weight in the last two layers. It is not always the one that was translated.
 
 # %%
 seen = translator.attention(source, beams[0].text)

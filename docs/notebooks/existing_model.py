@@ -96,7 +96,9 @@ except (OSError, RuntimeError) as error:
 #
 # The model that this notebook goes on with learned short sentences of the embedded English-German
 # grammar. It is trained here, with `fit`; the tutorial "Train a translator on your own text"
-# explains how. If you have a model, leave out this cell.
+# explains how. If you have a model, run the first of the next three cells only, which has helpers.
+# Then set `BASE` to the directory of your model, and `OLD` to a data directory of the text that it
+# has learned, prepared with its vocabulary, as the cell below "New text" does for `NEW`.
 
 # %%
 from pipelines.datasets import training_batches

@@ -56,9 +56,17 @@ def show_table(names, rows):
 # ## The text
 #
 # A data set is pairs of files with one sentence a line: line *n* of one file is the translation
-# of line *n* of the other. If you have such files, put their names into `FILES` and leave out the
-# rest of the cell. Here, short English and German sentences that a grammar makes up
-# stand in for them.
+# of line *n* of the other. Here, short English and German sentences that a grammar makes up stand
+# in for such files. If you have files of your own, put this in place of the cell, with their names;
+# each list may have several files.
+#
+#     from pipelines.sources import FileSource
+#
+#     FILES = {
+#         "train": (["train.en"], ["train.de"]),
+#         "validation": (["validation.en"], ["validation.de"]),
+#         "test": (["test.en"], ["test.de"]),
+#     }
 
 # %%
 from pipelines.sources import FileSource, GrammarSource
@@ -77,13 +85,15 @@ show_table(["English", "German"], pairs[:4])
 # ## The data set
 #
 # `prepare` learns a vocabulary of subwords for both languages and writes the sentences as
-# numbers. With more text, choose a larger vocabulary: 8,000 for 10,000 to 300,000 pairs.
+# numbers. The grammar has few words, so that 1,000 subwords are enough. For real text, choose more:
+# 8,000 for 10,000 to 300,000 pairs.
 
 # %%
 from pipelines.preparation import PreparationConfig, prepare
 
+VOCAB_SIZE = 1000
 DATA = FOLDER / "data"
-result = prepare(FileSource(FILES), DATA, PreparationConfig(vocab_size=1000, max_length=64))
+result = prepare(FileSource(FILES), DATA, PreparationConfig(vocab_size=VOCAB_SIZE, max_length=64))
 show_table(["split", "pairs"], list(result["pairs"].items()))
 
 # %% [markdown]
@@ -106,13 +116,14 @@ show_table(["tensor", "shape"], [[n, tuple(t.shape)] for n, t in [*inputs.items(
 
 # %%
 MODEL = DATA / "model.keras"  # beside its vocabulary, so that it can be loaded with it
+LOGS = FOLDER / "logs"
 callbacks = [
-    keras.callbacks.TensorBoard(str(FOLDER / "logs")),
+    keras.callbacks.TensorBoard(str(LOGS)),
     keras.callbacks.ModelCheckpoint(str(MODEL), monitor="val_loss", save_best_only=True),
     keras.callbacks.EarlyStopping(monitor="val_loss", patience=3),
 ]
 sizes = {"num_layers": 2, "d_model": 128, "d_ff": 256, "num_heads": 4}
-model = kt.Transformer(kt.TransformerConfig(vocab_size=1000, norm="pre", **sizes))
+model = kt.Transformer(kt.TransformerConfig(vocab_size=VOCAB_SIZE, norm="pre", **sizes))
 rate = kt.WarmupInverseSquareRoot(128, warmup_steps=300, scale=2.0)
 adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
 metrics = [kt.MaskedAccuracy("accuracy"), kt.MaskedPerplexity("perplexity")]
@@ -130,18 +141,18 @@ assert MODEL.exists()
 # %% [markdown]
 # ## The curves
 #
-# In a notebook, `%load_ext tensorboard` and `%tensorboard --logdir logs` open TensorBoard below the
-# cell; in a shell, `python -m tensorboard.main --logdir=logs` says where it is. A page like this
-# one cannot hold it, so we read the same files and draw two of its curves. If the validation stayed
-# behind, the model would learn its text by heart. It is a little ahead, as it is measured after
-# each epoch, and without dropout.
+# In a notebook, `%load_ext tensorboard` and `%tensorboard --logdir {LOGS}` open TensorBoard below
+# the cell; in a shell, `python -m tensorboard.main --logdir=DIR`, with the path of that folder,
+# says where it is. A page like this one cannot hold it, so we read the same files and draw two of
+# its curves. If the validation stayed behind, the model would learn its text by heart. It is a
+# little ahead, as it is measured after each epoch, and without dropout.
 
 # %%
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
 events = EventMultiplexer(size_guidance={"tensors": 0})
-events.AddRunsFromDirectory(str(FOLDER / "logs")).Reload()
+events.AddRunsFromDirectory(str(LOGS)).Reload()
 figure, axes = plt.subplots(1, 2, figsize=(9, 3))
 for curve, name in zip(axes, ("perplexity", "accuracy"), strict=True):
     for run in ("train", "validation"):
