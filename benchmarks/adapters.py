@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from timing import log, require, run
+from timing import measured_once, require, run
 
 BIN = Path(__file__).resolve().parent.parent / "bin"
 OURS = ("data_dir", "model_dir", "init_from", "preset", "lora_rank")  # not allowed after `--`
@@ -113,14 +113,6 @@ def newest_checkpoint(model_dir: Path) -> str:
     records = read_records(model_dir)
     require(records != [], "--model_dir must have a checkpoint", model_dir)
     return str(checkpoint_directory(model_dir) / records[-1].name)
-
-
-def measured_once(file: Path, measure, *arguments) -> dict[str, Any]:
-    """The row that a file holds, or which is measured and written there."""
-    if not file.exists():
-        log(f"measuring {file.stem}")
-        file.write_text(json.dumps(measure(*arguments)), encoding="utf-8")
-    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def trained(words: list[str]) -> dict[str, Any]:

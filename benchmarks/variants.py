@@ -8,9 +8,11 @@
 Each variant is one or more settings beside those of the command line (`VARIANTS`). It is trained by
 bin/train.py in MODEL_DIR/VARIANT-SEED, on the same batches as the others, and scored by
 bin/evaluate.py. Gated networks have two thirds of the d_ff, so that all variants have as many
-parameters, but for less than 2%. Runs that are finished are left alone, and a run that was
-interrupted continues. Prints a table in Markdown on stdout: BLEU of each split, the mean of the
-seeds and their range, and the loss on the validation split after the last step.
+parameters, but for less than 2%. A run's result is kept in MODEL_DIR/VARIANT-SEED.json, and a run
+that has one is not measured again; one that was interrupted continues. So two processes, each with
+some of the variants, share the work, and a third prints the table of all. Prints a table in
+Markdown on stdout: BLEU of each split, the mean of the seeds and their range, and the loss on the
+validation split after the last step.
 
 The speeds are not part of the table, as runs of different hours cannot be compared:
 benchmarks/training.py and benchmarks/decoding.py measure two models in turn.
@@ -23,7 +25,7 @@ import sys
 from pathlib import Path
 from statistics import mean
 
-from timing import check_positive, log, require, run
+from timing import check_positive, measured_once, require, run
 
 ROOT = Path(__file__).resolve().parent.parent
 PRE = {"norm": "pre"}
@@ -49,6 +51,7 @@ def main():
     parser.add_argument("--preset", default="tiny")
     parser.add_argument("--train_steps", type=int, default=6300)
     parser.add_argument("--tokens_per_batch", type=int, default=3000)
+    parser.add_argument("--precision", default="float32")
     parser.add_argument("--config", action="append", default=[], help="KEY=VALUE for every run")
     parser.add_argument("--alpha", type=float, default=0.6)
     arguments = parser.parse_args()
@@ -57,12 +60,13 @@ def main():
     unknown = [name for name in names if name not in VARIANTS]
     require(not unknown, f"--variants must be of {', '.join(VARIANTS)}", ", ".join(unknown))
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    arguments.model_dir.mkdir(parents=True, exist_ok=True)
 
     results: dict[str, list[dict]] = {name: [] for name in names}
     for seed in seeds:  # all variants of one seed first: a table of one seed is a table, too
         for name in names:
-            results[name].append(result_of(name, seed, arguments))
-            log(f"{name}, seed {seed}: {results[name][-1]}")
+            file = arguments.model_dir / f"{name}-{seed}.json"
+            results[name].append(measured_once(file, result_of, name, seed, arguments))
     print_table(results, arguments.splits.split(","))
 
 
@@ -81,6 +85,7 @@ def result_of(name: str, seed: int, arguments: argparse.Namespace) -> dict[str, 
         "preset": arguments.preset,
         "train_steps": arguments.train_steps,
         "tokens_per_batch": arguments.tokens_per_batch,
+        "precision": arguments.precision,
         "seed": seed,
     }
     result = program("train", flags, settings)

@@ -336,9 +336,8 @@ class Translator:
         as_text(source, "source")
         as_text(target, "target")
         (source,) = self.with_codes([source], to)
-        # An ensemble has all graphs but this one; an export of some signatures lacks others, too.
-        is_ensemble = "attention" not in self.graphs and "align_ids" in self.graphs
-        require(not is_ensemble, "attention needs a single model, not an ensemble", "an ensemble")
+        received = f"an ensemble of {len(self.card.ensemble)}"
+        require(not self.card.ensemble, "attention needs a single model", received)
         graph = self._graph("attention")
         found = graph(source=string_tensor([source]), target=string_tensor([target]))
         values = {name: tensor.numpy()[0] for name, tensor in found.items()}

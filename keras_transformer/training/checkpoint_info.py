@@ -12,9 +12,7 @@ class CheckpointInfo:
     step: int | None = None  # of the checkpoint, or of the last one of an average; None if unknown
     averaged: int | None = None  # the number of checkpoints that the weights are the mean of
     validation_loss: float | None = None  # nats per token, at that step; None if not measured
-    adapter_scale: float | None = (
-        None  # what the changes of an adapter were multiplied by, if not 1
-    )
+    adapter_scale: float | None = None  # of what an adapter adds to the weights, if not 1
 
     def to_json(self) -> dict[str, Any]:
         """The fields that are not None, as JSON values."""

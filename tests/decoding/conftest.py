@@ -13,6 +13,7 @@ from keras_transformer.decoding.search import search_ids, target_log_probs
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
+from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 
@@ -134,7 +135,8 @@ def translator_with(models, vocabularies, options, **facts):
     """A Translator with one Keras model, or with a list of them, an ensemble."""
     models = models if isinstance(models, list) else [models]
     graphs = Graphs(list(map(compile_model, models)), vocabularies, options)
-    return Translator(graphs, card_of(models[0].config, options, **facts))
+    ensemble = (CheckpointInfo("step-7", 7),) * len(models) if len(models) > 1 else ()
+    return Translator(graphs, card_of(models[0].config, options, ensemble=ensemble, **facts))
 
 
 @pytest.fixture(scope="session")
