@@ -7,15 +7,17 @@
 
 Each variant is one or more settings beside those of the command line (`VARIANTS`). It is trained by
 bin/train.py in MODEL_DIR/VARIANT-SEED, on the same batches as the others, and scored by
-bin/evaluate.py. Gated networks have two thirds of the d_ff, so that all variants have as many
-parameters, but for less than 2%. A run's result is kept in MODEL_DIR/VARIANT-SEED.json, and a run
-that has one is not measured again; one that was interrupted continues. So two processes, each with
-some of the variants, share the work, and a third prints the table of all. Prints a table in
-Markdown on stdout: BLEU of each split, the mean of the seeds and their range, and the loss on the
-validation split after the last step.
+bin/evaluate.py. Gated networks have two thirds of the d_ff, rounded to a multiple of 16, so that
+all variants have as many parameters, but for less than 2%. A run's result is kept in
+MODEL_DIR/VARIANT-SEED.json, and a run that has one is not measured again; one that was interrupted
+continues. So two processes, each with some of the variants, share the work, and a third prints the
+table of all. Prints a table in Markdown on stdout: BLEU of each split, the mean of the seeds and
+their range, and the loss on the validation split after the last step.
 
-The speeds are not part of the table, as runs of different hours cannot be compared:
-benchmarks/training.py and benchmarks/decoding.py measure two models in turn.
+Runs of different hours tell nothing of speed. With --speed_rounds=N, nothing is trained: the
+training steps of the variants are timed in turn, N times, in float32 on random batches of 160 pairs
+of 24 tokens, and the table has target tokens a second and the time of a step beside that of `pre`,
+as medians over the rounds.
 """
 
 import argparse
@@ -23,11 +25,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
-from timing import check_positive, measured_once, require, run
+from timing import check_positive, log, measured_once, require, run
+from training import SHAPES
+from workers import run_worker
+
+from keras_transformer.config import GATED
+from keras_transformer.presets import preset
 
 ROOT = Path(__file__).resolve().parent.parent
+SPEED_WORK = SHAPES["tiny"]
 PRE = {"norm": "pre"}
 # name -> settings; a d_ff is put in where `activation` has a gate.
 VARIANTS: dict[str, dict[str, str]] = {
@@ -43,8 +51,9 @@ VARIANTS: dict[str, dict[str, str]] = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data_dir", required=True)
-    parser.add_argument("--model_dir", required=True, type=Path, help="each run gets a folder here")
+    parser.add_argument("--data_dir", help="what the variants learn from")
+    parser.add_argument("--model_dir", type=Path, help="each run gets a folder here")
+    parser.add_argument("--speed_rounds", type=int, default=0, help="to time steps instead")
     parser.add_argument("--variants", default=",".join(VARIANTS))
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--splits", default="validation,test", help="the splits to score")
@@ -59,6 +68,10 @@ def main():
     names = arguments.variants.split(",")
     unknown = [name for name in names if name not in VARIANTS]
     require(not unknown, f"--variants must be of {', '.join(VARIANTS)}", ", ".join(unknown))
+    if arguments.speed_rounds:
+        return print_speeds(speeds(names, arguments))
+    for flag in ("data_dir", "model_dir"):
+        require(getattr(arguments, flag), f"--{flag} must be given", "nothing")
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     arguments.model_dir.mkdir(parents=True, exist_ok=True)
 
@@ -97,17 +110,27 @@ def result_of(name: str, seed: int, arguments: argparse.Namespace) -> dict[str, 
 
 
 def settings_of(name: str, arguments: argparse.Namespace) -> dict[str, str | int]:
-    """The settings of a variant, with two thirds of the d_ff for a network with a gate."""
-    from keras_transformer.config import GATED
-    from keras_transformer.presets import preset
-
-    settings = VARIANTS[name]
+    """The settings of a variant, with some two thirds of the d_ff for a network with a gate."""
+    settings = dict(VARIANTS[name])
     if settings.get("activation") not in GATED:
         return settings
     model, _ = preset(arguments.preset, vocab_size=8000)
     widths = [setting.split("=")[1] for setting in arguments.config if setting.startswith("d_ff=")]
     d_ff = int(widths[-1]) if widths else model.d_ff
-    return {**settings, "d_ff": round(d_ff * 2 / 3)}
+    return {**settings, "d_ff": 16 * round(d_ff * 2 / 3 / 16)}
+
+
+def speeds(names: list[str], arguments: argparse.Namespace) -> dict[str, list[float]]:
+    """The seconds of a training step of each variant, round by round."""
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(arguments.speed_rounds):
+        for name in names:
+            settings = settings_of(name, arguments)
+            d_ff = settings.pop("d_ff", SPEED_WORK.d_ff)
+            work = SPEED_WORK._replace(d_ff=d_ff, settings=settings)
+            found[name].append(run_worker("our_step.py", work.as_json())["seconds"])
+            log(f"{name} {found[name][-1]} s")
+    return found
 
 
 def program(name: str, flags: dict[str, object], settings: list[str]) -> dict:
@@ -127,6 +150,16 @@ def print_table(results: dict[str, list[dict]], splits: list[str]) -> None:
         print(
             f"| {name} | " + " | ".join([*cells, spread([run["loss"] for run in runs], 3)]) + " |"
         )
+
+
+def print_speeds(seconds: dict[str, list[float]]) -> None:
+    print("| Variant | Target tokens/s | Time of a step | over the rounds |\n|---|---|---|---|")
+    for name, times in seconds.items():
+        reference = seconds.get("pre", times)
+        ratios = [time / pre for time, pre in zip(times, reference, strict=True)]
+        tokens = SPEED_WORK.sentences * SPEED_WORK.length / median(times)
+        spread_of = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        print(f"| {name} | {tokens:,.0f} | {median(ratios):.2f} | {spread_of} |")
 
 
 def spread(values: list[float], digits: int) -> str:

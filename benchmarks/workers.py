@@ -41,7 +41,8 @@ def has_module(python: str, module: str) -> bool:
 
 def model_config(work: Work) -> TransformerConfig:
     names = ("vocab_size", "num_layers", "d_model", "d_ff", "num_heads")
-    return TransformerConfig(**{name: getattr(work, name) for name in names})
+    sizes = {name: getattr(work, name) for name in names}
+    return TransformerConfig(**sizes, **(work.settings or {}))
 
 
 def step_gigaflops(work: Work) -> float:

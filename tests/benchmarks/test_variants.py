@@ -1,5 +1,6 @@
 """The comparison of variants over a stand-in for the programs, which trains and scores nothing."""
 
+import json
 import sys
 
 import pytest
@@ -39,7 +40,7 @@ def test_a_row_for_each_variant(variants, calls, capsys):
     assert [flags["seed"] for flags, _ in trained] == [1, 1, 2, 2]
     assert {flags["precision"] for flags, _ in trained} == {"bfloat16"}
     assert trained[0][1] == ["--config=norm=pre"]
-    assert trained[1][1] == ["--config=norm=pre", "--config=activation=swiglu", "--config=d_ff=171"]
+    assert trained[1][1] == ["--config=norm=pre", "--config=activation=swiglu", "--config=d_ff=176"]
     # Nothing is measured twice.
     calls.clear()
     variants.main()
@@ -50,3 +51,22 @@ def test_an_unknown_variant(variants, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["variants", "--data_dir=d", "--model_dir=m", "--variants=x"])
     with pytest.raises(ValueError, match=r"^--variants must be of post, .*: x$"):
         variants.main()
+
+
+def test_speeds_are_measured_in_turn(variants, monkeypatch, capsys):
+    seconds = iter([0.2, 0.3, 0.5, 0.4, 0.1, 0.2])
+    works = []
+
+    def run_worker(program, work):
+        works.append(json.loads(work))
+        return {"seconds": next(seconds)}
+
+    monkeypatch.setattr(variants, "run_worker", run_worker)
+    monkeypatch.setattr(sys, "argv", ["variants", "--variants=pre,geglu", "--speed_rounds=3"])
+    variants.main()
+    assert [work["settings"].get("activation") for work in works] == [None, "geglu"] * 3
+    assert works[1]["d_ff"] == 176
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "| pre | 19,200 | 1.00 | 1.00 to 1.00 |",
+        "| geglu | 12,800 | 1.50 | 0.80 to 2.00 |",
+    ]

@@ -86,7 +86,7 @@ def reduced(name):
     """The configuration of a preset with small sizes, and without dropout."""
     config, _ = preset(name, 23)
     rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
-    sizes = {"d_model": 16, "d_ff": 8, "d_k": 3, "d_v": 4, "num_layers": 2, "max_positions": 20}
+    sizes = {"d_model": 16, "d_ff": 8, "d_k": 4, "d_v": 3, "num_layers": 2, "max_positions": 20}
     return dataclasses.replace(config, num_heads=min(config.num_heads, 4), **sizes, **rates)
 
 
