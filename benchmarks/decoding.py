@@ -14,7 +14,8 @@ machine's speed affect all of them alike.
     file     --model_dir on the test split of --data_dir, the whole file in each engine's own
              batches of similar length: ours of 4,096 padded source tokens, CTranslate2's of 2,048,
              OpenNMT-tf's of 64 sentences. Each has its own length penalty at 0.6: ours and
-             OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6
+             OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6. OpenNMT-tf is left out
+             where it lacks layers of the model, such as rotary positions
 
 A shape is for `batch` and `single`. With --shape=student, they have the preset `student` and 256
 sentences: the fastest translation, as in
@@ -125,9 +126,13 @@ def compare(case, beams, threads, folder, arguments):
     if not folder.exists():
         prepare = prepare_trained if case == "file" else prepare_random
         prepare(folder, beams, arguments)
-    rounds, texts = {engine: [] for engine in arguments.engines}, {}
+    engines = list(arguments.engines)
+    if "opennmt_tf" in engines and not opennmt_has(read_job(folder)["model"]):
+        log(f"opennmt_tf: left out of {case}, as it lacks layers of the model")
+        engines.remove("opennmt_tf")
+    rounds, texts = {engine: [] for engine in engines}, {}
     for _ in range(arguments.rounds):
-        for engine in arguments.engines:
+        for engine in engines:
             done = run_engine(engine, case, folder, threads, arguments)
             row, texts[engine] = columns(case, done, folder)
             row["disk MB"] = disk_megabytes(folder / exported_folder(engine))
@@ -144,6 +149,12 @@ def compare(case, beams, threads, folder, arguments):
         engine: {name: statistics.median(row[name] for row in runs) for name in runs[0]}
         for engine, runs in rounds.items()
     }
+
+
+def opennmt_has(config):
+    """Whether OpenNMT-tf has the layers of a model, given the fields of its configuration."""
+    has = {"positions": "sinusoidal", "activation": "relu", "norm_type": "layer"}
+    return all(config[name] == value for name, value in has.items())
 
 
 def exported_folder(engine):
