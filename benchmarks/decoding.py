@@ -94,7 +94,7 @@ def main():
     parser.add_argument("--opennmt_python", help="a Python with OpenNMT-tf")
     parser.add_argument("--model_dir", help="a trained model with a BPE vocabulary, for `file`")
     parser.add_argument("--data_dir", help="its data, for `file`")
-    parser.add_argument("--checkpoint", default="average:5", help="of --model_dir")
+    parser.add_argument("--checkpoint", default="latest", help="of --model_dir")
     parser.add_argument("--limit", type=int, help="lines of the test split (default: all)")
     parser.add_argument("--shape", choices=SHAPES, default="base", help="of `batch` and `single`")
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
