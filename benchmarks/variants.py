@@ -36,10 +36,11 @@ from keras_transformer.presets import preset
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEED_WORK = SHAPES["tiny"]
-PRE = {"norm": "pre"}
+POST = {"norm": "post", "norm_type": "layer", "positions": "sinusoidal", "activation": "relu"}
+PRE = {**POST, "norm": "pre"}
 # name -> settings; a d_ff is put in where `activation` has a gate.
 VARIANTS: dict[str, dict[str, str]] = {
-    "post": {"norm": "post"},
+    "post": POST,
     "pre": PRE,
     "rotary": {**PRE, "positions": "rotary"},
     "swiglu": {**PRE, "activation": "swiglu"},
