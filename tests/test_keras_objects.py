@@ -331,7 +331,7 @@ def reduced(name):
     config, _ = kt.preset(name, 11)
     heads = min(config.num_heads, 4)
     return dataclasses.replace(
-        config, d_model=16, d_ff=8, num_heads=heads, d_k=3, d_v=4, num_layers=2, max_positions=20
+        config, d_model=16, d_ff=8, num_heads=heads, d_k=4, d_v=3, num_layers=2, max_positions=20
     )
 
 
