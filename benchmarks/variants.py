@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SPEED_WORK = SHAPES["tiny"]
 POST = {"norm": "post", "norm_type": "layer", "positions": "sinusoidal", "activation": "relu"}
 PRE = {**POST, "norm": "pre"}
-# name -> settings; a d_ff is put in where `activation` has a gate.
+# name -> settings; `settings_of` adds d_ff.
 VARIANTS: dict[str, dict[str, str]] = {
     "post": POST,
     "pre": PRE,
@@ -70,7 +70,7 @@ def main():
     unknown = [name for name in names if name not in VARIANTS]
     require(not unknown, f"--variants must be of {', '.join(VARIANTS)}", ", ".join(unknown))
     if arguments.speed_rounds:
-        return print_speeds(speeds(names, arguments))
+        return print_speeds(speeds(names, arguments.speed_rounds))
     for flag in ("data_dir", "model_dir"):
         require(getattr(arguments, flag), f"--{flag} must be given", "nothing")
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
@@ -91,8 +91,11 @@ def result_of(name: str, seed: int, arguments: argparse.Namespace) -> dict[str, 
         BLEU by split, and "loss", the label-smoothed cross-entropy on the validation split.
     """
     model_dir = arguments.model_dir / f"{name}-{seed}"
+    model, _ = preset(arguments.preset, vocab_size=8000)
+    widths = [setting.split("=")[1] for setting in arguments.config if setting.startswith("d_ff=")]
+    d_ff = int(widths[-1]) if widths else model.d_ff
     settings = [f"--config={setting}" for setting in arguments.config]
-    settings += [f"--config={key}={value}" for key, value in settings_of(name, arguments).items()]
+    settings += [f"--config={key}={value}" for key, value in settings_of(name, d_ff).items()]
     flags = {
         "data_dir": arguments.data_dir,
         "model_dir": model_dir,
@@ -110,25 +113,20 @@ def result_of(name: str, seed: int, arguments: argparse.Namespace) -> dict[str, 
     return scores
 
 
-def settings_of(name: str, arguments: argparse.Namespace) -> dict[str, str | int]:
-    """The settings of a variant, with some two thirds of the d_ff for a network with a gate."""
-    settings = dict(VARIANTS[name])
-    if settings.get("activation") not in GATED:
-        return settings
-    model, _ = preset(arguments.preset, vocab_size=8000)
-    widths = [setting.split("=")[1] for setting in arguments.config if setting.startswith("d_ff=")]
-    d_ff = int(widths[-1]) if widths else model.d_ff
-    return {**settings, "d_ff": 16 * round(d_ff * 2 / 3 / 16)}
+def settings_of(name: str, d_ff: int) -> dict[str, str | int]:
+    """The settings of a variant, with some two thirds of `d_ff` for a network with a gate."""
+    settings = VARIANTS[name]
+    gated = settings["activation"] in GATED
+    return {**settings, "d_ff": 16 * round(d_ff * 2 / 3 / 16) if gated else d_ff}
 
 
-def speeds(names: list[str], arguments: argparse.Namespace) -> dict[str, list[float]]:
+def speeds(names: list[str], rounds: int) -> dict[str, list[float]]:
     """The seconds of a training step of each variant, round by round."""
     found: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(arguments.speed_rounds):
+    for _ in range(rounds):
         for name in names:
-            settings = settings_of(name, arguments)
-            d_ff = settings.pop("d_ff", SPEED_WORK.d_ff)
-            work = SPEED_WORK._replace(d_ff=d_ff, settings=settings)
+            settings = settings_of(name, SPEED_WORK.d_ff)
+            work = SPEED_WORK._replace(d_ff=settings.pop("d_ff"), settings=settings)
             found[name].append(run_worker("our_step.py", work.as_json())["seconds"])
             log(f"{name} {found[name][-1]} s")
     return found
