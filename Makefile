@@ -4,8 +4,8 @@
 #                   (TEST_SEED): beside a load, with the matrix products of AVX2; on one core, with
 #                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
 #                   is a target of its own.
-# make commands     every command of README and the guides, in small; a guide's alone with
-#                   GUIDES=parsing
+# make commands     every command and sample of the documents, in small; a page's alone with
+#                   PAGES=guides/parsing
 # make lint         ruff: rules and format
 # make docs         the documentation site, with tutorials and the reference: runs/site/index.html
 # make reference    writes docs/reference again, which describes the code: fields, signatures, HTTP
@@ -53,7 +53,7 @@ test: install
 	$(TEST)
 
 commands: install
-	$(RUN) tests/guides/run_commands.py $(GUIDES)
+	$(RUN) -m tests.pages.run_commands $(PAGES)
 
 test-hard: $(HARD)
 

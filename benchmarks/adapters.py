@@ -14,15 +14,12 @@ is in WORK_DIR is not measured again. Prints a table, and then the rows as one J
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from timing import measured_once, require, run
+from workers import run_program
 
-BIN = Path(__file__).resolve().parent.parent / "bin"
 OURS = ("data_dir", "model_dir", "init_from", "preset", "lora_rank")  # not allowed after `--`
 COLUMNS = {
     "run": "run",
@@ -117,7 +114,7 @@ def newest_checkpoint(model_dir: Path) -> str:
 
 def trained(words: list[str]) -> dict[str, Any]:
     """Trains a model: its checkpoint, and what it cost."""
-    result, peak = program("train", *words)
+    result, peak = run_program("train", *words)
     checkpoint = Path(result["checkpoint"])
     size = sum(path.stat().st_size for path in checkpoint.parent.glob(f"{checkpoint.name}.*"))
     return {
@@ -136,22 +133,9 @@ def scores(checkpoint: str, data_dirs: tuple[str, str], scale: str = "1") -> dic
         for split in ("validation", "test"):
             words = [f"--model_dir={checkpoint}", f"--data_dir={data_dir}", f"--split={split}"]
             words += [] if scale == "1" else [f"--adapter_scale={scale}"]
-            result, _ = program("evaluate", *words)
+            result, _ = run_program("evaluate", *words)
             bleu[f"{name}_{split}"] = result["bleu"]
     return bleu
-
-
-def program(name: str, *words: str) -> tuple[dict[str, Any], float]:
-    """Runs a program of bin/: its result, and its peak memory in megabytes of 10^6 bytes."""
-    command = [sys.executable, str(BIN / f"{name}.py"), *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    require(process.returncode == 0, f"{name} must end well", f"exit code {process.returncode}")
-    # Linux counts in kibibytes, and macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return json.loads(output.splitlines()[-1]), usage.ru_maxrss * unit / 1e6
 
 
 if __name__ == "__main__":

@@ -15,26 +15,24 @@ table of all. Prints a table in Markdown on stdout: BLEU of each split, the mean
 their range, and the loss on the validation split after the last step.
 
 Runs of different hours tell nothing of speed. With --speed_rounds=N, nothing is trained: the
-training steps of the variants are timed in turn, N times, in float32 on random batches of 160 pairs
-of 24 tokens, and the table has target tokens a second and the time of a step beside that of `pre`,
-as medians over the rounds.
+variants take turns, N times. They train in float32 on random batches of 160 pairs of 24 tokens; and
+where MODEL_DIR has been trained, the models of the first seed translate the test split of DATA_DIR
+with beam 4. Each table has target tokens a second, and the time that a token takes beside that of
+`pre`, as medians over the rounds.
 """
 
 import argparse
-import json
-import subprocess
-import sys
+import time
 from pathlib import Path
 from statistics import mean, median
 
 from timing import check_positive, log, measured_once, require, run
 from training import SHAPES
-from workers import run_worker
+from workers import run_program, run_worker
 
 from keras_transformer.config import GATED
 from keras_transformer.presets import preset
 
-ROOT = Path(__file__).resolve().parent.parent
 SPEED_WORK = SHAPES["tiny"]
 POST = {"norm": "post", "norm_type": "layer", "positions": "sinusoidal", "activation": "relu"}
 PRE = {**POST, "norm": "pre"}
@@ -69,11 +67,14 @@ def main():
     names = arguments.variants.split(",")
     unknown = [name for name in names if name not in VARIANTS]
     require(not unknown, f"--variants must be of {', '.join(VARIANTS)}", ", ".join(unknown))
+    seeds = [int(seed) for seed in arguments.seeds.split(",")]
     if arguments.speed_rounds:
-        return print_speeds(speeds(names, arguments.speed_rounds))
+        print_speeds("training", training_seconds(names, arguments.speed_rounds))
+        if arguments.model_dir and arguments.data_dir:
+            print_speeds("decoding", decoding_seconds(names, seeds[0], arguments))
+        return
     for flag in ("data_dir", "model_dir"):
         require(getattr(arguments, flag), f"--{flag} must be given", "nothing")
-    seeds = [int(seed) for seed in arguments.seeds.split(",")]
     arguments.model_dir.mkdir(parents=True, exist_ok=True)
 
     results: dict[str, list[dict]] = {name: [] for name in names}
@@ -96,20 +97,14 @@ def result_of(name: str, seed: int, arguments: argparse.Namespace) -> dict[str, 
     d_ff = int(widths[-1]) if widths else model.d_ff
     settings = [f"--config={setting}" for setting in arguments.config]
     settings += [f"--config={key}={value}" for key, value in settings_of(name, d_ff).items()]
-    flags = {
-        "data_dir": arguments.data_dir,
-        "model_dir": model_dir,
-        "preset": arguments.preset,
-        "train_steps": arguments.train_steps,
-        "tokens_per_batch": arguments.tokens_per_batch,
-        "precision": arguments.precision,
-        "seed": seed,
-    }
-    result = program("train", flags, settings)
+    folders = [f"--data_dir={arguments.data_dir}", f"--model_dir={model_dir}"]
+    passed_on = ("preset", "train_steps", "tokens_per_batch", "precision")
+    words = [f"--{flag}={getattr(arguments, flag)}" for flag in passed_on]
+    result, _ = run_program("train", *folders, *words, f"--seed={seed}", *settings)
     scores = {"loss": result["validation_loss"]}
     for split in arguments.splits.split(","):
-        flags = {"model_dir": model_dir, "data_dir": arguments.data_dir, "split": split}
-        scores[split] = program("evaluate", {**flags, "alpha": arguments.alpha}, [])["bleu"]
+        words = [f"--split={split}", f"--alpha={arguments.alpha}"]
+        scores[split] = run_program("evaluate", *folders, *words)[0]["bleu"]
     return scores
 
 
@@ -120,25 +115,44 @@ def settings_of(name: str, d_ff: int) -> dict[str, str | int]:
     return {**settings, "d_ff": 16 * round(d_ff * 2 / 3 / 16) if gated else d_ff}
 
 
-def speeds(names: list[str], rounds: int) -> dict[str, list[float]]:
-    """The seconds of a training step of each variant, round by round."""
+def training_seconds(names: list[str], rounds: int) -> dict[str, list[float]]:
+    """The seconds that a training step of each variant takes for a target token, round by round."""
     found: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
         for name in names:
             settings = settings_of(name, SPEED_WORK.d_ff)
             work = SPEED_WORK._replace(d_ff=settings.pop("d_ff"), settings=settings)
-            found[name].append(run_worker("our_step.py", work.as_json())["seconds"])
-            log(f"{name} {found[name][-1]} s")
+            seconds = run_worker("our_step.py", work.as_json())["seconds"]
+            found[name].append(seconds / (SPEED_WORK.sentences * SPEED_WORK.length))
+            log(f"training, {name}: {seconds} s a step")
     return found
 
 
-def program(name: str, flags: dict[str, object], settings: list[str]) -> dict:
-    """Runs a program of bin/, whose progress goes to stderr, and returns its JSON result."""
-    command = [sys.executable, str(ROOT / "bin" / f"{name}.py"), *settings]
-    command += [f"--{flag}={value}" for flag, value in flags.items()]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    require(done.returncode == 0, f"{name}.py must succeed", f"exit code {done.returncode}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+def decoding_seconds(
+    names: list[str], seed: int, arguments: argparse.Namespace
+) -> dict[str, list[float]]:
+    """The seconds that each trained variant takes for a token of its translations, round by round.
+
+    The first round, in which graphs are built, does not count.
+    """
+    from keras_transformer.loading import load
+    from pipelines.datasets import split_text
+
+    sources, _ = split_text(arguments.data_dir, "test")
+    models = {
+        name: load(arguments.model_dir / f"{name}-{seed}", beam_size=4, alpha=arguments.alpha)
+        for name in names
+    }
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(arguments.speed_rounds + 1):
+        for name, model in models.items():
+            begun = time.perf_counter()
+            tokens = sum(best.tokens for best, *_ in model.translate(sources))
+            seconds = time.perf_counter() - begun
+            log(f"decoding, {name}: {tokens} tokens in {seconds:.2f} s")
+            if number > 0:
+                found[name].append(seconds / tokens)
+    return found
 
 
 def print_table(results: dict[str, list[dict]], splits: list[str]) -> None:
@@ -151,14 +165,14 @@ def print_table(results: dict[str, list[dict]], splits: list[str]) -> None:
         )
 
 
-def print_speeds(seconds: dict[str, list[float]]) -> None:
-    print("| Variant | Target tokens/s | Time of a step | over the rounds |\n|---|---|---|---|")
+def print_speeds(what: str, seconds: dict[str, list[float]]) -> None:
+    """Prints a table of seconds for a token, by variant and round."""
+    print(f"| Variant | Tokens/s, {what} | Time of a token | over the rounds |\n|---|---|---|---|")
     for name, times in seconds.items():
         reference = seconds.get("pre", times)
-        ratios = [time / pre for time, pre in zip(times, reference, strict=True)]
-        tokens = SPEED_WORK.sentences * SPEED_WORK.length / median(times)
+        ratios = [own / pre for own, pre in zip(times, reference, strict=True)]
         spread_of = f"{min(ratios):.2f} to {max(ratios):.2f}"
-        print(f"| {name} | {tokens:,.0f} | {median(ratios):.2f} | {spread_of} |")
+        print(f"| {name} | {1 / median(times):,.0f} | {median(ratios):.2f} | {spread_of} |")
 
 
 def spread(values: list[float], digits: int) -> str:

@@ -21,7 +21,7 @@ def calls(adapters, untrained, tmp_path, monkeypatch):
     """Runs the benchmark with stand-ins; what they were called with."""
     made = []
 
-    def program(name, *words):
+    def run_program(name, *words):
         made.append((name, *words))
         given = dict(word.lstrip("-").partition("=")[::2] for word in words)
         if name == "evaluate":
@@ -34,7 +34,7 @@ def calls(adapters, untrained, tmp_path, monkeypatch):
         path = str(folder / "step-00000009")
         return {"checkpoint": path, "trained_parameters": 1234, "minutes": 0.5}, 777.0
 
-    monkeypatch.setattr(adapters, "program", program)
+    monkeypatch.setattr(adapters, "run_program", run_program)
     words = ["--own_data=own", "--general_data=general", f"--work_dir={tmp_path / 'work'}"]
     words += [f"--model_dir={untrained}", "--rates=1e-4", "--lora_rates=1e-3", "--ranks=2,8"]
     words += ["--scales=0.5,1"]

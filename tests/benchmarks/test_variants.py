@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 
 import pytest
 
@@ -19,12 +20,13 @@ def calls(variants, tmp_path, monkeypatch):
     """Runs the benchmark with stand-ins; what they were called with."""
     made = []
 
-    def program(name, flags, settings):
-        made.append((name, flags, settings))
-        seed = int(str(flags["model_dir"])[-1])
-        return {"validation_loss": 2.0 + seed} if name == "train" else {"bleu": 30.0 + seed}
+    def run_program(name, *words):
+        made.append((name, words))
+        seed = int(next(word for word in words if word.startswith("--model_dir="))[-1])
+        result = {"validation_loss": 2.0 + seed} if name == "train" else {"bleu": 30.0 + seed}
+        return result, 777.0
 
-    monkeypatch.setattr(variants, "program", program)
+    monkeypatch.setattr(variants, "run_program", run_program)
     words = ["--data_dir=data", f"--model_dir={tmp_path}", "--precision=bfloat16"]
     monkeypatch.setattr("sys.argv", ["variants", *words, "--variants=pre,swiglu", "--seeds=1,2"])
     return made
@@ -36,12 +38,14 @@ def test_a_row_for_each_variant(variants, calls, capsys):
         f"| {name} | 31.5 (31.0 to 32.0) | 31.5 (31.0 to 32.0) | 3.500 (3.000 to 4.000) |"
         for name in ("pre", "swiglu")
     ]
-    trained = [(flags, settings) for name, flags, settings in calls if name == "train"]
-    assert [flags["seed"] for flags, _ in trained] == [1, 1, 2, 2]
-    assert {flags["precision"] for flags, _ in trained} == {"bfloat16"}
-    pre, swiglu = ({*settings} for _, settings in trained[:2])
+    trained = [{*words} for name, words in calls if name == "train"]
+    seeds = [word for words in trained for word in words if word.startswith("--seed=")]
+    assert seeds == ["--seed=1", "--seed=1", "--seed=2", "--seed=2"]
+    assert all("--precision=bfloat16" in words for words in trained)
+    pre, swiglu = trained[:2]
     assert {"--config=norm=pre", "--config=activation=relu"} <= pre
-    assert swiglu - pre == {"--config=activation=swiglu", "--config=d_ff=176"}
+    of_swiglu = {word for word in swiglu - pre if not word.startswith("--model_dir=")}
+    assert of_swiglu == {"--config=activation=swiglu", "--config=d_ff=176"}
     # Nothing is measured twice.
     calls.clear()
     variants.main()
@@ -70,4 +74,30 @@ def test_speeds_are_measured_in_turn(variants, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[2:] == [
         "| pre | 19,200 | 1.00 | 1.00 to 1.00 |",
         "| geglu | 12,800 | 1.50 | 0.80 to 2.00 |",
+    ]
+
+
+def test_trained_models_translate_in_turn(variants, monkeypatch, tmp_path, capsys):
+    clock = iter([0, 9, 9, 18, 18, 20, 20, 23, 30, 32, 32, 37])  # before and after each turn
+    loaded = []
+
+    class Model:
+        def translate(self, sources):
+            return [[types.SimpleNamespace(tokens=50)] for _ in sources]
+
+    def load(path, **options):
+        loaded.append((path.name, options["beam_size"]))
+        return Model()
+
+    monkeypatch.setattr("keras_transformer.loading.load", load)
+    monkeypatch.setattr("pipelines.datasets.split_text", lambda *_: (["a", "b"], ["c", "d"]))
+    monkeypatch.setattr(variants, "training_seconds", lambda *_: {"pre": [1.0]})
+    monkeypatch.setattr(variants.time, "perf_counter", lambda: next(clock))
+    words = ["--data_dir=data", f"--model_dir={tmp_path}", "--speed_rounds=2", "--seeds=7"]
+    monkeypatch.setattr("sys.argv", ["variants", *words, "--variants=pre,rms"])
+    variants.main()
+    assert loaded == [("pre-7", 4), ("rms-7", 4)]
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "| pre | 50 | 1.00 | 1.00 to 1.00 |",
+        "| rms | 25 | 2.00 | 1.50 to 2.50 |",
     ]

@@ -1,0 +1,98 @@
+"""The files that the commands and samples of the documents read, small and made up."""
+
+import gzip
+from pathlib import Path
+
+from pipelines.sources import GrammarSource
+from tests.importing.marian_files import write_model, write_vocabulary
+
+ROOT = Path(__file__).resolve().parents[2]
+LINKED = ("bin", "benchmarks", "tests", "pipelines", "keras_transformer", "constraints.txt")
+
+
+def write(folder: Path) -> None:
+    """Writes the programs, text, documents, trees and models into an empty folder."""
+    for name in LINKED:
+        (folder / name).symlink_to(ROOT / name)
+    activate = folder / ".venv/bin/activate"  # the environment is active already
+    activate.parent.mkdir(parents=True)
+    activate.touch()
+    (activate.parent / "python").symlink_to(folder / "shims" / "python")
+    write_text(folder)
+    write_documents(folder)
+    write_trees(folder)
+    write_marian_model(folder / "opus-mt-de-en")
+
+
+def write_text(folder: Path) -> None:
+    """Pairs of sentences under all names that the pages use."""
+    pairs = [pair for pair in GrammarSource(200, seed=1).pairs("train") if len(pair[0]) < 60][:60]
+    # Czech and French are German under another name.
+    for language, number in (("en", 0), ("de", 1), ("cs", 1), ("fr", 1)):
+        lines = [f"{pair[number]}\n" for pair in pairs]
+        for name in ("train", "web", "news", "more", "general.train"):
+            write_lines(folder / f"{name}.{language}", lines)
+        for name in ("val", "test", "test_2016", "general.val", "general.test"):
+            write_lines(folder / f"{name}.{language}", lines[:4])
+        for name in ("test_2016_flickr", "newstest2014"):
+            write_lines(folder / f"{name}.{language}", lines[:8])
+    write_lines(folder / "sentences.txt", ["A man rides a bike.\n", "He is old.\n"])
+    write_lines(folder / "text.txt", ["A man rides a bike.\n", "He is old.\n"])
+    write_lines(folder / "phrases.txt", ["Hund\n"])
+    write_lines(folder / "corpus.tsv", [f"{source}\t{target}\n" for source, target in pairs])
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{a}</seg></tuv><tuv xml:lang="de"><seg>{b}</seg></tuv></tu>'
+        for a, b in pairs
+    )
+    memory = f'<?xml version="1.0"?><tmx version="1.4"><header/><body>{units}</body></tmx>'
+    (folder / "memory.tmx").write_text(memory, encoding="utf-8")
+    entries = "".join(f'msgid "{a}"\nmsgstr "{b}"\n\n' for a, b in pairs[:5])
+    (folder / "catalogue.po").write_text(CATALOGUE_HEAD + entries, encoding="utf-8")
+
+
+def write_lines(path: Path, lines: list[str]) -> None:
+    """Writes a file of lines, and the same compressed beside it."""
+    content = "".join(lines).encode()
+    path.write_bytes(content)
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(content))
+
+
+CATALOGUE_HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+
+
+def write_documents(folder: Path) -> None:
+    """Documents of all formats, under the names that the pages use."""
+    page = "# A *red* dog\n\nIt sleeps. See [the page](https://example.com/).\n"
+    names = ("README.md", "notes.md", "guide.md", "letter.txt", "letter.md", "docs/one.md")
+    for name in (*names, "pages/en/one.md"):
+        write_document(folder / name, page)
+    html = "<!doctype html><title>A dog</title><p>A <b>red</b> dog sleeps.</p>"
+    for name in ("page.html", "docs/page.html", "runs/site/page.html"):
+        write_document(folder / name, html)
+    for name in ("fr.po", "po/fr/one.po"):
+        write_document(folder / name, CATALOGUE_HEAD + 'msgid "a red dog"\nmsgstr ""\n')
+    table = 'id,name,description\n1,dog,"A red dog. It sleeps."\n'
+    write_document(folder / "products.csv", table)
+
+
+def write_document(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def write_trees(folder: Path) -> None:
+    """Treebanks of sixteen trees."""
+    tree = "(S (NP (DT the) (NN {})) (VP (VBZ {})) (. .))\n"
+    nouns, verbs = ("dog", "cat", "bird", "child"), ("sleeps", "sings", "runs", "reads")
+    trees = "".join(tree.format(noun, verb) for noun in nouns for verb in verbs)
+    names = ("02-21.mrg", "22.mrg", "23.mrg", "agreed.mrg", "train.ptb", "dev.ptb", "test.ptb")
+    for name in names:
+        (folder / f"{name}.gz").write_bytes(gzip.compress(trees.encode()))
+
+
+def write_marian_model(folder: Path) -> None:
+    """A small model of Marian's format, with random weights."""
+    vocabulary = folder.with_name("marian-vocabulary")
+    vocabulary.mkdir()
+    write_vocabulary(vocabulary)
+    write_model(vocabulary, folder)

@@ -1,0 +1,136 @@
+"""Runs every command and every sample of Python of the documents, on little data: make commands.
+
+    python -m tests.pages.run_commands                   # all pages
+    python -m tests.pages.run_commands guides/parsing    # README, and this page
+
+The shell blocks of a page are given to bash in order, in a folder with the files that they name
+(files.py), as they stand, except that a loop over three seeds has one. There, `python` starts the
+program with fewer steps and a smaller model (small.py). A sample of Python is run by an interpreter
+of its own in the same folder. What cannot run here is named, with the reason, when it is come to.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.pages import files, small
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 600  # that a block may take
+# Page -> folders that its commands read and do not make: copies of what README's commands make.
+MINE = "runs/mine/model"
+DATA = "runs/mine/data"
+COPIES = {
+    "guides/little-data": {"runs/large/model": MINE, "runs/en-de/model": MINE},
+    "guides/paper": {"runs/multi30k-4k/data": DATA},
+    "guides/serving": {"runs/mine/other": MINE},
+    "measurements/decoding": {
+        "runs/multi30k/model": MINE,
+        "runs/multi30k/data": DATA,
+        "runs/student/model": MINE,
+        "runs/student/data": DATA,
+    },
+    "measurements/documents": {"runs/mix/model": MINE},
+    "measurements/modern": {"runs/multi30k/data": DATA},
+    "measurements/paper": {"runs/multi30k-4k/data": DATA},
+    "measurements/transfer": {"own": DATA},
+}
+
+
+class Block(NamedTuple):
+    """A block of code of a page: its language, "bash" or "python", and its text."""
+
+    language: str
+    text: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*", help="such as README or guides/parsing; all if none")
+    known = pages()
+    wanted = parser.parse_args().pages or list(known)
+    unknown = sorted(set(wanted) - set(known))
+    if unknown:
+        sys.exit(f"error: pages must be of {', '.join(known)}. Received: {', '.join(unknown)}")
+    with tempfile.TemporaryDirectory() as folder:
+        # README's commands run first. Every page then has a copy of the folder that they leave.
+        readme = Path(folder) / "README"
+        readme.mkdir()
+        files.write(readme)
+        small.write_shims(readme / "shims")
+        run_page("README", readme, known["README"])
+        for page in wanted:
+            if page == "README":
+                continue
+            place = Path(folder) / page
+            shutil.copytree(readme, place, symlinks=True)
+            for copy, original in COPIES.get(page, {}).items():
+                shutil.copytree(readme / original, place / copy)
+            run_page(page, place, known[page])
+    print("every command ended well")
+
+
+def pages() -> dict[str, list[Block]]:
+    """The blocks of every page that has some; README is the first of them."""
+    found = {"README": blocks_of(ROOT / "README.md")}
+    found["CONTRIBUTING"] = blocks_of(ROOT / "CONTRIBUTING.md")
+    for folder in ("guides", "measurements"):
+        for file in sorted((ROOT / "docs" / folder).glob("*.md")):
+            found[f"{folder}/{file.stem}"] = blocks_of(file)
+    return {page: blocks for page, blocks in found.items() if blocks}
+
+
+def blocks_of(file: Path) -> list[Block]:
+    """The blocks of bash and Python of a page: not those within another block."""
+    text = file.read_text(encoding="utf-8")
+    fences = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", text, re.M | re.DOTALL)
+    return [Block(language, text) for _, language, text in fences if language in ("bash", "python")]
+
+
+def run_page(page: str, folder: Path, blocks: list[Block]) -> None:
+    """Runs the blocks of a page in its folder; a block that fails ends this program."""
+    try:
+        for number, block in enumerate(blocks, start=1):
+            begun = time.monotonic()
+            done = run_block(block, folder)
+            seconds = time.monotonic() - begun
+            for reason in re.findall(r"^not run: .*", done.stderr, re.M):
+                print(f"    {reason}")
+            print(f"{page}, block {number}: {seconds:.0f} s", flush=True)
+            if done.returncode != 0:
+                output = f"{done.stdout}\n{done.stderr}\nexit code {done.returncode}"
+                sys.exit(f"{block.text}\n{output}")
+    finally:
+        small.stop_server(folder)
+
+
+def run_block(block: Block, folder: Path) -> subprocess.CompletedProcess:
+    if block.language == "python":
+        command = ["python", "-c", block.text]
+    else:
+        text = block.text.replace("for seed in 1 2 3;", "for seed in 1;")
+        text = text.replace("/usr/bin/time -v ", "")  # not every system has it
+        command = ["bash", "-e", "-o", "pipefail", "-c", text]
+        if text.startswith("#!"):
+            command = ["echo"]  # a file that another command starts
+    path = f"{folder / 'shims'}:{os.environ['PATH']}"
+    return subprocess.run(
+        [shutil.which(command[0], path=path), *command[1:]],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+if __name__ == "__main__":
+    main()

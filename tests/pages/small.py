@@ -1,0 +1,192 @@
+"""Runs the commands of the documents in small: this file stands for `python` in their blocks.
+
+`write_shims` writes the commands `python`, `make` and others; each calls this file, which starts
+the program with fewer steps and a smaller model, or says why it is not run.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+SHIMS = ("python", "keras-transformer", "curl", "make", "pip", "docker", "hf", "sbatch", "sudo")
+# Commands, and words among the arguments, that are not run, and why.
+COMMANDS_NOT_RUN = {
+    "make": "targets have tests of their own, or take their time",
+    "pip": "it would change the environment",
+    "docker": "there is none",
+    "hf": "it would download a model",
+    "sbatch": "make slurm runs such a job",
+    "sudo": "it would change this machine",
+}
+WORDS_NOT_RUN = {
+    "venv": "there is an environment already",
+    "pip": "it would change the environment",
+    "pytest": "make test runs the tests",
+    "tensorboard.main": "it serves until it is stopped",
+    "benchmarks/training.py": "PyTorch is an extra",
+    "benchmarks/parsing_baselines.py": "it needs treebanks of some size",
+    "--gold=23.mrg.gz": "a parser of two steps takes punctuation for words",
+    "--runner=beam": "Apache Beam has an environment of its own",
+    "--pipeline_options=...": "the options are the reader's",
+    "http://localhost:8501/v1/models/mine:predict": "TF Serving's endpoint",
+}
+# Samples of Python with one of these words are not run, and why.
+SAMPLES_NOT_RUN = {
+    "tensorflow_serving": "TF Serving is another server",
+    '"KERAS_BACKEND"] = "jax"': "JAX is an extra; tests/model/test_jax.py uses it",
+}
+# What a word of an argument becomes: in programs, and in samples.
+WORDS = (
+    (r"step-0000[24]000\b", "step-00000002"),
+    (r"\baverage:\d+", "average:1"),
+    (r"^--last=\d+", "--last=1"),
+    (r"^--train_steps=\d+", "--train_steps=2"),
+    (r"^--train_minutes=[\d.]+", "--train_steps=2"),
+    # Checkpoints are two steps apart, so that what a later command says of the one after 4,000 or
+    # 2,000 steps holds for the one after two.
+    (r"^--checkpoint_steps=\d+", "--checkpoint_steps=2"),
+    (r"^--dataset=tfds:.*", "--dataset=grammar"),
+    (r"^decoder_layers=\d+", "decoder_layers=1"),
+    (r"^--rows=.*", "--rows=base"),
+    (r"^--seeds=.*", "--seeds=1"),
+    (r"^--(speed_rounds|rounds)=\d+", r"--\1=1"),
+    (r"^--variants=.*", "--variants=pre"),
+    (r"^--(rates|lora_rates|scales)=([^,]*).*", r"--\1=\2"),
+)
+SAMPLES = (
+    (r"steps_per_epoch=\d+, epochs=\d+", "steps_per_epoch=2, epochs=1"),
+    (r"train_steps=\d+", "train_steps=2"),
+)
+TINY = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2")
+# Further arguments of a program: of its file, its size.
+FURTHER = {
+    "quickstart.py": ["--grammar_pairs=200", "--train_steps=2"],
+    "decoding.py": ["--shape=small", "--rounds=1"],
+    "documents.py": ["--lines=20", "--rounds=1"],
+    "layers.py": ["--quick"],
+    "pipeline.py": ["--pairs=2000", "--vocab_size=400"],
+    "positions.py": ["--least=1"],
+    "scaling.py": ["--quick"],
+}
+PORT = 8501
+
+
+def write_shims(folder: Path) -> None:
+    """Writes the commands that stand for those of the pages into a new folder."""
+    folder.mkdir()
+    for name in SHIMS:
+        shim = folder / name
+        shim.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__)} {name} "$@"\n')
+        shim.chmod(0o755)
+
+
+def main(name: str, arguments: Sequence[str]) -> int:
+    """Runs a command of a page, in small; returns its exit code."""
+    if name == "make" and "quickstart" in arguments and not Path("runs/quickstart").exists():
+        name, arguments = "python", ["bin/quickstart.py"]
+    reason = reason_not_to_run(name, arguments)
+    if reason:
+        print(f"not run: {name} {' '.join(arguments)[:60]}: {reason}", file=sys.stderr)
+        return 0
+    if name == "curl":
+        curl = shutil.which("curl", path="/usr/bin:/bin:/usr/local/bin")
+        return subprocess.run([curl, "--fail-with-body", "--silent", *arguments]).returncode
+    if name == "keras-transformer":
+        return subprocess.run([Path(sys.executable).with_name(name), *arguments]).returncode
+    if arguments[0] == "-c":
+        return subprocess.run([sys.executable, "-c", smaller_sample(arguments[1])]).returncode
+    command = [sys.executable, *smaller(arguments)]
+    if arguments[0] == "bin/serve.py":
+        return start_server(command)
+    return subprocess.run(command).returncode
+
+
+def reason_not_to_run(name: str, arguments: Sequence[str]) -> str | None:
+    if name in COMMANDS_NOT_RUN:
+        return COMMANDS_NOT_RUN[name]
+    if name == "python" and arguments[0] == "-c":
+        return next((why for what, why in SAMPLES_NOT_RUN.items() if what in arguments[1]), None)
+    return next((WORDS_NOT_RUN[word] for word in arguments if word in WORDS_NOT_RUN), None)
+
+
+def smaller_sample(text: str) -> str:
+    for pattern, replacement in SAMPLES:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def smaller(arguments: Sequence[str]) -> list[str]:
+    """The arguments of `python`, with few steps, a small model and a small vocabulary."""
+    vocab_size = 300 if "--dataset=treebank" in arguments else 400  # trees have few words
+    of_tfds = any(word.startswith("--dataset=tfds:") for word in arguments)
+    found = []
+    for word in arguments:
+        if of_tfds and re.match("--(source|target)_language=", word):
+            continue
+        for pattern, replacement in (*WORDS, (r"^--vocab_size=\d+", f"--vocab_size={vocab_size}")):
+            word = re.sub(pattern, replacement, word)
+        found.append(word)
+    program = Path(found[0]).name
+    if program == "train.py" and "--help" not in found:
+        found += ["--tokens_per_batch=600", "--sample_sentences=2"]
+        if not any(word.startswith("--train_steps") for word in found):
+            found.append("--train_steps=2")
+        if not any(word.startswith("--init_from") for word in found):
+            found += [f"--config={setting}" for setting in TINY]
+        if "--strategy=mirrored" in found:  # there may be no GPU
+            found.append("--replicas=2")
+    if program == "prepare_data.py":
+        if not any("--vocab" in word for word in found):
+            found.append(f"--vocab_size={vocab_size}")
+        if of_tfds:
+            found.append("--grammar_pairs=200")
+    return found + FURTHER.get(program, [])
+
+
+def start_server(command: Sequence[str]) -> int:
+    """Starts a server beside the block, in place of the one before it, and waits until it is up."""
+    stop_server(Path.cwd())
+    with open("server.log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    Path("server.pid").write_text(str(process.pid), encoding="utf-8")
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz").read()
+            return 0
+        except urllib.error.URLError:
+            time.sleep(0.5)
+        if process.poll() is not None:
+            break
+    print(Path("server.log").read_text(encoding="utf-8"), file=sys.stderr)
+    return 1
+
+
+def stop_server(folder: Path) -> None:
+    """Stops the server of a folder, if there is one, and waits until its port is free."""
+    file = folder / "server.pid"
+    if not file.exists():
+        return
+    pid = int(file.read_text(encoding="utf-8"))
+    file.unlink()
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    for _ in range(40):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz").read()
+            time.sleep(0.5)
+        except OSError:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
