@@ -38,8 +38,6 @@ Positions = Annotated[str, one_of("sinusoidal", "learned", "marian", "rotary")]
 Layers = Annotated[int, Rule("be from 1 to 1000", lambda number: 1 <= number <= 1000)]
 # 256 GiB in float32: more than any device has memory, and each computes the whole model.
 LARGEST_MODEL = 2**36
-# How the residual stream is normalised.
-NormType = Annotated[str, one_of("layer", "rms")]
 # Feed-forward networks with a gate, and the activation of the gate.
 GATED = {"swiglu": "swish", "geglu": "gelu"}
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # which training alone has
@@ -82,8 +80,6 @@ class TransformerConfig:
     # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
     tie_embeddings: bool = True
     source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
-    # Layer normalisation, section 3.1; "rms" is RMSNorm, from after the paper (arXiv 1910.07467).
-    norm_type: NormType = "layer"
     # What other toolkits' models have and the paper's has not (keras_transformer/importing).
     decoder_layers: Layers | None = None  # layers in the decoder; None for N
     # Of equation 2; "swiglu" and "geglu" make the network a gated one (arXiv 2002.05202).
@@ -91,7 +87,7 @@ class TransformerConfig:
     attention_bias: bool = False  # biases in the projections of attention
     logits_bias: bool = False  # a bias for every logit
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
-    norm_epsilon: Positive = 1e-6  # added to variances, or mean squares, by normalisation
+    norm_epsilon: Positive = 1e-6  # added to variances by normalisation
 
     def __post_init__(self):
         check_fields(self)
@@ -124,7 +120,7 @@ class TransformerConfig:
         feed_forward = 2 * d_model * self.d_ff + self.d_ff + d_model  # equation 2
         if self.activation in GATED:  # three matrices, no biases
             feed_forward = 3 * d_model * self.d_ff
-        norm = 2 * d_model if self.norm_type == "layer" else d_model
+        norm = 2 * d_model
         last_norm = norm if self.norm == "pre" else 0
         encoder = self.num_layers * (attention + feed_forward + 2 * norm) + last_norm
         decoder_layers = self.decoder_layers or self.num_layers

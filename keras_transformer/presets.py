@@ -63,7 +63,6 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
     "modern": {
         "d_ff": 1360,
         "norm": "pre",
-        "norm_type": "rms",
         "positions": "rotary",
         "activation": "swiglu",
     },
@@ -76,7 +75,6 @@ PRESETS: dict[str, dict[str, int | float | str]] = {
         "d_ff": 176,
         "num_heads": 4,
         "norm": "pre",
-        "norm_type": "rms",
         "positions": "rotary",
         "activation": "swiglu",
         "dropout": 0.3,

@@ -86,12 +86,6 @@ def gated_feed_forward(x, w, v, w_2, activation):
     return (activation(x @ w) * (x @ v)) @ w_2
 
 
-def rms_norm(x, scale, epsilon=1e-6):
-    """Zhang and Sennrich 2019, equation 4."""
-    x, scale = float64(x, scale)
-    return x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * scale
-
-
 def layer_norm(x, gamma, beta, epsilon=1e-6):
     x, gamma, beta = float64(x, gamma, beta)
     variance = ((x - x.mean(-1, keepdims=True)) ** 2).mean(-1, keepdims=True)
@@ -134,7 +128,6 @@ def transformer(
     activation="relu",
     scale_embeddings=True,
     norm_epsilon=1e-6,
-    norm_type="layer",
 ):
     """Logits of one sentence pair.
 
@@ -182,8 +175,6 @@ def transformer(
         return feed_forward(x, *matrices, ACTIVATIONS[activation])
 
     def normalize(prefix, x):
-        if norm_type == "rms":
-            return rms_norm(x, weights[f"{prefix}/scale"], norm_epsilon)
         return layer_norm(x, weights[f"{prefix}/gamma"], weights[f"{prefix}/beta"], norm_epsilon)
 
     def residual(prefix, x, sublayer):

@@ -55,7 +55,7 @@ WITHOUT_WARNINGS_OF_QUANTIZE = pytest.mark.filterwarnings(
 LAYER = {"num_heads": 2, "key_dim": 3, "value_dim": 5, "d_ff": 12}
 ATTENTION = 2 * D_MODEL * 2 * 3 + 2 * D_MODEL * 2 * 5  # kernels of an attention sublayer
 MODERN = {"num_heads": 2, "key_dim": 4, "d_ff": 12, "norm": "pre"}
-MODERN |= {"norm_type": "rms", "activation": "swiglu", "rotary": True}
+MODERN |= {"activation": "swiglu", "rotary": True}
 ROTARY_ATTENTION = 4 * D_MODEL * 2 * 4  # with keys and values of width 4
 ATTENTION_BIASES = 2 * 2 * 3 + 2 * 5 + D_MODEL
 KERNELS = 2 * D_MODEL * 12  # of a feed-forward network
@@ -146,9 +146,9 @@ LAYERS = {
         2 * ATTENTION + KERNELS,
     ),
     "Modern decoder": Case(
-        partial(decoder, 1, settings=MODERN, norm_type="rms", last_norm=True),
+        partial(decoder, 1, settings=MODERN, last_norm=True),
         [X, MEMORY],
-        2 * ROTARY_ATTENTION + 3 * D_MODEL * 12 + 4 * D_MODEL,
+        2 * ROTARY_ATTENTION + 3 * D_MODEL * 12 + 4 * NORM,
         2 * ROTARY_ATTENTION + 3 * D_MODEL * 12,
     ),
     "Decoder as other toolkits have it": Case(
@@ -245,7 +245,6 @@ def test_layers_show_and_take_their_arguments(layer):
         "attention_window": 6,
         "attention_bias": True,
         "norm_epsilon": 1e-5,
-        "norm_type": "rms",
         "rotary": True,
     }
     assert list(inspect.signature(layer).parameters) == [*arguments, "kwargs"]
@@ -339,7 +338,7 @@ def reduced(name):
 def test_models_are_saved_and_loaded_to_the_last_bit(name, tmp_path):
     own = {"untied": {"tie_embeddings": False}, "pre": {"norm": "pre"}}
     own["window"] = {"attention_window": 3}
-    own["modern"] = {"norm": "pre", "norm_type": "rms", "activation": "geglu"}
+    own["modern"] = {"norm": "pre", "activation": "geglu"}
     own["modern"] |= {"positions": "rotary", "d_k": 4}
     config = dataclasses.replace(reduced("base" if name in own else name), **own.get(name, {}))
     model = kt.Transformer(config)
@@ -498,14 +497,12 @@ LAYER_ARGUMENTS = {
     "attention_window": 3,
     "attention_bias": True,
     "norm_epsilon": 1e-6,
-    "norm_type": "rms",
     "rotary": False,
 }
 STACK_ARGUMENTS = {
     "layers": [kt.FeedForward(4)],
     "last_norm": True,
     "norm_epsilon": 1e-6,
-    "norm_type": "layer",
     "rematerialize": False,
 }
 # Arguments that make each public class.

@@ -361,10 +361,7 @@ def _last_norm(config: TransformerConfig, norm: Normalization | None, x: tf.Tens
 
 
 def _normalize(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
-    """Layer normalisation, or RMSNorm, over the last axis."""
-    if norm.beta is None:
-        mean_square = tf.reduce_mean(tf.square(x), axis=-1, keepdims=True)
-        return x * tf.math.rsqrt(mean_square + config.norm_epsilon) * norm.gamma
+    """Layer normalisation over the last axis."""
     centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
     return centred * tf.math.rsqrt(variance + config.norm_epsilon) * norm.gamma + norm.beta

@@ -47,10 +47,10 @@ class Linear(NamedTuple):
 
 
 class Normalization(NamedTuple):
-    """The parameters of a layer normalisation, or of an RMSNorm, which has no beta."""
+    """The parameters of a layer normalisation."""
 
     gamma: tf.Tensor  # float32 [D]
-    beta: tf.Tensor | None  # float32 [D]
+    beta: tf.Tensor  # float32 [D]
 
 
 class SelfAttention(NamedTuple):
@@ -237,11 +237,7 @@ def _linear(store_matrix: Callable, *layers) -> Linear:
 
 
 def _normalization(layer) -> Normalization | None:
-    if layer is None:
-        return None
-    if isinstance(layer, keras.layers.RMSNormalization):
-        return Normalization(_store(layer.scale), None)
-    return Normalization(_store(layer.gamma), _store(layer.beta))
+    return None if layer is None else Normalization(_store(layer.gamma), _store(layer.beta))
 
 
 def _self_attention(layer, store_matrix) -> SelfAttention:
@@ -325,11 +321,8 @@ def _assign_linear(linear: Linear, *layers) -> None:
 
 
 def _assign_normalization(layer, weights: Normalization) -> None:
-    if isinstance(layer, keras.layers.RMSNormalization):
-        layer.scale.assign(tf.cast(weights.gamma, tf.float32))
-    else:
-        layer.gamma.assign(tf.cast(weights.gamma, tf.float32))
-        layer.beta.assign(tf.cast(weights.beta, tf.float32))
+    layer.gamma.assign(tf.cast(weights.gamma, tf.float32))
+    layer.beta.assign(tf.cast(weights.beta, tf.float32))
 
 
 def _assign_embedding(layer, matrix: FloatMatrix | EmbeddingTable) -> None:

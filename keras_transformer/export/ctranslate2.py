@@ -168,7 +168,6 @@ def transformer_spec(specs: ModuleType, model: Transformer):
         "head_dim": max(config.d_k, config.d_v),
         "activation": activations[GATED.get(config.activation, config.activation)],
         "ffn_glu": config.activation in GATED,
-        "rms_norm": config.norm_type == "rms",
         "rotary_dim": config.d_k if config.positions == "rotary" else None,
     }
     encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
@@ -283,12 +282,9 @@ def _set_linear(spec, layer: keras.layers.Dense) -> None:
         spec.bias = array(layer.bias)
 
 
-def _set_norm(spec, norm: keras.layers.Layer) -> None:
-    if isinstance(norm, keras.layers.RMSNormalization):
-        spec.gamma = array(norm.scale)
-    else:
-        spec.gamma = array(norm.gamma)
-        spec.beta = array(norm.beta)
+def _set_norm(spec, norm: keras.layers.LayerNormalization) -> None:
+    spec.gamma = array(norm.gamma)
+    spec.beta = array(norm.beta)
 
 
 def _transposed(kernel: np.ndarray) -> np.ndarray:

@@ -6,14 +6,13 @@ position after the other, from the same weights: see decoding/compiled_model.py.
 
 import keras
 
-from keras_transformer.config import Norm, NormType
+from keras_transformer.config import Norm
 from keras_transformer.fields import Positive, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.encoder import Layers, serialize_layers
 from keras_transformer.model.feed_forward import NetworkActivation, make_feed_forward
-from keras_transformer.model.normalization import make_normalization
 from keras_transformer.model.rematerialization import rematerialized
 
 
@@ -41,8 +40,7 @@ class DecoderLayer(CompositeLayer):
             network.
         attention_window: r of restricted self-attention (section 4); None for all positions.
         attention_bias: whether attention's projections have biases.
-        norm_epsilon: what normalisation adds to variances, or mean squares.
-        norm_type: "layer" for layer normalisation, "rms" for RMSNorm; see make_normalization.
+        norm_epsilon: what normalisation adds to variances.
         rotary: whether self-attention has rotary positions; see MultiHeadAttention.
 
     Call arguments:
@@ -77,7 +75,6 @@ class DecoderLayer(CompositeLayer):
         attention_window: Size | None = None,
         attention_bias: bool = False,
         norm_epsilon: Positive = 1e-6,
-        norm_type: NormType = "layer",
         rotary: bool = False,
         **kwargs,
     ):
@@ -85,7 +82,6 @@ class DecoderLayer(CompositeLayer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.norm = norm
-        self.norm_type = norm_type
         self.activation = activation
         policy = self.dtype_policy
 
@@ -101,8 +97,8 @@ class DecoderLayer(CompositeLayer):
             name="self_attention",
         )
         self.self_attention_dropout = Dropout(dropout, dtype=policy, name="self_attention_dropout")
-        self.self_attention_norm = make_normalization(
-            norm_type, norm_epsilon, policy, "self_attention_norm"
+        self.self_attention_norm = keras.layers.LayerNormalization(
+            epsilon=norm_epsilon, dtype=policy, name="self_attention_norm"
         )
 
         self.cross_attention = MultiHeadAttention(
@@ -117,14 +113,14 @@ class DecoderLayer(CompositeLayer):
         self.cross_attention_dropout = Dropout(
             dropout, dtype=policy, name="cross_attention_dropout"
         )
-        self.cross_attention_norm = make_normalization(
-            norm_type, norm_epsilon, policy, "cross_attention_norm"
+        self.cross_attention_norm = keras.layers.LayerNormalization(
+            epsilon=norm_epsilon, dtype=policy, name="cross_attention_norm"
         )
 
         self.feed_forward = make_feed_forward(d_ff, activation_dropout, activation, policy)
         self.feed_forward_dropout = Dropout(dropout, dtype=policy, name="feed_forward_dropout")
-        self.feed_forward_norm = make_normalization(
-            norm_type, norm_epsilon, policy, "feed_forward_norm"
+        self.feed_forward_norm = keras.layers.LayerNormalization(
+            epsilon=norm_epsilon, dtype=policy, name="feed_forward_norm"
         )
 
     def build(self, inputs_shape, memory_shape=None):
@@ -181,7 +177,6 @@ class DecoderLayer(CompositeLayer):
             "attention_window": self.self_attention.window,
             "attention_bias": self.self_attention.use_bias,
             "norm_epsilon": self.self_attention_norm.epsilon,
-            "norm_type": self.norm_type,
             "rotary": self.self_attention.rotary,
         }
 
@@ -194,8 +189,7 @@ class Decoder(CompositeLayer):
         layers: the DecoderLayers, the first one first; 6 equal ones in the paper.
         last_norm: whether a layer normalisation follows the last layer, as it must if the layers
             have `norm="pre"`.
-        norm_epsilon: what this normalisation adds to variances, or mean squares.
-        norm_type: its kind, "layer" or "rms".
+        norm_epsilon: what this normalisation adds to variances.
         rematerialize: whether training computes each layer again in the backward pass, which saves
             memory and takes time.
 
@@ -221,7 +215,6 @@ class Decoder(CompositeLayer):
         layers: Layers,
         last_norm: bool = False,
         norm_epsilon: Positive = 1e-6,
-        norm_type: NormType = "layer",
         rematerialize: bool = False,
         **kwargs,
     ):
@@ -230,12 +223,11 @@ class Decoder(CompositeLayer):
         self.supports_masking = True
         self.layers = list(layers)
         self.norm_epsilon = norm_epsilon
-        self.norm_type = norm_type
         self.rematerialize = rematerialize
         self.last_norm = None
         if last_norm:
-            self.last_norm = make_normalization(
-                norm_type, norm_epsilon, self.dtype_policy, "last_norm"
+            self.last_norm = keras.layers.LayerNormalization(
+                epsilon=norm_epsilon, dtype=self.dtype_policy, name="last_norm"
             )
 
     def build(self, inputs_shape, memory_shape=None):
@@ -260,7 +252,6 @@ class Decoder(CompositeLayer):
             "layers": serialize_layers(self.layers),
             "last_norm": self.last_norm is not None,
             "norm_epsilon": self.norm_epsilon,
-            "norm_type": self.norm_type,
             "rematerialize": self.rematerialize,
         }
 

@@ -5,13 +5,12 @@ from typing import Annotated, Any
 
 import keras
 
-from keras_transformer.config import Norm, NormType
+from keras_transformer.config import Norm
 from keras_transformer.fields import Positive, Rule, Share, Size, check_arguments
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.feed_forward import NetworkActivation, make_feed_forward
-from keras_transformer.model.normalization import make_normalization
 from keras_transformer.model.rematerialization import rematerialized
 
 
@@ -45,8 +44,7 @@ class EncoderLayer(CompositeLayer):
             network.
         attention_window: r of restricted self-attention (section 4); None for all positions.
         attention_bias: whether attention's projections have biases.
-        norm_epsilon: what normalisation adds to variances, or mean squares.
-        norm_type: "layer" for layer normalisation, "rms" for RMSNorm; see make_normalization.
+        norm_epsilon: what normalisation adds to variances.
         rotary: whether self-attention has rotary positions; see MultiHeadAttention.
 
     Call arguments:
@@ -78,7 +76,6 @@ class EncoderLayer(CompositeLayer):
         attention_window: Size | None = None,
         attention_bias: bool = False,
         norm_epsilon: Positive = 1e-6,
-        norm_type: NormType = "layer",
         rotary: bool = False,
         **kwargs,
     ):
@@ -86,7 +83,6 @@ class EncoderLayer(CompositeLayer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.norm = norm
-        self.norm_type = norm_type
         self.activation = activation
         policy = self.dtype_policy
 
@@ -102,14 +98,14 @@ class EncoderLayer(CompositeLayer):
             name="self_attention",
         )
         self.self_attention_dropout = Dropout(dropout, dtype=policy, name="self_attention_dropout")
-        self.self_attention_norm = make_normalization(
-            norm_type, norm_epsilon, policy, "self_attention_norm"
+        self.self_attention_norm = keras.layers.LayerNormalization(
+            epsilon=norm_epsilon, dtype=policy, name="self_attention_norm"
         )
 
         self.feed_forward = make_feed_forward(d_ff, activation_dropout, activation, policy)
         self.feed_forward_dropout = Dropout(dropout, dtype=policy, name="feed_forward_dropout")
-        self.feed_forward_norm = make_normalization(
-            norm_type, norm_epsilon, policy, "feed_forward_norm"
+        self.feed_forward_norm = keras.layers.LayerNormalization(
+            epsilon=norm_epsilon, dtype=policy, name="feed_forward_norm"
         )
 
     def build(self, inputs_shape):
@@ -153,7 +149,6 @@ class EncoderLayer(CompositeLayer):
             "attention_window": self.self_attention.window,
             "attention_bias": self.self_attention.use_bias,
             "norm_epsilon": self.self_attention_norm.epsilon,
-            "norm_type": self.norm_type,
             "rotary": self.self_attention.rotary,
         }
 
@@ -166,8 +161,7 @@ class Encoder(CompositeLayer):
         layers: the EncoderLayers, the first one first; 6 equal ones in the paper.
         last_norm: whether a layer normalisation follows the last layer, as it must if the layers
             have `norm="pre"`.
-        norm_epsilon: what this normalisation adds to variances, or mean squares.
-        norm_type: its kind, "layer" or "rms".
+        norm_epsilon: what this normalisation adds to variances.
         rematerialize: whether training computes each layer again in the backward pass, which saves
             memory and takes time.
 
@@ -191,7 +185,6 @@ class Encoder(CompositeLayer):
         layers: Layers,
         last_norm: bool = False,
         norm_epsilon: Positive = 1e-6,
-        norm_type: NormType = "layer",
         rematerialize: bool = False,
         **kwargs,
     ):
@@ -200,12 +193,11 @@ class Encoder(CompositeLayer):
         self.supports_masking = True
         self.layers = list(layers)
         self.norm_epsilon = norm_epsilon
-        self.norm_type = norm_type
         self.rematerialize = rematerialize
         self.last_norm = None
         if last_norm:
-            self.last_norm = make_normalization(
-                norm_type, norm_epsilon, self.dtype_policy, "last_norm"
+            self.last_norm = keras.layers.LayerNormalization(
+                epsilon=norm_epsilon, dtype=self.dtype_policy, name="last_norm"
             )
 
     def build(self, inputs_shape):
@@ -230,7 +222,6 @@ class Encoder(CompositeLayer):
             "layers": serialize_layers(self.layers),
             "last_norm": self.last_norm is not None,
             "norm_epsilon": self.norm_epsilon,
-            "norm_type": self.norm_type,
             "rematerialize": self.rematerialize,
         }
 

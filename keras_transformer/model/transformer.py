@@ -143,14 +143,12 @@ class Transformer(keras.Model):
             "attention_window": config.attention_window,
             "attention_bias": config.attention_bias,
             "norm_epsilon": config.norm_epsilon,
-            "norm_type": config.norm_type,
             "rotary": config.positions == "rotary",
             "dtype": policy,
         }
         stack_arguments = {
             "last_norm": config.norm == "pre",
             "norm_epsilon": config.norm_epsilon,
-            "norm_type": config.norm_type,
             "rematerialize": rematerialize,
             "dtype": policy,
         }

@@ -54,8 +54,7 @@ OPTIONS = {
     "rotary positions": {"positions": "rotary", "d_k": 4},
     "SwiGLU": {"activation": "swiglu"},
     "GEGLU": {"activation": "geglu"},
-    "RMSNorm": {"norm_type": "rms", "norm_epsilon": 0.1},
-    "modern": {"positions": "rotary", "d_k": 4, "activation": "swiglu", "norm_type": "rms"}
+    "modern": {"positions": "rotary", "d_k": 4, "activation": "swiglu"}
     | {"norm": "pre", "attention_window": 3, "attention_bias": True},
     "many at once": {
         "positions": "learned",

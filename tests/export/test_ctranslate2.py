@@ -38,7 +38,7 @@ VARIANTS = {
     "paper": {},
     "pre-norm": {"norm": "pre"},
     "learned-untied": {"positions": "learned", "max_positions": 64, "tie_embeddings": False},
-    "modern": {"norm": "pre", "norm_type": "rms", "positions": "rotary", "activation": "swiglu"},
+    "modern": {"norm": "pre", "positions": "rotary", "activation": "swiglu"},
 }
 OPTIONS = {
     "even heads": {},
@@ -57,8 +57,7 @@ OPTIONS = {
     "rotary positions, narrow values": {"positions": "rotary", "d_v": 5},
     "SwiGLU": {"activation": "swiglu"},
     "GEGLU": {"activation": "geglu"},
-    "RMSNorm": {"norm_type": "rms"},
-    "RMSNorm, pre-norm, large epsilon": {"norm_type": "rms", "norm": "pre", "norm_epsilon": 0.1},
+    "pre-norm, large epsilon": {"norm": "pre", "norm_epsilon": 0.1},
 }
 
 

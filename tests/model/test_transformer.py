@@ -42,7 +42,6 @@ READ_FROM_THE_CONFIG = (
     "activation",
     "scale_embeddings",
     "norm_epsilon",
-    "norm_type",
 )
 SOURCE, TARGET = [4, 9, 12, 5, 7, 2], [1, 7, 3, 11, 8]
 
@@ -70,8 +69,8 @@ def assert_equals_numpy(config):
         {"logits_bias": True, "source_vocab_size": 17, "decoder_layers": 3},
         {"norm": "pre", "logits_bias": True, "tie_embeddings": False, "attention_bias": True},
         {"positions": "rotary", "d_k": 4},
-        {"activation": "swiglu", "norm_type": "rms", "norm_epsilon": 0.01},
-        {"norm": "pre", "norm_type": "rms", "activation": "geglu", "positions": "rotary", "d_k": 6},
+        {"activation": "swiglu", "norm_epsilon": 0.01},
+        {"norm": "pre", "activation": "geglu", "positions": "rotary", "d_k": 6},
     ],
     ids=lambda settings: " ".join(settings) or "defaults",
 )
