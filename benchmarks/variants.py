@@ -34,7 +34,7 @@ from keras_transformer.config import GATED
 from keras_transformer.presets import preset
 
 SPEED_WORK = SHAPES["tiny"]
-POST = {"norm": "post", "norm_type": "layer", "positions": "sinusoidal", "activation": "relu"}
+POST = {"norm": "post", "positions": "sinusoidal", "activation": "relu"}
 PRE = {**POST, "norm": "pre"}
 # name -> settings; `settings_of` adds d_ff.
 VARIANTS: dict[str, dict[str, str]] = {
@@ -43,8 +43,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "rotary": {**PRE, "positions": "rotary"},
     "swiglu": {**PRE, "activation": "swiglu"},
     "geglu": {**PRE, "activation": "geglu"},
-    "rms": {**PRE, "norm_type": "rms"},
-    "all": {**PRE, "positions": "rotary", "activation": "swiglu", "norm_type": "rms"},
+    "both": {**PRE, "positions": "rotary", "activation": "swiglu"},
 }
 
 

@@ -94,10 +94,10 @@ def test_trained_models_translate_in_turn(variants, monkeypatch, tmp_path, capsy
     monkeypatch.setattr(variants, "training_seconds", lambda *_: {"pre": [1.0]})
     monkeypatch.setattr(variants.time, "perf_counter", lambda: next(clock))
     words = ["--data_dir=data", f"--model_dir={tmp_path}", "--speed_rounds=2", "--seeds=7"]
-    monkeypatch.setattr("sys.argv", ["variants", *words, "--variants=pre,rms"])
+    monkeypatch.setattr("sys.argv", ["variants", *words, "--variants=pre,rotary"])
     variants.main()
-    assert loaded == [("pre-7", 4), ("rms-7", 4)]
+    assert loaded == [("pre-7", 4), ("rotary-7", 4)]
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "| pre | 50 | 1.00 | 1.00 to 1.00 |",
-        "| rms | 25 | 2.00 | 1.50 to 2.50 |",
+        "| rotary | 25 | 2.00 | 1.50 to 2.50 |",
     ]
