@@ -14,8 +14,9 @@ machine's speed affect all of them alike.
     file     --model_dir on the test split of --data_dir, the whole file in each engine's own
              batches of similar length: ours of 4,096 padded source tokens, CTranslate2's of 2,048,
              OpenNMT-tf's of 64 sentences. Each has its own length penalty at 0.6: ours and
-             OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6. OpenNMT-tf is left out
-             where it lacks layers of the model, such as rotary positions
+             OpenNMT-tf's is ((5 + |Y|) / 6)^0.6, CTranslate2's |Y|^0.6. A translation may have 50
+             tokens more than its source, or, in the others, than the longest source. OpenNMT-tf is
+             left out where it lacks layers of the model, such as rotary positions
 
 A shape is for `batch` and `single`. With --shape=student, they have the preset `student` and 256
 sentences: the fastest translation, as in
@@ -266,7 +267,9 @@ def prepare_trained(folder, beams, arguments):
     decoding = DecodingConfig(beam_size=beams, alpha=ALPHA, max_source_length=longest)
     texts, references = split_text(arguments.data_dir, "test")
     job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
-    job["max_length"] = longest + decoding.extra_length  # one limit for all sentences
+    # The others have one limit for all sentences: that which ours has for the longest source.
+    most = max(len(ids) + 1 for ids in vocabularies.source.encode(job["texts"]))  # EOS included
+    job["max_length"] = min(most, longest) + decoding.extra_length
     folder.mkdir()
     (folder / file.name).write_bytes(file.read_bytes())
     shortlist = Shortlist(*learn_shortlist(arguments.data_dir))
