@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from keras_transformer.errors import InputError, did_you_mean, require
@@ -89,6 +90,9 @@ class TransformerConfig:
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
     norm_epsilon: Positive = 1e-6  # added to variances by normalisation
 
+    # Fields of earlier versions, with the one value that is left: what was saved with it is read.
+    FORMER = MappingProxyType({"norm_type": "layer"})
+
     def __post_init__(self):
         check_fields(self)
         if self.d_k is None:
@@ -144,6 +148,7 @@ class TransformerConfig:
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:
             del fields[name]
+        fields |= self.FORMER  # so that models of earlier versions are still themselves
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 

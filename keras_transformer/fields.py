@@ -225,10 +225,15 @@ def _read_some_fields(value: Any, kinds: dict[str, Any], place: _Place) -> dict[
 
 
 def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
-    """Makes a dataclass of an object that has its fields and no others."""
+    """Makes a dataclass of an object that has its fields and no others.
+
+    Fields of earlier versions are left out, if they have the value that the dataclass names in
+    FORMER.
+    """
     if isinstance(value, kind):
         return value
     _read_plain(value, dict, place)
+    value = without_former(value, kind)
     kinds = typing.get_type_hints(kind, include_extras=True)
     for name, item in value.items():
         rule = f"{place.field(name)} must be a field that this version knows"
@@ -243,6 +248,12 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
         return kind(**read)
     except InputError as error:  # of several fields together: its first word is one of them
         raise InputError(str(place.field(str(error)))) from None
+
+
+def without_former(fields: dict[str, Any], kind: type) -> dict[str, Any]:
+    """Fields of a dataclass without those that earlier versions of it had, by its FORMER."""
+    former = getattr(kind, "FORMER", {})
+    return {name: item for name, item in fields.items() if (name, item) not in former.items()}
 
 
 def whole_number(text: str) -> int | None:

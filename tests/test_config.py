@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+import keras_transformer as kt
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
+from keras_transformer.fields import from_json
 from keras_transformer.presets import preset
 from tests.configurations import with_settings
 
@@ -114,7 +116,7 @@ def test_presets_change_training_too():
 def test_a_fingerprint_is_that_of_what_a_model_computes():
     """SHA-256 of '{"activation": "relu", ...}': all fields but three, in the order of names."""
     config = TransformerConfig(vocab_size=100)
-    fields = dataclasses.asdict(config)
+    fields = dataclasses.asdict(config) | {"norm_type": "layer"}  # of an earlier version
     rates = {"dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5}
     text = ", ".join(
         f'"{name}": {json.dumps(fields[name])}' for name in sorted(set(fields) - set(rates))
@@ -128,6 +130,17 @@ def test_a_fingerprint_is_that_of_what_a_model_computes():
         **{"decoder_layers": 3, "activation": "gelu", "attention_bias": True},
         **{"logits_bias": True, "scale_embeddings": False, "norm_epsilon": 1e-5},
     }
-    assert set(others) | set(rates) == set(fields)
+    assert set(others) | set(rates) | {"norm_type"} == set(fields)
     found = {dataclasses.replace(config, **{name: others[name]}).fingerprint for name in others}
     assert len({*found, config.fingerprint}) == len(others) + 1
+
+
+def test_a_configuration_of_an_earlier_version_is_read():
+    config = TransformerConfig(vocab_size=100)
+    fields = dataclasses.asdict(config)
+    assert from_json(TransformerConfig, {**fields, "norm_type": "layer"}, "config.json") == config
+    rule = r'^config.json: norm_type must be a field that this version knows. Received: "rms"$'
+    with pytest.raises(InputError, match=rule):
+        from_json(TransformerConfig, {**fields, "norm_type": "rms"}, "config.json")
+    model = kt.Transformer({**fields, "d_model": 8, "num_heads": 2, "norm_type": "layer"})
+    assert model.config.d_model == 8

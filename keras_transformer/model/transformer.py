@@ -8,7 +8,7 @@ from keras import ops
 from keras_transformer import presets
 from keras_transformer.config import BOS_ID, TransformerConfig, replace_model_settings
 from keras_transformer.errors import require
-from keras_transformer.fields import check_arguments, shown
+from keras_transformer.fields import check_arguments, shown, without_former
 from keras_transformer.model.composite import enable_lora, quantize_parts, quantized_parts
 from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.embedding import TokenEmbedding
@@ -65,7 +65,8 @@ class Transformer(keras.Model):
         rule = "config must be a TransformerConfig, or a dict of its fields"
         require(is_config, rule, shown(config))
         check_arguments(Transformer, locals())
-        config = TransformerConfig(**config) if isinstance(config, dict) else config
+        if isinstance(config, dict):
+            config = TransformerConfig(**without_former(config, TransformerConfig))
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self._make_embeddings(config, policy)
         self._make_positions(config, policy)
