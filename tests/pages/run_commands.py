@@ -30,6 +30,7 @@ DATA = "runs/mine/data"
 COPIES = {
     "guides/little-data": {"runs/large/model": MINE, "runs/en-de/model": MINE},
     "guides/paper": {"runs/multi30k-4k/data": DATA},
+    "guides/results": {"runs/student/model": MINE, "runs/student/data": DATA},
     "guides/serving": {"runs/mine/other": MINE},
     "measurements/decoding": {
         "runs/multi30k/model": MINE,

@@ -69,7 +69,10 @@ TINY = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2")
 # Further arguments of a program: of its file, its size.
 FURTHER = {
     "quickstart.py": ["--grammar_pairs=200", "--train_steps=2"],
-    "decoding.py": ["--shape=small", "--rounds=1"],
+    "decoding.py": [
+        *("--shape=small", "--rounds=1"),
+        *("--engines", "keras_transformer", "ctranslate2_float32"),
+    ],
     "documents.py": ["--lines=20", "--rounds=1"],
     "layers.py": ["--quick"],
     "pipeline.py": ["--pairs=2000", "--vocab_size=400"],
