@@ -273,7 +273,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(TEXTS)
     def n_best(self, text) -> Tensors:
-        """Translates texts.
+        """Finds the best K translations of each text; K is the number of beams.
 
         Returns:
             translation string [B, K], best first; score float32 [B, K], log-probability / length
