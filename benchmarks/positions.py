@@ -54,6 +54,8 @@ def main():
     rule = f"--split must have sentences of more than {trained} subwords, the longest trained on"
     received = f"{arguments.split}, whose longest has {max(lengths)}"
     require(max(lengths) > trained, rule, received)
+    rule = f"--split must have sentences of at most {trained} subwords, as those trained on"
+    require(min(lengths) <= trained, rule, f"{arguments.split}, whose shortest has {min(lengths)}")
     buckets = length_buckets(lengths, trained, arguments.bucket, arguments.least)
     model_dirs = arguments.model_dirs.split(",")
     for model_dir in model_dirs:

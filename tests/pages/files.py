@@ -27,6 +27,7 @@ def write(folder: Path) -> None:
 def write_text(folder: Path) -> None:
     """Pairs of sentences under all names that the pages use."""
     pairs = [pair for pair in GrammarSource(200, seed=1).pairs("train") if len(pair[0]) < 60][:60]
+    of_all_lengths = [*sorted(pairs, key=lambda pair: len(pair[0]))[:4], *pairs[:4]]
     # Czech and French are German under another name.
     for language, number in (("en", 0), ("de", 1), ("cs", 1), ("fr", 1)):
         lines = [f"{pair[number]}\n" for pair in pairs]
@@ -34,8 +35,10 @@ def write_text(folder: Path) -> None:
             write_lines(folder / f"{name}.{language}", lines)
         for name in ("val", "test", "test_2016", "general.val", "general.test"):
             write_lines(folder / f"{name}.{language}", lines[:4])
-        for name in ("test_2016_flickr", "newstest2014"):
-            write_lines(folder / f"{name}.{language}", lines[:8])
+        for name in ("test_2016_flickr", "newstest2014"):  # of all lengths
+            write_lines(
+                folder / f"{name}.{language}", [f"{pair[number]}\n" for pair in of_all_lengths]
+            )
     write_lines(folder / "sentences.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "text.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "phrases.txt", ["Hund\n"])
