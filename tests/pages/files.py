@@ -70,7 +70,7 @@ def write_documents(folder: Path) -> None:
     for name in (*names, "pages/en/one.md"):
         write_document(folder / name, page)
     html = "<!doctype html><title>A dog</title><p>A <b>red</b> dog sleeps.</p>"
-    for name in ("page.html", "docs/page.html", "runs/site/page.html"):
+    for name in ("page.html", "docs/page.html", "runs/site/index.html"):
         write_document(folder / name, html)
     for name in ("fr.po", "po/fr/one.po"):
         write_document(folder / name, CATALOGUE_HEAD + 'msgid "a red dog"\nmsgstr ""\n')

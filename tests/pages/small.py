@@ -66,7 +66,7 @@ SAMPLES = (
     (r"train_steps=\d+", "train_steps=2"),
 )
 TINY = ("num_layers=1", "d_model=8", "d_ff=8", "num_heads=2")
-# Further arguments of a program: of its file, its size.
+# Further arguments of a program, for a small size; charts stay in the folder of the page.
 FURTHER = {
     "quickstart.py": ["--grammar_pairs=200", "--train_steps=2"],
     "decoding.py": [
@@ -74,10 +74,10 @@ FURTHER = {
         *("--engines", "keras_transformer", "ctranslate2_float32"),
     ],
     "documents.py": ["--lines=20", "--rounds=1"],
-    "layers.py": ["--quick"],
+    "layers.py": ["--quick", "--output=chart.svg"],
     "pipeline.py": ["--pairs=2000", "--vocab_size=400"],
-    "positions.py": ["--least=1"],
-    "scaling.py": ["--quick"],
+    "positions.py": ["--least=1", "--output=chart.svg"],
+    "scaling.py": ["--quick", "--output=chart.svg"],
 }
 PORT = 8501
 
