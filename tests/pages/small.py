@@ -58,7 +58,6 @@ WORDS = (
     (r"^--rows=.*", "--rows=base"),
     (r"^--seeds=.*", "--seeds=1"),
     (r"^--(speed_rounds|rounds)=\d+", r"--\1=1"),
-    (r"^--variants=.*", "--variants=pre"),
     (r"^--(rates|lora_rates|scales)=([^,]*).*", r"--\1=\2"),
 )
 SAMPLES = (
@@ -77,6 +76,7 @@ FURTHER = {
     "layers.py": ["--quick", "--output=chart.svg"],
     "pipeline.py": ["--pairs=2000", "--vocab_size=400"],
     "positions.py": ["--least=1", "--output=chart.svg"],
+    "variants.py": ["--variants=pre"],
     "scaling.py": ["--quick", "--output=chart.svg"],
 }
 PORT = 8501
