@@ -142,7 +142,9 @@ def smaller(arguments: Sequence[str]) -> list[str]:
         found += ["--tokens_per_batch=600", "--sample_sentences=2"]
         if not any(word.startswith("--train_steps") for word in found):
             found.append("--train_steps=2")
-        if not any(word.startswith("--init_from") for word in found):
+        if any(word.startswith("--init_from") for word in found):  # its shape is that of TINY
+            found = [word for word in found if not word.startswith("--preset")]
+        else:
             found += [f"--config={setting}" for setting in TINY]
         if "--strategy=mirrored" in found:  # there may be no GPU
             found.append("--replicas=2")
