@@ -58,6 +58,7 @@ WORDS = (
     (r"^--rows=.*", "--rows=base"),
     (r"^--seeds=.*", "--seeds=1"),
     (r"^--(speed_rounds|rounds)=\d+", r"--\1=1"),
+    (r"^--ranks=.*", "--ranks=2"),
     (r"^--(rates|lora_rates|scales)=([^,]*).*", r"--\1=\2"),
 )
 SAMPLES = (
