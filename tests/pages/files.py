@@ -31,14 +31,13 @@ def write_text(folder: Path) -> None:
     # Czech and French are German under another name.
     for language, number in (("en", 0), ("de", 1), ("cs", 1), ("fr", 1)):
         lines = [f"{pair[number]}\n" for pair in pairs]
+        mixed = [f"{pair[number]}\n" for pair in of_all_lengths]
         for name in ("train", "web", "news", "more", "general.train"):
             write_lines(folder / f"{name}.{language}", lines)
         for name in ("val", "test", "test_2016", "general.val", "general.test"):
             write_lines(folder / f"{name}.{language}", lines[:4])
-        for name in ("test_2016_flickr", "newstest2014"):  # of all lengths
-            write_lines(
-                folder / f"{name}.{language}", [f"{pair[number]}\n" for pair in of_all_lengths]
-            )
+        for name in ("test_2016_flickr", "newstest2014"):
+            write_lines(folder / f"{name}.{language}", mixed)
     write_lines(folder / "sentences.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "text.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "phrases.txt", ["Hund\n"])

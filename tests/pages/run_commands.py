@@ -24,9 +24,8 @@ from tests.pages import files, small
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 600  # that a block may take
+MINE, DATA = "runs/mine/model", "runs/mine/data"  # README's
 # Page -> folders that its commands read and do not make: copies of what README's commands make.
-MINE = "runs/mine/model"
-DATA = "runs/mine/data"
 COPIES = {
     "guides/little-data": {"runs/large/model": MINE, "runs/en-de/model": MINE},
     "guides/paper": {"runs/multi30k-4k/data": DATA},
