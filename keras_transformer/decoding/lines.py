@@ -14,7 +14,6 @@ and after it the beginning of its translation.
 import contextlib
 import dataclasses
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tqdm import tqdm
 
 from keras_transformer.decoding.answers import Translation
+from keras_transformer.decoding.terminology import required_terms
 from keras_transformer.errors import InputError, require
 from keras_transformer.files import RemotePath, is_device, require_end, text_lines, to_path
 from keras_transformer.output_files import (
@@ -173,17 +173,6 @@ def translate_chunk(
         scores=config.scores,
         to=config.to,
     )
-
-
-def required_terms(text: str, terminology: dict[str, str]) -> list[str]:
-    """The target phrases of the source phrases that occur in a text as whole words.
-
-    Of phrases that overlap, the first one counts, or the longest.
-    """
-    longest_first = sorted(map(re.escape, terminology), key=len, reverse=True)
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
-    source_phrases = dict.fromkeys(pattern.findall(text))  # each once, in their order
-    return [terminology[phrase] for phrase in source_phrases]
 
 
 def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:

@@ -28,9 +28,9 @@ from keras_transformer.decoding.answers import (
     Translation,
 )
 from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS, Graphs
-from keras_transformer.decoding.lines import required_terms
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
+from keras_transformer.decoding.terminology import required_terms
 from keras_transformer.decoding.texts import as_text, as_text_lists, as_texts
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
