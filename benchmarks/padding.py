@@ -30,7 +30,7 @@ def our_padding(data_dir: str, tokens_per_batch: int, seed: int = 1):
     import numpy as np
 
     from pipelines.datasets import training_batches
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     pairs = min(PAIRS, read_metadata(data_dir).splits["train"].pairs)
     lengths = []

@@ -163,7 +163,7 @@ def read(folder, data_dir, tokens_per_batch, epochs):
     import tensorflow as tf
 
     from pipelines.datasets import training_batches
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     info = read_metadata(data_dir).splits["train"]
     dataset = training_batches(data_dir, tokens_per_batch, seed=1)

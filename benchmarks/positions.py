@@ -44,7 +44,7 @@ def main():
 
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.datasets import split_text
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     trained = read_metadata(arguments.data_dir).max_length
     text = split_text(arguments.data_dir, arguments.split)
@@ -131,7 +131,7 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
 def check_model(model_dir, data_dir):
     """Rejects models that were trained on other data, or to other lengths."""
     from keras_transformer.training.model_directory import read_description
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     metadata, description = read_metadata(data_dir), read_description(model_dir)
     wanted = (metadata.fingerprint, metadata.source_fingerprint)

@@ -78,7 +78,7 @@ def main():
 
 
 def check(arguments) -> None:
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     check_positive(arguments, "kills")
     for word in arguments.train:

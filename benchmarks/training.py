@@ -99,7 +99,7 @@ def check(arguments) -> None:
         require(arguments.growth, "--chart must go with --growth", arguments.chart)
         check_chart("--chart", arguments.chart)
     if arguments.data_dir:
-        from pipelines.records import read_metadata
+        from pipelines.metadata import read_metadata
 
         read_metadata(arguments.data_dir)
 

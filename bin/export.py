@@ -96,7 +96,7 @@ def refuse_flags_of_saved_model():
 
 def learned_shortlist(vocabularies):
     from keras_transformer.decoding.shortlist import Shortlist
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
     from pipelines.shortlist import learn_shortlist
 
     metadata = read_metadata(FLAGS.data_dir)

@@ -41,7 +41,7 @@ flags.DEFINE_integer("seed", 1, "Seed of every row.", lower_bound=0, upper_bound
 def main():
     from keras_transformer.errors import InputError, require
     from keras_transformer.paper.trained_rows import reduced_settings, select_rows, trained_row
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     rule = "--model_dir must be a local folder, for the logs of the rows"
     require("://" not in FLAGS.model_dir, rule, FLAGS.model_dir)

@@ -5,23 +5,19 @@ cut off, or that comes from another data set, is noticed without reading all of 
 the text of splits have a digest of the whole file.
 """
 
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from keras_transformer.errors import InputError
 from keras_transformer.files import file_digest, to_path
-
-if TYPE_CHECKING:  # it imports this module
-    from pipelines.records import Metadata, SplitInfo
+from pipelines.data_files import digest_of_beginning
+from pipelines.records import Metadata, SplitInfo
 
 # Bytes of a TFRecord beside its content: the length, and a checksum of each.
 FRAME_BYTES = 16
 _RECORDS_AT_ONCE = 4096
-# The part of a shard that its digest covers.
-_BEGINNING_BYTES = 1 << 16
 
 
 class Damage(NamedTuple):
@@ -32,7 +28,7 @@ class Damage(NamedTuple):
 
 
 def damaged_files(
-    data_dir: str | os.PathLike, metadata: "Metadata", read_records: bool = False
+    data_dir: str | os.PathLike, metadata: Metadata, read_records: bool = False
 ) -> Iterator[Damage]:
     """Finds files that are missing, damaged or of another data set.
 
@@ -55,7 +51,7 @@ def damaged_files(
 
 
 def split_damage(
-    data_dir: str | os.PathLike, info: "SplitInfo", read_records: bool
+    data_dir: str | os.PathLike, info: SplitInfo, read_records: bool
 ) -> Iterator[Damage]:
     """Finds the damaged files of one split; see `damaged_files`."""
     folder = to_path(data_dir)
@@ -101,7 +97,7 @@ def _damage(path: Path, rule: str, received: str) -> Damage:
     return Damage(path, error)
 
 
-def require_unchanged(path: Path, info: "SplitInfo") -> None:
+def require_unchanged(path: Path, info: SplitInfo) -> None:
     """Raises an InputError where a text file of a split is missing, or not as it was prepared."""
     for damage in _changed(path, info.texts[path.name]):
         raise damage.error
@@ -125,9 +121,3 @@ def damaged_byte(shard: str | os.PathLike) -> int | None:
             continue
     # TensorFlow raises no error where a file ends within the first 12 bytes of a record.
     return end if end < to_path(shard).stat().st_size else None
-
-
-def digest_of_beginning(shard: Path) -> str:
-    """A short digest of the first 64 KiB of a shard, by which it is recognised."""
-    with shard.open("rb") as file:
-        return hashlib.sha256(file.read(_BEGINNING_BYTES)).hexdigest()[:16]

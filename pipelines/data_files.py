@@ -1,5 +1,6 @@
 """The files of a data directory: their names, and the text of its splits."""
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -9,6 +10,8 @@ from keras_transformer.config import SUFFIXES
 from keras_transformer.files import remove_abandoned, replacing, to_path
 
 METADATA_FILE = "metadata.json"
+# The part of a shard that its digest covers.
+_BEGINNING_BYTES = 1 << 16
 _VOCABULARY_SUFFIX = "|".join(re.escape(suffix) for suffix in SUFFIXES.values())
 _DATA_FILE = re.compile(
     r"\w+-\d{5}-of-\d{5}\.tfrecord"
@@ -64,3 +67,9 @@ def keep_text(
             sources.write(source.encode("utf-8") + b"\n")
             targets.write(target.encode("utf-8") + b"\n")
             yield source, target
+
+
+def digest_of_beginning(shard: Path) -> str:
+    """A short digest of the first 64 KiB of a shard, by which it is recognised."""
+    with shard.open("rb") as file:
+        return hashlib.sha256(file.read(_BEGINNING_BYTES)).hexdigest()[:16]

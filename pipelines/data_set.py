@@ -19,10 +19,11 @@ from tqdm import tqdm
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import InputError, require
 from keras_transformer.files import file_digest
-from pipelines import data_files, records, sharding, unfinished
+from pipelines import data_files, sharding, unfinished
 from pipelines.augmentation import augment
 from pipelines.damage import damaged_files
 from pipelines.many_languages import with_codes
+from pipelines.metadata import write_metadata
 from pipelines.preparation_config import PreparationConfig
 from pipelines.records import Metadata, SplitInfo
 from pipelines.selection import select
@@ -79,7 +80,7 @@ def write_data_set(preparation: Preparation) -> None:
         added=augmentation.added,
     )
     metadata = _metadata(preparation, vocabularies, splits)
-    records.write_metadata(preparation.data_dir, metadata)
+    write_metadata(preparation.data_dir, metadata)
 
 
 def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[Path]) -> None:

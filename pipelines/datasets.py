@@ -13,7 +13,8 @@ from keras_transformer.parsing.trees import Tree, read_trees
 from pipelines.batching import epochs, one_pass, prefetch
 from pipelines.damage import damaged_files, require_unchanged
 from pipelines.data_files import text_file
-from pipelines.records import Metadata, SplitInfo, read_metadata
+from pipelines.metadata import read_metadata
+from pipelines.records import Metadata, SplitInfo
 
 
 def training_batches(

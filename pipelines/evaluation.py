@@ -18,7 +18,8 @@ from keras_transformer.language_codes import directions_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 from keras_transformer.output_files import check_output, write_lines
 from pipelines.data_files import METADATA_FILE
-from pipelines.records import Metadata, read_metadata
+from pipelines.metadata import read_metadata
+from pipelines.records import Metadata
 
 if TYPE_CHECKING:  # a module with TensorFlow
     from keras_transformer.decoding.translator import Translator

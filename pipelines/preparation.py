@@ -20,8 +20,9 @@ from keras_transformer.files import locked, remove_abandoned, to_path
 from pipelines import data_files, unfinished
 from pipelines.damage import damaged_files
 from pipelines.data_set import Preparation, TrainingWriter, repair_data_set, write_data_set
+from pipelines.metadata import read_metadata
 from pipelines.preparation_config import PreparationConfig
-from pipelines.records import Metadata, read_metadata
+from pipelines.records import Metadata
 from pipelines.sources import Source
 
 # Exists during a preparation. After one that was killed it means nothing, and is removed.

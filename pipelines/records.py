@@ -1,12 +1,10 @@
-"""Records of encoded pairs, and metadata.json, which describes them.
+"""What is known of the records of encoded pairs: the contents of metadata.json.
 
 A record is a tf.train.Example with two int64 lists, "source" and "target": subword ids, each ending
-in EOS, without BOS. Records are in TFRecord shards. metadata.json is written last and as a whole: a
-folder without it is not a data set.
+in EOS, without BOS. Records are in TFRecord shards.
 """
 
 import dataclasses
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +15,8 @@ import numpy as np
 from keras_transformer.config import SUFFIXES, Task, VocabularySize
 from keras_transformer.errors import require
 from keras_transformer.fields import Count, FileName, Rule, Size, one_of, whole_number
-from keras_transformer.files import file_digest, read_json, to_path
-from pipelines.checksummed_json import checked, write_checksummed
-from pipelines.damage import damaged_files, digest_of_beginning
-from pipelines.data_files import METADATA_FILE
+from keras_transformer.files import file_digest
+from pipelines.data_files import digest_of_beginning
 
 FORMAT_VERSION = 2
 
@@ -137,34 +133,3 @@ class Metadata:
         for info in self.splits.values():
             names += [*info.shards, *info.texts]
         return names
-
-
-def write_metadata(data_dir: str | os.PathLike, metadata: Metadata) -> None:
-    """Completes a data directory: only after this call is it a data set."""
-    write_checksummed(to_path(data_dir) / METADATA_FILE, dataclasses.asdict(metadata))
-
-
-def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Metadata:
-    """Reads the metadata of a complete data directory.
-
-    Args:
-        data_dir: the folder.
-        check_files: check that every file exists, has its size and begins as it did when it was
-            written. This does not read whole shards, as `damaged_files` can.
-
-    Raises:
-        InputError: if the folder is not a data set, is incomplete, is of another version, or has
-            files that are changed, missing, cut off or of another data set.
-    """
-    path = to_path(data_dir) / METADATA_FILE
-    rule = "data_dir must be a prepared data directory"
-    require(path.exists(), rule, f"{data_dir}, which has no {METADATA_FILE}")
-    content = read_json(path)
-    version = content.get("format_version")
-    rule = f"{path} must be of format_version {FORMAT_VERSION}: prepare the data again"
-    require(version == FORMAT_VERSION, rule, version)
-    metadata = checked(content, path, Metadata)
-    if check_files:
-        for damage in damaged_files(data_dir, metadata):
-            raise damage.error
-    return metadata

@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
 from pipelines.datasets import damage_named, evaluation_batches
-from pipelines.records import read_metadata
+from pipelines.metadata import read_metadata
 
 LIKELY = 64  # the most target subwords of a source subword
 LEAST_PROBABILITY = 1e-3  # of one of them

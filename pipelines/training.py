@@ -25,7 +25,8 @@ from keras_transformer.training.model_directory import (
     read_description,
     remove_unfinished_files,
 )
-from pipelines.records import Metadata, read_metadata
+from pipelines.metadata import read_metadata
+from pipelines.records import Metadata
 
 if TYPE_CHECKING:  # modules with TensorFlow, which functions import where they begin to need it
     import keras

@@ -184,7 +184,7 @@ def make_model_dir(data_dir, model_dir, checkpoints):
     from keras_transformer.model.transformer import Transformer
     from keras_transformer.training.checkpoints import CheckpointStore
     from keras_transformer.training.model_directory import ModelDescription, create_or_check
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     metadata = read_metadata(data_dir)
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2, "dropout": 0.1}

@@ -23,7 +23,7 @@ from keras_transformer.training.model_directory import read_description
 from keras_transformer.training.run_state import RunState
 from keras_transformer.training.step_sums import StepSums
 from pipelines import records
-from pipelines.records import read_metadata
+from pipelines.metadata import read_metadata
 from pipelines.sharding import Sharding
 
 few = settings(

@@ -30,7 +30,7 @@ from keras_transformer.loading import decoding_config, restore
 from keras_transformer.parsing.trees import parse_trees
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
-from pipelines.records import read_metadata, write_metadata
+from pipelines.metadata import read_metadata, write_metadata
 from pipelines.vocabulary import learn_subwords
 from tests.program_fixtures import make_model_dir
 from tests.serving.running import client_of

@@ -166,7 +166,7 @@ def test_padding_by_hand(benchmarks, monkeypatch, prepared):
 
 
 def test_padding_of_an_epoch(benchmarks, prepared):
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     train = read_metadata(prepared).splits["train"]
     found = benchmarks.padding.padding_shares(prepared, 100, None)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from keras_transformer import InputError
-from pipelines.records import read_metadata
+from pipelines.metadata import read_metadata
 from pipelines.sharding import frames
 
 TINY = ["num_layers=1", "d_model=16", "d_ff=16", "num_heads=2"]

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from pipelines import evaluation
-from pipelines.records import read_metadata, write_metadata
+from pipelines.metadata import read_metadata, write_metadata
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.datasets import evaluation_batches
 from pipelines.evaluation import evaluate_on
 from pipelines.many_languages import source_of_files
+from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
-from pipelines.records import read_metadata
 from pipelines.sources import FileSource
 from tests.importing import marian_files
 from tests.importing.marian_files import SOURCES, TARGETS

@@ -11,8 +11,8 @@ from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.text_changes import with_typos
 from pipelines import sharding
 from pipelines.augmentation import augment, changed, changed_copies
+from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
-from pipelines.records import read_metadata
 from pipelines.selection import SelectionConfig, select
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource

@@ -6,8 +6,8 @@ import pytest
 
 from keras_transformer import InputError
 from pipelines import sharding, vocabulary
+from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
-from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource, GrammarSource
 from tests.data_folders import contents, interrupt

@@ -13,8 +13,8 @@ from keras_transformer import InputError
 from pipelines import damage, sharding, vocabulary
 from pipelines.damage import damaged_byte
 from pipelines.datasets import damage_named, evaluation_batches, training_batches
+from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
-from pipelines.records import read_metadata
 from pipelines.sharding import Sharding, frames, serialized_example
 from pipelines.sources import FileSource
 from tests.data_folders import contents

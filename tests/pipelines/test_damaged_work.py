@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import InputError
-from pipelines import records, sharding
+from pipelines import data_set, sharding
 from pipelines.datasets import damage_named, split_text, training_batches
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sharding import Sharding
@@ -55,7 +55,7 @@ def whole(source, tmp_path_factory):
 def interrupted(source, tmp_path_factory):
     """Folders of preparations that were interrupted, by where that was."""
     folders = {}
-    places = {"shards": (Sharding, "write_shard", 1), "metadata": (records, "write_metadata", 0)}
+    places = {"shards": (Sharding, "write_shard", 1), "metadata": (data_set, "write_metadata", 0)}
     for name, (target, method, call) in places.items():
         folders[name] = tmp_path_factory.mktemp("interrupted") / "data"
         with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ from pipelines.many_languages import (
     source_of_parallel_text,
     with_codes,
 )
-from pipelines.records import read_metadata
+from pipelines.metadata import read_metadata
 from pipelines.selection import SelectionConfig, select, temperature_weights
 from tests.program_fixtures import make_model_dir
 

@@ -11,10 +11,10 @@ import pytest
 
 from keras_transformer import InputError
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import preparation, records, sharding, unfinished, vocabulary
+from pipelines import data_set, preparation, sharding, unfinished, vocabulary
 from pipelines.datasets import evaluation_batches
+from pipelines.metadata import read_metadata, write_metadata
 from pipelines.preparation import PreparationConfig, prepare
-from pipelines.records import read_metadata
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
 from pipelines.vocabulary import PairEncoder
@@ -178,7 +178,7 @@ def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, toke
         (Sharding, "write_block", 3, 2),
         (Sharding, "write_shard", 2, 0),
         (Sharding, "_remove_blocks", 0, 0),
-        (records, "write_metadata", 0, 0),
+        (data_set, "write_metadata", 0, 0),
     ],
 )
 def test_an_interrupted_run_is_resumed(
@@ -518,7 +518,7 @@ def test_a_data_set_of_an_earlier_version(files, data_dir):
     metadata = read_metadata(data_dir)
     for name in ("--vocabulary", "--shared_vocabulary"):
         del metadata.settings[name]
-    records.write_metadata(data_dir, metadata)
+    write_metadata(data_dir, metadata)
     assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
     with pytest.raises(InputError, match=r"of another shared_vocabulary.* there: True"):
         prepare(FileSource(files), data_dir, dataclasses.replace(CONFIG, shared_vocabulary=False))

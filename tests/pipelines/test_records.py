@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import InputError
-from pipelines.records import Metadata, SplitInfo, read_metadata, write_metadata
+from pipelines.metadata import read_metadata, write_metadata
+from pipelines.records import Metadata, SplitInfo
 from pipelines.sharding import serialized_example
 
 SHARD = "train-00000-of-00001.tfrecord"

@@ -14,8 +14,8 @@ from keras_transformer import InputError
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines import sharding
 from pipelines.datasets import training_batches
+from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
-from pipelines.records import read_metadata
 from pipelines.selection import SelectionConfig, first_occurrences, select
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource

@@ -7,8 +7,8 @@ from keras_transformer.errors import InputError
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.datasets import evaluation_batches, gold_trees, split_text
+from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
-from pipelines.records import read_metadata
 from pipelines.treebank import TreebankSource
 
 TRAIN = """

@@ -32,7 +32,7 @@ def test_batches_are_padded_to_the_smallest_shape_that_holds_them(source, target
 def test_every_batch_of_the_pipeline_has_its_shape(prepared):
     from pipelines.batching import length_lattice
     from pipelines.datasets import training_batches
-    from pipelines.records import read_metadata
+    from pipelines.metadata import read_metadata
 
     longest = read_metadata(prepared).splits["train"].longest
     shapes = bucket_shapes(length_lattice(longest), 64)
