@@ -9,6 +9,8 @@ from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import translation_scores
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+# BLEU of a thousand sentences that says nothing: a handful of words.
+NOISE = 0.1
 
 
 def bleu_by_alpha(
@@ -47,18 +49,20 @@ def bleu_by_alpha(
 
 
 def safest_alpha(scores: Mapping[float, float]) -> float:
-    """Chooses an alpha that has a good BLEU, and so has the next larger one.
+    """Chooses the smallest alpha that has a good BLEU, and so has the next larger one.
 
     Above some alpha, translations become too long all at once, and on other text that may happen a
-    little sooner. So an alpha counts as the next larger one does, if that one is worse.
+    little sooner. So an alpha counts as the next larger one does, if that one is worse; and of
+    those that count as much as the best one, but for NOISE, the smallest is chosen.
 
     Args:
         scores: {alpha: BLEU}, as of `bleu_by_alpha`.
     """
     alphas = sorted(scores)
     larger_alphas = [*alphas[1:], alphas[-1]]
-    ranks = {
-        alpha: (min(scores[alpha], scores[larger]), scores[alpha])
+    counted = {
+        alpha: min(scores[alpha], scores[larger])
         for alpha, larger in zip(alphas, larger_alphas, strict=True)
     }
-    return max(alphas, key=ranks.__getitem__)
+    good_enough = max(counted.values()) - NOISE
+    return min(alpha for alpha in alphas if counted[alpha] >= good_enough)
