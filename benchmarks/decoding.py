@@ -236,7 +236,7 @@ def prepare_random(folder, beams, arguments):
     # are -100.
     last_norm = model.decoder.layers[-1].feed_forward_norm
     last_norm.beta.assign(np.ones(config.d_model))
-    matrix = np.array(model.embedding.embeddings)
+    matrix = np.array(model.embedding.embeddings.value)
     matrix[:special] = -100 / config.d_model
     model.embedding.embeddings.assign(matrix)
     draws = np.random.default_rng(1).choice(words, (sentences, tokens - 1))
@@ -303,7 +303,7 @@ def write_job(folder, model, vocabularies, decoding, job, shortlist, arguments):
             )
     card = trained.card(decoding)
     export_ctranslate2(model, vocabularies, folder / "ctranslate2", card, shortlist=shortlist)
-    weights = {variable.path: np.array(variable) for variable in model.trainable_variables}
+    weights = {variable.path: np.asarray(variable.value) for variable in model.trainable_variables}
     np.savez(folder / "weights.npz", **weights)
     tokens = vocabulary_tokens(vocabularies.target)
     job["sources"] = [[tokens[i] for i in ids] for ids in vocabularies.source.encode(job["texts"])]
