@@ -33,6 +33,7 @@ COPIES = {
     "guides/serving": {"runs/mine/other": MINE},
     "measurements/decoding": {
         "runs/multi30k/model": MINE,
+        "runs/multi30k/model1": MINE,
         "runs/multi30k/data": DATA,
         "runs/student/model": MINE,
         "runs/student/data": DATA,
