@@ -1,17 +1,22 @@
-"""What a Translator answers."""
+"""What a Translator answers, and how it is made of the outputs of graphs."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS
 from keras_transformer.documents.placement import Link
 from keras_transformer.documents.sentences import Span
+from keras_transformer.errors import require
 from keras_transformer.language_codes import is_code
 
 _WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words have spaces of ASCII between them
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
+
+WEIGHTS_RULE = "the model's weights must be finite"
 
 
 class AlignedPair(NamedTuple):
@@ -82,6 +87,74 @@ class PairAttention(NamedTuple):
     decoder: np.ndarray  # float32 [N, H, T, T]
     memory: np.ndarray  # float32 [N, H, T, S]
     alignment: np.ndarray  # int32 [T], source positions
+
+
+def translations(
+    found: dict[str, np.ndarray], truncated: Sequence[bool]
+) -> list[list[Translation]]:
+    """Makes the answers to a batch of the outputs of a search.
+
+    Beams without a hypothesis are left out. Where restrictions leave nothing to say, there is one
+    with the text "" and score -inf.
+
+    Args:
+        found: the outputs of graphs.Graphs.search_ids, or of greedy_ids, which has no scores.
+        truncated: for each sentence, whether its source was cut.
+
+    Raises:
+        InputError: where a score or a logit is NaN.
+    """
+    if "score" not in found:
+        return unscored_translations(found, truncated)
+    finite = not np.isnan(found["score"]).any()
+    require(finite, WEIGHTS_RULE, "scores that are NaN")
+    columns = [found[name].tolist() for name in TRANSLATION_OUTPUTS]
+    rows = []
+    for was_cut, *beams in zip(truncated, *columns, strict=True):
+        answers = [
+            Translation(text.decode("utf-8"), score, log_prob, length, was_cut, unfinished)
+            for text, score, log_prob, length, unfinished in zip(*beams, strict=True)
+        ]
+        existing = [answer for answer in answers if answer.score > -math.inf]
+        rows.append(existing or answers[:1])
+    return rows
+
+
+def unscored_translations(
+    found: dict[str, np.ndarray], truncated: Sequence[bool]
+) -> list[list[Translation]]:
+    """Makes the answers to a batch of the outputs of greedy_ids: one for each sentence."""
+    require(found["is_finite"].all(), WEIGHTS_RULE, "logits that are NaN")
+    texts, lengths, unfinished = (
+        found[name][:, 0].tolist() for name in ("translation", "length", "unfinished")
+    )
+    return [
+        [Translation(text.decode("utf-8"), None, None, length, was_cut, is_unfinished)]
+        for text, length, was_cut, is_unfinished in zip(
+            texts, lengths, truncated, unfinished, strict=True
+        )
+    ]
+
+
+def aligned_pair(
+    source_pieces: list[bytes],
+    target_pieces: list[bytes],
+    source_words: list[int],
+    target_words: list[int],
+    log_probs: list[float],
+    alignment: list[int],
+) -> AlignedPair:
+    """Makes an AlignedPair of its fields, which lose their padding."""
+    source = [piece.decode("utf-8") for piece in source_pieces if piece]
+    target = [piece.decode("utf-8") for piece in target_pieces if piece]
+    return AlignedPair(
+        source_pieces=source,
+        target_pieces=target,
+        source_words=source_words[: len(source)],
+        target_words=target_words[: len(target)],
+        log_probs=log_probs[: len(target)],
+        alignment=alignment[: len(target)],
+    )
 
 
 def _spans(text: str, pieces: Sequence[str], words: Sequence[int]) -> list[Span | None]:

@@ -8,9 +8,8 @@ computed at a time (streams.py).
 import dataclasses
 import functools
 import itertools
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -19,15 +18,25 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 from tqdm import tqdm
 
-from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.config import EOS_ID
 from keras_transformer.decoding.answers import (
     AlignedPair,
     AlignedTranslation,
     PairAttention,
     TargetScore,
     Translation,
+    aligned_pair,
+    translations,
 )
-from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, TRANSLATION_OUTPUTS, Graphs
+from keras_transformer.decoding.batches import (
+    as_ids,
+    length_batches,
+    longer_lengths,
+    padded,
+    padded_phrases,
+    string_tensor,
+)
+from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.decoding.terminology import required_terms
@@ -39,9 +48,6 @@ from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 
-# Batches of fewer tokens than this are not divided further among streams.
-MIN_BATCH_TOKENS = 512
-WEIGHTS_RULE = "the model's weights must be finite"
 SPACES = " \t\n\v\f\r"  # those of ASCII
 
 
@@ -566,142 +572,3 @@ class Translator:
         rule = f"{name} must be among the signatures of the export; export the model again with it"
         require(name in self.graphs, rule, ", ".join(self.graphs))
         return self.graphs[name]
-
-
-def string_tensor(texts: Sequence[str]) -> tf.Tensor:
-    """Makes string [B], in UTF-8, which cannot hold lone surrogates: they become "?"."""
-    return tf.constant([text.encode("utf-8", errors="replace") for text in texts], tf.string)
-
-
-def as_ids(ids: ArrayLike, vocab_size: int, argument: str) -> tf.Tensor:
-    """Makes int32 [B, S] of ids that a caller gives.
-
-    Raises:
-        InputError: which names the argument, if they are of another shape, or no ids.
-    """
-    try:
-        found = np.asarray(ids)
-    except ValueError:  # of rows of several lengths
-        found = np.zeros(0)
-    is_batch = found.ndim == 2 and found.shape[1] > 0 and found.dtype.kind in "iu"
-    rule = f"{argument} must be rows of ids, int [B, S], of one length with padding"
-    require(is_batch, rule, f"{found.dtype} {list(found.shape)}")
-    known = (found >= 0) & (found < vocab_size)
-    rule = f"{argument} must be ids from 0 to {vocab_size - 1}"
-    require(known.all(), rule, shown(found[~known].tolist()))
-    return tf.constant(found, tf.int32)
-
-
-def padded(rows: Sequence[np.ndarray]) -> tf.Tensor:
-    """Makes int32 [B, longest] of rows of ids, with one column at least."""
-    longest = max([1, *(len(row) for row in rows)])
-    ids = np.full([len(rows), longest], PAD_ID, np.int32)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
-    return tf.constant(ids)
-
-
-def padded_phrases(rows: Sequence[Sequence[np.ndarray]]) -> tf.Tensor:
-    """Makes int32 [B, P, M] of lists of phrases, with one phrase and one column at least."""
-    most = max([1, *(len(phrases) for phrases in rows)])
-    longest = max([1, *(len(phrase) for phrases in rows for phrase in phrases)])
-    ids = np.full([len(rows), most, longest], PAD_ID, np.int32)
-    for place, phrases in enumerate(rows):
-        for number, phrase in enumerate(phrases):
-            ids[place, number, : len(phrase)] = phrase
-    return tf.constant(ids)
-
-
-def longer_lengths(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> list[int]:
-    """The length of the longer side of each pair."""
-    return [max(len(one), len(other)) for one, other in zip(sources, targets, strict=True)]
-
-
-def length_batches(
-    lengths: Sequence[int], batch_tokens: int, parts: int = 1
-) -> Iterator[list[int]]:
-    """Cuts sentences into batches of similar length, as indices into their `lengths` in tokens.
-
-    The longest come first, so that a batch too large for memory fails at once and the time left is
-    not underestimated.
-
-    Args:
-        batch_tokens: bounds sentences x longest of a batch, except for a sentence longer itself.
-        parts: how many batches there should be at least, where there are enough tokens.
-    """
-    share = sum(max(length, MIN_ROW_TOKENS) for length in lengths) // parts
-    batch_tokens = min(batch_tokens, max(share, MIN_BATCH_TOKENS))
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    start = 0
-    while start < len(order):
-        rows = max(batch_tokens // max(lengths[order[start]], MIN_ROW_TOKENS), 1)
-        yield order[start : start + rows]
-        start += rows
-
-
-def translations(
-    found: dict[str, np.ndarray], truncated: Sequence[bool]
-) -> list[list[Translation]]:
-    """Makes the answers to a batch of the outputs of a search.
-
-    Beams without a hypothesis are left out. Where restrictions leave nothing to say, there is one
-    with the text "" and score -inf.
-
-    Args:
-        found: the outputs of graphs.Graphs.search_ids, or of greedy_ids, which has no scores.
-        truncated: for each sentence, whether its source was cut.
-
-    Raises:
-        InputError: where a score or a logit is NaN.
-    """
-    if "score" not in found:
-        return unscored_translations(found, truncated)
-    finite = not np.isnan(found["score"]).any()
-    require(finite, WEIGHTS_RULE, "scores that are NaN")
-    columns = [found[name].tolist() for name in TRANSLATION_OUTPUTS]
-    rows = []
-    for was_cut, *beams in zip(truncated, *columns, strict=True):
-        answers = [
-            Translation(text.decode("utf-8"), score, log_prob, length, was_cut, unfinished)
-            for text, score, log_prob, length, unfinished in zip(*beams, strict=True)
-        ]
-        existing = [answer for answer in answers if answer.score > -math.inf]
-        rows.append(existing or answers[:1])
-    return rows
-
-
-def unscored_translations(
-    found: dict[str, np.ndarray], truncated: Sequence[bool]
-) -> list[list[Translation]]:
-    """Makes the answers to a batch of the outputs of greedy_ids: one for each sentence."""
-    require(found["is_finite"].all(), WEIGHTS_RULE, "logits that are NaN")
-    texts, lengths, unfinished = (
-        found[name][:, 0].tolist() for name in ("translation", "length", "unfinished")
-    )
-    return [
-        [Translation(text.decode("utf-8"), None, None, length, was_cut, is_unfinished)]
-        for text, length, was_cut, is_unfinished in zip(
-            texts, lengths, truncated, unfinished, strict=True
-        )
-    ]
-
-
-def aligned_pair(
-    source_pieces: list[bytes],
-    target_pieces: list[bytes],
-    source_words: list[int],
-    target_words: list[int],
-    log_probs: list[float],
-    alignment: list[int],
-) -> AlignedPair:
-    """Makes an AlignedPair of its fields, which lose their padding."""
-    source = [piece.decode("utf-8") for piece in source_pieces if piece]
-    target = [piece.decode("utf-8") for piece in target_pieces if piece]
-    return AlignedPair(
-        source_pieces=source,
-        target_pieces=target,
-        source_words=source_words[: len(source)],
-        target_words=target_words[: len(target)],
-        log_probs=log_probs[: len(target)],
-        alignment=alignment[: len(target)],
-    )

@@ -76,7 +76,8 @@ from keras_transformer.serving.responses import (
 )
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
-    from keras_transformer.decoding.translator import PairAttention, Translator
+    from keras_transformer.decoding.answers import PairAttention
+    from keras_transformer.decoding.translator import Translator
 
 BATCH_SENTENCES = 64  # in one call of the model
 FILE_TYPE = "application/octet-stream"  # of documents, which browsers then keep as files

@@ -10,7 +10,7 @@ import numpy as np
 from keras_transformer.attention.views import word_labels
 
 if TYPE_CHECKING:  # it imports TensorFlow
-    from keras_transformer.decoding.translator import PairAttention, Translation
+    from keras_transformer.decoding.answers import PairAttention, Translation
 
 
 @dataclasses.dataclass(frozen=True)
