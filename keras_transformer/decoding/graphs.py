@@ -28,7 +28,7 @@ from keras_transformer.decoding.search import (
 from keras_transformer.decoding.sentence_graph import (
     in_parts,
     lines_and_sentences,
-    with_spaces_of,
+    surrounded,
 )
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import require
@@ -303,27 +303,29 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         """Translates texts of any length, whose lines are paragraphs of any number of sentences.
 
         Returns:
-            translation string [B], with as many lines, and spaces where the text has them. What is
-            longer than the model reads is cut, and the translations of its parts have spaces
-            between them. A code at the beginning of a text is that of all of its sentences.
+            translation string [B], with as many lines, and spaces and signs before items where the
+            text has them. A sentence without letters stays as it is. What is longer than the model
+            reads is cut, and the translations of its parts have spaces between them. A code at the
+            beginning of a text is that of all of its sentences.
         """
         vocabulary = self._vocabularies.source
         codes, limit = None, self._source_limit - 1  # without EOS
+        # Before the patterns, which match no invalid bytes.
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
         if vocabulary.languages:
-            text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
             codes, text = vocabulary.split_codes(text)  # [B, None]
             limit -= 1
         sentences = lines_and_sentences(text)  # [B, None, None]
-        texts = sentences.flat_values  # [N]
-        ids = encode_text(vocabulary, tf.strings.strip(texts))
+        before, texts, after = surrounded(sentences.flat_values)  # [N] each
+        ids = encode_text(vocabulary, texts)
         begins_word = ids.with_flat_values(vocabulary.begins_word_tensor(ids.flat_values))
         parts = in_parts(ids, begins_word, limit)  # [N, None, None]
         rows = parts.values if codes is None else _with_codes_of(codes, sentences, parts)
         source_ids = with_eos(rows, self._source_limit)
         found = tf.strings.regex_replace(self._best_texts(source_ids), "[\r\n]", " ")
         joined = tf.strings.reduce_join(parts.with_values(found), axis=1, separator=" ")  # [N]
-        spaced = with_spaces_of(texts, joined)
-        lines = tf.strings.reduce_join(sentences.with_flat_values(spaced), axis=2)
+        whole = tf.strings.join([before, joined, after])
+        lines = tf.strings.reduce_join(sentences.with_flat_values(whole), axis=2)
         # A separator would be left out after empty lines at the beginning.
         ended = lines.with_values(tf.strings.join([lines.values, "\n"]))
         joined = tf.strings.reduce_join(ended, axis=1)

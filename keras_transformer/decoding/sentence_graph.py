@@ -4,7 +4,11 @@ Regular expressions find nearly as many as that module (docs/measurements/docume
 for all languages.
 """
 
+from typing import NamedTuple
+
 import tensorflow as tf
+
+from keras_transformer.documents.placeholders import ITEM_SIGN
 
 # Titles and the like that a full stop after is no end of a sentence, in several languages.
 _ABBREVIATIONS = (
@@ -22,6 +26,7 @@ _RULES = (
     (rf"((?:^|[^\pL\pM\pN])(?:\pL|\d{{1,2}}|{'|'.join(_ABBREVIATIONS)})\.)\n", "\\1"),
     (r"\n+$", ""),
 )
+_SURROUNDED = rf"(?s)^({_SPACE}*(?:{ITEM_SIGN}{_SPACE}+)*)(.*?)({_SPACE}*)$"
 
 
 def lines_and_sentences(text: tf.Tensor) -> tf.RaggedTensor:
@@ -37,12 +42,25 @@ def lines_and_sentences(text: tf.Tensor) -> tf.RaggedTensor:
     return lines.with_flat_values(tf.strings.split(marked, "\n"))
 
 
-def with_spaces_of(sentences: tf.Tensor, texts: tf.Tensor) -> tf.Tensor:
-    """Puts the spaces around sentences, string [N], around other texts, string [N]."""
-    before = tf.strings.regex_replace(sentences, rf"(?s)^({_SPACE}*).*$", r"\1")
-    after = tf.strings.regex_replace(sentences, rf"(?s)^.*?({_SPACE}*)$", r"\1")
-    is_blank = tf.strings.strip(sentences) == ""
-    return tf.where(is_blank, sentences, tf.strings.join([before, texts, after]))
+class Surrounded(NamedTuple):
+    """Sentences, string [N] each, and what is around their language."""
+
+    before: tf.Tensor  # spaces, and signs before items of lists
+    language: tf.Tensor  # "" where a sentence has no letter
+    after: tf.Tensor  # spaces
+
+
+def surrounded(sentences: tf.Tensor) -> Surrounded:
+    """Parts sentences, string [N], into language and what stays as it is."""
+    before, language, after = (
+        tf.strings.regex_replace(sentences, _SURROUNDED, group) for group in (r"\1", r"\2", r"\3")
+    )
+    has_none = tf.strings.regex_full_match(language, r"[^\pL]*")
+    return Surrounded(
+        tf.where(has_none, sentences, before),
+        tf.where(has_none, "", language),
+        tf.where(has_none, "", after),
+    )
 
 
 def in_parts(ids: tf.RaggedTensor, begins_word: tf.RaggedTensor, limit: int) -> tf.RaggedTensor:

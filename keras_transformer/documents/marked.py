@@ -80,9 +80,8 @@ class MarkedSentence:
 
     @property
     def has_language(self) -> bool:
-        """Whether there is anything to translate: numbers between marks are none."""
-        given = self.model_text
-        return any(map(str.isalpha, given)) if self.marks else bool(given.strip())
+        """Whether there is anything to translate: "12:30", "***" and the like are no language."""
+        return any(map(str.isalpha, self.model_text))
 
     @property
     def needs_alignment(self) -> bool:

@@ -1,4 +1,4 @@
-"""What is no language within text: URLs, e-mail addresses, and the placeholders of programs.
+"""What is no language within text: URLs, placeholders of programs, emoji, and signs before items.
 
 Each becomes a WHOLE mark, written as the segment writes text. A format that writes URLs in another
 way than text makes the marks of them itself.
@@ -10,13 +10,22 @@ import re
 
 from keras_transformer.documents.segments import Mark, Segment
 
+# A sign before an item of a list, or before a quoted line of an e-mail: "-", "2)", ">". Python and
+# RE2, whose regular expressions TensorFlow has, read this pattern in the same way.
+ITEM_SIGN = r"(?:[-=–—]*>+|[-–—*+#•‣⁃◦∙·→⇒■-◿]+|\[[ xX]?\]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,4})\))"
+
 # A full stop or a bracket at the end of a URL belongs to the sentence; paired brackets do not.
 _OF_URL = r"\s()<>\"“”«»。，、；：！？）」』】"
 _URL_END = rf"(?:\([^{_OF_URL}]*\)|[^{_OF_URL}\]}}'’.,;:!?…])"
 _URL_REST = rf"(?:\([^{_OF_URL}]*\)|[^{_OF_URL}])*{_URL_END}"
 _NAME = r"[A-Za-z_][\w.\[\]-]*"
 _CONVERSION = r"%(?:\d+\$)?[#0+-]?\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[diouxXeEfFgGcrsa@]"
+# Most models know no emoji, and would write something in their place.
+_EMOJI = r"[\U0001F000-\U0001FAFF\u2600-\u27BF\u2B00-\u2BFF]"
+_JOINED = r"[\uFE0F\u200D\u20E3]"  # to an emoji: its form, the next one, a key around it
 _PATTERNS = (
+    rf"\A{ITEM_SIGN}(?:\s+{ITEM_SIGN})*(?=\s)|\A>+",
+    rf"{_EMOJI}(?:{_EMOJI}|{_JOINED})*|[\d#*]\uFE0F?\u20E3",
     rf"\b(?:https?|ftps?|sftp|file|ssh|git)://{_URL_REST}",
     rf"\b(?:mailto:|www\.[\w-]+\.){_URL_REST}",
     r"(?<![\w.+-])[\w.+-]*[\w+-]@[\w-]+(?:\.[\w-]+)*\.[^\W\d_]{2,}(?![\w-])",

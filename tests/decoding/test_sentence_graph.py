@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from keras_transformer.decoding.sentence_graph import in_parts, lines_and_sentences, with_spaces_of
+from keras_transformer.decoding.sentence_graph import in_parts, lines_and_sentences, surrounded
 
 
 def sentences(text):
@@ -33,11 +33,24 @@ def test_lines():
     assert lines_and_sentences(tf.constant([], tf.string)).to_list() == []
 
 
-def test_spaces_are_put_around_another_text():
-    found = with_spaces_of(
-        tf.constant([" a b\t\r", "", " \v", "a"]), tf.constant(["x", "", "", "y"])
-    )
-    assert found.numpy().tolist() == [b" x\t\r", b"", b" \v", b"y"]
+@pytest.mark.parametrize(
+    ("sentence", "before", "language", "after"),
+    [
+        (" a b\t\r", " ", "a b", "\t\r"),
+        ("a", "", "a", ""),
+        ("", "", "", ""),
+        (" \v", " \v", "", ""),
+        (" - 12:30 ***\r", " - 12:30 ***\r", "", ""),
+        ("🙂", "🙂", "", ""),
+        ("> - 2) A dog", "> - 2) ", "A dog", ""),
+        (" • 日本", " • ", "日本", ""),
+        ("■ a - b", "■ ", "a - b", ""),
+        ("-5 a", "", "-5 a", ""),
+    ],
+)
+def test_what_is_around_language(sentence, before, language, after):
+    found = surrounded(tf.constant([sentence, "a"]))
+    assert [part.numpy()[0].decode() for part in found] == [before, language, after]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,15 @@ def found(text):
         ),
         ("%s%s and %d/%d: %s", ["%s%s", "%d", "%d", "%s"]),
         ("In %PATH% there.", ["%PATH%"]),
+        ("- A dog - and a cat", ["-"]),
+        ("> >> - A dog > it", ["> >> -"]),
+        (">A dog", [">"]),
+        ("-> A dog -> it", ["->"]),
+        ("• ✓ A dog", ["•", "✓"]),
+        ("2) A dog 3) it", ["2)"]),
+        ("(iv) A (b) dog", ["(iv)"]),
+        ("- [x] A dog", ["- [x]"]),
+        ("I ❤️ 👩‍👩‍👧, 🇩🇪 and 1️⃣!", ["❤️", "👩‍👩‍👧", "🇩🇪", "1️⃣"]),
         ('Press <x id="1"/> or <g id="2">this</g>.', ['<x id="1"/>', '<g id="2">', "</g>"]),
     ],
 )
@@ -49,6 +58,12 @@ def test_what_is_no_language_is_found(text, placeholders):
         "a < b > c, <gone> and {not this one} and {a, b}",
         "@user and a@b, http:// and {count, plural, one {# file} other {# files}}",
         "$5 and $HOME, :name",
+        "-5 degrees, 3 - 2, A - b",
+        "1. A dog",
+        "2.5 million",
+        "#1 of *all*",
+        "(this) and [that] and (mixed) 2)",
+        "Größe ½ × 3 €, © 2017",
     ],
 )
 def test_language_is_left_alone(text):

@@ -66,9 +66,13 @@ def test_what_a_model_is_given(source, model_text):
     assert written(sentence.unchanged()) == source
 
 
-def test_numbers_and_punctuation_between_marks_are_no_language():
+def test_numbers_and_punctuation_are_no_language():
     assert not marked("{x} 3.5 {y}!").has_language and marked("{x} a {y}!").has_language
-    assert marked("3.5").has_language and not marked(" ").has_language
+    assert (
+        not marked("3.5").has_language
+        and not marked(" ").has_language
+        and marked("日").has_language
+    )
 
 
 @pytest.mark.parametrize("source", ["A <b>red {x}~dog</b>.", "a </b>b <i>c", "{x} {y}", ""])

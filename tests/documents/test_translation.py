@@ -60,10 +60,23 @@ def test_each_sentence_is_translated_and_spaces_are_kept():
     assert model.aligned == []
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n", "\r\n \n", "\ufeff", "https://a.b/c {x}\n5: %s\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "\n", "\r\n \n", "\ufeff", "https://a.b/c {x}\n5: %s\n"),
+        "---\n12:30 - 1.\n* * *\n-\n$5.00 🙂?!\n2) 3) > ",
+    ],
+)
 def test_without_language_nothing_is_translated(text):
     model = Shouter()
     assert translated(text, model) == text and model.plain == []
+
+
+def test_signs_before_items_and_emoji_stay():
+    model = Shouter()
+    text = "- a dog.\n> 2) it sleeps. 12. -\n>> 🐶 it 🙂\n1. a cat.\n"
+    assert translated(text, model) == text.upper()
+    assert model.plain == [["a dog.", "it sleeps.", "it", "a cat."]]
 
 
 def test_strange_characters_go_through():
