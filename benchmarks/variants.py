@@ -42,7 +42,6 @@ VARIANTS: dict[str, dict[str, str]] = {
     "pre": PRE,
     "rotary": {**PRE, "positions": "rotary"},
     "swiglu": {**PRE, "activation": "swiglu"},
-    "geglu": {**PRE, "activation": "geglu"},
     "both": {**PRE, "positions": "rotary", "activation": "swiglu"},
 }
 

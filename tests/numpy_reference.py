@@ -71,7 +71,7 @@ def gelu(x):
 
 
 ACTIVATIONS = {"relu": relu, "swish": swish, "gelu": gelu}
-GATES = {"swiglu": swish, "geglu": gelu}
+GATES = {"swiglu": swish}
 
 
 def feed_forward(x, w_1, b_1, w_2, b_2, activation=relu):

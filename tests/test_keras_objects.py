@@ -338,7 +338,7 @@ def reduced(name):
 def test_models_are_saved_and_loaded_to_the_last_bit(name, tmp_path):
     own = {"untied": {"tie_embeddings": False}, "pre": {"norm": "pre"}}
     own["window"] = {"attention_window": 3}
-    own["modern"] = {"norm": "pre", "activation": "geglu"}
+    own["modern"] = {"norm": "pre", "activation": "swiglu"}
     own["modern"] |= {"positions": "rotary", "d_k": 4}
     config = dataclasses.replace(reduced("base" if name in own else name), **own.get(name, {}))
     model = kt.Transformer(config)

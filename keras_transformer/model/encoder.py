@@ -36,7 +36,7 @@ class EncoderLayer(CompositeLayer):
         d_ff: the width of the feed-forward network's inner activations.
         value_dim: d_v, the width of the values of a head; None for d_k.
         norm: "post" or "pre", where the layer normalisation stands.
-        activation: of the feed-forward network, "relu" in the paper; "swiglu" and "geglu" for a
+        activation: of the feed-forward network, "relu" in the paper; "swiglu" for a
             GatedFeedForward.
         dropout: P_drop, on the output of each sublayer.
         attention_dropout: the probability of dropping an attention weight.

@@ -149,7 +149,7 @@ class GatedFeedForward(CompositeLayer):
 def make_feed_forward(
     d_ff: int, dropout: float, activation: str, dtype
 ) -> FeedForward | GatedFeedForward:
-    """Makes the network of a layer: with a gate for the activations "swiglu" and "geglu"."""
+    """Makes the network of a layer: with a gate for the activation "swiglu"."""
     settings = {"dropout": dropout, "dtype": dtype, "name": "feed_forward"}
     if activation in GATED:
         return GatedFeedForward(d_ff, activation=GATED[activation], **settings)

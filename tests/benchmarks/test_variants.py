@@ -67,13 +67,13 @@ def test_speeds_are_measured_in_turn(variants, monkeypatch, capsys):
         return {"seconds": next(seconds)}
 
     monkeypatch.setattr(variants, "run_worker", run_worker)
-    monkeypatch.setattr(sys, "argv", ["variants", "--variants=pre,geglu", "--speed_rounds=3"])
+    monkeypatch.setattr(sys, "argv", ["variants", "--variants=pre,swiglu", "--speed_rounds=3"])
     variants.main()
-    assert [work["settings"]["activation"] for work in works] == ["relu", "geglu"] * 3
+    assert [work["settings"]["activation"] for work in works] == ["relu", "swiglu"] * 3
     assert works[1]["d_ff"] == 176
     assert capsys.readouterr().out.splitlines()[2:] == [
         "| pre | 19,200 | 1.00 | 1.00 to 1.00 |",
-        "| geglu | 12,800 | 1.50 | 0.80 to 2.00 |",
+        "| swiglu | 12,800 | 1.50 | 0.80 to 2.00 |",
     ]
 
 

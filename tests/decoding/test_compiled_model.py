@@ -53,7 +53,6 @@ OPTIONS = {
     "large epsilon": {"norm_epsilon": 0.1},
     "rotary positions": {"positions": "rotary", "d_k": 4},
     "SwiGLU": {"activation": "swiglu"},
-    "GEGLU": {"activation": "geglu"},
     "modern": {"positions": "rotary", "d_k": 4, "activation": "swiglu"}
     | {"norm": "pre", "attention_window": 3, "attention_bias": True},
     "many at once": {

@@ -56,7 +56,6 @@ OPTIONS = {
     "rotary positions": {"positions": "rotary"},
     "rotary positions, narrow values": {"positions": "rotary", "d_v": 5},
     "SwiGLU": {"activation": "swiglu"},
-    "GEGLU": {"activation": "geglu"},
     "pre-norm, large epsilon": {"norm": "pre", "norm_epsilon": 0.1},
 }
 

@@ -70,7 +70,7 @@ def assert_equals_numpy(config):
         {"norm": "pre", "logits_bias": True, "tie_embeddings": False, "attention_bias": True},
         {"positions": "rotary", "d_k": 4},
         {"activation": "swiglu", "norm_epsilon": 0.01},
-        {"norm": "pre", "activation": "geglu", "positions": "rotary", "d_k": 6},
+        {"norm": "pre", "activation": "swiglu", "positions": "rotary", "d_k": 6},
     ],
     ids=lambda settings: " ".join(settings) or "defaults",
 )
