@@ -39,8 +39,7 @@ Positions = Annotated[str, one_of("sinusoidal", "learned", "marian", "rotary")]
 Layers = Annotated[int, Rule("be from 1 to 1000", lambda number: 1 <= number <= 1000)]
 # 256 GiB in float32: more than any device has memory, and each computes the whole model.
 LARGEST_MODEL = 2**36
-# Feed-forward networks with a gate, and the activation of the gate. GEGLU gained nothing beside SwiGLU
-# (docs/measurements/modern.md).
+# Feed-forward networks with a gate, and the activation of the gate.
 GATED = {"swiglu": "swish"}
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # which training alone has
 VocabularySize = Annotated[
