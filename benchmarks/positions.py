@@ -1,6 +1,6 @@
-"""Section 3.5's sinusoids beside learned positions (Table 3, row E) on unseen sentence lengths.
+"""Sinusoids (section 3.5) beside learned (Table 3, row E) and rotary positions on unseen lengths.
 
-    python benchmarks/positions.py --data_dir=D --model_dirs=SINUSOIDAL,LEARNED
+    python benchmarks/positions.py --data_dir=D --model_dirs=SINUSOIDAL,ROTARY,LEARNED
 
 For models trained in the same way on the same data, prepared with a small --max_length: BLEU by
 length of the source, up to the longest length in training and beyond it. Beyond it, the rows of a
@@ -11,9 +11,8 @@ and draws docs/positions.svg.
 
 The chart there is of Multi30k: bin/prepare_data.py --vocab_size=8000 --max_length=16 with its
 training files; for --test_source and --test_target, test_2016_flickr and the training pairs of 18
-English words or more, which are too long for training. Both models: bin/train.py --preset=tiny
---tokens_per_batch=3000 --config norm=pre --config dropout=0.25 --config warmup_steps=600
---config learning_rate_scale=1.5 --train_steps=1800 --checkpoint_minutes=0.5.
+English words or more, which are too long for training. The models and the flags of this program
+are those of docs/guides/paper.md.
 """
 
 import argparse
