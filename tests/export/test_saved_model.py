@@ -321,7 +321,7 @@ def test_empty_batches(run, signature, shapes):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_documents(translators, exports, kind):
-    texts = [" The cat. A dog!\r\n\n  \nbig", "", "\n \n", "x" * 300]
+    texts = [" The cat. A dog!\r\n\n  \nbig", "", "\n \n", "x" * 300, "- The cat.\n***"]
     found = answers_of(exports[kind], "document", text=texts)["translation"]
     found = [text.decode() for text in found.tolist()]
     sentences = ["The cat.", "A dog!", "big"]
@@ -330,8 +330,9 @@ def test_documents(translators, exports, kind):
         for row in translators[kind].translate(sentences)
     )
     assert found[:3] == [f" {first} {second}\r\n\n  \n{third}", "", "\n \n"]
+    assert found[4] == f"- {first}\n***", "a sign before an item, and a line without letters"
     # Eleven subwords are read at once. What is longer is translated in parts, not cut off.
-    (cut_off, *_), *_ = translators[kind].translate(texts[3:])
+    (cut_off, *_), *_ = translators[kind].translate(texts[3:4])
     assert len(found[3]) > 3 * len(cut_off.text) > 0
 
 
