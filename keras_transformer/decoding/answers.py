@@ -1,4 +1,7 @@
-"""What a Translator answers, and how it is made of the outputs of graphs."""
+"""What a Translator answers, and how it is made of the outputs of graphs.
+
+It does without TensorFlow: programs that check their flags first import it.
+"""
 
 import math
 import re
@@ -7,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS
 from keras_transformer.documents.placement import Link
 from keras_transformer.documents.sentences import Span
 from keras_transformer.errors import require
@@ -16,6 +18,8 @@ from keras_transformer.language_codes import is_code
 _WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words have spaces of ASCII between them
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
 
+# The outputs of a search that there are for each translation.
+TRANSLATION_OUTPUTS = ("translation", "score", "log_prob", "length", "unfinished")
 WEIGHTS_RULE = "the model's weights must be finite"
 
 

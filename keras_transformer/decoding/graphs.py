@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.decoding.answers import TRANSLATION_OUTPUTS
 from keras_transformer.decoding.attention_maps import AttentionMaps, alignment, attention_maps
 from keras_transformer.decoding.compiled_model import CompiledModel, decode, encode, in_graph
 from keras_transformer.decoding.config import DecodingConfig, SearchSettings
@@ -37,8 +38,6 @@ from keras_transformer.vocabulary.subwords import Subwords
 
 # A row counts as at least this many tokens of a batch: however short, its beams take memory.
 MIN_ROW_TOKENS = 32
-# The outputs of a search that there are for each translation.
-TRANSLATION_OUTPUTS = ("translation", "score", "log_prob", "length", "unfinished")
 # The outputs of `explain` that `align` and `attention` have.
 SUBWORD_OUTPUTS = ("source_pieces", "target_pieces", "alignment")
 ALIGN_OUTPUTS = (*SUBWORD_OUTPUTS, "source_words", "target_words", "log_probs")

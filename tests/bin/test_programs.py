@@ -52,7 +52,7 @@ def test_a_wrong_flag_is_named_before_tensorflow_is_imported(name, tmp_path):
         check=False,
         timeout=PATIENCE,
     )
-    assert (done.returncode, done.stdout) == (1, "set()\n"), done.errors
+    assert (done.returncode, done.stdout) == (1, "set()\n"), done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: ") and WRONG[name][0].split("=")[0].lstrip("-") in line
     assert list(tmp_path.iterdir()) == []

@@ -13,11 +13,11 @@ import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
 from keras_transformer.decoding import translator as translator_module
-from keras_transformer.decoding.answers import translations
+from keras_transformer.decoding.answers import TRANSLATION_OUTPUTS, translations
 from keras_transformer.decoding.batches import length_batches
 from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
-from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
+from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import variables_of
 from keras_transformer.documents.formats import read_document

@@ -20,11 +20,11 @@ from tensorflow_serving.apis import prediction_log_pb2
 from docs.site import reference, signatures
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.decoding import matrices
-from keras_transformer.decoding.answers import AlignedPair
+from keras_transformer.decoding.answers import TRANSLATION_OUTPUTS, AlignedPair
 from keras_transformer.decoding.attention_maps import alignment, attention_maps
 from keras_transformer.decoding.compiled_model import compile_model, decode, encode
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.graphs import TRANSLATION_OUTPUTS, Graphs
+from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.errors import InputError
