@@ -1,7 +1,8 @@
 """Translates a file or a stream with a trained model or an exported one.
 
 Lines of text may be long, and have any number of sentences: line n of the output translates line n
-of the input. Files of other formats keep their structure. With --one_sentence_per_line, as in test
+of the input. With --format=wrapped, lines are parts of paragraphs, as in an e-mail. Files of other
+formats keep their structure. With --one_sentence_per_line, as in test
 sets, a line is given to the model as it is. That is also so where the output has columns
 (--n_best, --scores, --alignments, --token_scores), and with --target_prefixes.
 
@@ -39,7 +40,8 @@ flags.DEFINE_enum(
     "format",
     None,
     sorted(FORMATS),
-    "What --input is; if not given, by the ending of its name, and text for other endings.",
+    "What --input is; if not given, by the ending of its name, and text for other endings. Text in "
+    "which a paragraph goes over several lines is called wrapped.",
 )
 flags.DEFINE_list(
     "columns",

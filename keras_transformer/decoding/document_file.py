@@ -6,6 +6,7 @@ whole.
 """
 
 import dataclasses
+import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -23,11 +24,13 @@ from keras_transformer.documents.case import CASE_RULES
 from keras_transformer.documents.formats import (
     FORMATS,
     TEXT,
+    WRAPPED,
     check_format,
     format_of,
     read_document,
 )
 from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.wrapped import continued_line
 from keras_transformer.errors import InputError
 from keras_transformer.fields import check_fields, one_of
 from keras_transformer.files import text_lines
@@ -79,6 +82,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     ):
         size = 1 if is_terminal else CHUNK_LINES
         for text in texts_of(source, name_of(config.input), format, size):
+            if lines == 0 and config.format is None and format == TEXT:
+                suggest_wrapped(text, name_of(config.input))
             parts = _read(text, format, documents.language, config).parts
             for part, translated in zip(parts, documents.translate(parts), strict=True):
                 target.write(translated.encode("utf-8", errors="replace"))
@@ -94,6 +99,16 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "output": config.output,
         **translator.checkpoint,
     }
+
+
+def suggest_wrapped(text: str, name: str) -> None:
+    """Says on stderr what to do where a text looks as if its paragraphs go over several lines."""
+    if (number := continued_line(text)) is not None:
+        tqdm.write(  # beside the bar
+            f"{name}:{number}: this line seems to go on in the next one, but each line is "
+            f"translated as a paragraph; --format={WRAPPED} joins the lines of a paragraph",
+            file=sys.stderr,
+        )
 
 
 def _read(text: str, format: str, language: str, config: DocumentConfig) -> Document:

@@ -9,6 +9,8 @@ from keras_transformer.documents.segments import Document
 from keras_transformer.errors import InputError, install_command, require
 
 TEXT = "text"
+WRAPPED = "wrapped"
+PLAIN = (TEXT, WRAPPED)  # in which all characters mean themselves
 BYTE_ORDER_MARK = "\ufeff"  # which may begin a file, and is no text
 
 
@@ -26,6 +28,7 @@ class Format(NamedTuple):
 
 FORMATS = {
     TEXT: Format((".txt",), "plain"),
+    WRAPPED: Format((), "wrapped"),  # text, too, whose lines are parts of paragraphs
     "markdown": Format((".md", ".markdown"), "markdown"),
     "html": Format((".html", ".htm", ".xhtml"), "html"),
     "po": Format((".po",), "po"),

@@ -137,8 +137,8 @@ class DocumentTranslator:
         """Translates a text at once, and tells its sentences.
 
         Args:
-            parts: of plain text (plain.py): what their segments write does not depend on what is
-                beside it.
+            parts: of plain text (plain.py, wrapped.py): what their segments write does not depend
+                on what is beside it.
 
         Returns:
             The translation of all of it, and each sentence in its order.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from keras_transformer.documents.formats import TEXT, read_document
+from keras_transformer.documents.formats import PLAIN, read_document
 from keras_transformer.documents.segments import Segment
 from keras_transformer.errors import InputError, reason
 from keras_transformer.serving import detection
@@ -245,8 +245,8 @@ class Service:
         self._require_translations()
         request = parse_document(fields, self.limits)
         self._check_target([request.document], request.to)
-        if request.format == TEXT:
-            work = functools.partial(self._translate_sentences, request.document, request.to)
+        if request.format in PLAIN:
+            work = functools.partial(self._translate_sentences, request)
             ((translation, found),) = await self._submit(self._single_calls, [work])
             self.documents += 1
             return {"translation": translation, "sentences": [row._asdict() for row in found]}
@@ -383,10 +383,12 @@ class Service:
             )
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def _translate_sentences(self, text: str, to: str | None) -> tuple[str, list]:
+    def _translate_sentences(self, request: DocumentRequest) -> tuple[str, list]:
         """Translates plain text, and tells its sentences."""
-        documents = self.translator.document_translator(**({} if to is None else {"to": to}))
-        return documents.translate_sentences(parts_of(text, TEXT, documents.language))
+        options = {} if request.to is None else {"to": request.to}
+        documents = self.translator.document_translator(**options)
+        parts = parts_of(request.document, request.format, documents.language)
+        return documents.translate_sentences(parts)
 
     def _attention_bodies(self, pairs: list[tuple[str, str]]) -> list[bytes]:
         """Makes whole bodies: making JSON of attention takes long, and this is no event loop."""

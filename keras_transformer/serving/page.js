@@ -155,7 +155,18 @@ async function busy(place, message, work) {
 
 const nameOfFile = () => $("file-name").textContent;
 const formatOf = (name) => FORMATS[name.split(".").at(-1).toLowerCase()];
-const format = () => formatOf(nameOfFile()) ?? "text";
+// A long line that ends within a sentence, before one that begins with a small letter. The server
+// joins such lines (documents/wrapped.py); here it is only asked whether a text has some.
+const GOES_ON = /^.{39,119}[\p{L}\p{N},][ \t]*$(?=\n[> \t]*\p{Ll})/gmu;
+const matches = (text, pattern) => (text.match(pattern) ?? []).length;
+const isWrapped = (text) => matches(text, GOES_ON) * 10 >= Math.max(matches(text, /\S.*/g), 1);
+
+/** The format of the text: that of its file, or "wrapped" for text that looks so. */
+function format() {
+  const found = formatOf(nameOfFile()) ?? "text";
+  return found === "text" && isWrapped($("text").value) ? "wrapped" : found;
+}
+
 const wanted = () => JSON.stringify([$("text").value, format(), $("to").value]);
 
 function textChanged() {

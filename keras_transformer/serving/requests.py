@@ -152,9 +152,11 @@ class DocumentRequest:
     """A text of any length: its sentences are found and translated, all else stays as it is."""
 
     document: Annotated[str, "All of the text."]
-    format: Annotated[str, 'Its format: "text", in which each line is a paragraph, or another.'] = (
-        "text"
-    )
+    format: Annotated[
+        str,
+        'Its format: "text", in which each line is a paragraph; "wrapped", text in which a '
+        "paragraph goes over several lines; or another.",
+    ] = "text"
     to: To = None
 
 

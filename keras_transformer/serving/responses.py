@@ -89,7 +89,8 @@ class DocumentAnswer:
 
     translation: Annotated[str, "All of it."]
     sentences: Annotated[
-        list[SentenceAnswer] | None, 'Its sentences in order, if its format is "text".'
+        list[SentenceAnswer] | None,
+        'Its sentences in order, if its format is "text" or "wrapped".',
     ] = None
 
 

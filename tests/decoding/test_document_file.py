@@ -99,3 +99,25 @@ def test_a_line_that_is_no_utf8_ends_the_output(run):
 def test_wrong_configurations(settings, message):
     with pytest.raises(InputError, match=message):
         DocumentConfig(**settings)
+
+
+WRAPPED_LINES = b"This is a sentence of a letter which goes on\nin the next line. It ends.\n"
+
+
+def test_lines_of_a_paragraph_are_translated_together(run, capsys):
+    done = run(WRAPPED_LINES, format="wrapped")
+    given = "This is a sentence of a letter which goes on in the next line."
+    assert done.calls == [[given, "It ends."]]
+    assert done.output == WRAPPED_LINES.upper()
+    assert done.result["format"] == "wrapped" and done.result["lines"] == 2
+    assert "--format" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_text_that_looks_wrapped_is_told_of(run, capsys, streams):
+    assert run(WRAPPED_LINES, streams).output == WRAPPED_LINES.upper()
+    hints = [line for line in capsys.readouterr().err.splitlines() if "--format" in line]
+    assert len(hints) == 1 and ":1: this line seems to go on in the next one" in hints[0]
+    run(WRAPPED_LINES, format="text")
+    run(b"A sentence.\nAnother one.\n")
+    assert "--format" not in capsys.readouterr().err

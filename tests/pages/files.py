@@ -65,7 +65,15 @@ CATALOGUE_HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\
 def write_documents(folder: Path) -> None:
     """Documents of all formats, under the names that the pages use."""
     page = "# A *red* dog\n\nIt sleeps. See [the page](https://example.com/).\n"
-    names = ("README.md", "notes.md", "guide.md", "letter.txt", "letter.md", "docs/one.md")
+    names = (
+        "README.md",
+        "notes.md",
+        "guide.md",
+        "letter.txt",
+        "mail.txt",
+        "letter.md",
+        "docs/one.md",
+    )
     for name in (*names, "pages/en/one.md"):
         write_document(folder / name, page)
     html = "<!doctype html><title>A dog</title><p>A <b>red</b> dog sleeps.</p>"

@@ -123,10 +123,21 @@ def test_paragraphs_and_sentences(page, translator):
     expect(paragraphs).to_have_count(4)
     expect(page.locator("#translation .sentence")).to_have_count(3)
     best = "die Katze schläft."
-    assert paragraphs.all_text_contents() == [f"{best} {best}", "", f"  {best} ", ""]
+    assert paragraphs.all_text_contents() == [f"{best} die Katze 😀 schläft.", "", f"  {best} ", ""]
     sources = [each.get_attribute("data-source") for each in page.locator(".sentence").all()]
     assert sources == ["the cat sleeps.", "It is 😀 old.", "a cat"]
-    assert translator.calls == [["the cat sleeps.", "It is 😀 old."], ["a cat"]], "by paragraphs"
+    # What is given is without emoji, and its alignment, which another call gives, places them.
+    assert translator.calls == [["It is old."], ["the cat sleeps."], ["a cat"]], "by paragraphs"
+
+
+def test_lines_of_a_wrapped_paragraph_are_translated_together(page, translator):
+    line = "the photographer understands neighbourhoods,"
+    translate(page, f"{line}\nwhich is warm. It is old.\n\n12:30")
+    expect(page.locator("#translation .sentence")).to_have_count(2)
+    assert translator.calls == [[f"{line} which is warm.", "It is old."]]
+    translate(page, f"{line[:20]}\nwhich is warm.")
+    expect(page.locator("#translation .sentence")).to_have_count(2)
+    assert translator.calls[1:] == [[line[:20]], ["which is warm."]], "short lines are paragraphs"
 
 
 def test_paragraphs_come_one_by_one(page, translator):

@@ -1,0 +1,167 @@
+r"""Plain text whose paragraphs go over several lines, as in e-mails, READMEs and text of a PDF.
+
+    > The committee met on Tuesday, and it
+    > decided nothing. It will meet again.
+
+is one paragraph, quoted, of two sentences. A line goes on in the next one where it was wrapped:
+where the first word of the next line did not fit, or where a long line ends within a sentence and
+the next one begins with a small letter. A short line, such as one of an address, goes on in none.
+Nor does a line go on in an item of a list, in an empty line, in one that is indented more, or in
+one with more or fewer signs of quotation.
+
+Each line break within a paragraph reads as a space, and comes back about where it was.
+"""
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from keras_transformer.documents.placeholders import ITEM_SIGN
+from keras_transformer.documents.segment_builder import SegmentBuilder, joined
+from keras_transformer.documents.segments import Document, Segment, as_written
+
+WIDTHS = range(40, 121)  # characters of a line at which texts are wrapped
+_QUOTATION = re.compile(r"(?:\s*>)+\s?")
+_ITEM = re.compile(rf"{ITEM_SIGN}\s+")
+# A text looks wrapped if of so many lines at least one goes on in the next one, by its words alone.
+_LINES_FOR_ONE = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class _Line:
+    """A line, in its parts."""
+
+    before: str  # signs of quotation and spaces
+    content: str
+    end: str  # the spaces at its end
+    depth: int  # signs of quotation
+    indentation: int  # spaces before the content, without those of the quotation
+    hanging: int  # the same, and the sign of an item: where the lines after it may be indented to
+    is_item: bool
+
+    @property
+    def width(self) -> int:
+        """Characters of the line without signs of quotation."""
+        return self.indentation + len(self.content)
+
+    @property
+    def has_letters(self) -> bool:
+        """Whether there is language in the line: a ruled line has none."""
+        return any(map(str.isalpha, self.content))
+
+
+def read(text: str, language: str) -> Document:
+    """Reads a text; the language does not matter."""
+    lines = [_line(line) for line in text.split("\n")]
+    width = _width(lines)
+    parts: list[str | Segment] = []
+    for paragraph in _paragraphs(lines, width):
+        if parts:
+            parts.append("\n")
+        builder = SegmentBuilder(as_written)
+        parts.append(paragraph[0].before)
+        for line, following in pairwise(paragraph):
+            builder.word(line.content, line.content)
+            builder.space(f"{line.end}\n{following.before}")
+        builder.word(paragraph[-1].content, paragraph[-1].content)
+        parts += [*builder.parts(), paragraph[-1].end]
+    return Document(joined(parts))
+
+
+def continued_line(text: str) -> int | None:
+    """The number, from 1, of a line that goes on in the next one, in a text that looks wrapped.
+
+    Only words are looked at: a long line ends without a mark of punctuation, and the next one
+    begins with a small letter. None if the text does not look wrapped.
+    """
+    lines = [_line(line) for line in text.split("\n")]
+    continued = [
+        number
+        for number, pair in enumerate(pairwise(lines), start=1)
+        if _are_together(*pair) and _goes_on_by_words(*pair)
+    ]
+    written = sum(line.content != "" for line in lines)
+    return continued[0] if len(continued) * _LINES_FOR_ONE >= max(written, 1) else None
+
+
+def _line(text: str) -> _Line:
+    quotation = _QUOTATION.match(text)
+    quoted = text[quotation.end() :] if quotation else text
+    content = quoted.strip()
+    indentation = quoted.index(content)
+    item = _ITEM.match(content)
+    return _Line(
+        before=text[: len(text) - len(quoted) + indentation],
+        content=content,
+        end=quoted[indentation + len(content) :],
+        depth=quotation[0].count(">") if quotation else 0,
+        indentation=indentation,
+        hanging=indentation + (len(item[0]) if item else 0),
+        is_item=item is not None,
+    )
+
+
+def _width(lines: Sequence[_Line]) -> int | None:
+    """The width at which a text was wrapped: the one that explains the ends of the most lines.
+
+    The end of a line is explained by each width in which the line fits, but not with the first
+    word of the next line.
+
+    Returns:
+        The width, in characters, or None if none explains a quarter of the ends.
+    """
+    votes: Counter[int] = Counter()
+    pairs = [pair for pair in pairwise(lines) if _are_together(*pair)]
+    for line, following in pairs:
+        votes.update(_explaining(line, following))
+    width = max(WIDTHS, key=votes.__getitem__)
+    return width if votes[width] * 4 >= max(len(pairs), 1) else None
+
+
+def _explaining(line: _Line, following: _Line) -> Sequence[int]:
+    """The widths that explain why a line ends where it does."""
+    first_word = following.content.split(maxsplit=1)[0]
+    return range(max(line.width, WIDTHS.start), min(line.width + 1 + len(first_word), WIDTHS.stop))
+
+
+def _are_together(line: _Line, following: _Line) -> bool:
+    """Whether two lines may be of the same paragraph, however long they are."""
+    return (
+        line.has_letters
+        and following.has_letters
+        and not following.is_item
+        and line.depth == following.depth
+        and following.indentation <= line.hanging
+    )
+
+
+def _goes_on_by_words(line: _Line, following: _Line) -> bool:
+    """Whether a long line ends within a sentence, and the next one begins with a small letter."""
+    is_within_sentence = line.content[-1].isalnum() or line.content[-1] == ","
+    return line.width in WIDTHS and is_within_sentence and following.content[0].islower()
+
+
+def _goes_on(line: _Line, following: _Line, width: int | None) -> bool:
+    """Whether a line goes on in the next one, in a text that was wrapped at a width."""
+    if not _are_together(line, following):
+        return False
+    if _goes_on_by_words(line, following):
+        return True
+    if width is None:
+        return False
+    is_one_word = not re.search(r"\s", line.content)  # a URL may be wider than the text
+    return width in _explaining(line, following) or (is_one_word and line.width >= width)
+
+
+def _paragraphs(lines: Sequence[_Line], width: int | None) -> Iterator[list[_Line]]:
+    """Yields the lines of each paragraph; one of a line for each line that is empty."""
+    paragraph = [lines[0]]
+    for line, following in pairwise(lines):
+        if _goes_on(line, following, width):
+            paragraph.append(following)
+        else:
+            yield paragraph
+            paragraph = [following]
+    yield paragraph
