@@ -181,13 +181,21 @@ def test_samples_of_python_use_names_that_exist(name):
                 assert node.attr in keras_transformer.__all__
 
 
-def test_the_sample_of_layers_runs(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("part", "name", "shape"),
+    [
+        ("model.save", "logits", (1, 4, 8000)),
+        ("return_attention_scores", "weights", (2, 8, 10, 10)),
+    ],
+)
+def test_the_samples_of_the_model_and_of_layers_run(tmp_path, monkeypatch, part, name, shape):
     samples = re.findall(r"```python\n(.*?)```", text_of("docs/guides/library.md"), re.DOTALL)
-    (sample,) = [sample for sample in samples if "return_attention_scores" in sample]
+    (sample,) = [sample for sample in samples if part in sample]
     monkeypatch.chdir(tmp_path)
     found = {}
     exec(sample, found)
-    assert found["logits"].shape == (1, 4, 8000) and found["weights"].shape == (2, 8, 10, 10)
+    assert found[name].shape == shape
+
 
 
 class Shapes(doctest.OutputChecker):
