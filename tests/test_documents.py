@@ -184,7 +184,7 @@ def test_samples_of_python_use_names_that_exist(name):
 @pytest.mark.parametrize(
     ("part", "name", "shape"),
     [
-        ("model.save", "logits", (1, 4, 8000)),
+        ("logits = model", "logits", (1, 4, 8000)),
         ("return_attention_scores", "weights", (2, 8, 10, 10)),
     ],
 )
@@ -195,7 +195,6 @@ def test_the_samples_of_the_model_and_of_layers_run(tmp_path, monkeypatch, part,
     found = {}
     exec(sample, found)
     assert found[name].shape == shape
-
 
 
 class Shapes(doctest.OutputChecker):
