@@ -7,7 +7,7 @@ Axis letters, used in every shape of this library:
     V  vocabulary             F  inner width (d_ff)     N  layers of a stack
 
 Reading order, each folder standing only on those before it: config, presets, model, vocabulary,
-training, importing, documents, decoding, parsing, evaluation, export, attention, paper, serving.
+training, importing, parsing, documents, decoding, evaluation, export, attention, paper, serving.
 Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`value_dim`),
 `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
 

@@ -34,19 +34,18 @@ COMPOSED = ("training.py", "evaluation.py", "programs.py")
 # The package offers what programs do under its own name, because its users import that: the names
 # are looked up at their first use, and nothing else in the library knows of them.
 OFFERED = ("keras_transformer/__init__.py", "pipelines.programs")
+MAP = (ROOT / "docs/guides/code.md").read_text(encoding="utf-8").partition("## One training")[0]
 # The library's own order: each folder imports only from itself and those before it.
-LAYERS = [
-    *(
-        "documents",
-        "parsing",
-        "model",
-        "vocabulary",
-        "training",
-        "importing",
-        "decoding",
-    ),
-    *("evaluation", "export", "attention", "paper", "serving"),
-]
+LAYERS = re.findall(r"^      (\w+)/", MAP.partition("    pipelines/")[0], re.MULTILINE)
+
+
+def test_the_map_names_every_module():
+    named = set(re.findall(r"\w+", MAP))
+    modules = [path for path in MODULES if path.parts[len(ROOT.parts)] != "bin"]
+    unnamed = [path for path in modules if path.stem not in named and "grammar" not in path.parts]
+    assert [path for path in unnamed if path.name != "__init__.py"] == []
+    folders = {path.name for path in (ROOT / "keras_transformer").iterdir() if path.is_dir()}
+    assert set(LAYERS) == folders - {"__pycache__"}
 
 
 def imports(path):

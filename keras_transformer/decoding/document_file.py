@@ -106,7 +106,7 @@ def suggest_wrapped(text: str, name: str) -> None:
     if (number := continued_line(text)) is not None:
         tqdm.write(  # beside the bar
             f"{name}:{number}: this line seems to go on in the next one, but each line is "
-            f"translated as a paragraph; --format={WRAPPED} joins the lines of a paragraph",
+            f"translated as a paragraph; format={WRAPPED} joins the lines of a paragraph",
             file=sys.stderr,
         )
 
