@@ -33,7 +33,6 @@ from keras_transformer.documents.segments import Document, Mark, MarkKind, Parts
 _MAX_NESTING = 40  # of blocks and of brackets; what is deeper stays as it is
 
 _LINE_END = re.compile(r"\r\n?|\n")
-_NO_SPACE = re.compile(r"[^ \t\n\v\f\r]|\Z")
 _SPACE_OR_URL = re.compile(r"([ \t]+|(?:https?://|www\.)[^\s<>\[\]`*|]*[\w/])")
 _FRONT_MATTER = re.compile(r"\ufeff?(?:(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z))?")
 
@@ -216,8 +215,9 @@ def _blocks(
             else:
                 if opening.markup.startswith("#"):
                     starts[0] += len(opening.markup)
-                starts[0] = _NO_SPACE.search(source.text, starts[0]).start()
-                places = _places_in_lines(token.content, starts)
+                places = _places_in_lines(
+                    token.content, _starts_of_content(token.content, starts, source)
+                )
                 write = _Writer(references)
             inline = _Inline(token.content, places, source, write)
             yield _Block(places(0), places(len(token.content)), inline.parts(token.children))
@@ -225,6 +225,25 @@ def _blocks(
 
 def _without_indentation(lines: str) -> str:
     return re.sub(r"^[ \t]+", "", lines, flags=re.MULTILINE).rstrip("\n")
+
+
+def _starts_of_content(content: str, starts: Sequence[int], source: _Source) -> list[int]:
+    """Where the lines of a block's content begin in the text.
+
+    The parser strips white space before the content: Unicode's too, and whole lines of it. Which
+    characters these are depends on its version, but the first one of the content is none of them.
+
+    Args:
+        content: of the block.
+        starts: where each line of the block begins in the text, without indentation.
+        source: the document.
+    """
+    for number, start in enumerate(starts):
+        line_end = source.line_start(source.line(start) + 1)
+        first = source.text.find(content[0], start, line_end)
+        if first >= 0:
+            return [first, *starts[number + 1 :]]
+    raise AssertionError("the content of a block is in its lines")
 
 
 def _places_in_lines(content: str, starts: Sequence[int]) -> Callable[[int], int]:

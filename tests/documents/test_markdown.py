@@ -375,11 +375,52 @@ def test_generated_documents_keep_their_structure(seed):
             assert with_emphasis(structure(written(document.parts, change))) == wanted
 
 
+# What str.isspace and CommonMark take for a space, and what other programs do.
+UNICODE_SPACES = [chr(code) for code in range(0x3001) if chr(code).isspace()]
+UNICODE_SPACES = [space for space in UNICODE_SPACES if space not in "\t\r\n"] + ["\u200b", "\ufeff"]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        *["{}", "before\n\n{}\n\nafter", "# {}", "### {} ###", "{}\n===", "{}\n---\n"],
+        *["- {}", "10) {}\n    {}", "> {}\n> {}", "> - {}\n>   {}\n\n{}"],
+        *["| {} | b |\n|--|--|\n| {} | {} |", "|{}|{}|\n|--|--|\n|{}|{}|\n{}"],
+    ],
+)
+@pytest.mark.parametrize(
+    "content",
+    [
+        "_the old dog sleeps. It **snores** loudly._",
+        "_ _*the* old_dog _",
+        " _a_**b**_*_c",
+        "**_a**b_~~c~~_",
+    ],
+)
+def test_all_spaces_of_unicode_may_be_at_edges_and_within(content, template):
+    for space in UNICODE_SPACES:
+        text = template.replace("{}", content.replace("_", space))
+        document = read(text, "en")
+        assert document.source == text
+        assert written(document.parts, capitals).replace("\\", "") == text.upper()
+        assert with_words_reversed(document) != text
+
+
+@pytest.mark.parametrize("space", ["\v", "\f", "\u00a0", "\u3000"], ids=ascii)
+def test_lines_of_spaces_of_unicode_may_begin_and_end_a_paragraph(space):
+    for text in (f"{space}\n{space}{space}\nan *old* dog\n{space}", f"> {space}\n> an *old* dog"):
+        document = read(text, "en")
+        assert document.source == text
+        assert written(document.parts, capitals) == text.upper()
+        assert [segment.text.strip() for segment in document.segments] == ["an old dog"]
+
+
 def test_signs_at_random_keep_their_structure():
     random_ = random.Random(1)
     signs = "*_[]()`<>#-+=|~!&\\ \t\n1.ab\"':/{^\0"
     for _ in range(400):
-        text = "".join(random_.choice([random_.choice(signs), "b c"]) for _ in range(30))
+        choices = [random_.choice(signs), random_.choice(UNICODE_SPACES), "b c"]
+        text = "".join(random_.choice(choices) for _ in range(30))
         text = text.replace("\n", random_.choice(["\n", "\r\n"]))
         document = read(text, "en")
         assert document.source == text
