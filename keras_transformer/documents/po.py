@@ -9,6 +9,7 @@ literals, references), as the catalogues of Sphinx have it, is no language.
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import polib
@@ -19,7 +20,9 @@ from keras_transformer.errors import InputError, reason, require
 
 # ``literal``, :role:`target`, `reference`_ and |substitution|.
 RST = re.compile(r"``.+?``|(?::[\w:+.-]+:)?`[^`]+`(?:__?)?|\|\w[^|]*\|_{0,2}", re.DOTALL)
-EMPTY = re.compile(r'(msgstr(?:\[\d+\])?[ \t]+")("[ \t]*)$')
+FORM = "msgstr"  # begins a translation, or a form of one: msgstr[0]
+EMPTY = re.compile(rf'(\s*{FORM}(?:\[\d+\])?\s*")("\s*)')
+QUOTED = re.compile(r'(?:msg[\w\[\]]+\s*)?"(?:[^"\\]|\\.)*"')
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 
 
@@ -30,6 +33,7 @@ class Entry(NamedTuple):
     source: str
     plural: str  # empty where there is none
     target: str  # empty where it is not translated; of plurals, the first form
+    forms: tuple[int, ...]  # the numbers of its lines of msgstr; of plurals, several
     is_fuzzy: bool
 
 
@@ -45,29 +49,40 @@ def read(text: str, language: str) -> Document:
     Raises:
         InputError: for a syntax error, naming the line.
     """
-    lines = text.splitlines(keepends=True)
+    lines = re.split(r"(?<=\n)", text)
     parts: list[str | Segment] = []
     done = 0  # lines that are in `parts`
     for entry in entries(text):
         if entry.target or entry.is_fuzzy:
             continue
-        place = entry.line - 1
-        while not lines[place].startswith("msgstr"):
-            place += 1
-        while place < len(lines) and lines[place].startswith("msgstr"):
-            line = lines[place].rstrip("\r\n")
-            empty = EMPTY.match(line)
-            if empty is None:  # a form of a plural that has been translated
-                break
-            is_plural = entry.plural and not line.startswith("msgstr[0]")
-            message = entry.plural if is_plural else entry.source
+        for number in entry.forms:
+            place = number - 1
+            empty = EMPTY.fullmatch(lines[place])
+            if empty is None:  # a form that has been translated
+                continue
+            message = entry.source if number == entry.forms[0] else entry.plural
             parts += ["".join(lines[done:place]), empty[1]]
             parts += embedded(message_document(message, language), quoted)
-            parts.append(empty[2] + lines[place][len(line) :])
-            place += 1
-            done = place
+            parts.append(empty[2])
+            done = number
     parts.append("".join(lines[done:]))
     return Document(tuple(part for part in parts if part != ""))
+
+
+class _Lines(str):
+    """A catalogue as polib takes one as a text: by its lines, which end at "\\n" only.
+
+    polib opens the file whose path is the text, if there is one. So this is the text "\\0" for all
+    who do not ask for its lines: no path has this character in it.
+    """
+
+    def __new__(cls, text: str):
+        self = super().__new__(cls, "\0")
+        self.lines = text.split("\n")
+        return self
+
+    def splitlines(self, keepends: bool = False) -> list[str]:
+        return self.lines
 
 
 def entries(text: str) -> list[Entry]:
@@ -77,27 +92,51 @@ def entries(text: str) -> list[Entry]:
         InputError: for a syntax error, naming the line.
     """
     try:
-        catalogue = polib.pofile(text)
+        catalogue = polib.pofile(_Lines(text), encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         message = re.sub(r"^Syntax error in po file ", "", reason(error))
         raise InputError(f"a catalogue must be one of gettext. Received: {message}") from None
-    found = [
-        Entry(
-            line=max(entry.linenum, 1),  # polib gives 0 for the first entry
-            source=entry.msgid,
-            plural=entry.msgid_plural,
-            target=entry.msgstr or "".join(entry.msgstr_plural.values()),
-            is_fuzzy=entry.fuzzy,
+    lines = [line.strip() for line in text.split("\n")]
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(("msg", '"')):  # polib takes any characters for the quotes
+            rule = f"line {number} must have a text in quotes"
+            require(QUOTED.fullmatch(line), rule, line[:80])
+    found: list[Entry] = []
+    starts = [max(entry.linenum, 1) for entry in catalogue]  # polib gives 0 for the first entry
+    ends = [*starts[1:], len(lines) + 1]
+    for entry, start, end in zip(catalogue, starts, ends, strict=True):
+        if entry.obsolete or not entry.msgid:
+            continue
+        forms = _forms(lines, start, end)
+        require(forms, f"the message at line {start} must have a {FORM}", "none")
+        target = entry.msgstr or "".join(entry.msgstr_plural.values())
+        found.append(
+            Entry(start, entry.msgid, entry.msgid_plural, target, tuple(forms), entry.fuzzy)
         )
-        for entry in catalogue
-        if not entry.obsolete and entry.msgid
-    ]
     # polib leaves out what it cannot read in some places, without an error.
-    messages = len(re.findall(r"^msgid[ \t]", text, re.MULTILINE))
-    has_header = re.search(r'^msgid[ \t]+""[ \t]*\r?\n(?!")', text, re.MULTILINE) is not None
+    messages = sum(re.match(r"msgid\s", line) is not None for line in lines)
+    has_header = re.search(r'^msgid\s+""\n(?!")', "\n".join(lines), re.MULTILINE) is not None
     rule = f"a catalogue with {messages} lines of msgid must have as many entries"
     require(messages == len(found) + has_header, rule, len(found) + has_header)
     return found
+
+
+def _forms(lines: Sequence[str], start: int, end: int) -> list[int]:
+    """The numbers of the lines of msgstr of an entry, which are all before its next other line.
+
+    Args:
+        lines: of the catalogue, without spaces around them.
+        start: the number of the first line of the entry.
+        end: the number of the first line of the next one.
+    """
+    forms: list[int] = []
+    for number in range(start, end):
+        line = lines[number - 1]
+        if line.startswith(FORM):
+            forms.append(number)
+        elif forms and line and not line.startswith('"'):
+            break
+    return forms
 
 
 def message_document(message: str, language: str) -> Document:

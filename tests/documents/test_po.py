@@ -84,13 +84,52 @@ def test_entries_say_where_they_are():
     ]
 
 
+def test_lines_of_an_entry_may_have_spaces_before_and_after_them():
+    catalogue = (
+        CATALOGUE.replace("msg", "\t msg").replace('"\n', '" \n') + '\nmsgid "x"\n\nmsgstr ""'
+    )
+    wanted = FILLED.replace("msg", "\t msg").replace('"\n', '" \n') + '\nmsgid "x"\n\nmsgstr "X"'
+    assert filled(read(catalogue, "en")) == wanted
+
+
+def test_forms_of_a_plural_may_go_over_several_lines():
+    catalogue = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n""\n\nmsgstr[1]""\n\n# c\n'
+    wanted = catalogue.replace('[0] "', '[0] "A').replace('[1]"', '[1]"B')
+    assert filled(read(catalogue, "en")) == wanted
+
+
+@pytest.mark.parametrize("character", "\v\f\x1c\x85\u2028")
+def test_lines_end_at_line_ends_only(character):
+    catalogue = f'{character}\nmsgid "a{character}"\nmsgstr ""\n'
+    (entry,) = entries(filled(read(catalogue, "en")))
+    assert (entry.source, entry.target) == (f"a{character}", f"A{character}")
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_no_catalogue_is_the_path_of_a_file(ending, tmp_path, monkeypatch):
+    path = tmp_path / f"catalogue.po{ending}"
+    path.write_text('msgid "secret"\nmsgstr ""\n')
+    monkeypatch.setattr("io.open", None)
+    monkeypatch.setattr("builtins.open", None)
+    for catalogue in (str(path), path.name):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(InputError, match=r"Received: \(line 1\)"):
+            read(catalogue, "en")
+
+
 @pytest.mark.parametrize(
     ("catalogue", "received"),
     [
         ('msgid "a"\nmsgstr "b" x\n', r"\(line 2\): unescaped double quote found"),
         ("hello\n", r"\(line 1\)"),
         ('msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"\(line 2\)"),
-        ('msgid "a\nmsgstr "b"\n', "must have as many entries. Received: 0"),
+        ('msgid "a\nmsgstr "b"\n', 'line 1 must have a text in quotes. Received: msgid "a'),
+        ('msgid "a"\nmsgstr x\n', "line 2 must have a text in quotes. Received: msgstr x"),
+        ('msgid "a"\nmsgstr "\n', 'line 2 must have a text in quotes. Received: msgstr "'),
+        ('msgid "a"\n', "the message at line 1 must have a msgstr. Received: none"),
+        (f'{CATALOGUE}\n# Last\nmsgid ""\n"b"', "the message at line 30 must have a msgstr"),
+        ('msgid "a"\n# b\nmsgid "b"\nmsgstr ""\n', "must have as many entries. Received: 1"),
+        ("\0", r"\(line 1\)"),
     ],
 )
 def test_syntax_errors_end_in_one_line(catalogue, received):
