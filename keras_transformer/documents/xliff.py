@@ -7,6 +7,7 @@ ones as `<x/>` and `<ph>`, whose content is code.
 """
 
 import dataclasses
+from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
@@ -65,6 +66,14 @@ def units(text: str) -> list[Unit]:
     return reader.units
 
 
+class _Element(NamedTuple):
+    """An element that has begun."""
+
+    name: str
+    start: int  # of its first tag: a byte of the file
+    is_locked: bool
+
+
 class _Reader:
     """Follows the tags of a file."""
 
@@ -72,11 +81,10 @@ class _Reader:
         self.content = content
         self.units: list[Unit] = []
         self._root: str | None = None
-        self._locks: list[bool] = []  # of the open elements
+        self._open: list[_Element] = []  # the innermost last
         self._unit: Unit | None = None
-        self._side: str | None = None  # "source" or "target", while in one
-        self._side_start = 0
-        self._inline: list[tuple[str, int]] = []  # open tags within it, and where they began
+        self._in_side = False  # within the source or the target of a unit
+        self._inline: list[_Element] = []  # those of the open elements that are within one
         self._text = ""
         self._marks: list[Mark] = []
         self._parser = expat.ParserCreate("utf-8")  # the text has been decoded: as it says or not
@@ -98,32 +106,32 @@ class _Reader:
         name = _local(tag)
         if self._root is None:
             self._root = name
-        is_locked = attributes.get("translate") == "no" or (bool(self._locks) and self._locks[-1])
-        self._locks.append(is_locked)
+        is_locked = attributes.get("translate") == "no" or self._is_locked()
         place = self._parser.CurrentByteIndex
-        if self._side is not None:
-            self._inline.append((name, place))
+        element = _Element(name, place, is_locked)
+        if self._in_side:
+            self._inline.append(element)
             if name in TEXT_TAGS and not self._in_code():
                 self._add_mark(place, self._tag_end(place), MarkKind.OPEN)
         elif name in UNITS:
             self._unit = Unit(Segment("", ""), is_locked=is_locked)
-        elif name in ("source", "target") and self._unit is not None:
-            self._side, self._side_start = name, place
+        elif name in ("source", "target") and self._is_directly_in_unit():
+            self._in_side = True
             self._text, self._marks = "", []
+        self._open.append(element)
 
     def _characters(self, text: str) -> None:
-        if self._side is not None and not self._in_code():
+        if self._in_side and not self._in_code():
             self._text += text
 
     def _end(self, tag: str) -> None:
-        name = _local(tag)
-        self._locks.pop()
+        name, start, _ = self._open.pop()
         place = self._parser.CurrentByteIndex  # of the end tag; of <x/>, after it
+        start_tag_end = self._tag_end(start)
+        is_alone = self.content[start_tag_end - 2 : start_tag_end] == b"/>"
+        end = start_tag_end if is_alone else self._tag_end(place)
         if self._inline:
-            _, start = self._inline.pop()
-            start_tag_end = self._tag_end(start)
-            is_alone = self.content[start_tag_end - 2 : start_tag_end] == b"/>"
-            end = start_tag_end if is_alone else self._tag_end(place)
+            self._inline.pop()
             if self._in_code():
                 return
             if name not in TEXT_TAGS:
@@ -132,31 +140,38 @@ class _Reader:
                 self._marks[-1] = dataclasses.replace(self._marks[-1], kind=MarkKind.WHOLE)
             else:
                 self._add_mark(place, end, MarkKind.CLOSE)
-        elif name == "source" and self._unit is not None:
-            self._side = None
-            self._unit.after_source = self._tag_end(place)
-            marks = tuple(self._marks)
-            self._unit.source = Segment("", self._text, marks, writing_with(escape))
-        elif name == "target" and self._unit is not None:
-            self._side = None
-            start = self._side_start
-            tag_end = self._tag_end(start)
-            tag = self.content[start:tag_end].decode("utf-8")
-            if tag.endswith("/>"):
-                self._unit.place = (start, tag_end)
-            else:
-                self._unit.place = (start, self._tag_end(place))
-            self._unit.target_tag = tag.removesuffix("/>").removesuffix(">") + ">"
-            self._unit.target = self._text
-        elif name == "seg-source" and self._unit is not None:
-            self._unit.after_source = self._tag_end(place)
         elif name in UNITS and self._unit is not None:
             self.units.append(self._unit)
             self._unit = None
+        elif self._unit is not None and self._is_directly_in_unit():
+            self._end_in_unit(self._unit, name, start, end)
+
+    def _end_in_unit(self, unit: Unit, name: str, start: int, end: int) -> None:
+        """Adds what is directly in a unit, at the bytes from start to end."""
+        if name == "source":
+            self._in_side = False
+            unit.after_source = end
+            unit.source = Segment("", self._text, tuple(self._marks), writing_with(escape))
+        elif name == "target":
+            self._in_side = False
+            unit.place = (start, end)
+            tag = self.content[start : self._tag_end(start)].decode("utf-8")
+            unit.target_tag = tag.removesuffix("/>").removesuffix(">") + ">"
+            unit.target = self._text
+        elif name == "seg-source":
+            unit.after_source = end
+
+    def _is_locked(self) -> bool:
+        """Whether the innermost open element must not be translated."""
+        return bool(self._open) and self._open[-1].is_locked
+
+    def _is_directly_in_unit(self) -> bool:
+        """Whether the innermost open element is a unit; suggestions in it have sources, too."""
+        return bool(self._open) and self._open[-1].name in UNITS
 
     def _in_code(self) -> bool:
         """Whether the place is inside of a tag whose content is code."""
-        return any(name not in TEXT_TAGS for name, _ in self._inline)
+        return any(element.name not in TEXT_TAGS for element in self._inline)
 
     def _add_mark(self, start: int, end: int, kind: MarkKind) -> None:
         place = len(self._text)

@@ -27,6 +27,38 @@ def test_units_without_a_translation_are_filled_and_no_other_byte_changes():
     assert filled(read(UNITS, "en")) == wanted
 
 
+OLD = "<source>Old</source><seg-source>O</seg-source><target>Alt</target>"
+SUGGESTIONS = [
+    *["<alt-trans><target/></alt-trans>", f"<alt-trans>{OLD}</alt-trans>"],
+    f"<x:matches><x:match>{OLD}</x:match></x:matches>",
+]
+
+
+@pytest.mark.parametrize("suggestion", SUGGESTIONS)
+@pytest.mark.parametrize("tag", ["trans-unit", "segment"])
+@pytest.mark.parametrize("target", ["", "<target/>"])
+def test_a_suggestion_is_neither_the_source_nor_the_target_of_its_unit(tag, target, suggestion):
+    source = "<source>A <g>cat</g></source>"
+    for content in (f"{source}{target}{suggestion}", f"{suggestion}{source}{target}"):
+        text = f"<xliff><{tag}>{content}</{tag}></xliff>"
+        wanted = text.replace(source + target, f"{source}<target>A CAT</target>")
+        assert filled(read(text, "en")) == wanted
+        text = text.replace(source + target, f"{source}<target>Eine <g>Katze</g></target>")
+        assert [(unit.source.text, unit.target) for unit in units(text)] == [
+            ("A cat", "Eine Katze")
+        ]
+        assert read(text, "en").segments == []
+
+
+def test_a_target_comes_after_the_segmented_source_of_its_unit():
+    text = """<xliff><trans-unit><source>A cat</source><seg-source>A <mrk>cat</mrk></seg-source>
+<alt-trans><seg-source>O</seg-source></alt-trans></trans-unit></xliff>"""
+    wanted = text.replace("</mrk></seg-source>", "</mrk></seg-source><target>A CAT</target>")
+    assert filled(read(text, "en")) == wanted
+    text = "<xliff><trans-unit><source>A cat</source><seg-source/></trans-unit></xliff>"
+    assert filled(read(text, "en")) == text.replace("e/>", "e/><target>A CAT</target>")
+
+
 def test_tags_within_a_source_are_marks():
     first, second = read(UNITS, "en").segments
     assert [(mark.source, mark.start, mark.kind) for mark in first.marks] == [

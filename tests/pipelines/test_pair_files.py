@@ -69,6 +69,9 @@ def test_xliff(tmp_path):
 <trans-unit id="1"><source>a <g id="1">cat</g></source><target>eine Katze</target></trans-unit>
 <trans-unit id="2"><source>none</source><target/></trans-unit></body></file></xliff>"""
     assert pairs_of(tmp_path / "a.xlf", units) == [("a cat", "eine Katze")]
+    suggestion = "<alt-trans><source>cats</source><target>Katzen</target></alt-trans>"
+    units = units.replace("</trans-unit>", f"{suggestion}</trans-unit>")
+    assert pairs_of(tmp_path / "a.xlf", units) == [("a cat", "eine Katze")]
 
 
 def test_files_of_both_sides_follow_those_of_one(tmp_path):
