@@ -46,7 +46,9 @@ def train(
 ) -> dict[str, Any]:
     """Trains until `config` ends the run, from the last checkpoint of `model_dir` if it has one.
 
-    On SIGTERM or Ctrl-C the steps under way are finished and saved first.
+    On SIGTERM or Ctrl-C the steps under way are finished and saved first. Steps without finite
+    gradients at the end of a run are not saved, so that the newest checkpoint is a good one. A
+    warning tells of them, and the same run goes on from that checkpoint.
 
     Args:
         model_config: the model.
@@ -107,9 +109,7 @@ def train(
                 if state.checkpoint_due and state.stopped is None:
                     run.validate_and_save()
                     run.decide()
-            if state.step != state.saved_step:
-                run.validate_and_save()
-                run.decide()
+            run.save_last_steps()
     if state.stopped not in LIMITS:
         logging.info("%s at step %d: run the command again to resume", state.stopped, state.step)
     elif state.started is None:
@@ -251,15 +251,20 @@ class _Run:
         return None
 
     def _too_many_skipped(self) -> InputError:
-        state = self.state
-        last = "none"
-        if state.saved_step:
-            last = str(self.store.directory / checkpoint_name(state.saved_step))
+        limit = f"max_skipped_steps={self.config.max_skipped_steps}"
         return InputError(
             "gradients must be finite; try a lower learning_rate_scale, or precision=float32. "
-            f"Received: {state.skipped_in_row} steps in a row skipped up to step {state.step} "
-            f"(max_skipped_steps={self.config.max_skipped_steps}); last good checkpoint: {last}"
+            f"Received: {self._skipped_steps()} ({limit}); {self._last_good_checkpoint()}"
         )
+
+    def _skipped_steps(self) -> str:
+        return f"{self.state.skipped_in_row} steps in a row skipped up to step {self.state.step}"
+
+    def _last_good_checkpoint(self) -> str:
+        last = "none"
+        if self.state.saved_step:
+            last = str(self.store.directory / checkpoint_name(self.state.saved_step))
+        return f"last good checkpoint: {last}"
 
     def report(self) -> None:
         """Moves the progress bar, and writes a point of the curves at every `log_steps` steps."""
@@ -288,6 +293,18 @@ class _Run:
                 values = {"rows": rows, "length": length, "seconds": round(seconds, 3)}
                 self.curves.event("compilation", self.state.step, **values, count=count)
         self.compilations = len(self.step.compiled_shapes)
+
+    def save_last_steps(self) -> None:
+        """Validates and saves what the run ends with, unless its last steps were skipped."""
+        state = self.state
+        if state.step == state.saved_step:
+            return
+        if state.skipped_in_row:
+            told = "gradients were not finite at the end: %s, which are not saved; %s"
+            logging.warning(told, self._skipped_steps(), self._last_good_checkpoint())
+            return
+        self.validate_and_save()
+        self.decide()
 
     def validate_and_save(self) -> None:
         """Validates and writes a checkpoint, on the chief. A signal ends the validation only."""

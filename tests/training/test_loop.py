@@ -22,6 +22,7 @@ from keras_transformer.training.cluster import Cluster
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig
+from keras_transformer.training.run_state import RunState
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
@@ -344,6 +345,34 @@ def test_gradients_that_stay_infinite_stop_with_the_last_good_checkpoint(tmp_pat
     ):
         run(tmp_path, 50, training=training, max_skipped_steps=5, checkpoint_steps=1)
     assert all(np.isfinite(weight).all() for weight in weights(tmp_path))
+
+
+def test_a_run_that_ends_with_skipped_steps_keeps_the_good_checkpoint(tmp_path, caplog):
+    training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
+    settings = {"training": training, "checkpoint_steps": 1, "keep_checkpoints": 1}
+    for _ in range(2):  # the second run resumes from the first step, the only good one
+        result = run(tmp_path, 4, **settings)
+        assert (result["step"], result["stopped"]) == (4, "train_steps")
+        assert result["checkpoint"] == str(tmp_path / "checkpoints" / "step-00000001")
+        told = "3 steps in a row skipped up to step 4, which are not saved; last good checkpoint: "
+        assert told + result["checkpoint"] in caplog.text
+        caplog.clear()
+    assert [line["step"] for line in log(tmp_path, "resumed")] == [1]
+
+
+def test_a_signal_after_skipped_steps_keeps_the_good_checkpoint(tmp_path, monkeypatch):
+    training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
+    add_steps = RunState.add_steps
+
+    def end_at_step_3(state, *arguments):
+        add_steps(state, *arguments)
+        if state.step == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(RunState, "add_steps", end_at_step_3)
+    result = run(tmp_path, 9, training=training, log_steps=1, checkpoint_steps=1)
+    assert (result["step"], result["stopped"]) == (3, "SIGTERM")
+    assert result["checkpoint"].endswith("step-00000001")
 
 
 @pytest.mark.parametrize(
