@@ -72,10 +72,11 @@ class ModelDescription:
         return [self.vocabulary, self.source_vocabulary]
 
     def flat(self) -> dict[str, Any]:
-        """All fields by name in one level, those of the two configurations among them."""
+        """All fields but `base` by name, those of the two configurations among them."""
         fields = dataclasses.asdict(self)
-        one_level = {name: value for name, value in fields.items() if not isinstance(value, dict)}
-        return {**one_level, **fields["model"], **fields["training"]}
+        del fields["base"]  # which is known by its fingerprint; its path may change
+        model, training = fields.pop("model"), fields.pop("training")
+        return {**fields, **model, **training}
 
 
 def create_or_check(

@@ -150,6 +150,10 @@ def test_a_directory_of_another_version_is_refused(any_folder, data_dir):
             {"max_length": 9},
             "64, not 9. Choose another directory, or the data and settings it has$",
         ),
+        (
+            {"task": "parsing", "task_options": {"words": "keep"}},
+            r"task: translation, not parsing; task_options: {}, not {'words': 'keep'}\. Choose",
+        ),
     ],
 )
 def test_another_model_is_refused_and_told_what_to_do(tmp_path, data_dir, change, message):
