@@ -171,20 +171,13 @@ class Jax:
         import keras
 
         from keras_transformer.model.transformer import Transformer, shift_right
+        from keras_transformer.training.adam import make_adam
         from keras_transformer.training.losses import projected_cross_entropy
-        from keras_transformer.training.schedule import WarmupInverseSquareRoot
 
         whole = Transformer(config, dtype=training.dtype_policy)
         model = keras.Model(whole.input, whole.decoder.output)  # to the states, without logits
         place = [v.path for v in model.trainable_variables].index("embedding/embeddings")
-        optimizer = keras.optimizers.Adam(
-            WarmupInverseSquareRoot(
-                config.d_model, training.warmup_steps, training.learning_rate_scale
-            ),
-            beta_1=training.adam_beta_1,
-            beta_2=training.adam_beta_2,
-            epsilon=training.adam_epsilon,
-        )
+        optimizer = make_adam(config.d_model, training)
         optimizer.build(model.trainable_variables)
 
         def loss(weights, others, source, target):

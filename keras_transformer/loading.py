@@ -33,6 +33,7 @@ from keras_transformer.model_card import (
     read_card,
     require_unset,
 )
+from keras_transformer.training.adam import make_adam
 from keras_transformer.training.adapters import merge_adapter, weights_fingerprint
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.training.checkpoints import (
@@ -51,7 +52,6 @@ from keras_transformer.training.model_directory import (
     read_description,
     require_same_base,
 )
-from keras_transformer.training.schedule import WarmupInverseSquareRoot
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 AnyPath = str | os.PathLike
@@ -180,7 +180,9 @@ def load_model(
     """Reads a trained model as a keras.Model that is compiled for `fit`.
 
     The loss, the schedule and Adam are those of its training, or the paper's where that is not
-    known. The schedule begins anew; compile the model again for another one.
+    known. The schedule begins anew. How long `fit` will train is not known, so a rate that would
+    fall to zero at the end of the run falls as in equation 3 instead. Compile the model again for
+    another one.
 
     Args:
         path: what `load` takes.
@@ -194,12 +196,7 @@ def load_model(
     rule = "model must be asked of a single model, not of an ensemble"
     require(len(trained.models) == 1, rule, f"{len(trained.models)} models")
     training = TrainingConfig(**(trained.origin.training or {}))
-    rate = WarmupInverseSquareRoot(
-        trained.model.config.d_model, training.warmup_steps, training.learning_rate_scale
-    )
-    adam = keras.optimizers.Adam(
-        rate, training.adam_beta_1, training.adam_beta_2, training.adam_epsilon
-    )
+    adam = make_adam(trained.model.config.d_model, training)
     loss = LabelSmoothedCrossEntropy(training.label_smoothing)
     trained.model.compile(adam, loss, metrics=[MaskedAccuracy(), MaskedPerplexity()])
     return trained.model

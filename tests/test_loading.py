@@ -438,6 +438,23 @@ def test_a_checkpoint_of_a_directory(places, translators):
     )
 
 
+def test_a_model_is_compiled_with_the_settings_of_its_training(places, tmp_path):
+    model_dir = shutil.copytree(places["translation"]["model_dir"], tmp_path / "model")
+    content = json.loads((model_dir / "config.json").read_text())
+    content["training"] |= {
+        **{"warmup_steps": 10, "learning_rate": 0.003, "decay": "cosine", "clip_norm": 0.5},
+        **{"adam_beta_1": 0.8, "adam_beta_2": 0.9, "adam_epsilon": 1e-7, "label_smoothing": 0.2},
+    }
+    (model_dir / "config.json").write_text(json.dumps(content))
+    model = kt.load(model_dir).model
+    adam = model.optimizer
+    assert float(adam.learning_rate) == pytest.approx(0.003 / 10)  # of the first step
+    assert float(adam._learning_rate(39)) == pytest.approx(0.003 / 2)  # as no end is known
+    assert (adam.beta_1, adam.beta_2, adam.epsilon) == (0.8, 0.9, 1e-7)
+    assert adam.global_clipnorm == 0.5
+    assert model.loss.label_smoothing == 0.2
+
+
 def test_a_translation_model_does_not_parse(translators):
     assert isinstance(translators["parsing"]["saved_model"], Parser)
     for translator in translators["translation"].values():

@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig
-from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
+from keras_transformer.training.schedule import make_schedule
 
 FIRST_LOSS_SCALE = 2.0**15  # of float16
 UPDATES_TO_DOUBLE = 2000  # the scale is doubled after so many finite updates in a row
@@ -132,26 +132,15 @@ def _of_this_replica(variable):
 
 
 def make_optimizer(d_model: int, config: TrainingConfig, total_steps=None) -> FusedAdam:
-    """Builds the optimizer that a training configuration describes.
+    """Builds the loop's optimizer that a training configuration describes; fit's is `make_adam`.
 
     Args:
         d_model: the width of the model, which equation 3 depends on.
         config: the schedule of the learning rate and the settings of Adam.
-        total_steps: the steps of the run, which a `decay` to zero needs to know: see WarmupToZero.
+        total_steps: the steps of the run, which a `decay` to zero needs to know: see make_schedule.
     """
-    if config.learning_rate:
-        # Equation 3 is largest at warmup_steps, where it is (d_model warmup_steps)^-0.5.
-        scale = config.learning_rate * (d_model * config.warmup_steps) ** 0.5
-    else:
-        scale = config.learning_rate_scale
-    if config.decay == "inverse_square_root":
-        schedule = WarmupInverseSquareRoot(d_model, config.warmup_steps, scale)
-    else:
-        schedule = WarmupToZero(
-            d_model, config.warmup_steps, total_steps, scale, shape=config.decay
-        )
     return FusedAdam(
-        schedule,
+        make_schedule(d_model, config, total_steps),
         beta_1=config.adam_beta_1,
         beta_2=config.adam_beta_2,
         epsilon=config.adam_epsilon,

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import keras
 from keras import ops
 
+from keras_transformer.config import TrainingConfig
 from keras_transformer.fields import Positive, Rule, Size, check_arguments, one_of
 
 
@@ -89,3 +90,25 @@ class WarmupToZero(WarmupInverseSquareRoot):
     def get_config(self):
         total_steps = int(self.total_steps)
         return {**super().get_config(), "total_steps": total_steps, "shape": self.shape}
+
+
+def make_schedule(
+    d_model: int, config: TrainingConfig, total_steps: Any = None
+) -> WarmupInverseSquareRoot:
+    """Builds the schedule of the learning rate that a training configuration describes.
+
+    Args:
+        d_model: the width of the model, which equation 3 depends on.
+        config: warm-up, largest rate and decay.
+        total_steps: the steps of the run, which a `decay` to zero needs; see WarmupToZero. None if
+            they are not known: after the warm-up, the rate then falls as in equation 3 with any
+            `decay`.
+    """
+    if config.learning_rate:
+        # Equation 3 is largest at warmup_steps, where it is (d_model warmup_steps)^-0.5.
+        scale = config.learning_rate * (d_model * config.warmup_steps) ** 0.5
+    else:
+        scale = config.learning_rate_scale
+    if config.decay == "inverse_square_root" or total_steps is None:
+        return WarmupInverseSquareRoot(d_model, config.warmup_steps, scale)
+    return WarmupToZero(d_model, config.warmup_steps, total_steps, scale, shape=config.decay)

@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training.schedule import WarmupInverseSquareRoot, WarmupToZero
+from keras_transformer.config import TrainingConfig
+from keras_transformer.training.schedule import (
+    WarmupInverseSquareRoot,
+    WarmupToZero,
+    make_schedule,
+)
 
 
 @pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (128, 800), (64, 1)])
@@ -57,3 +62,14 @@ def test_a_run_shorter_than_its_warm_up():
     schedule = WarmupToZero(128, warmup_steps=10, total_steps=5)
     rates = [float(schedule(step)) for step in range(6)]
     assert max(rates) <= float(WarmupInverseSquareRoot(128, 10)(9)) and rates[5] == 0
+
+
+@pytest.mark.parametrize("decay", ["linear", "cosine"])
+def test_a_decay_over_an_unknown_number_of_steps_is_that_of_equation_3(decay):
+    config = TrainingConfig(warmup_steps=10, learning_rate=0.003, decay=decay)
+    known, unknown = make_schedule(16, config, total_steps=50), make_schedule(16, config)
+    steps = np.arange(10)
+    np.testing.assert_allclose(unknown(steps), 0.003 * (steps + 1) / 10, rtol=1e-5)
+    np.testing.assert_allclose(known(steps), unknown(steps), rtol=1e-5)
+    assert float(unknown(39)) == pytest.approx(0.003 / 2)
+    assert known(39) < unknown(39)
