@@ -151,7 +151,7 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
     if origin is Annotated:
         return _read_with_rule(value, *arguments, place)
     if origin in (types.UnionType, typing.Union):
-        return None if value is None else _read(value, _choice(value, arguments), place)
+        return _read(value, _choice(value, arguments), place)
     if origin in (list, tuple):
         return _read_sequence(value, origin, arguments[0], place)
     if origin is dict:

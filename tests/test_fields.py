@@ -85,6 +85,8 @@ class Ruled:
     kind: Annotated[str, one_of("x", "y")] = "x"
     sizes: dict[FileName, Count] = dataclasses.field(default_factory=dict)
     pair: Annotated[list[str], Rule("be two names", lambda names: len(names) == 2)] = ("a", "b")
+    text: str | list[str] = ""
+    texts: str | list[str] | None = None
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,8 @@ class Ruled:
             'f: a key of sizes must be the name of a file, without a folder. Received: "a/b"',
         ),
         ({"pair": ["a"]}, 'f: pair must be two names. Received: ["a"]'),
+        ({"text": None}, "f: text must be of type str. Received: null"),
+        ({"text": [None]}, "f: text[0] must be of type str. Received: null"),
         ({"a\nb": 1}, "f: a b must be a field that this version knows. Received: 1"),
     ],
 )
@@ -116,6 +120,8 @@ def test_rules_beside_the_type(content, message):
 
 def test_fields_that_keep_to_their_rules():
     content = {"name": "train-00000-of-00001.tfrecord", "share": 0, "sizes": {"a": 0}}
+    assert dataclasses.asdict(from_json(Ruled, content, "f")).items() >= content.items()
+    content = {"share": None, "text": ["a"], "texts": None}
     assert dataclasses.asdict(from_json(Ruled, content, "f")).items() >= content.items()
     check_fields(Outer(1, Inner({}), share=1))
     with pytest.raises(InputError, match=r"^limit must be of type int\. Received: 0\.5$"):

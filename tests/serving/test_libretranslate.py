@@ -186,6 +186,15 @@ def test_refused(translator, fields, status, message):
     assert translator.calls == []
 
 
+@pytest.mark.parametrize("name", ["q", "source", "target", "format", "alternatives"])
+def test_null_is_refused(translator, name):
+    status, body = answer_to(translator, "/translate", json={"q": "a"} | PAIR | {name: None})
+    assert status == 400
+    kind = "int" if name == "alternatives" else "str"
+    assert body == {"error": f"the body: {name} must be of type {kind}. Received: null"}
+    assert translator.calls == []
+
+
 @pytest.fixture
 def many(translator):
     """A model of several directions."""
