@@ -10,15 +10,15 @@ Each may be compressed (.gz, .zst). A side becomes one line: spaces and line end
 space. Pairs come in the order of the file.
 """
 
-import json
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
+from typing import Any
 from xml.etree import ElementTree
 
 from keras_transformer.documents import xliff
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import opened
+from keras_transformer.files import opened, parse_json
 from pipelines.text_files import COMPRESSED, read_lines
 
 Pair = tuple[str, str]
@@ -83,10 +83,7 @@ def _read_tsv(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
 
 def _read_jsonl(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(path, argument), start=1):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{number} must be JSON. Received: {error}") from None
+        row = parse_json(line.encode("utf-8"), f"{path}:{number}", Any)
         row = row.get("translation", row) if isinstance(row, dict) else row
         sides = [row.get(name) for name in languages] if isinstance(row, dict) else [None]
         rule = f"{path}:{number} must have texts under {languages[0]!r} and {languages[1]!r}"
