@@ -50,9 +50,34 @@ def one_line(text: str) -> str:
     return text.translate(NO_PART_OF_A_LINE) + "\n"
 
 
+class Output:
+    """A file that is being written; an error of it names the argument that named the file."""
+
+    def __init__(self, file: BinaryIO, path: str, argument: str):
+        self._file = file
+        self._path = path
+        self._argument = argument
+
+    def write(self, content: bytes) -> None:
+        """Writes bytes; raises an InputError where they cannot be written."""
+        try:
+            self._file.write(content)
+        except OSError as error:
+            raise unwritable(self._path, self._argument, error) from None
+
+    def flush(self) -> None:
+        """Hands on what is written so far; raises an InputError where that fails."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise unwritable(self._path, self._argument, error) from None
+
+
 @contextlib.contextmanager
-def opened_output(path: str, argument: str = "output") -> Iterator[BinaryIO]:
+def opened_output(path: str, argument: str = "output") -> Iterator[Output | BinaryIO]:
     """Opens stdout, or a file that takes its place when it is complete.
+
+    Other errors of the block, such as those of a file that it reads, are raised as they are.
 
     Raises:
         InputError: which names the argument, if the file cannot be written.
@@ -60,9 +85,20 @@ def opened_output(path: str, argument: str = "output") -> Iterator[BinaryIO]:
     if path == STANDARD_STREAM:
         yield sys.stdout.buffer
         return
+    error_of_block = None
     try:
         with replacing(path) as file:
-            yield file
+            try:
+                yield Output(file, path, argument)
+            except OSError as error:
+                error_of_block = error
+                raise
     except OSError as error:
-        rule = f"{argument} must be writable"
-        raise InputError(f"{rule}. Received: {path!r}: {error}") from None
+        if error is error_of_block:
+            raise
+        raise unwritable(path, argument, error) from None
+
+
+def unwritable(path: str, argument: str, error: OSError) -> InputError:
+    """Says that a file cannot be written, and why."""
+    return InputError(f"{argument} must be writable. Received: {path!r}: {error}")

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.output_files import check_output, write_lines
+from keras_transformer.output_files import check_output, opened_output, write_lines
 
 
 def test_links_and_devices_stay_what_they_are(tmp_path):
@@ -31,6 +31,22 @@ def test_write_lines_holds_a_line_a_text(any_folder):
 def test_full_device_is_an_input_error():
     with pytest.raises(InputError, match=r"^output must be writable\. Received: ./dev/full"):
         write_lines("/dev/full", ["a line"])
+
+
+@pytest.mark.parametrize("use", ["write", "flush", "nothing"])
+def test_an_error_of_the_output_is_told_from_others_of_the_block(tmp_path, use):
+    with pytest.raises(FileNotFoundError), opened_output(str(tmp_path / "out")) as file:
+        file.write(b"a part")
+        (tmp_path / "absent").read_bytes()
+    assert list(tmp_path.iterdir()) == []
+    rule = r"^page must be writable\. Received: '/dev/full': .*No space left on device"
+    with pytest.raises(InputError, match=rule), opened_output("/dev/full", "page") as file:
+        file.write(b"x" * 1_000_000 if use == "write" else b"x")
+        if use == "flush":
+            file.flush()
+    rule = r"^page must be writable\. Received: .*absent/out"
+    with pytest.raises(InputError, match=rule), opened_output(str(tmp_path / "absent/out"), "page"):
+        pass
 
 
 def test_errors_name_what_the_caller_names(tmp_path):

@@ -17,6 +17,7 @@ from keras_transformer.decoding.lines import (
     CHUNK_LINES,
     check_streams,
     in_chunks,
+    lines_of,
     name_of,
     opened_streams,
 )
@@ -33,7 +34,6 @@ from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.documents.wrapped import continued_line
 from keras_transformer.errors import InputError
 from keras_transformer.fields import check_fields, one_of
-from keras_transformer.files import text_lines
 from keras_transformer.output_files import STANDARD_STREAM
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
@@ -121,7 +121,7 @@ def _read(text: str, format: str, language: str, config: DocumentConfig) -> Docu
 
 def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str]:
     """Yields what is read as a document: of text, `size` lines at a time; else all of a file."""
-    lines = text_lines(file, name, keep_ends=True)
+    lines = lines_of(file, name, keep_ends=True)
     if format == TEXT:
         yield from map("".join, in_chunks(lines, size))
     else:

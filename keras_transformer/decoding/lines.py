@@ -27,6 +27,7 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.files import RemotePath, is_device, require_end, text_lines, to_path
 from keras_transformer.output_files import (
     STANDARD_STREAM,
+    Output,
     check_output,
     one_line,
     opened_output,
@@ -71,7 +72,7 @@ def check_streams(input: str, output: str) -> None:
 
 
 @contextlib.contextmanager
-def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, BinaryIO, bool]]:
+def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output | BinaryIO, bool]]:
     """Opens what is read and what is written, and says whether a terminal is read."""
     if is_device(input):
         print(f"waiting for what is written to {input}", file=sys.stderr)
@@ -116,7 +117,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
         opened_streams(config.input, config.output) as (source, target, is_terminal),
         tqdm(unit="line", disable=is_terminal) as bar,
     ):
-        lines = text_lines(source, name)
+        lines = lines_of(source, name)
         for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):
             for number, translations in enumerate(
                 translate_chunk(translator, chunk, config), count + 1
@@ -173,6 +174,19 @@ def translate_chunk(
         scores=config.scores,
         to=config.to,
     )
+
+
+def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[str]:
+    """Yields the lines of the input as `files.text_lines` does.
+
+    Raises:
+        InputError: for a line that is not UTF-8, naming it, and where the input cannot be read.
+    """
+    try:
+        yield from text_lines(source, name, keep_ends)
+    except OSError as error:
+        rule = "input must be a file that can be read"
+        raise InputError(f"{rule}. Received: {name!r}: {error}") from None
 
 
 def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:

@@ -171,6 +171,16 @@ def test_lines_before_an_invalid_one_are_answered(run):
     assert done.error == "stdin:3 must be UTF-8. Received: byte 0xff at column 1"
 
 
+def test_an_input_that_cannot_be_read_is_named(tmp_path):
+    config = LinesConfig(
+        "/proc/self/mem", str(tmp_path / "out")
+    )  # opens, and fails when it is read
+    rule = r"^input must be a file that can be read\. Received: '/proc/self/mem': .*Errno 5"
+    with pytest.raises(InputError, match=rule):
+        translate_lines(Shouter(), config)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_output_file_is_whole_or_absent(run, tmp_path):
     done = run(b"a\nb\xc3\n")
     assert re.fullmatch(r".*in\.txt:2 must be UTF-8. Received: byte 0xc3 at column 2", done.error)
