@@ -68,8 +68,14 @@ class Segment:
     source: str
     text: str  # what it reads as: without marks, and with entities and escapes decoded
     marks: tuple[Mark, ...] = ()  # in the order of the document
-    # Writes a translation, all of it, as the document writes text and marks.
+    # Writes a translation, all of it, as its format writes text and marks.
     write: Callable[[Sequence[Piece]], str] = as_written
+    # Writes that as the document does in which the format is embedded, if it is in one.
+    embed: Callable[[str], str] = str
+
+    def written(self, pieces: Sequence[Piece]) -> str:
+        """Writes a translation, all of it, as the document does."""
+        return self.embed(self.write(pieces))
 
 
 Parts = tuple[str | Segment, ...]
@@ -118,6 +124,6 @@ def embedded(document: Document, escape: Callable[[str], str]) -> Parts:
     def in_outer(part: str | Segment) -> str | Segment:
         if isinstance(part, str):
             return escape(part)
-        return dataclasses.replace(part, source="", write=lambda pieces: escape(part.write(pieces)))
+        return dataclasses.replace(part, source="", embed=escape)
 
     return tuple(in_outer(part) for part in document.parts)

@@ -2,21 +2,33 @@
 
 A column is the name of one, which the first line of a table has, or its number, from 1. With
 numbers alone, the first line of a table is like all others. A cell may have several lines. What is
-not translated keeps its content; cells of .csv may get other quotes, and objects of .jsonl other
-spaces.
+not translated stays as it is written. A translation is written so that it stays within its cell.
 """
 
-import csv
-import io
+import dataclasses
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from keras_transformer.documents.formats import read_document
-from keras_transformer.documents.segments import Document, Segment, embedded
+from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.errors import InputError, require
 
 Parts = list[str | Segment]
+
+_LINE_END = re.compile(r"\r\n?|\n|\Z")  # of .csv
+_QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)"')
+_QUOTED_CHARACTER = re.compile(r'""|[^"]')
+# A character between the quotes of JSON: half a surrogate pair is none if it has its other half.
+_JSON_CHARACTER = re.compile(
+    r"""\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
+    | \\u[0-9a-fA-F]{4} | \\. | [^\\]
+    """,
+    re.VERBOSE,
+)
+_JSON_SPACE = re.compile(r"[ \t\n\r]*")
+_JSON = json.JSONDecoder(parse_int=float)  # an int may not have some thousand digits
 
 
 def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
@@ -44,7 +56,7 @@ def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
             _require_columns(places, cells, number)
         for place, cell in enumerate(cells):
             parts.append("\t" if place else "")
-            parts += read_document(cell, "text", language).parts if place in places else [cell]
+            parts += _cell(cell, language, cell, _in_tsv) if place in places else [cell]
         parts.append(line[len(content) :])
     return _document(parts)
 
@@ -56,30 +68,22 @@ def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
     """
     first_line = text.partition("\n")[0]
     separator = max(",;\t", key=first_line.count)
-    line_end = "\r\n" if first_line.endswith("\r") else "\n"
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     parts: Parts = []
     places = None
-    try:
-        for cells in rows:
-            if places is None:
-                places, has_header = _places(columns, cells)
-                if has_header:
-                    parts.append(_csv_line(cells, separator) + line_end)
-                    continue
-            if cells:
-                _require_columns(places, cells, rows.line_num)
-            for place, cell in enumerate(cells):
-                parts.append(separator if place else "")
-                if place in places:
-                    inner = read_document(cell, "text", language)
-                    parts += ['"', *embedded(inner, lambda part: part.replace('"', '""')), '"']
-                else:
-                    parts.append(_csv_line([cell], separator))
-            parts.append(line_end)
-    except csv.Error as error:
-        rule = "a table must be comma-separated values"
-        raise InputError(f"{rule}. Received: line {rows.line_num}: {error}") from None
+    for number, cells, line_end in _csv_rows(text, separator):
+        translated = places
+        if places is None:
+            places, has_header = _places(columns, [cell.text for cell in cells])
+            translated = set() if has_header else places
+        if cells and translated:
+            _require_columns(translated, cells, number)
+        for place, cell in enumerate(cells):
+            parts.append(separator if place else "")
+            if place in translated:
+                parts += _csv_parts(cell, language, separator)
+            else:
+                parts.append(cell.source)
+        parts.append(line_end)
     return _document(parts)
 
 
@@ -98,11 +102,11 @@ def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Documen
     parts: Parts = []
     for number, line in enumerate(_lines(text), start=1):
         content = line.strip()
+        before, _, after = line.partition(content) if content else (line, "", "")
+        parts.append(before)
         if content:
             parts += _json_parts(content, number, columns, language)
-            parts.append(line[line.index(content) + len(content) :])
-        else:
-            parts.append(line)
+        parts.append(after)
     return _document(parts)
 
 
@@ -111,40 +115,157 @@ def _lines(text: str) -> list[str]:
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
+def _cell(text: str, language: str, written: Sequence[str], embed: Callable[[str], str]) -> Parts:
+    """The parts of a cell.
+
+    Args:
+        text: of the cell.
+        language: of the text.
+        written: for each character of the text, what the table has for it.
+        embed: writes translated text as the table does.
+    """
+    parts: Parts = []
+    place = 0
+    for part in read_document(text, "text", language).parts:
+        end = place + len(part if isinstance(part, str) else part.source)
+        source = "".join(written[place:end])
+        if isinstance(part, Segment):
+            parts.append(dataclasses.replace(part, source=source, embed=embed))
+        else:
+            parts.append(source)
+        place = end
+    return parts
+
+
+def _in_tsv(text: str) -> str:
+    """Writes text without what ends a cell."""
+    return re.sub("[\t\r\n]", " ", text)
+
+
+class _CsvCell(NamedTuple):
+    """A cell of comma-separated values."""
+
+    source: str  # with its quotes
+    text: str
+
+
+def _csv_rows(text: str, separator: str) -> Iterator[tuple[int, list[_CsvCell], str]]:
+    """Yields the number of the first line of each row, its cells, and its line end."""
+    number, place = 1, 0
+    while place < len(text):
+        start = place
+        cells: list[_CsvCell] = []
+        line_end = _LINE_END.match(text, place)  # an empty line has no cells
+        while line_end is None:
+            cell = _csv_cell(text, place, separator, number)
+            cells.append(cell)
+            place += len(cell.source)
+            line_end = _LINE_END.match(text, place)
+            if line_end is None:
+                place += len(separator)
+        yield number, cells, line_end[0]
+        place = line_end.end()
+        number += len(re.findall(r"\r\n?|\n", text[start:place]))
+
+
+def _csv_cell(text: str, place: int, separator: str, number: int) -> _CsvCell:
+    """The cell at a place in a row that begins in the line of a number."""
+    if not text.startswith('"', place):
+        unquoted = re.compile(f"[^\r\n{separator}]*").match(text, place)[0]
+        return _CsvCell(unquoted, unquoted)
+    rule = "a table must be comma-separated values"
+    quoted = _QUOTED.match(text, place)
+    begun = text[place : place + 80]
+    require(quoted, rule, f"line {number}: a cell without a quote at its end, {begun!r}")
+    end = quoted.end()
+    has_ended = text.startswith(separator, end) or _LINE_END.match(text, end)
+    require(has_ended, rule, f"line {number}: text after the quotes of a cell, {begun!r}")
+    return _CsvCell(quoted[0], quoted[1].replace('""', '"'))
+
+
+def _csv_parts(cell: _CsvCell, language: str, separator: str) -> Parts:
+    """The parts of a cell that is translated; it gets quotes only where its translation needs some.
+
+    Without them it is a segment as a whole, with the spaces around its text.
+    """
+    if cell.source.startswith('"'):
+        written = _QUOTED_CHARACTER.findall(cell.source[1:-1])
+        return ['"', *_cell(cell.text, language, written, _in_quotes), '"']
+    document = read_document(cell.text, "text", language)
+    if not document.segments:
+        return [cell.source]
+    (segment,) = document.segments
+    before, _, after = cell.text.partition(segment.source)
+
+    def embed(text: str) -> str:
+        translated = f"{before}{text}{after}"
+        needs_quotes = any(character in translated for character in f'"\r\n{separator}')
+        return f'"{_in_quotes(translated)}"' if needs_quotes else translated
+
+    return [dataclasses.replace(segment, source=cell.source, embed=embed)]
+
+
+def _in_quotes(text: str) -> str:
+    """Writes text as it stands between the quotes of a cell."""
+    return text.replace('"', '""')
+
+
+class _Member(NamedTuple):
+    """A member of an object or a list of JSON."""
+
+    name: str | None  # None in a list
+    value: Any
+    start: int  # of the value, in the text of the JSON
+    end: int
+
+
 def _json_parts(content: str, number: int, columns: Sequence[str], language: str) -> Parts:
     try:
-        row = json.loads(content)
+        row = _JSON.decode(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"line {number} must be JSON. Received: {error}") from None
     require(isinstance(row, dict), f"line {number} must be an object of JSON", content[:80])
     for name in columns:
         require(name in row, f"line {number} must have the key {name!r}", sorted(row))
-    parts: Parts = ["{"]
-    for place, (name, value) in enumerate(row.items()):
-        parts.append((", " if place else "") + json.dumps(name, ensure_ascii=False) + ": ")
-        if name not in columns:
-            parts.append(json.dumps(value, ensure_ascii=False))
+    parts: Parts = []
+    done = 0  # characters that are in `parts`
+    for member in _members(content, 0):
+        if member.name not in columns:
             continue
-        texts = value if isinstance(value, list) else [value]
-        rule = f"line {number}: {name!r} must be a text or a list of texts"
-        require(all(isinstance(each, str) for each in texts), rule, repr(value))
-        parts.append("[" if isinstance(value, list) else "")
-        for item, each in enumerate(texts):
-            inner = embedded(read_document(each, "text", language), _in_json)
-            parts += [", " if item else "", '"', *inner, '"']
-        parts.append("]" if isinstance(value, list) else "")
-    return [*parts, "}"]
+        is_list = isinstance(member.value, list)
+        texts = list(_members(content, member.start)) if is_list else [member]
+        rule = f"line {number}: {member.name!r} must be a text or a list of texts"
+        are_texts = all(isinstance(text.value, str) for text in texts)
+        require(are_texts, rule, content[member.start : member.end])
+        for text in texts:
+            start, end = text.start + 1, text.end - 1  # without its quotes
+            written = _JSON_CHARACTER.findall(content, start, end)
+            parts += [content[done:start], *_cell(text.value, language, written, _in_json)]
+            done = end
+    return [*parts, content[done:]]
+
+
+def _members(content: str, opening: int) -> Iterator[_Member]:
+    """Yields the members of the object or list that begins at a place in the text of a JSON."""
+    is_object = content[opening] == "{"
+    place = _JSON_SPACE.match(content, opening + 1).end()
+    while content[place] not in "]}":
+        name = None
+        if is_object:
+            name, place = _JSON.raw_decode(content, place)
+            colon = content.index(":", place)
+            place = _JSON_SPACE.match(content, colon + 1).end()
+        value, end = _JSON.raw_decode(content, place)
+        yield _Member(name, value, place, end)
+        place = _JSON_SPACE.match(content, end).end()
+        if content[place] == ",":
+            place = _JSON_SPACE.match(content, place + 1).end()
 
 
 def _in_json(text: str) -> str:
-    """Writes text as it stands between the quotes of JSON."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-def _csv_line(cells: Sequence[str], separator: str) -> str:
-    line = io.StringIO()
-    csv.writer(line, delimiter=separator, lineterminator="").writerow(cells)
-    return line.getvalue()
+    """Writes text as it stands between the quotes of JSON; half a surrogate pair as its number."""
+    written = json.dumps(text, ensure_ascii=False)[1:-1]
+    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
 def _places(columns: Sequence[str], first_row: Sequence[str]) -> tuple[set[int], bool]:

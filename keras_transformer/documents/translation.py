@@ -151,7 +151,7 @@ class DocumentTranslator:
                 text += part
                 continue
             for sentence, pieces in _pieces(part):
-                written = part.segment.write(pieces)
+                written = part.segment.written(pieces)
                 if sentence is not None:
                     place = (len(text), len(text) + len(written))
                     found.append(TranslatedSentence(sentence.marked.text, written, *place))
@@ -320,7 +320,7 @@ def _written(paragraph: _Paragraph) -> str:
     if segment.source and not is_changed:
         return segment.source
     pieces = [piece for _, some in _pieces(paragraph) for piece in some]
-    return segment.write(
+    return segment.written(
         [
             dataclasses.replace(piece, source=inner[piece.parts])
             if isinstance(piece, Mark) and piece.parts

@@ -30,7 +30,7 @@ def _written(segment: Segment, change):
         source = written(mark.parts, change) if mark.parts else mark.source
         pieces += [text[end : mark.start], dataclasses.replace(mark, source=source)]
         end = mark.end
-    return segment.write([piece for piece in [*pieces, text[end:]] if piece != ""])
+    return segment.written([piece for piece in [*pieces, text[end:]] if piece != ""])
 
 
 def with_words_reversed(document):

@@ -4,5 +4,5 @@
 def filled(document, function=str.upper):
     parts = []
     for part in document.parts:
-        parts.append(part if isinstance(part, str) else part.write([function(part.text)]))
+        parts.append(part if isinstance(part, str) else part.written([function(part.text)]))
     return "".join(parts)

@@ -1,10 +1,12 @@
 import csv
 import io
 import json
+import random
 
 import pytest
 
 from keras_transformer.documents.formats import format_of, read_document
+from keras_transformer.documents.tables import _csv_rows
 from keras_transformer.errors import InputError
 from tests.documents.filling import filled
 
@@ -30,7 +32,41 @@ def test_columns_of_comma_separated_values():
 
 def test_the_separator_is_that_of_the_first_line():
     found = filled(read_document("id;text\n1;a, b\n", "csv", "de", ["text"]))
-    assert found == 'id;text\n1;"A, B"\n'
+    assert found == "id;text\n1;A, B\n"
+    assert filled(read_document("1;a\n", "csv", "de", ["2"]), lambda _: "b;c") == '1;"b;c"\n'
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cells_are_those_of_pythons_own_reader(seed):
+    rng = random.Random(seed)
+    pieces = ["a", '"', '""', ",", "\n", "\r\n", " ", "b c", '"x"', '"x, y"', "é", '"q""r"']
+    for _ in range(3000):
+        text = "".join(rng.choices(pieces, k=rng.randrange(14)))
+        try:
+            wanted = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        except csv.Error:
+            with pytest.raises(InputError, match=r"^a table must be comma-separated values"):
+                list(_csv_rows(text, ","))
+        else:
+            assert [[cell.text for cell in cells] for _, cells, _ in _csv_rows(text, ",")] == wanted
+
+
+def test_what_is_not_translated_stays_as_it_is_written():
+    table = 'id,"text" \n"1",a  b\n'.replace(" \n", "\n")
+    assert filled(read_document(table, "csv", "en", ["text"])) == 'id,"text"\n"1",A  B\n'
+    line = ' {"n":1e400,"n" : 2.50,"s":"\\ud83d","t":[ "a\\u00fc" ,"b"] }\n'
+    wanted = ' {"n":1e400,"n" : 2.50,"s":"\\ud83d","t":[ "AÜ" ,"B"] }\n'
+    assert filled(read_document(line, "jsonl", "en", ["t"])) == wanted
+    assert read_document(line, "jsonl", "en", ["t"]).source == line
+
+
+def test_a_translation_stays_within_its_cell():
+    answer = lambda _: 'x\ty\nz "w"'  # noqa: E731
+    assert filled(read_document("a\tb", "tsv", "en", ["1"]), answer) == 'x y z "w"\tb'
+    assert filled(read_document("a,b", "csv", "en", ["1"]), answer) == '"x\ty\nz ""w""",b'
+    assert filled(read_document('{"a": "b"}', "jsonl", "en", ["a"]), answer) == (
+        '{"a": "x\\ty\\nz \\"w\\""}'
+    )
 
 
 def test_keys_of_json():
@@ -49,7 +85,7 @@ def test_keys_of_json():
         ("tsv", "a", ["x"], "columns must be names of the first line, a. Received: 'x'"),
         ("tsv", "a", ["0"], "columns must be numbers from 1. Received: 0"),
         ("tsv", "a", [], "columns must name the columns"),
-        ("csv", 'a,"b', ["1"], "Received: line 1: unexpected end of data"),
+        ("csv", 'a,"b', ["1"], "Received: line 1: a cell without a quote at its end"),
         ("jsonl", "[1]", ["a"], "line 1 must be an object of JSON"),
         ("jsonl", "{}\n{", ["a"], "line 1 must have the key 'a'"),
         ("jsonl", '{"a": 1}', ["a"], "line 1: 'a' must be a text or a list of texts. Received: 1"),
