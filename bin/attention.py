@@ -55,7 +55,7 @@ def main():
     )
 
     translator = load_model(n_best=1)
-    layer = chosen_layer(translator.card.config.num_layers)
+    layer = chosen_layer(layers_of_view(translator.card.config))
     heads = chosen_heads(translator.card.config.num_heads)
     (source,) = translator.with_codes([FLAGS.source], FLAGS.to)
     target = FLAGS.target
@@ -93,6 +93,13 @@ def check_picture():
     require(FLAGS.picture.endswith(PICTURE_ENDINGS), rule, FLAGS.picture)
     rule = f"--picture must have matplotlib ({INSTALL})"
     require(has_matplotlib(), rule, FLAGS.picture)
+
+
+def layers_of_view(config):
+    """The layers that have the attention of the picture: those of the encoder or of the decoder."""
+    if FLAGS.kind == "encoder" or config.decoder_layers is None:
+        return config.num_layers
+    return config.decoder_layers
 
 
 def chosen_layer(num_layers):

@@ -99,10 +99,11 @@ class TransformerConfig:
             object.__setattr__(self, "d_k", self._head_width("d_k"))
         if self.d_v is None:
             object.__setattr__(self, "d_v", self._head_width("d_v"))
-        even = self.positions in ("learned", "rotary") or self.d_model % 2 == 0
-        require(even, "d_model must be even for sinusoidal positions", self.d_model)
-        even = self.positions != "rotary" or self.d_k % 2 == 0
-        require(even, "d_k must be even for rotary positions", self.d_k)
+        has_sinusoids = self.positions not in ("learned", "rotary")
+        fits = not has_sinusoids or self.d_model % 2 == 0
+        require(fits, "d_model must be even for sinusoidal positions", self.d_model)
+        fits = self.positions != "rotary" or self.d_k % 2 == 0
+        require(fits, "d_k must be even for rotary positions", self.d_k)
         rule = f"d_model and the other sizes must make a model of at most {LARGEST_MODEL:,} weights"
         require(self.parameters <= LARGEST_MODEL, rule, f"{self.parameters:,}")
 

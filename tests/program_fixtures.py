@@ -176,7 +176,7 @@ def prepared(tmp_path_factory):
     return folder / "data"
 
 
-def make_model_dir(data_dir, model_dir, checkpoints):
+def make_model_dir(data_dir, model_dir, checkpoints, **other_sizes):
     """A model directory for prepared data, with random weights: {step: (seed, validation loss)}."""
     import keras
 
@@ -188,7 +188,7 @@ def make_model_dir(data_dir, model_dir, checkpoints):
 
     metadata = read_metadata(data_dir)
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2, "dropout": 0.1}
-    sizes["source_vocab_size"] = metadata.source_vocab_size
+    sizes |= {"source_vocab_size": metadata.source_vocab_size, **other_sizes}
     config = TransformerConfig(metadata.vocab_size, **sizes)
     description = ModelDescription(
         "tiny",

@@ -44,6 +44,7 @@ def by_utility(
         scores = (w * metric.sentence_score(text, [other]).score for other, w in weights.items())
         return sum(scores) / weights.total()
 
-    different = {answer.text: answer for answer in answers}
+    # Of equal texts, which were written by other subwords, the most probable one stays.
+    different = {answer.text: answer for answer in sorted(answers, key=lambda one: one.log_prob)}
     ranked = [answer._replace(score=expected(text)) for text, answer in different.items()]
     return sorted(ranked, key=lambda answer: (-answer.score, -answer.log_prob))

@@ -22,6 +22,8 @@ class Dropout(keras.layers.Dropout):
 
     Args:
         rate: P_drop, in [0, 1].
+        noise_shape: the shape of the mask, which is broadcast to that of the inputs: (B, 1, D) drops
+            the same numbers at all positions. None for the shape of the inputs.
         seed: an int, or None for a random seed.
 
     Call arguments:
@@ -48,7 +50,8 @@ class Dropout(keras.layers.Dropout):
             return ops.zeros_like(inputs)
         if keras.backend.backend() != "tensorflow":
             return super().call(inputs, training=training)
-        keep, scale = keep_mask(ops.shape(inputs), self.rate, self.seed_generator)
+        shape = ops.shape(inputs) if self.noise_shape is None else self.noise_shape
+        keep, scale = keep_mask(shape, self.rate, self.seed_generator)
         return ops.where(keep, inputs * ops.cast(scale, inputs.dtype), 0)
 
 

@@ -120,8 +120,9 @@ class PositionalEncoding(keras.layers.Layer):
 
     def build(self, inputs_shape):
         d_model = inputs_shape[-1]
-        is_even = self.positions == "learned" or d_model % 2 == 0
-        require(is_even, "inputs must be of an even width for sinusoidal positions", d_model)
+        has_sinusoids = self.positions not in ("learned", "rotary")
+        fits = not has_sinusoids or d_model % 2 == 0
+        require(fits, "inputs must be of an even width for sinusoidal positions", d_model)
         if self.positions == "learned":
             self.embeddings = self.add_weight(
                 name="embeddings",

@@ -85,6 +85,20 @@ def test_bad_flags(call_program, untrained, tmp_path, arguments, message):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_layer_of_a_picture_is_one_of_its_side(call_program, prepared, tmp_path):
+    from tests.program_fixtures import make_model_dir
+
+    model_dir = make_model_dir(
+        prepared, tmp_path / "model", {1: (1, 1.0)}, num_layers=4, decoder_layers=2
+    )
+    given = [f"--model_dir={model_dir}", "--source=the cat", "--target=die", "--output=page.html"]
+    for kind, layers in (("encoder", 4), ("decoder", 2), ("cross", 2)):
+        picture = [*given, f"--picture={kind}.svg", f"--kind={kind}"]
+        assert call_program("attention", *picture, cwd=tmp_path).code == 0
+        done = call_program("attention", *picture, "--layer=5", cwd=tmp_path)
+        assert f"--layer must be from 1 to {layers}. Received: 5" in done.errors
+
+
 def test_picture_without_matplotlib(call_program, untrained, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     given = [f"--model_dir={untrained}", "--source=the cat", "--target=die"]

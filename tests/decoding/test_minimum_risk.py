@@ -38,6 +38,13 @@ def test_draws_count_as_often_as_they_came():
     assert by_utility(draws, "chrf", sampled=False)[0].text == TEXTS[2]
 
 
+def test_of_equal_texts_the_most_probable_stays():
+    answers = answers_of([(TEXTS[0], -1.0), (TEXTS[1], -2.0), (TEXTS[0], -9.0)])
+    for given in (answers, answers[::-1]):
+        found = by_utility(given, "chrf", sampled=False)
+        assert [(best.text, best.log_prob) for best in found] == [(TEXTS[0], -1), (TEXTS[1], -2)]
+
+
 def test_one_alone_stays():
     lone = answers_of([("", -math.inf)])
     assert by_utility(lone, "bleu", sampled=False) == lone

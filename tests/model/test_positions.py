@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.errors import InputError
 from keras_transformer.model.positions import PositionalEncoding, rotate, shift_matrix, sinusoids
 from tests import numpy_reference
 
@@ -114,6 +115,14 @@ def test_products_of_rotated_vectors_depend_on_distances_alone():
     near, far = product(5, 3), product(305, 303)
     assert abs(near - far) < 1e-4
     assert abs(near - product(5, 4)) > 1e-2
+
+
+def test_only_sinusoids_need_an_even_width():
+    inputs = np.ones((1, 4, 5), "float32")
+    assert PositionalEncoding("rotary")(inputs).shape == (1, 4, 5)
+    assert PositionalEncoding("learned")(inputs).shape == (1, 4, 5)
+    with pytest.raises(InputError, match=r"^inputs must be of an even width .* Received: 5$"):
+        PositionalEncoding("sinusoidal")(inputs)
 
 
 def test_rotary_positions_add_nothing_to_embeddings():
