@@ -22,8 +22,8 @@ class Dropout(keras.layers.Dropout):
 
     Args:
         rate: P_drop, in [0, 1].
-        noise_shape: the shape of the mask, which is broadcast to that of the inputs: (B, 1, D) drops
-            the same numbers at all positions. None for the shape of the inputs.
+        noise_shape: the shape of the mask, which is broadcast to that of the inputs: (B, 1, D)
+            drops the same numbers at all positions. None for the shape of the inputs.
         seed: an int, or None for a random seed.
 
     Call arguments:
