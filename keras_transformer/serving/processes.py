@@ -1,10 +1,11 @@
 """Several processes that answer at one address, each on cores of its own."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from keras_transformer.errors import InputError, require
 
 FORK = multiprocessing.get_context("fork")
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 INTERRUPTED = 130  # exit code of a process that is stopped before it serves
 
 
@@ -30,7 +32,7 @@ def check_processes(count: int) -> None:
 
 
 def serve_in_processes(count: int, serve_one: Callable[[bool], dict[str, Any]]) -> dict[str, Any]:
-    """Serves in several processes until SIGINT or SIGTERM, or until one of them ends.
+    """Serves in several processes until SIGINT or SIGTERM, or until one of them or this one ends.
 
     They are forked, and so share the sockets that are open: whichever process is free takes a
     connection. TensorFlow cannot be forked, so it must not have been imported yet.
@@ -49,13 +51,6 @@ def serve_in_processes(count: int, serve_one: Callable[[bool], dict[str, Any]]) 
     """
     cores = usable_cores()
     workers = {}
-    for number in range(count):
-        receiver, sender = FORK.Pipe(duplex=False)
-        arguments = (sender, serve_one, number == 0, cores[number::count])
-        worker = FORK.Process(target=_work, args=arguments, name=f"process {number + 1}")
-        worker.start()
-        sender.close()
-        workers[receiver] = worker
     is_stopped = threading.Event()
 
     def stop(*_) -> None:
@@ -63,8 +58,41 @@ def serve_in_processes(count: int, serve_one: Callable[[bool], dict[str, Any]]) 
         for worker in workers.values():
             worker.terminate()
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    for number in STOPPING:
+        signal.signal(number, stop)
+    parent_ends, parent_lives = FORK.Pipe(duplex=False)
+    with parent_ends, parent_lives:
+        with _stopping_later():
+            for number in range(count):
+                receiver, sender = FORK.Pipe(duplex=False)
+                share = cores[number::count]
+                arguments = (sender, parent_ends, parent_lives, serve_one, number == 0, share)
+                worker = FORK.Process(target=_work, args=arguments, name=f"process {number + 1}")
+                worker.start()
+                sender.close()
+                workers[receiver] = worker
+        return _sum(_results(workers, stop, is_stopped), count)
+
+
+@contextlib.contextmanager
+def _stopping_later() -> Iterator[None]:
+    """Holds back the signals that stop a process until the block ends.
+
+    A process that is forked in the block holds them back, too.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+
+
+def _results(
+    workers: Mapping[Connection, BaseProcess],
+    stop: Callable[[], None],
+    is_stopped: threading.Event,
+) -> list[dict[str, Any]]:
+    """Waits for all processes; when the first one ends, the others are stopped."""
     results = []
     failures = []
     waiting = dict(workers)
@@ -80,21 +108,41 @@ def serve_in_processes(count: int, serve_one: Callable[[bool], dict[str, Any]]) 
         raise failures[0]
     if not results:
         raise KeyboardInterrupt
-    return _sum(results, count)
+    return results
 
 
-def _work(sender: Connection, serve_one: Callable, is_first: bool, cores: list[int]) -> None:
+def _work(
+    sender: Connection,
+    parent_ends: Connection,
+    parent_lives: Connection,
+    serve_one: Callable,
+    is_first: bool,
+    cores: list[int],
+) -> None:
     """The life of a process; what it sends is its result, or why it could not begin."""
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOPPING:
         signal.signal(number, signal.default_int_handler)  # until the server has its own
+    parent_lives.close()  # only the parent's own end keeps the pipe open
+    threading.Thread(target=_stop_at_end_of, args=[parent_ends], daemon=True).start()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
         sender.send(serve_one(is_first))
     except InputError as error:
         sender.send(error)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenPipeError):  # of a pipe to a parent that has ended
         os._exit(INTERRUPTED)
+
+
+def _stop_at_end_of(parent_ends: Connection) -> None:
+    """Stops this process when its parent has ended, even by SIGKILL, which the parent cannot see.
+
+    Nothing is sent through the pipe: it ends when nobody holds its other end.
+    """
+    with contextlib.suppress(EOFError, OSError):
+        parent_ends.recv()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _answer_of(receiver: Connection, worker: BaseProcess) -> dict[str, Any] | InputError:
