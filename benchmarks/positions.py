@@ -108,7 +108,8 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
         alpha=arguments.alpha,
         max_source_length=max(lengths),  # not cut at the longest of training
     )
-    found = [best[0].text for best in translator.translate(text[0], progress=True)]
+    answers = [best for best, *_ in translator.translate(text[0], progress=True)]
+    found = [answer.text for answer in answers]
 
     def scores(first, last):
         rows = [n for n, length in enumerate(lengths) if first <= length <= last]
@@ -122,7 +123,7 @@ def evaluate(model_dir, trained, text, lengths, buckets, arguments):
         **translator.checkpoint,
         "up_to_trained": scores(1, trained),
         "beyond_trained": scores(trained + 1, max(lengths)),
-        "sources_cut": translator.truncated,
+        "sources_cut": sum(answer.truncated for answer in answers),
         "buckets": [scores(bucket["from"], bucket["to"]) for bucket in buckets],
     }
 

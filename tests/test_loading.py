@@ -145,7 +145,6 @@ def programs(monkeypatch, call_program, places, translators, task):
 
     def load_once(path, *_, **__):
         (holder,) = (name for name in HOLDERS if str(places[task][name]) in (path, path[0]))
-        translators[task][holder].truncated = 0
         return translators[task][holder]
 
     monkeypatch.setattr(loading, "load", load_once)

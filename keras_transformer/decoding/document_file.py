@@ -73,8 +73,9 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     """
     start, lines = time.monotonic(), 0
     format = config.format or format_of(config.input)
+    counts = translator.new_counts()
     documents = translator.document_translator(
-        config.language, config.case, config.terminology, to=config.to
+        config.language, config.case, config.terminology, to=config.to, counts=counts
     )
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
@@ -93,8 +94,8 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     return {
         "format": format,
         "lines": lines,
-        "truncated": translator.truncated,
-        "unfinished": translator.unfinished,
+        "truncated": counts.truncated,
+        "unfinished": counts.unfinished,
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,

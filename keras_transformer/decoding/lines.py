@@ -112,6 +112,7 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     truncated: list[int] = []  # numbers of lines
     unfinished: list[int] = []
     name = name_of(config.input)
+    counts = translator.new_counts()
     translator.with_codes([], config.to)  # refuses a language before anything is read
     with (
         opened_streams(config.input, config.output) as (source, target, is_terminal),
@@ -119,9 +120,9 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     ):
         lines = lines_of(source, name)
         for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):
-            for number, translations in enumerate(
-                translate_chunk(translator, chunk, config), count + 1
-            ):
+            answers = translate_chunk(translator, chunk, config)
+            counts.add(translations[0] for translations in answers)
+            for number, translations in enumerate(answers, count + 1):
                 target.write(format_answer(number, translations, config).encode("utf-8"))
                 if translations[0].truncated:
                     truncated.append(number)
@@ -134,12 +135,12 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     warn(name, unfinished, "the translation reached its length limit; its end may be missing")
     return {
         "lines": count,
-        "truncated": len(truncated),
-        "unfinished": len(unfinished),
+        "truncated": counts.truncated,
+        "unfinished": counts.unfinished,
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,
-        **translator.counts(),
+        **counts.of_trees(),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from keras_transformer.decoding.answer_counts import AnswerCounts
 from keras_transformer.decoding.answers import PairAttention, TargetScore
 from keras_transformer.decoding.texts import as_text, as_texts
 from keras_transformer.decoding.translator import Translator
@@ -36,6 +37,31 @@ class Parse(NamedTuple):
     repairs: Repairs  # what the tokens needed to become the tree
 
 
+class ParseCounts(AnswerCounts):
+    """Counts of the best trees of some sentences, beside what AnswerCounts has.
+
+    Attributes:
+        repaired: how many of them needed repair.
+        repairs: what they needed, by kind.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.repaired = 0
+        self.repairs = Counter(asdict(Repairs()))
+
+    def add(self, answers: Iterable[Parse]) -> None:
+        answers = list(answers)
+        super().add(answers)
+        for answer in answers:
+            self.repaired += answer.repairs.total > 0
+            self.repairs.update(asdict(answer.repairs))
+
+    def of_trees(self) -> dict[str, Any]:
+        """Returns {"repaired", "repairs"} as of the attributes."""
+        return {"repaired": self.repaired, "repairs": dict(self.repairs)}
+
+
 class Parser(Translator):
     """Gives each sentence trees over exactly its words, whatever the model writes.
 
@@ -48,10 +74,6 @@ class Parser(Translator):
         card: what is known of the model, and how it translates. The task options of its origin
             must be the fields of a Linearisation.
         make_model: makes the Keras model; None where there is none to make.
-
-    Attributes:
-        repaired: number of sentences so far whose best tree needed repair.
-        repairs: what these trees needed, by kind.
     """
 
     def __init__(
@@ -62,8 +84,6 @@ class Parser(Translator):
     ):
         super().__init__(graphs, card, make_model)
         self.linearisation = from_json(Linearisation, self.card.origin.task_options, "task_options")
-        self.repaired = 0
-        self.repairs = Counter(asdict(Repairs()))
 
     def translate(
         self,
@@ -82,11 +102,7 @@ class Parser(Translator):
         words = [_words(text) for text in as_texts(texts, "texts")]
         sources = [" ".join(row) for row in words]
         answers = super().translate(sources, progress, target_prefixes, scores=scores)
-        parses = [self._parses(*pair) for pair in zip(words, answers, strict=True)]
-        for best, *_ in parses:
-            self.repaired += best.repairs.total > 0
-            self.repairs.update(asdict(best.repairs))
-        return parses
+        return [self._parses(*pair) for pair in zip(words, answers, strict=True)]
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list[Tree | None]:
         """Returns the best tree of each sentence, or None for a sentence without words."""
@@ -109,9 +125,8 @@ class Parser(Translator):
         source, target = as_text(source, "source"), as_text(target, "target")
         return super().attention(" ".join(_words(source)), self._target(target))
 
-    def counts(self) -> dict[str, Any]:
-        """Returns {"repaired", "repairs"} as of the attributes."""
-        return {"repaired": self.repaired, "repairs": dict(self.repairs)}
+    def new_counts(self) -> "ParseCounts":
+        return ParseCounts()
 
     def _target(self, text: str) -> str:
         try:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from keras_transformer.config import EOS_ID
+from keras_transformer.decoding.answer_counts import AnswerCounts
 from keras_transformer.decoding.answers import (
     AlignedPair,
     AlignedTranslation,
@@ -72,9 +73,6 @@ class Translator:
         config: the DecodingConfig, `card.decoding`.
         target_languages: those of a model of several directions, as `translate` takes them; none
             of other models.
-        truncated: the number of texts that were cut to the limit so far.
-        unfinished: the number of sentences of documents so far whose translations reached their
-            length limit.
 
     Raises:
         InputError: if there are more beams than subwords.
@@ -95,8 +93,6 @@ class Translator:
         limits = card.decoding.limits(card.config)
         self.source_limit = limits.source
         self.target_limit = limits.target
-        self.truncated = 0
-        self.unfinished = 0
         self._make_model = make_model
         self.target_languages = tuple(target_languages_of(card.origin.task_options))
         self._has_codes = len(self.target_languages) > 0
@@ -247,11 +243,12 @@ class Translator:
         terminology: dict[str, str] | None = None,
         rank: int = 0,
         to: str | None = None,
+        counts: AnswerCounts | None = None,
     ) -> DocumentTranslator:
         """Returns what `translate_document` translates the parts of documents with.
 
         With a `rank` below `beam_size`, sentences become the translation of that rank, from 0 for
-        the best; the last one of a sentence that has no more.
+        the best; the last one of a sentence that has no more. `counts` are added to.
         """
 
         def best(texts: Sequence[str], aligned: bool) -> list:
@@ -263,7 +260,8 @@ class Translator:
             coded = self.with_codes(texts, to)
             answers = self._translate(coded, False, None, aligned, phrases, exact, scores=False)
             chosen = [row[min(rank, len(row) - 1)] for row in answers]
-            self.unfinished += sum(answer.unfinished for answer in chosen)
+            if counts is not None:
+                counts.add(chosen)
             return chosen
 
         def translate(texts: Sequence[str]) -> list[str]:
@@ -386,9 +384,9 @@ class Translator:
         """Which weights the model has, as far as that is known: {"checkpoint", "step", ...}."""
         return {} if self.card.checkpoint is None else self.card.checkpoint.to_json()
 
-    def counts(self) -> dict[str, Any]:
-        """What else is to be reported of the answers so far: of translations, nothing."""
-        return {}
+    def new_counts(self) -> AnswerCounts:
+        """Returns counts of no answers yet, to which those of this translator can be added."""
+        return AnswerCounts()
 
     def _translate(
         self,
@@ -503,9 +501,8 @@ class Translator:
         return rows, found["unknown"].numpy().tolist()
 
     def _with_eos(self, rows: list[np.ndarray], limit: int) -> EncodedTexts:
-        """Ends rows in EOS, cuts them at the limit, and counts those that are cut."""
+        """Ends rows in EOS, cuts them at the limit, and says which are cut."""
         truncated = [len(row) > limit - 1 for row in rows]
-        self.truncated += sum(truncated)
         ids = [np.append(row[: limit - 1], np.int32(EOS_ID)) for row in rows]
         return EncodedTexts(ids, truncated)
 

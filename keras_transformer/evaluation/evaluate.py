@@ -40,9 +40,9 @@ def evaluate(
 
     Returns:
         The scores: those of `translation_scores` and `paper_bleu`, or of `direction_scores`, or of
-        `parsing_scores` and the parser's counts; those of `perplexity`; {"sentences", "truncated"
-        (sources longer than the model reads), "beam_size", "alpha"}; and what is known of the
-        checkpoint. Then the best answer to each source.
+        `parsing_scores` and what trees needed to be repaired; those of `perplexity`; {"sentences",
+        "truncated" (sources longer than the model reads), "beam_size", "alpha"}; and what is known
+        of the checkpoint. Then the best answer to each source.
 
     Raises:
         InputError: if there are no sentences, or the weights are not finite.
@@ -50,6 +50,8 @@ def evaluate(
     sources, references = texts
     translations = translator.translate(sources, progress=True, scores=False)
     best = [candidates[0] for candidates in translations]
+    counts = translator.new_counts()
+    counts.add(best)
     answers = [answer.text for answer in best]
     if directions is not None:
         scores = direction_scores(answers, references, directions, tokenize, lowercase)
@@ -60,10 +62,10 @@ def evaluate(
         scores = parsing_scores([answer.tree for answer in best], trees)
     results = {
         **scores,
-        **translator.counts(),
+        **counts.of_trees(),
         **perplexity(translator, batches),
         "sentences": len(sources),
-        "truncated": translator.truncated,
+        "truncated": counts.truncated,
         "beam_size": translator.config.beam_size,
         "alpha": translator.config.alpha,
         **translator.checkpoint,

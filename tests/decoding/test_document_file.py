@@ -4,6 +4,7 @@ import types
 import pytest
 
 from keras_transformer.decoding import document_file, lines
+from keras_transformer.decoding.answer_counts import AnswerCounts
 from keras_transformer.decoding.document_file import DocumentConfig, translate_file
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError
@@ -12,11 +13,12 @@ from keras_transformer.errors import InputError
 class Shouter:
     """Translates sentences into capitals."""
 
+    new_counts = AnswerCounts
+
     def __init__(self):
-        self.truncated, self.unfinished = 0, 0
         self.checkpoint, self.calls = {"step": 7}, []
 
-    def document_translator(self, language, case, terminology, to):
+    def document_translator(self, language, case, terminology, to, counts):
         def translate(texts):
             self.calls.append(list(texts))
             return [text.upper() for text in texts]

@@ -7,6 +7,7 @@ import types
 import pytest
 
 from keras_transformer.decoding import lines
+from keras_transformer.decoding.answer_counts import AnswerCounts
 from keras_transformer.decoding.answers import AlignedPair, AlignedTranslation, Translation
 from keras_transformer.decoding.lines import LinesConfig, translate_lines
 from keras_transformer.errors import InputError
@@ -19,7 +20,7 @@ PAIR = AlignedPair(
 class Shouter:
     """Answers every sentence in capitals, then with itself reversed."""
 
-    counts = dict
+    new_counts = AnswerCounts
 
     def __init__(self):
         self.checkpoint = {"step": 7}

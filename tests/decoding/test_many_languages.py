@@ -8,6 +8,7 @@ from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.translator import Translator
+from keras_transformer.documents.formats import read_document
 from keras_transformer.errors import InputError
 from keras_transformer.language_codes import Direction, options_of
 from keras_transformer.model_card import ModelOrigin
@@ -129,9 +130,12 @@ class TestTranslations:
             translator.translate_document("", to="fr")
 
     def test_long_sentences_are_cut_with_room_for_the_code(self, translator):
-        translator.translate_document(" ".join(["the dog sees a cat"] * 6), to="de")
-        assert translator.truncated == 0
-        assert translator.document_translator(to="de").model.limit == 12 - 2
+        counts = translator.new_counts()
+        documents = translator.document_translator(to="de", counts=counts)
+        text = " ".join(["the dog sees a cat"] * 6)
+        list(documents.translate(read_document(text, "text", "en").parts))
+        assert counts.truncated == 0
+        assert documents.model.limit == 12 - 2
 
 
 class TestGraphs:

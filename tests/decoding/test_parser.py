@@ -40,7 +40,10 @@ def test_trees_over_the_words_as_given_but_for_brackets():
     assert asked == ["f-LRB-x-RRB- binds p\u00a053"]
     assert best.text == "(S (NN f-LRB-x-RRB-) (NN binds) (NN p\u00a053))"
     assert best[1:4] == (-1.0, -2.0, 3)
-    assert parser.counts()["repaired"] == 0 and not any(parser.counts()["repairs"].values())
+    counts = parser.new_counts()
+    counts.add([best])
+    assert counts.of_trees()["repaired"] == 0
+    assert not any(counts.of_trees()["repairs"].values())
 
 
 def test_what_needs_no_repair_comes_first_and_equal_trees_come_once():
@@ -54,23 +57,35 @@ def test_what_needs_no_repair_comes_first_and_equal_trees_come_once():
         ("(X", -4),
         ("(Y", -5),
     ]
-    assert parser.repaired == 0
+    assert found[0].repairs.total == 0
 
 
-def test_repairs_of_the_best_are_counted():
+def test_repairs_are_counted():
     answers = ([("(S XX", -1.0)], [("(S XX )S )S", -1.0)], [("(S XX )S", -1.0)])
     parser, _ = make(*answers)
-    found = parser.parse(["a", "b", "c"])
-    assert [str(tree) for tree in found] == ["(S (XX a))", "(S (XX b))", "(S (XX c))"]
-    assert parser.repaired == 2
-    counted = {kind: count for kind, count in parser.counts()["repairs"].items() if count}
-    assert counted == {"missing_closing": 1, "unmatched_closing": 1}
+    found = [best for best, *_ in parser.translate(["a", "b", "c"])]
+    assert [best.text for best in found] == ["(S (XX a))", "(S (XX b))", "(S (XX c))"]
+    counts = parser.new_counts()
+    counts.add(found[:1])
+    counts.add(iter(found[1:]))
+    reported = counts.of_trees()
+    assert reported["repaired"] == 2
+    repairs = {kind: count for kind, count in reported["repairs"].items() if count}
+    assert repairs == {"missing_closing": 1, "unmatched_closing": 1}
+    assert (counts.truncated, counts.unfinished) == (0, 0)
+    assert parser.new_counts().of_trees()["repaired"] == 0
+
+
+def test_the_best_trees_alone():
+    parser, _ = make([("(S XX", -1.0)], [("(S XX )S", -1.0)])
+    assert [str(tree) for tree in parser.parse(["a", "b"])] == ["(S (XX a))", "(S (XX b))"]
 
 
 def test_a_line_without_words_has_no_tree():
     parser, _ = make([("", 0.0)])
     ((best,),) = parser.translate([" \t"])
-    assert best.tree is None and best.text == "" and best.score == 0.0 and parser.repaired == 0
+    assert best.tree is None and best.text == "" and best.score == 0.0
+    assert best.repairs.total == 0
 
 
 @pytest.mark.parametrize(

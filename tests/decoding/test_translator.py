@@ -17,6 +17,7 @@ from keras_transformer.decoding.answers import TRANSLATION_OUTPUTS, translations
 from keras_transformer.decoding.batches import length_batches
 from keras_transformer.decoding.compiled_model import compile_model
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
+from keras_transformer.decoding.document_file import DocumentConfig, translate_file
 from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import variables_of
@@ -76,7 +77,6 @@ def test_every_line_gets_an_answer(translator_of, model):
     for blank in (0, 2, 7):
         assert answers[blank] == [("", 0.0, 0.0, 0, False, False)]
     assert all(answers[i][0].score < 0 for i in (1, 3, 4, 5, 6, 8))
-    assert translator.truncated == 1
     assert [answer[0].truncated for answer in answers] == [line == "x" * 10_000 for line in lines]
     # The long line is answered as what was left of it.
     assert_same_answer(answers[4], translator.translate(["x" * 19])[0])
@@ -402,7 +402,7 @@ def test_learned_positions_bound_both_sides(translator_of, make_model):
     model = make_model(positions="learned", max_positions=6)
     translator = translator_of(model, beam_size=2, extra_length=50, max_source_length=100)
     answers = translator.translate(["a" * 30, "b"])
-    assert translator.truncated == 1
+    assert [answer[0].truncated for answer in answers] == [True, False]
     assert_same_answer(answers[0], translator.translate(["a" * 5])[0])
     result = search(model, tf.constant([[9, EOS_ID]]), settings_of(2, extra_length=50))
     assert int(tf.reduce_max(result.lengths)) <= 6
@@ -476,7 +476,7 @@ def test_documents(translator_of, model):
     first, blank, last, end = found.split("\n")
     assert (first, blank, end) == (" " + " ".join(best), "", "")
     assert "{x}" in last and last.endswith("\r")
-    assert translator.translate_document("") == "" and translator.truncated == 0
+    assert translator.translate_document("") == ""
     with pytest.raises(InputError, match=r"^format must be one of text.* Received: 'docx'$"):
         translator.translate_document(text, "docx")
 
@@ -491,10 +491,11 @@ def test_columns_of_documents(translator_of, model):
 
 def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
     translator = translator_of(model, beam_size=1, max_source_length=8)
-    found = translator.translate_document("abc def, ghi jkl")
-    parts = ["abc def,", "ghi jkl"]  # 7 subwords and EOS at most
-    assert translator.truncated == 0
-    parts = ["abc", "def,", "ghi jkl"]
+    text, counts = "abc def, ghi jkl", translator.new_counts()
+    documents = translator.document_translator(counts=counts)
+    found = "".join(documents.translate(read_document(text, "text", "en").parts))
+    assert counts.truncated == 0
+    parts = ["abc", "def,", "ghi jkl"]  # 7 subwords and EOS at most
     assert found == " ".join(row[0].text for row in translator.translate(parts))
 
 
@@ -521,3 +522,18 @@ def test_the_language_of_a_document_is_that_of_the_data(model, characters):
     translator = translator_with(model, characters, DecodingConfig(beam_size=1), origin=origin)
     assert translator.document_translator().language == "de"
     assert translator.document_translator("fr").language == "fr"
+
+
+def test_what_was_translated_before_does_not_count(translator_of, make_model, tmp_path):
+    """A model that never ends a translation, and reads so little that a long word cannot be cut."""
+    model = make_model(num_layers=1, logits_bias=True)
+    bias = np.zeros(VOCAB_SIZE, "float32")
+    bias[EOS_ID] = -1e4
+    model.logits_embedding.bias.assign(bias)
+    translator = translator_of(model, beam_size=1, max_source_length=8)
+    translator.translate(["x" * 1000, "ab"])
+    for text in ("ab\ncd\n", "ab\n"):
+        (tmp_path / "in.txt").write_text(text)
+        config = DocumentConfig(str(tmp_path / "in.txt"), str(tmp_path / "out"))
+        result = translate_file(translator, config)
+        assert (result["truncated"], result["unfinished"]) == (0, text.count("\n"))
