@@ -203,3 +203,19 @@ def test_real_catalogues_keep_all_placeholders_and_roles():
             assert entry.msgstr
             found, wanted = CODE.findall(entry.msgstr), CODE.findall(entry.msgid)
             assert sorted(found) == sorted(wanted), entry.msgid
+
+
+def test_a_placeholder_with_quotes_is_written_as_a_catalogue_does():
+    catalogue = 'msgid "use {{ \\"b\\" }} <b>now</b>"\nmsgstr ""\n'
+    message = catalogue.splitlines()[0].removeprefix("msgid ")
+    wanted = message.replace("use", "USE").replace("now", "NOW")
+    answers = {"use now": AlignedText("USE NOW", [Link((0, 3), (0, 3)), Link((4, 7), (4, 7))])}
+    model = Model(
+        lambda texts: [answers[text].text for text in texts],
+        lambda texts: [answers[text] for text in texts],
+        lambda texts: [len(text.split()) for text in texts],
+        limit=400,
+    )
+    parts = read(catalogue, "en").parts
+    translated = "".join(DocumentTranslator(model, "en").translate(parts))
+    assert translated == catalogue.replace('""', wanted)
