@@ -176,7 +176,9 @@ def _csv_cell(text: str, place: int, separator: str, number: int) -> _CsvCell:
     rule = "a table must be comma-separated values"
     quoted = _QUOTED.match(text, place)
     begun = text[place : place + 80]
-    require(quoted, rule, f"line {number}: a cell without a quote at its end, {begun!r}")
+    require(
+        quoted is not None, rule, f"line {number}: a cell without a quote at its end, {begun!r}"
+    )
     end = quoted.end()
     has_ended = text.startswith(separator, end) or _LINE_END.match(text, end)
     require(has_ended, rule, f"line {number}: text after the quotes of a cell, {begun!r}")

@@ -1,13 +1,13 @@
 import csv
 import io
 import json
-import random
 
 import pytest
 
 from keras_transformer.documents.formats import format_of, read_document
-from keras_transformer.documents.tables import _csv_rows
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError
+from tests.documents.doubles import capitals
 from tests.documents.filling import filled
 
 
@@ -33,48 +33,91 @@ def test_columns_of_comma_separated_values():
 def test_the_separator_is_that_of_the_first_line():
     found = filled(read_document("id;text\n1;a, b\n", "csv", "de", ["text"]))
     assert found == "id;text\n1;A, B\n"
-    assert filled(read_document("1;a\n", "csv", "de", ["2"]), lambda _: "b;c") == '1;"b;c"\n'
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_cells_are_those_of_pythons_own_reader(seed):
-    rng = random.Random(seed)
-    pieces = ["a", '"', '""', ",", "\n", "\r\n", " ", "b c", '"x"', '"x, y"', "é", '"q""r"']
-    for _ in range(3000):
-        text = "".join(rng.choices(pieces, k=rng.randrange(14)))
-        try:
-            wanted = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-        except csv.Error:
-            with pytest.raises(InputError, match=r"^a table must be comma-separated values"):
-                list(_csv_rows(text, ","))
-        else:
-            assert [[cell.text for cell in cells] for _, cells, _ in _csv_rows(text, ",")] == wanted
+def with_translation(text, format, columns, translation):
+    """A table in which each text of the columns becomes a translation, as a document does."""
 
+    def translate(texts):
+        return [translation(text) for text in texts]
 
-def test_what_is_not_translated_stays_as_it_is_written():
-    table = 'id,"text" \n"1",a  b\n'.replace(" \n", "\n")
-    assert filled(read_document(table, "csv", "en", ["text"])) == 'id,"text"\n"1",A  B\n'
-    line = ' {"n":1e400,"n" : 2.50,"s":"\\ud83d","t":[ "a\\u00fc" ,"b"] }\n'
-    wanted = ' {"n":1e400,"n" : 2.50,"s":"\\ud83d","t":[ "AÜ" ,"B"] }\n'
-    assert filled(read_document(line, "jsonl", "en", ["t"])) == wanted
-    assert read_document(line, "jsonl", "en", ["t"]).source == line
+    def align(texts):
+        return [AlignedText(text) for text in translate(texts)]
+
+    model = Model(translate, align, lambda texts: [len(text.split()) for text in texts], 400)
+    parts = read_document(text, format, "en", columns).parts
+    return "".join(DocumentTranslator(model, "en", "keep").translate(parts))
 
 
 def test_a_translation_stays_within_its_cell():
-    answer = lambda _: 'x\ty\nz "w"'  # noqa: E731
-    assert filled(read_document("a\tb", "tsv", "en", ["1"]), answer) == 'x y z "w"\tb'
-    assert filled(read_document("a,b", "csv", "en", ["1"]), answer) == '"x\ty\nz ""w""",b'
-    assert filled(read_document('{"a": "b"}', "jsonl", "en", ["a"]), answer) == (
-        '{"a": "x\\ty\\nz \\"w\\""}'
+    def translation(text):
+        return f'{text}\t"b",\n;'
+
+    table = "id\ttext\n1\ta cat\n"
+    assert with_translation(table, "tsv", ["2"], translation) == (
+        'id\ttext "b", ;\n1\ta cat "b", ;\n'
     )
+    for separator in ",;\t":
+        table = f'id{separator}text\r\n1{separator} a cat \r\n"2"{separator}"a ""dog"""\r'
+        found = with_translation(table, "csv", ["text"], translation)
+        assert found == (
+            f'id{separator}text\r\n1{separator}" a cat\t""b"", ; "\r\n'
+            f'"2"{separator}"a ""dog""\t""b"", ;"\r'
+        )
+    (found,) = json.loads(with_translation('{"t": ["a"]}', "jsonl", ["t"], translation))["t"]
+    assert found == 'a\t"b", ;'
+
+
+def test_a_placeholder_is_written_as_its_table_does():
+    placeholder = '{{ "b" }} \\'
+    tables = {
+        "tsv": f"t\nuse {placeholder} now",
+        "csv": 't\n"use {{ ""b"" }} \\ now"',
+        "jsonl": json.dumps({"t": f"use {placeholder} now"}),
+    }
+    for format, table in tables.items():
+        wanted = table.replace("use", "USE").replace("now", "NOW")
+        assert with_translation(table, format, ["t"], capitals) == wanted
 
 
 def test_keys_of_json():
     lines = '{"a": 1.50, "t": "x \\"y\\"\\nz", "l": ["p", "q"]}\n\n {"a": null, "t": "ü", "l": "s"}'
-    found = filled(read_document(lines, "jsonl", "en", ["t", "l"])).split("\n")
-    assert json.loads(found[0]) == {"a": 1.5, "t": 'X "Y"\nZ', "l": ["P", "Q"]}
-    assert found[1] == ""
-    assert json.loads(found[2]) == {"a": None, "t": "Ü", "l": "S"}
+    wanted = (
+        '{"a": 1.50, "t": "X \\"Y\\"\\nZ", "l": ["P", "Q"]}\n\n {"a": null, "t": "Ü", "l": "S"}'
+    )
+    assert filled(read_document(lines, "jsonl", "en", ["t", "l"])) == wanted
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"n": 1e400, "t": "%s", "m": 1.50, "o": -0, "p": [1E+2, {"t": "a"}], "q": NaN}',
+        '{"t": "%s", "t": ["%s"], "n": 1, "n": 2}',
+        '{"n": "\\ud800 \\u00e9\\/\\ud83d\\ude00", "t": "%s"}',
+        '\u3000 { "n":1 ,\t"t" :[ "%s" , "12" ,"%s"], "m":{ } , "l":[ ] } \r\n',
+        f'{{"n": {"1" * 5000}, "t": []}}',  # more digits than Python reads
+    ],
+)
+def test_json_stays_as_it_is_where_it_is_not_translated(line):
+    source = line.replace("%s", " \\u0061 \\ud83d\\ude00\\/ \\ud800 ")
+    document = read_document(source, "jsonl", "en", ["t"])
+    assert document.source == source
+    assert with_translation(source, "jsonl", ["t"], str) == source
+    wanted = line.replace("%s", " A \U0001f600/ \\ud800 ")
+    assert with_translation(source, "jsonl", ["t"], capitals) == wanted
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'a,"t"\r\n"1", x \n\n"2","x ""y"" "\r"3\n4",\r\n5,"6\n7\r\n8"',
+        *["t", "t\n", "a,t\n,", "a,t\n,\n", "a,t\n1,\u3000", 'a,t\n1,""', 'a,t\n1,x "y"'],
+    ],
+)
+def test_comma_separated_values_stay_as_they_are_where_they_are_not_translated(table):
+    document = read_document(table, "csv", "en", ["t"])
+    assert document.source == table
+    assert with_translation(table, "csv", ["t"], str) == table
 
 
 @pytest.mark.parametrize(
@@ -85,7 +128,8 @@ def test_keys_of_json():
         ("tsv", "a", ["x"], "columns must be names of the first line, a. Received: 'x'"),
         ("tsv", "a", ["0"], "columns must be numbers from 1. Received: 0"),
         ("tsv", "a", [], "columns must name the columns"),
-        ("csv", 'a,"b', ["1"], "Received: line 1: a cell without a quote at its end"),
+        ("csv", '"a\n",b\r\nc,"d', ["1"], "line 3: a cell without a quote at its end, '\"d'"),
+        ("csv", 'a,"b" c', ["1"], "line 1: text after the quotes of a cell, '\"b\" c'"),
         ("jsonl", "[1]", ["a"], "line 1 must be an object of JSON"),
         ("jsonl", "{}\n{", ["a"], "line 1 must have the key 'a'"),
         ("jsonl", '{"a": 1}', ["a"], "line 1: 'a' must be a text or a list of texts. Received: 1"),
