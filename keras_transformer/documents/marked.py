@@ -211,10 +211,11 @@ class MarkedSentence:
                 place += 1
             if insertion is None:
                 break
-            before, after = "".join(given[-1:]), text[insertion.end : insertion.end + 1]
+            end = max(insertion.end, place)  # the space after the one before it may be skipped
+            before, after = "".join(given[-1:]), text[end : end + 1]
             inner = text[insertion.start : insertion.end]
             has_space = inner[:1].isspace() or inner[-1:].isspace()
-            skipped = insertion.end - insertion.start
+            skipped = end - place
             if after.isspace() and (before == "" or before.isspace() or before in OPENING):
                 skipped += 1
             elif before.isspace() and after and after in CLOSING:

@@ -163,9 +163,10 @@ class DocumentTranslator:
         segment = with_placeholders(segment)
         within = _places_within(segment.marks)
         spans: list[Span] = []
-        for start, end in split(segment.text, self.language):
-            if spans and (spans[-1][1] in within or start in within):
-                spans[-1] = (spans[-1][0], end)
+        for span in split(segment.text, self.language):
+            start, end = _widened(span, within)
+            if spans and start < spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(spans[-1][1], end))
             else:
                 spans.append((start, end))
         inner = {
@@ -240,7 +241,8 @@ class DocumentTranslator:
             if sentence.given in fitting:
                 spans.append(span)
             else:
-                spans += cut(text, span, self.model.limit, count_subwords, within)
+                parts = cut(text, span, self.model.limit, count_subwords, within)
+                spans += [_widened(part, within) for part in parts]
         paragraph.spans = spans
         paragraph.sentences, paragraph.between = self._sentences(paragraph.segment, spans)
 
@@ -259,6 +261,21 @@ class DocumentTranslator:
 def _places_within(marks: Sequence[Mark]) -> set[int]:
     """The places within marks, at which no sentence begins or ends."""
     return {place for mark in marks for place in range(mark.start + 1, mark.end)}
+
+
+def _widened(span: Span, within: set[int]) -> Span:
+    """A span that neither begins nor ends within a mark, as one that reads as a space and "a" may.
+
+    Args:
+        span: of a sentence, without the spaces around it.
+        within: the places within marks.
+    """
+    start, end = span
+    while start in within:
+        start -= 1
+    while end in within:
+        end += 1
+    return start, end
 
 
 def _ranges_of_marks(marks: Sequence[Mark], spans: Sequence[Span]) -> Iterator[tuple[int, int]]:

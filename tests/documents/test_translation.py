@@ -6,6 +6,7 @@ import pytest
 
 from keras_transformer.documents import translation
 from keras_transformer.documents.formats import read_document
+from keras_transformer.documents.marked import MarkedSentence
 from keras_transformer.documents.placement import Link, units
 from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment, writing_with
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
@@ -256,6 +257,30 @@ def test_any_marks_come_back_once():
             depth += {"+": 1, "-": -1}.get(tag, 0)
             assert depth >= 0
         assert translated(Document((part,)), Parrot(limit=3)) == part.source
+
+
+@pytest.mark.parametrize("limit", [50, 2])
+def test_a_mark_that_reads_as_spaces_is_within_one_sentence(limit):
+    marks = (Mark("<a>", 0, 2), Mark("<b>", 9, 13), Mark("<c>", 18, 22))
+    part = Segment("-", "\u00a0x a dog. \u00a0. A cat y\u00a0\u00a0.", marks)
+    assert [part.text[mark.start : mark.end] for mark in marks] == [
+        "\u00a0x",
+        " \u00a0. ",
+        " y\u00a0\u00a0",
+    ]
+    found = translated(Document((part,)), Shouter(limit))
+    assert found == "<a> A DOG.<b>A CAT<c>."
+
+
+def test_a_space_beside_two_marks_is_left_out_once():
+    marks = (Mark("{x}", 0, 1), Mark("<i>", 1, 1, MarkKind.OPEN), Mark("<br>", 1, 1))
+    for sentence in (
+        MarkedSentence("x dog", marks),
+        MarkedSentence("x y dog", [*marks[:2], Mark("{y}", 1, 3)]),
+    ):
+        assert sentence.model_text == "dog"
+        assert sentence.places[-4:] == [0, 1, 2, 3]
+        assert len(sentence.places) == len(sentence.text) + 1
 
 
 def test_sentences_are_told_with_their_places():
