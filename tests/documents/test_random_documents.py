@@ -1,0 +1,277 @@
+"""Random documents of all formats: untranslated they come back, and only language is translated.
+
+Words in capital letters stand for a translation. What no format translates has "zq" in it. Where a
+format has signs that mean something, there are documents with lonely ones, too: what is language
+in such a document is for its parser to say, but letters come back all the same.
+"""
+
+import html
+import json
+import random
+import re
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+import polib
+import pytest
+
+from keras_transformer.documents import po
+from keras_transformer.documents.formats import FORMATS, read_document
+from keras_transformer.documents.placement import Link, units
+from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from tests.documents.doubles import capitals, written
+
+DOCUMENTS = 2000  # of each format
+
+WORDS = [
+    "the dog",
+    "sleeps.",
+    "Über",
+    "e\u0301t\u00e9",
+    "犬は寝る。",
+    "3",
+    "m.",
+    "?!",
+    "\U0001f600",
+]
+SPACES = [
+    " ",
+    " ",
+    "  ",
+    "\t",
+    "\u00a0",
+    "\u3000",
+    "\u2003",
+    "\u2028",
+    "\v",
+    "\f",
+    "\x1c",
+    "\u200b",
+]
+PLACEHOLDERS = [" https://a.b/zq ", " {zq} ", " {{ zq }} ", " ${zq} ", " %(zq)s ", " zq@a.example "]
+MARKDOWN = [
+    "`zq`",
+    "**{}**",
+    "*{}*",
+    "[{}](zq 'zq')",
+    "![{}](zq)",
+    "<b zq>{}</b>",
+    "[^zq]",
+    " $zq$ ",
+]
+HTML = [
+    "<b zq>{}</b>",
+    "<a href='zq'>{}</a>",
+    "<br zq>",
+    "<code>zq</code>",
+    "<img alt='{}' src=zq>",
+]
+XLIFF = ["<g id='zq'>{}</g>", "<x id='zq'/>", "<ph id='zq'>-</ph>", "<mrk>{}</mrk>"]
+
+
+def text_of(random_, tokens=(), spaces=SPACES, depth=0):
+    """Words, spaces and tokens at random; "{}" in a token stands for such a text.
+
+    There are no tokens in links and attributes: a link is in no other one.
+    """
+    pieces = []
+    for _ in range(random_.randint(1, 6)):
+        kind = random_.random()
+        if tokens and kind < 0.3 and depth < 3:
+            token = random_.choice(tokens)
+            is_link = "[" in token or "=" in token
+            inner = text_of(random_, [] if is_link else tokens, spaces, depth + 1)
+            pieces.append(token.replace("{}", inner))
+        elif kind < 0.7:
+            pieces.append(random_.choice(WORDS))
+        else:
+            pieces.append(random_.choice(spaces))
+    return "".join(pieces)
+
+
+def of_text(random_, strays):
+    lines = [text_of(random_, PLACEHOLDERS)]
+    lines += [text_of(random_, strays or [" - "]) for _ in range(random_.randint(0, 3))]
+    return random_.choice(["\n", "\r\n", "\n\n> "]).join(lines)
+
+
+def of_markdown(random_, strays):
+    blocks = []
+    for _ in range(random_.randint(1, 3)):
+        block = random_.choice(["{}", "# {}", "- {}\n  {}", "> {}\n> {}", "|{}|{}|\n|-|-|\n|{}|{}"])
+        while "{}" in block:
+            text = text_of(random_, [*MARKDOWN, *strays])
+            block = block.replace("{}", text, 1)
+        blocks.append(
+            random_.choice([block, block, "```zq\nzq\n```", "<div zq>\n\nword\n\n</div>"])
+        )
+    return random_.choice(["\n\n", "\r\n\r\n"]).join(blocks)
+
+
+def of_html(random_, strays):
+    blocks = [
+        random_.choice(["<p zq>{}</p>", "{}", "<ul><li>{}<li zq>{}</ul>", "<pre zq>{}</pre>"])
+        .replace("{}", text_of(random_, [*HTML, "&amp;", "&lt;", "\n", *strays]))
+        for _ in range(random_.randint(1, 3))
+    ]  # fmt: skip
+    return random_.choice(["", "\n", "<!-- zq -->", "<script>zq</script>"]).join(blocks)
+
+
+def of_po(random_, strays):
+    entries = ['msgid ""\nmsgstr ""\n"Language: zq"\n'] * random_.randint(0, 1)
+    for number in range(random_.randint(1, 4)):
+        text = text_of(random_, [*PLACEHOLDERS, "\n", *HTML[:3], "``zq``", *strays])
+        source = f'"{polib.escape(f"{number}{text}")}"'
+        source = random_.choice([source, f'""\n{source}\n""'])
+        entry = (
+            random_.choice(["", "# zq\n", "#: zq:3\n", '\nmsgctxt "zq"\n']) + f"msgid {source}\n"
+        )
+        ending = ['msgstr ""\n', f'msgid_plural {source}\nmsgstr[0] ""\nmsgstr[1] ""\n']
+        ending += [
+            'msgstr "zq"\n',
+            '  msgstr ""\n""\n',
+            '\t\nmsgstr ""\n# zq\n#~ msgid "zq"\n#~ msgstr "zq"\n',
+        ]
+        entries.append(entry + random_.choice(ending))
+    return random_.choice(["\n", "\r\n"]).join("\n".join(entries).split("\n"))
+
+
+def of_xliff(random_, strays):
+    found = []
+    for _ in range(random_.randint(1, 4)):
+        words = text_of(random_, [escape(stray) for stray in strays], [" ", "\n", "\u3000"])
+        source = text_of(random_, [*XLIFF, words], [" ", "\n", "\u3000"])
+        alternative = "<alt-trans><source>zq</source><target>zq</target></alt-trans>"
+        target = random_.choice(["", "<target/>", "<target></target>", "<target>zq</target>"])
+        middle = random_.choice(["", "\n  ", "<seg-source>zq</seg-source>"])
+        unit = f"<source>{source}</source>{middle}{target}{random_.choice(['', alternative])}"
+        found.append(f"<trans-unit id='zq'>{unit}</trans-unit>")
+    content = "\n".join(found)
+    return f"<?xml version='1.0'?>\n<xliff><file zq=''>{content}</file></xliff>"
+
+
+def of_tsv(random_, strays):
+    rows = ["zq\tt\tzq"]
+    spaces = [space for space in SPACES if space != "\t"]
+    for _ in range(random_.randint(0, 3)):
+        rows.append(f"zq\t{text_of(random_, [*PLACEHOLDERS, *strays], spaces)}\t zq")
+    return random_.choice(["\n", "\r\n"]).join(rows)
+
+
+def of_csv(random_, strays):
+    separator = random_.choice(",;\t")
+    rows = [separator.join(["zq", '"t"', "zq"])]
+    for _ in range(random_.randint(0, 3)):
+        text = text_of(random_, [*PLACEHOLDERS, ",", ";", '"', "\n", *strays])
+        is_free = text[0] != '"' and not any(sign in text for sign in f"{separator}\n")
+        quoted = '"{}"'.format(text.replace('"', '""'))
+        cell = random_.choice([quoted, text]) if is_free else quoted
+        rows.append(separator.join(['"z""zq"', cell, " zq "]))
+    return random_.choice(["\n", "\r\n"]).join(rows) + random_.choice(["", "\n"])
+
+
+def of_jsonl(random_, strays):
+    rows = []
+    spaces = [space for space in SPACES if space not in "\t\f"]  # no letters in their escapes
+    tokens = [*PLACEHOLDERS, "\\", '"', *strays]
+    for _ in range(random_.randint(1, 3)):
+        texts = [text_of(random_, tokens, spaces) for _ in range(2)]
+        written = [json.dumps(text, ensure_ascii=random_.random() < 0.5) for text in texts]
+        value = random_.choice([written[0], f"[ {written[0]},{written[1]}]", "[ ]"])
+        rows.append(f'{{"zq": 1e400 , "t":{value}, "zq":{{"t":"zq"}} }}')
+    return random_.choice(["\n", "\r\n", "\n\n "]).join(rows)
+
+
+GENERATORS = {
+    "text": of_text,
+    "wrapped": of_text,
+    "markdown": of_markdown,
+    "html": of_html,
+    "po": of_po,
+    "xliff": of_xliff,
+    "tsv": of_tsv,
+    "csv": of_csv,
+    "jsonl": of_jsonl,
+}
+LONELY = {"markdown": "*_`~!<>[]()#|\\-\n", "html": "<>&'\"=/", "po": "<>`|:&\\"}
+
+
+def translated(document, change):
+    """A document whose texts are changed, each word and sign in its place."""
+
+    def align(texts):
+        return [
+            AlignedText(change(text), [Link(unit, unit) for unit in units(text)]) for text in texts
+        ]
+
+    def translate(texts):
+        return [change(text) for text in texts]
+
+    model = Model(translate, align, lambda texts: [len(text.split()) for text in texts], 400)
+    return "".join(DocumentTranslator(model, "en", "keep").translate(document.parts))
+
+
+def letters(text):
+    """The letters and digits of a text, in capitals, however they are written."""
+    text = re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), html.unescape(text))
+    return "".join(filter(str.isalnum, capitals(text)))
+
+
+def without_translations(format, text):
+    """A catalogue or an XLIFF file without the places of its translations, and their content."""
+    if format == "po":
+        return [line for line in text.split("\n") if "msgstr" not in line]
+    return re.sub("<target>.*?</target>|<target/>", "", text, flags=re.DOTALL)
+
+
+def pairs_of(format, text):
+    """The sources and targets of a catalogue or an XLIFF file."""
+    if format == "po":
+        return [(entry.source + entry.plural, entry.target) for entry in po.entries(text)]
+    found = []
+    for unit in ElementTree.fromstring(text).iter("trans-unit"):
+        sides = (unit.find("source"), unit.find("target"))
+        found.append(tuple("" if side is None else "".join(side.itertext()) for side in sides))
+    return found
+
+
+def check_filled(format, text, result):
+    """Checks that the places of a document have the letters of their sources, and no others."""
+    assert without_translations(format, result) == without_translations(format, text)
+    filled = pairs_of(format, result)
+    for (source, target), (same, found) in zip(pairs_of(format, text), filled, strict=True):
+        assert same == source
+        if target:
+            assert found == target
+        else:
+            assert sorted(letters(found)) == sorted(letters(source))
+
+
+def check_translated(text, document, result):
+    """Checks that a document has the same letters, and comes back if its texts do."""
+    assert document.source == text
+    assert translated(document, str) == text
+    # Emphasis that signs cannot express is written with tags.
+    in_place, moved, wanted = (
+        letters(re.sub("</?(em|strong|s)>", "", each))
+        for each in (written(document.parts, capitals), result, text)
+    )
+    assert in_place == wanted
+    assert sorted(moved) == sorted(wanted)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_untranslated_documents_come_back_and_only_language_is_translated(format):
+    random_ = random.Random(1)
+    columns = ["t"] if FORMATS[format].has_columns else None
+    for number in range(DOCUMENTS):
+        lonely = LONELY.get(format, "<&'\"\\`{") if number % 2 else ""
+        text = GENERATORS[format](random_, list(lonely))
+        document = read_document(text, format, "en", columns)
+        result = translated(document, capitals)
+        if format in ("po", "xliff"):
+            check_filled(format, text, result)
+        else:
+            check_translated(text, document, result)
+        if not lonely:
+            assert result.count("zq") >= text.count("zq")
