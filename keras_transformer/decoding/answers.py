@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.documents.placement import Link
+from keras_transformer.documents.alignment import Link
 from keras_transformer.documents.sentences import Span
 from keras_transformer.errors import require
 from keras_transformer.language_codes import is_code

@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from keras_transformer.documents.alignment import Link
 from keras_transformer.documents.case import CASE_RULES, Case, case_of, in_sentence_case
 from keras_transformer.documents.marked import MarkedSentence, verbatim
 from keras_transformer.documents.placeholders import with_placeholders
-from keras_transformer.documents.placement import Link, place
+from keras_transformer.documents.placement import place
 from keras_transformer.documents.segments import Mark, MarkKind, Parts, Piece, Segment
 from keras_transformer.documents.sentences import (
     MOST_CHARACTERS,

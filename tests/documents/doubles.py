@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_transformer.documents.placement import Link, units
+from keras_transformer.documents.alignment import Link, units
 from keras_transformer.documents.segments import Segment
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 

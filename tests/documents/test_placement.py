@@ -9,8 +9,9 @@ import re
 
 import pytest
 
+from keras_transformer.documents.alignment import Link, units
 from keras_transformer.documents.marked import MarkedSentence
-from keras_transformer.documents.placement import Link, place, units
+from keras_transformer.documents.placement import place
 from keras_transformer.documents.segments import Mark, MarkKind
 
 MARKS = re.compile(r"(</?\w>|\{[^}]*\}|~|!\w!)")
@@ -237,3 +238,8 @@ def elements_of_breaks(marks):
         elif mark.source == "~":
             found[id(mark)] = set(stack)
     return found
+
+
+def test_the_example_of_the_module():
+    found = placed("<b>Press</b> {key} to begin.", "Zum Beginn drücken.", "0-2 1-0 2-1")
+    assert found == "{key} Zum Beginn <b>drücken</b>."

@@ -4,7 +4,7 @@ from pathlib import Path
 import polib
 import pytest
 
-from keras_transformer.documents.placement import Link
+from keras_transformer.documents.alignment import Link
 from keras_transformer.documents.po import entries, read
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError

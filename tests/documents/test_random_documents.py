@@ -16,8 +16,8 @@ import polib
 import pytest
 
 from keras_transformer.documents import po
+from keras_transformer.documents.alignment import Link, units
 from keras_transformer.documents.formats import FORMATS, read_document
-from keras_transformer.documents.placement import Link, units
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from tests.documents.doubles import capitals, written
 
