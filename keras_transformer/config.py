@@ -139,6 +139,11 @@ class TransformerConfig:
         return embedding + encoder + decoder
 
     @property
+    def longest_text(self) -> int | None:
+        """The most ids of a text that the model has positions for; None for any number."""
+        return self.max_positions if self.positions == "learned" else None
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of all that decides what the model computes, as JSON with sorted names.
 

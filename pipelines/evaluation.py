@@ -118,6 +118,7 @@ def evaluate_on(
     config = EvaluationConfig() if config is None else config
     metadata = config.check(data_dir)
     _check_same_data(data_dir, metadata, translator.card)
+    _check_positions(data_dir, metadata, config.split, translator.card)
     chosen = None
     if config.choose_alpha:
         chosen = _choose_decoding(data_dir, translator, config)
@@ -207,6 +208,15 @@ def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: Mode
     rule = "data_dir must be prepared with codes of target languages where the model needs them"
     received = f"{data_dir}, {'with' if has_codes else 'without'} codes"
     require(has_codes == needs_codes, rule, received)
+
+
+def _check_positions(
+    data_dir: str | os.PathLike, metadata: Metadata, split: str, card: ModelCard
+) -> None:
+    """Raises InputError where a split has longer sentences than a model has learned positions."""
+    most, longest = card.config.longest_text, metadata.splits[split].longest
+    rule = f"{split} must have sentences of at most {most} ids, the max_positions of the model"
+    require(most is None or longest <= most, rule, f"{longest} in {data_dir}")
 
 
 def _check_directions(

@@ -78,6 +78,7 @@ def train_on(
     metadata = read_metadata(data_dir)
     loop.check_measured(_measured(metadata, sample_sentences))
     description = _describe(metadata, preset, settings or {}, init_from)
+    _check_positions(data_dir, metadata, description.model)
     check_model_dir(model_dir, description)
 
     from keras_transformer.training.addresses import own_addresses
@@ -175,6 +176,17 @@ def _describe(
         task_options=metadata.task_options,
         languages=metadata.languages,
     )
+
+
+def _check_positions(
+    data_dir: str | os.PathLike, metadata: Metadata, model: TransformerConfig
+) -> None:
+    """Raises InputError where a model has fewer learned positions than a sentence has ids."""
+    if model.longest_text is None:
+        return
+    for split, info in metadata.splits.items():
+        rule = f"max_positions must be at least {info.longest}, the longest sentence of {split}"
+        require(info.longest <= model.longest_text, f"{rule} in {data_dir}", model.longest_text)
 
 
 def _check_base(preset: str | None, init_from: str | os.PathLike | None) -> None:

@@ -105,9 +105,9 @@ class DecodingConfig:
         """The longest source and translation of a model, which may have few learned positions."""
         source = self.max_source_length
         target = self.max_source_length + self.extra_length
-        if model.positions == "learned":
-            source = min(source, model.max_positions)
-            target = min(target, model.max_positions)
+        if model.longest_text is not None:
+            source = min(source, model.longest_text)
+            target = min(target, model.longest_text)
         return LengthLimits(source, target)
 
 

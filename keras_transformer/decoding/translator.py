@@ -360,7 +360,8 @@ class Translator:
             float32 [B], log-probabilities, EOS included; 0 for a target of padding alone.
 
         Raises:
-            InputError: if they are not such ids, or not as many rows.
+            InputError: if they are not such ids, not as many rows, or longer than the model has
+                learned positions.
         """
         config = self.card.config
         source_size = config.source_vocab_size or config.vocab_size
@@ -369,6 +370,10 @@ class Translator:
         rule = "there must be a target for every source"
         same = len(source_ids) == len(target_ids)
         require(same, rule, f"{len(source_ids)} and {len(target_ids)}")
+        for name, ids in (("source", source_ids), ("target", target_ids)):
+            has_positions = config.longest_text is None or ids.shape[1] <= config.longest_text
+            rule = f"{name} must be at most {config.longest_text} ids, the model's max_positions"
+            require(has_positions, rule, ids.shape[1])
         graph = self._graph("score_ids")
         return graph(source=source_ids, target=target_ids)["log_prob"].numpy()
 

@@ -1,3 +1,5 @@
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -58,6 +60,17 @@ def test_batches_without_rows_count_nothing(translator):
     some = batch([[4, EOS_ID]], [[5, EOS_ID]])
     none = tf.zeros([0, 3], tf.int32), tf.zeros([0, 2], tf.int32)
     assert perplexity(translator, [some, none]) == perplexity(translator, [some])
+
+
+def test_a_text_longer_than_the_learned_positions(model):
+    config = dataclasses.replace(model.config, positions="learned", max_positions=3)
+    learned = translator_with(Transformer(config), VocabularyPair(None, None), DecodingConfig())
+    short, long = [[4, 5, EOS_ID]], [[4, 5, 6, EOS_ID]]
+    assert perplexity(learned, [batch(short, short)])["tokens"] == 3
+    with pytest.raises(InputError, match=r"^source must be at most 3 ids, .* Received: 4$"):
+        perplexity(learned, [batch(long, short)])
+    with pytest.raises(InputError, match=r"^target must be at most 3 ids, .* Received: 4$"):
+        learned.score_ids(short, long)
 
 
 def test_no_tokens(translator):

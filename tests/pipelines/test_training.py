@@ -1,5 +1,7 @@
 """Training on a data directory as a function: its arguments, and what it makes of them."""
 
+import dataclasses
+import shutil
 import subprocess
 import sys
 
@@ -8,11 +10,13 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.errors import InputError
-from keras_transformer.loading import restore
+from keras_transformer.loading import load, restore
 from keras_transformer.training import loop
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import read_description
+from pipelines.evaluation import EvaluationConfig, evaluate_on
+from pipelines.metadata import read_metadata, write_metadata
 from pipelines.training import train_on
 from tests.processes import ROOT
 
@@ -97,6 +101,51 @@ def test_errors_name_arguments_and_nothing_is_written(prepared, tmp_path, argume
     with pytest.raises(InputError, match=message):
         train_on(prepared, tmp_path / "model", **arguments)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.fixture
+def longest_test(prepared, tmp_path):
+    """Data whose metadata say that the test split has the longest sentence, and its length."""
+    data_dir = shutil.copytree(prepared, tmp_path / "data")
+    metadata = read_metadata(data_dir)
+    longest = max(info.longest for info in metadata.splits.values()) + 1
+    splits = {**metadata.splits}
+    splits["test"] = dataclasses.replace(splits["test"], longest_target=longest)
+    write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
+    return data_dir, longest
+
+
+def test_learned_positions_for_the_sentences_of_all_splits(longest_test, tmp_path):
+    data_dir, longest = longest_test
+    settings = {**SMALL, "positions": "learned", "max_positions": longest - 1}
+    rule = f"^max_positions must be at least {longest}, the longest sentence of test in "
+    with pytest.raises(InputError, match=f"{rule}.* Received: {longest - 1}$"):
+        train_on(data_dir, tmp_path / "model", "tiny", settings, loop=LoopConfig(train_steps=1))
+    assert not (tmp_path / "model").exists()
+
+
+def test_as_many_learned_positions_as_the_longest_sentence_has_ids(prepared, tmp_path):
+    longest = max(info.longest for info in read_metadata(prepared).splits.values())
+    settings = {**SMALL, "positions": "learned", "max_positions": longest}
+    loop = LoopConfig(train_steps=1)
+    assert train_on(prepared, tmp_path / "model", "tiny", settings, loop=loop)["step"] == 1
+    translator = load(tmp_path / "model", beam_size=1, n_best=1)
+    scores = evaluate_on(prepared, translator, EvaluationConfig(limit=1))
+    assert np.isfinite(scores["perplexity"])
+
+
+def test_evaluation_on_sentences_longer_than_the_learned_positions(longest_test, tmp_path):
+    data_dir, longest = longest_test
+    settings = {**SMALL, "positions": "learned", "max_positions": longest}
+    train_on(data_dir, tmp_path / "model", "tiny", settings, loop=LoopConfig(train_steps=1))
+    translator = load(tmp_path / "model", beam_size=1, n_best=1)
+    metadata = read_metadata(data_dir)
+    splits = {**metadata.splits}
+    splits["test"] = dataclasses.replace(splits["test"], longest_source=longest + 1)
+    write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
+    rule = f"^test must have sentences of at most {longest} ids, the max_positions of the model"
+    with pytest.raises(InputError, match=f"{rule}. Received: {longest + 1} in "):
+        evaluate_on(data_dir, translator)
 
 
 def test_memory_that_a_device_does_not_have(prepared, tmp_path, monkeypatch):
