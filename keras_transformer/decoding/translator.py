@@ -21,6 +21,7 @@ from tqdm import tqdm
 from keras_transformer.config import EOS_ID
 from keras_transformer.decoding.answer_counts import AnswerCounts
 from keras_transformer.decoding.answers import (
+    WEIGHTS_RULE,
     AlignedPair,
     AlignedTranslation,
     PairAttention,
@@ -293,7 +294,8 @@ class Translator:
         """Scores each target as a translation of its source; see `with_codes` for `to`.
 
         Raises:
-            InputError: if there are not as many targets as sources, or a language is missing.
+            InputError: if there are not as many targets as sources, a language is missing, or the
+                model's weights are not finite.
         """
         sources = self.with_codes(as_texts(sources, "sources"), to)
         (source_ids, source_cut), (target_ids, target_cut) = self._encode_pairs(sources, targets)
@@ -361,7 +363,7 @@ class Translator:
 
         Raises:
             InputError: if they are not such ids, not as many rows, or longer than the model has
-                learned positions.
+                learned positions; or if the model's weights are not finite.
         """
         config = self.card.config
         source_size = config.source_vocab_size or config.vocab_size
@@ -375,7 +377,9 @@ class Translator:
             rule = f"{name} must be at most {config.longest_text} ids, the model's max_positions"
             require(has_positions, rule, ids.shape[1])
         graph = self._graph("score_ids")
-        return graph(source=source_ids, target=target_ids)["log_prob"].numpy()
+        log_probs = graph(source=source_ids, target=target_ids)["log_prob"].numpy()
+        require(not np.isnan(log_probs).any(), WEIGHTS_RULE, "log-probabilities that are NaN")
+        return log_probs
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list:
         """Returns the trees of a Parser; any other translator raises an InputError."""

@@ -73,6 +73,18 @@ def test_a_text_longer_than_the_learned_positions(model):
         learned.score_ids(short, long)
 
 
+def test_weights_that_are_not_finite(model):
+    damaged = Transformer(model.config)
+    damaged.embedding.embeddings.assign(np.full((10, 8), np.nan))
+    translator = translator_with(damaged, VocabularyPair(None, None), DecodingConfig())
+    pair = batch([[4, EOS_ID]], [[5, EOS_ID]])
+    rule = "^the model's weights must be finite. Received: log-probabilities that are NaN$"
+    with pytest.raises(InputError, match=rule):
+        translator.score_ids(*pair)
+    with pytest.raises(InputError, match=rule):
+        perplexity(translator, [pair])
+
+
 def test_no_tokens(translator):
     with pytest.raises(InputError, match=r"at least one target token. Received: none"):
         perplexity(translator, [])
