@@ -12,7 +12,7 @@ Names are the paper's: `d_model`, `d_ff`, `d_k` (`key_dim` of a layer), `d_v` (`
 `num_heads` (h), `num_layers` (N), `dropout` (P_drop), `label_smoothing` (epsilon_ls).
 
 Importing this package imports neither TensorFlow nor Keras; the first use of a name that needs them
-does. Where Keras is imported, before or after this package, it knows the classes here, and
+does. Where Keras is imported, before, after or by this package, it knows the classes here, and
 `keras.models.load_model` reads models that consist of them (registration.py).
 """
 
@@ -84,8 +84,6 @@ register_with_keras(_KERAS_MODULES)
 def __getattr__(name: str):
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if _LAZY[name] in _KERAS_MODULES:
-        importlib.import_module("keras")  # before that module, so that all of them are registered
     value = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
