@@ -5,6 +5,7 @@ from typing import Annotated
 import keras
 from keras import ops
 
+from keras_transformer.errors import require
 from keras_transformer.fields import Rule, check_arguments
 
 Probability = Annotated[float, Rule("be in [0, 1]", lambda x: 0 <= x <= 1)]
@@ -22,8 +23,8 @@ class Dropout(keras.layers.Dropout):
 
     Args:
         rate: P_drop, in [0, 1].
-        noise_shape: the shape of the mask, which is broadcast to that of the inputs: (B, 1, D)
-            drops the same numbers at all positions. None for the shape of the inputs.
+        noise_shape: the shape of the mask, a tuple, where it is not that of `inputs`; None in it
+            stands for that dimension of `inputs`, and 1 for elements that are dropped together.
         seed: an int, or None for a random seed.
 
     Call arguments:
@@ -32,6 +33,9 @@ class Dropout(keras.layers.Dropout):
 
     Returns:
         The shape and dtype of `inputs`.
+
+    Raises:
+        InputError: of a call, where `noise_shape` has not as many dimensions as `inputs`.
 
     Example:
         >>> layer = Dropout(0.1)
@@ -50,9 +54,18 @@ class Dropout(keras.layers.Dropout):
             return ops.zeros_like(inputs)
         if keras.backend.backend() != "tensorflow":
             return super().call(inputs, training=training)
-        shape = ops.shape(inputs) if self.noise_shape is None else self.noise_shape
+        shape = self._mask_shape(ops.shape(inputs))
         keep, scale = keep_mask(shape, self.rate, self.seed_generator)
         return ops.where(keep, inputs * ops.cast(scale, inputs.dtype), 0)
+
+    def _mask_shape(self, inputs_shape):
+        if self.noise_shape is None:
+            return inputs_shape
+        rule = "noise_shape must have as many dimensions as inputs"
+        received = f"{self.noise_shape} and {len(inputs_shape)}"
+        require(len(self.noise_shape) == len(inputs_shape), rule, received)
+        sizes = zip(self.noise_shape, inputs_shape, strict=True)
+        return [size if given is None else given for given, size in sizes]
 
 
 def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):

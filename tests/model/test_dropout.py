@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from keras_transformer.errors import InputError
 from keras_transformer.model.dropout import Dropout
 
 
@@ -16,6 +17,29 @@ def test_keeps_the_right_share_and_the_mean(rate):
     # Independent along both axes: a repeated mask would give shares of 0 or 1.
     assert abs((kept[:, 1:] & kept[:, :-1]).mean() - (1 - rate) ** 2) < 0.003
     assert abs((kept[1:] & kept[:-1]).mean() - (1 - rate) ** 2) < 0.003
+
+
+@pytest.mark.parametrize("noise_shape", [(None, 1, 6), [7, None, 1]])
+def test_elements_that_are_dropped_together(noise_shape):
+    layer = Dropout(0.5, noise_shape=noise_shape)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 6])])
+    def call(inputs):
+        return layer(inputs, training=True)
+
+    for outputs in (call(tf.ones([7, 5, 6])), layer(tf.ones([7, 5, 6]), training=True)):
+        kept = outputs.numpy() != 0
+        together = noise_shape.index(1)
+        np.testing.assert_array_equal(kept.all(axis=together), kept.any(axis=together))
+        assert 0.2 < kept.mean() < 0.8
+        np.testing.assert_allclose(outputs.numpy()[kept], 2)
+
+
+def test_a_mask_of_other_dimensions_is_refused():
+    layer = Dropout(0.5, noise_shape=(7, 1))
+    rule = r"^noise_shape must have as many dimensions as inputs\. Received: \(7, 1\) and 3$"
+    with pytest.raises(InputError, match=rule):
+        layer.call(tf.ones([7, 5, 6]), training=True)
 
 
 def test_masks_differ_from_call_to_call_and_repeat_from_the_same_state():
