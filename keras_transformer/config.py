@@ -35,6 +35,7 @@ SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 Task = Annotated[str, one_of("translation", "parsing")]
 Norm = Annotated[str, one_of("post", "pre")]
 Positions = Annotated[str, one_of("sinusoidal", "learned", "marian", "rotary")]
+SINUSOIDS = ("sinusoidal", "marian")  # positions that pairs of a sine and a cosine stand for
 # The deepest models that were trained had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
 Layers = Annotated[int, Rule("be from 1 to 1000", lambda number: 1 <= number <= 1000)]
 # 256 GiB in float32: more than any device has memory, and each computes the whole model.
@@ -99,11 +100,10 @@ class TransformerConfig:
             object.__setattr__(self, "d_k", self._head_width("d_k"))
         if self.d_v is None:
             object.__setattr__(self, "d_v", self._head_width("d_v"))
-        has_sinusoids = self.positions not in ("learned", "rotary")
-        fits = not has_sinusoids or self.d_model % 2 == 0
-        require(fits, "d_model must be even for sinusoidal positions", self.d_model)
-        fits = self.positions != "rotary" or self.d_k % 2 == 0
-        require(fits, "d_k must be even for rotary positions", self.d_k)
+        if self.positions in SINUSOIDS:
+            require(self.d_model % 2 == 0, "d_model must be even for sinusoids", self.d_model)
+        if self.positions == "rotary":
+            require(self.d_k % 2 == 0, "d_k must be even for rotary positions", self.d_k)
         rule = f"d_model and the other sizes must make a model of at most {LARGEST_MODEL:,} weights"
         require(self.parameters <= LARGEST_MODEL, rule, f"{self.parameters:,}")
 

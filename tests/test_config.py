@@ -26,7 +26,11 @@ def test_defaults_are_the_base_model():
     [
         ({"d_model": 0}, "d_model must be at least 1. Received: 0"),
         ({"d_model": 6, "num_heads": 4}, "d_k must be given, .* d_model. Received: 4 and 6"),
-        ({"d_model": 7, "num_heads": 7}, "d_model must be even for sinusoidal positions"),
+        ({"d_model": 7, "num_heads": 7}, "d_model must be even for sinusoids. Received: 7"),
+        (
+            {"positions": "marian", "d_model": 7, "num_heads": 7},
+            "d_model must be even for sinusoids. Received: 7",
+        ),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\). Received: 1.0"),
         ({"vocab_size": 4.5}, "vocab_size must be of type int. Received: 4.5"),
         ({"vocab_size": 3}, r"vocab_size must exceed the 4 special ids, .*\. Received: 3"),

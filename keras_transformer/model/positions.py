@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.config import Positions
+from keras_transformer.config import SINUSOIDS, Positions
 from keras_transformer.errors import require
 from keras_transformer.fields import Share, Size, check_arguments
 from keras_transformer.model.dropout import Dropout
@@ -120,9 +120,8 @@ class PositionalEncoding(keras.layers.Layer):
 
     def build(self, inputs_shape):
         d_model = inputs_shape[-1]
-        has_sinusoids = self.positions not in ("learned", "rotary")
-        fits = not has_sinusoids or d_model % 2 == 0
-        require(fits, "inputs must be of an even width for sinusoidal positions", d_model)
+        if self.positions in SINUSOIDS:
+            require(d_model % 2 == 0, "inputs must be of an even width for sinusoids", d_model)
         if self.positions == "learned":
             self.embeddings = self.add_weight(
                 name="embeddings",

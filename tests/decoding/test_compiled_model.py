@@ -52,6 +52,7 @@ OPTIONS = {
     "unscaled embeddings": {"scale_embeddings": False},
     "large epsilon": {"norm_epsilon": 0.1},
     "rotary positions": {"positions": "rotary", "d_k": 4},
+    "rotary positions of an odd width": {"positions": "rotary", "d_k": 4, "d_model": 7},
     "SwiGLU": {"activation": "swiglu"},
     "modern": {"positions": "rotary", "d_k": 4, "activation": "swiglu"}
     | {"norm": "pre", "attention_window": 3, "attention_bias": True},
