@@ -32,7 +32,7 @@ TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
 class EvaluationConfig:
     """What is scored, and how."""
 
-    split: str = "test"  # of the data
+    split: str = "test"  # of the data, which keeps the text of all splits but "train"
     # The most sentences to translate, of each direction if there are several; perplexity is of all.
     limit: Size | None = None
     output: str | None = None  # a file for the translations or trees, one a line
@@ -53,8 +53,9 @@ class EvaluationConfig:
             InputError: where an option does not go with the data, or the output cannot be written.
         """
         metadata = read_metadata(data_dir)
-        rule = f"split must be one of {', '.join(metadata.splits)} in {data_dir}"
-        require(self.split in metadata.splits, rule, self.split)
+        with_text = [name for name, info in metadata.splits.items() if info.texts]
+        rule = f"split must be one whose text {data_dir} has ({', '.join(with_text) or 'none'})"
+        require(self.split in with_text, rule, self.split)
         if self.output is not None:
             files = [os.path.join(data_dir, name) for name in [METADATA_FILE, *metadata.files()]]
             check_output(self.output, inputs={"those of data_dir": files})

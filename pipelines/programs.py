@@ -201,7 +201,7 @@ def evaluate(
     Args:
         model_dir: a model directory, or what else `keras_transformer.load` takes.
         data_dir: prepared data, with the vocabulary of the model.
-        split: of the data: "train", "validation" or "test".
+        split: of the data: "validation" or "test". The text of "train" is not kept.
         checkpoint: which weights; see `keras_transformer.load`.
         limit: the most sentences to translate, of each direction; perplexity is of all.
         output: a file for the translations, one a line.
@@ -223,6 +223,9 @@ def evaluate(
 
     _check_path(data_dir, "data_dir")
     check_options(options)
+    alpha = options.get("alpha")
+    rule = "choose_alpha and alpha must not be given together"
+    require(not choose_alpha or alpha is None, rule, alpha)
     config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
     config.check(data_dir)
     translator = load(model_dir, checkpoint, adapter, **{"n_best": 1, **options})

@@ -21,7 +21,11 @@ class CompositeLayer(keras.layers.Layer):
             part.quantize(mode, config=config)
 
     def enable_lora(self, rank: int):
-        """Adds matrices of a low rank to those of all parts, which are then not trained."""
+        """Adds matrices of a low rank to those of all parts, which are then not trained.
+
+        Raises:
+            InputError: for a rank below 1, or where the layer is not built yet.
+        """
         enable_lora(self, rank)
 
     def get_build_config(self):
@@ -46,7 +50,7 @@ def enable_lora(layer: keras.layers.Layer, rank: int) -> None:
     """Enables LoRA in all Dense and embedding layers within a built layer or model.
 
     Raises:
-        InputError: for a rank below 1.
+        InputError: for a rank below 1, or where the layer is not built yet.
     """
     is_size = isinstance(rank, int) and rank >= 1
     require(is_size, "rank must be a whole number, at least 1", repr(rank))

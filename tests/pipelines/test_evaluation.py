@@ -50,7 +50,8 @@ def test_robustness_is_kept_with_the_results(translator, untrained, prepared, tm
     [
         ({"limit": 0}, "^limit must be at least 1. Received: 0"),
         ({"tokenize": "moses"}, "^tokenize must be one of 13a, none, "),
-        ({"split": "dev"}, "^split must be one of train, test in .* Received: dev"),
+        ({"split": "dev"}, r"^split must be one whose text .* has \(test\). Received: dev$"),
+        ({"split": "train"}, r"^split must be one whose text .* has \(test\). Received: train$"),
         ({"output": "/no/such/folder/x"}, "output must be a file in a directory"),
     ],
 )

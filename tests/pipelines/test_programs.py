@@ -112,6 +112,10 @@ def test_a_model_needs_a_single_one(made):
             "^options must be beam_size, .* Received: 'beams'$",
         ),
         (
+            lambda en, de, new: kt.evaluate(new, new, choose_alpha=True, alpha=1),
+            "^choose_alpha and alpha must not be given together. Received: 1$",
+        ),
+        (
             lambda en, de, new: kt.evaluate(new, new),
             "^data_dir must be a prepared data directory. Received: .*no metadata.json$",
         ),
