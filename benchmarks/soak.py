@@ -210,9 +210,9 @@ def events(model_dir: Path) -> list[dict]:
 
 
 def same_weights(whole: Path, parts: Path) -> bool:
-    from keras_transformer.training.checkpoints import read_weights
+    from keras_transformer.training.checkpoints import read_checkpoint
 
-    kept = [read_weights(folder, "latest")[0] for folder in (whole, parts)]
+    kept = [read_checkpoint(folder, "latest")[0] for folder in (whole, parts)]
     pairs = zip(*kept, strict=True)
     return all(np.array_equal(one, other, equal_nan=True) for one, other in pairs)
 

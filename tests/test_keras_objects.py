@@ -21,7 +21,7 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer as kt
-from keras_transformer.training.checkpoints import read_weights
+from keras_transformer.training.checkpoints import read_checkpoint
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig
@@ -720,7 +720,7 @@ def test_fit_gives_the_parameters_of_the_loop(tmp_path):
     strategy = tf.distribute.get_strategy()
     data = TrainingData(batches().repeat())
     train(MODEL, training, data, tmp_path, LoopConfig(train_steps=20), strategy)
-    looped, _ = read_weights(tmp_path, "latest")
+    looped, _ = read_checkpoint(tmp_path, "latest")
     trained = [variable.numpy() for variable in model.variables]
     for one, same in zip(trained, looped, strict=True):
         np.testing.assert_allclose(one, same, atol=1e-5)

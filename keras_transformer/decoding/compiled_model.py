@@ -25,12 +25,12 @@ from keras_transformer.decoding.cache import (
     written,
 )
 from keras_transformer.decoding.weights import (
-    CrossAttention,
-    DecoderLayer,
-    EncoderLayer,
+    CrossAttentionWeights,
+    DecoderLayerWeights,
+    EncoderLayerWeights,
     Linear,
     Normalization,
-    SelfAttention,
+    SelfAttentionWeights,
     Weights,
     as_tensors,
     read_weights,
@@ -368,7 +368,7 @@ def _normalize(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> 
 
 
 def _transform(
-    config: TransformerConfig, layer: EncoderLayer | DecoderLayer, x: tf.Tensor
+    config: TransformerConfig, layer: EncoderLayerWeights | DecoderLayerWeights, x: tf.Tensor
 ) -> tf.Tensor:
     """The feed-forward network (equation 2) in its residual connection: [R, D] -> [R, D]."""
     activation = keras.activations.get(GATED.get(config.activation, config.activation))
@@ -385,7 +385,7 @@ def _transform(
 
 def _attend_to_itself(
     config: TransformerConfig,
-    weights: SelfAttention,
+    weights: SelfAttentionWeights,
     rows: tf.Tensor,
     layout: _HeadLayout,
     positions: tf.Tensor,
@@ -411,7 +411,7 @@ def _attend_to_itself(
 
 def _attend_to_cache(
     config: TransformerConfig,
-    weights: SelfAttention,
+    weights: SelfAttentionWeights,
     rows: tf.Tensor,
     layout: _HeadLayout,
     cache: KeysValues,
@@ -455,7 +455,7 @@ def _rotated(
 
 def _attend_to_memory(
     config: TransformerConfig,
-    weights: CrossAttention,
+    weights: CrossAttentionWeights,
     rows: tf.Tensor,
     layout: _HeadLayout,
     memory: KeysValues,

@@ -53,14 +53,14 @@ class Normalization(NamedTuple):
     beta: tf.Tensor  # float32 [D]
 
 
-class SelfAttention(NamedTuple):
+class SelfAttentionWeights(NamedTuple):
     """The projections of self-attention."""
 
     query_key_value: Linear  # [D, H d_k + H d_k + H d_v]
     output: Linear  # [H d_v, D]
 
 
-class CrossAttention(NamedTuple):
+class CrossAttentionWeights(NamedTuple):
     """The projections of the attention to the encoder's output."""
 
     query: Linear  # [D, H d_k]
@@ -68,37 +68,37 @@ class CrossAttention(NamedTuple):
     output: Linear  # [H d_v, D]
 
 
-class FeedForward(NamedTuple):
+class FeedForwardWeights(NamedTuple):
     """The two linear transformations of equation 2; with a gate, it stands before the inner one."""
 
     inner: Linear  # [D, F]; [D, 2 F] with a gate
     outer: Linear  # [F, D]
 
 
-class EncoderLayer(NamedTuple):
+class EncoderLayerWeights(NamedTuple):
     """A layer of the encoder, and the normalisation of each sublayer (section 3.1)."""
 
-    self_attention: SelfAttention
+    self_attention: SelfAttentionWeights
     self_attention_norm: Normalization
-    feed_forward: FeedForward
+    feed_forward: FeedForwardWeights
     feed_forward_norm: Normalization
 
 
-class DecoderLayer(NamedTuple):
+class DecoderLayerWeights(NamedTuple):
     """A layer of the decoder, and the normalisation of each sublayer (section 3.1)."""
 
-    self_attention: SelfAttention
+    self_attention: SelfAttentionWeights
     self_attention_norm: Normalization
-    cross_attention: CrossAttention
+    cross_attention: CrossAttentionWeights
     cross_attention_norm: Normalization
-    feed_forward: FeedForward
+    feed_forward: FeedForwardWeights
     feed_forward_norm: Normalization
 
 
 class Stack(NamedTuple):
     """The encoder or the decoder."""
 
-    layers: tuple[EncoderLayer, ...] | tuple[DecoderLayer, ...]
+    layers: tuple[EncoderLayerWeights, ...] | tuple[DecoderLayerWeights, ...]
     last_norm: Normalization | None
     positions: tf.Tensor | None  # float32 [P, D], the table of learned positions
 
@@ -240,24 +240,24 @@ def _normalization(layer) -> Normalization | None:
     return None if layer is None else Normalization(_store(layer.gamma), _store(layer.beta))
 
 
-def _self_attention(layer, store_matrix) -> SelfAttention:
+def _self_attention(layer, store_matrix) -> SelfAttentionWeights:
     projections = (layer.query_dense, layer.key_dense, layer.value_dense)
-    return SelfAttention(
+    return SelfAttentionWeights(
         query_key_value=_linear(store_matrix, *projections),
         output=_linear(store_matrix, layer.output_dense),
     )
 
 
-def _cross_attention(layer, store_matrix) -> CrossAttention:
-    return CrossAttention(
+def _cross_attention(layer, store_matrix) -> CrossAttentionWeights:
+    return CrossAttentionWeights(
         query=_linear(store_matrix, layer.query_dense),
         key_value=_linear(store_matrix, layer.key_dense, layer.value_dense),
         output=_linear(store_matrix, layer.output_dense),
     )
 
 
-def _feed_forward(layer, store_matrix) -> FeedForward:
-    return FeedForward(
+def _feed_forward(layer, store_matrix) -> FeedForwardWeights:
+    return FeedForwardWeights(
         inner=_linear(store_matrix, *_inner_layers(layer)),
         outer=_linear(store_matrix, layer.outer_dense),
     )
@@ -269,8 +269,8 @@ def _inner_layers(layer) -> list[keras.layers.Dense]:
     return [layer.gate_dense, layer.inner_dense] if is_gated else [layer.inner_dense]
 
 
-def _encoder_layer(layer, store_matrix) -> EncoderLayer:
-    return EncoderLayer(
+def _encoder_layer(layer, store_matrix) -> EncoderLayerWeights:
+    return EncoderLayerWeights(
         self_attention=_self_attention(layer.self_attention, store_matrix),
         self_attention_norm=_normalization(layer.self_attention_norm),
         feed_forward=_feed_forward(layer.feed_forward, store_matrix),
@@ -278,8 +278,8 @@ def _encoder_layer(layer, store_matrix) -> EncoderLayer:
     )
 
 
-def _decoder_layer(layer, store_matrix) -> DecoderLayer:
-    return DecoderLayer(
+def _decoder_layer(layer, store_matrix) -> DecoderLayerWeights:
+    return DecoderLayerWeights(
         self_attention=_self_attention(layer.self_attention, store_matrix),
         self_attention_norm=_normalization(layer.self_attention_norm),
         cross_attention=_cross_attention(layer.cross_attention, store_matrix),
@@ -289,14 +289,14 @@ def _decoder_layer(layer, store_matrix) -> DecoderLayer:
     )
 
 
-def _assign_layer(layer, weights: EncoderLayer | DecoderLayer) -> None:
+def _assign_layer(layer, weights: EncoderLayerWeights | DecoderLayerWeights) -> None:
     """Copies the weights of a layer of either stack back into a Keras layer."""
     attention = layer.self_attention
     projections = (attention.query_dense, attention.key_dense, attention.value_dense)
     _assign_linear(weights.self_attention.query_key_value, *projections)
     _assign_linear(weights.self_attention.output, attention.output_dense)
     _assign_normalization(layer.self_attention_norm, weights.self_attention_norm)
-    if isinstance(weights, DecoderLayer):
+    if isinstance(weights, DecoderLayerWeights):
         attention = layer.cross_attention
         _assign_linear(weights.cross_attention.query, attention.query_dense)
         _assign_linear(

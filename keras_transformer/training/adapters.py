@@ -25,7 +25,7 @@ from keras_transformer.errors import require
 from keras_transformer.model.composite import parts_with_matrices
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.checkpoint_info import CheckpointInfo
-from keras_transformer.training.checkpoints import read_variables, read_weights
+from keras_transformer.training.checkpoints import read_checkpoint, read_variables
 from keras_transformer.training.model_directory import ModelDescription
 
 
@@ -117,7 +117,7 @@ def merge_adapter(
     """
     layers = adapted_layers(base)
     read = functools.partial(_read_changes, layers, description.training)
-    changes, info = read_weights(model_dir, checkpoint, description.model, read)
+    changes, info = read_checkpoint(model_dir, checkpoint, description.model, read)
     for layer, change in zip(layers, changes, strict=True):
         layer.kernel.assign_add(scale * change)
     return info if scale == 1 else dataclasses.replace(info, adapter_scale=float(scale))

@@ -347,7 +347,7 @@ def restore_model(
     """
     if description is None:
         description = read_description(model_dir)
-    weights, info = read_weights(model_dir, checkpoint, description.model)
+    weights, info = read_checkpoint(model_dir, checkpoint, description.model)
     file = f"{model_dir}/config.json"
     model = build_model(description.model, weights, file, f"checkpoint {info.checkpoint}")
     return model, info
@@ -427,7 +427,7 @@ def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
     return weights
 
 
-def read_weights(
+def read_checkpoint(
     model_dir: str | Path,
     checkpoint: str,
     model: TransformerConfig | None = None,
@@ -452,7 +452,7 @@ def read_weights(
     """
     if "," in checkpoint:
         names = checkpoint.split(",")
-        models = [read_weights(model_dir, name, model, read)[0] for name in names]
+        models = [read_checkpoint(model_dir, name, model, read)[0] for name in names]
         return _mean(models, checkpoint), CheckpointInfo(checkpoint, averaged=len(names))
     store = CheckpointStore(model_dir, model)
     if checkpoint.startswith("average:"):
@@ -533,7 +533,7 @@ def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     rule = "model_dir must hold a whole model; of an adapter, use checkpoint=average:K"
     require(description.base is None, rule, f"{model_dir}, an adapter")
     model = description.model
-    weights, info = read_weights(model_dir, f"average:{last}", model)
+    weights, info = read_checkpoint(model_dir, f"average:{last}", model)
     directory = checkpoint_directory(model_dir)
     name = f"average-{info.averaged}-{checkpoint_name(info.step)}"
     record = CheckpointRecord(name, info.step, model.fingerprint)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_transformer.training.checkpoints import CheckpointStore, read_weights
+from keras_transformer.training.checkpoints import CheckpointStore, read_checkpoint
 from tests.program_fixtures import SEED
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
@@ -153,7 +153,7 @@ def test_killed_run_ends_like_one_left_alone(start, tmp_path):
     assert result["step"] == expected["step"] == STEPS
     assert result["loss"] == expected["loss"]
     for weight, same in zip(
-        read_weights(whole, "latest")[0], read_weights(parts, "latest")[0], strict=True
+        read_checkpoint(whole, "latest")[0], read_checkpoint(parts, "latest")[0], strict=True
     ):
         np.testing.assert_array_equal(same, weight)
     of_whole, of_parts = curves(whole), curves(parts)

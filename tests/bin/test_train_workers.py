@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_transformer.training.checkpoints import CheckpointStore, read_weights
+from keras_transformer.training.checkpoints import CheckpointStore, read_checkpoint
 from tests.free_ports import free_addresses
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
@@ -137,8 +137,8 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     assert result["loss"] == expected["loss"]
     assert result["gradient_norm"] == expected["gradient_norm"]
     for weight, same in zip(
-        read_weights(tmp_path / "alone" / "model", "latest")[0],
-        read_weights(model_dir, "latest")[0],
+        read_checkpoint(tmp_path / "alone" / "model", "latest")[0],
+        read_checkpoint(model_dir, "latest")[0],
         strict=True,
     ):
         np.testing.assert_array_equal(same, weight)

@@ -11,7 +11,7 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.checkpoints import CheckpointStore, read_weights
+from keras_transformer.training.checkpoints import CheckpointStore, read_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +45,7 @@ def write_inputs(folder, changes):
         variable.assign(variable + rng.normal(scale=0.1, size=variable.shape))
     variables = [variable.value for variable in model.variables]
     CheckpointStore(folder, model.config).save({"model": variables}, step=1)
-    weights, _ = read_weights(folder, str(folder / "checkpoints" / "step-00000001"))
+    weights, _ = read_checkpoint(folder, str(folder / "checkpoints" / "step-00000001"))
     ids = {name: rng.integers(4, 50, size=(3, 9)).astype("int32") for name in ("source", "target")}
     ids["source"][1, 5:] = 0
     ids["target"][2, 3:] = 0

@@ -101,7 +101,7 @@ def test_restores_a_path(model_dir):
 
 def test_the_mean_of_checkpoints_of_several_runs(model_dir, tmp_path):
     store = store_of(tmp_path / "other")
-    latest, _ = checkpoints.read_weights(model_dir, "latest")
+    latest, _ = checkpoints.read_checkpoint(model_dir, "latest")
     store.save({"model": [tf.Variable(weight + 7) for weight in latest]}, step=2)
     other = store.path(store.latest)
     model, info = checkpoints.restore_model(model_dir, f"latest,{other}.index")

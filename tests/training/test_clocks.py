@@ -56,7 +56,7 @@ def test_a_jump_changes_nothing(tmp_path, request):
         assert 0 < latest.seconds <= time.monotonic() - begun
     assert log(tmp_path / "jumping") == log(tmp_path / "steady")
     kept = [
-        checkpoints.read_weights(tmp_path / name, "latest")[0] for name in ("steady", "jumping")
+        checkpoints.read_checkpoint(tmp_path / name, "latest")[0] for name in ("steady", "jumping")
     ]
     for one, same in zip(*kept, strict=True):
         np.testing.assert_array_equal(same, one)

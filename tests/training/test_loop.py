@@ -70,7 +70,7 @@ def two_checkpoints(steps_5_and_10, tmp_path):
 
 
 def weights(directory):
-    return checkpoints.read_weights(directory, "latest")[0]
+    return checkpoints.read_checkpoint(directory, "latest")[0]
 
 
 def test_learns_to_copy(tmp_path):
