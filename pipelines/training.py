@@ -159,10 +159,6 @@ def _describe(
             model, vocab_size=metadata.vocab_size, source_vocab_size=metadata.source_vocab_size
         )
     model, training = replace_settings(model, training, settings)
-    longest = max(split.longest for split in metadata.splits.values())
-    fits = model.positions != "learned" or model.max_positions >= longest
-    rule = f"max_positions must be at least {longest}, the subwords of the longest sentence"
-    require(fits, rule, model.max_positions)
     return ModelDescription(
         name,
         model,

@@ -41,7 +41,6 @@ def test_defaults_are_the_base_model():
         ({"num_layers": True}, "num_layers must be of type int. Received: true"),
         ({"norm": "both"}, 'norm must be one of post, pre. Received: "both"'),
         ({"positions": ""}, 'positions must be one of .*, rotary. Received: ""'),
-        ({"d_model": 9, "num_heads": 3}, "d_model must be even for sinusoidal positions"),
         ({"positions": "rotary", "d_k": 3}, "d_k must be even for rotary positions. Received: 3"),
         ({"d_k": -1}, "d_k must be at least 1. Received: -1"),
         ({"attention_window": 0}, "attention_window must be from 1 to 1073741824. Rec"),

@@ -52,12 +52,6 @@ def test_masks_differ_from_call_to_call_and_repeat_from_the_same_state():
     np.testing.assert_array_equal(layer(ones, training=True), first)
 
 
-def test_a_mask_of_another_shape_is_broadcast():
-    layer = Dropout(0.5, noise_shape=(50, 1))
-    kept = ops.convert_to_numpy(layer(np.ones((50, 7), "float32"), training=True)) != 0
-    assert (kept == kept[:, :1]).all() and 0 < kept[:, 0].mean() < 1
-
-
 def test_does_nothing_outside_training_or_at_rate_0():
     ones = np.ones((5, 7), "float32")
     np.testing.assert_array_equal(Dropout(0.5)(ones), ones)

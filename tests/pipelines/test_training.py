@@ -48,15 +48,6 @@ def test_a_model_is_trained_and_resumed(trained, prepared):
         train_on(prepared, model_dir, "tiny", SMALL, loop=LoopConfig(train_steps=2))
 
 
-def test_learned_positions_must_be_as_many_as_the_data_needs(prepared, tmp_path):
-    settings = {**SMALL, "positions": "learned", "max_positions": 3}
-    rule = (
-        r"^max_positions must be at least \d+, the subwords of the longest sentence. Received: 3$"
-    )
-    with pytest.raises(InputError, match=rule):
-        train_on(prepared, tmp_path, "tiny", settings, loop=LoopConfig(train_steps=1))
-
-
 def test_a_run_begins_with_the_weights_and_the_model_of_another(trained, prepared, tmp_path):
     model_dir, _ = trained
     loop = LoopConfig(train_steps=1)

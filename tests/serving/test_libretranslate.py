@@ -378,4 +378,6 @@ def test_documents_of_other_formats(translator):
     fields = {"document": "# A cat\n", "format": "markdown"}
     assert answer_to(translator, "/translate", json=fields) == (200, {"translation": f"# {BEST}\n"})
     status, body = answer_to(translator, "/translate", json=fields | {"format": ""})
-    assert status == 400 and body["error"].startswith("format must be one of text, markdown")
+    assert status == 400 and body["error"].startswith(
+        "format must be one of text, wrapped, markdown"
+    )
