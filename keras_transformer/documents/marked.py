@@ -5,16 +5,23 @@
 
 A model is given language only. What stands for words leaves the text as an Insertion, with what
 would make no sense without it: brackets around it, and commas between two of them. A mark in place
-of a space, as a line break within a paragraph, is a Break, and its space stays in the text.
+of a space, as a line break within a paragraph, is a Break, and its space stays in the text. Web
+pages and word processors write spaces and characters that nobody sees, and models have not: a model
+is given one plain space for each white space, and nothing for a soft hyphen and the like.
 """
 
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from keras_transformer.documents.segments import Mark, MarkKind, Piece
 
 _BRACKETS = {*("()", "[]", "{}", "<>", "«»", "»«", "“”", "„“", "‘’", "''", '""')}
 _COMMAS = ",;/|&+-–—=:·、，"
+# White space that is no single plain space.
+_WHITE_SPACE = re.compile(r"[^\S ]\s*| \s+")
+# Nothing to be seen: soft hyphen, zero width space, word joiner, byte order mark, and controls.
+_UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 CLOSING = ".,;:!?…)]}»”’%。，、；：！？）」』】"  # touches the word before it
 OPENING = "([{«„“‘¿¡（「『【"
 
@@ -77,6 +84,8 @@ class MarkedSentence:
         self.model_text, self.places = text, list(range(len(text) + 1))
         if self.marks:
             self.model_text, self.places = self._without(self._simplify())
+        if _WHITE_SPACE.search(self.model_text) or _UNSEEN.search(self.model_text):
+            self._take_plain_text()
 
     @property
     def has_language(self) -> bool:
@@ -227,6 +236,22 @@ class MarkedSentence:
         model_text = "".join(given).rstrip()
         places.append(len(model_text))
         return model_text, [min(place, len(model_text)) for place in places]
+
+    def _take_plain_text(self) -> None:
+        """Leaves one plain space of each white space in `model_text`, and nothing unseen."""
+        seen: list[str] = []
+        places = []
+        for character in self.model_text:
+            places.append(len(seen))
+            if character.isspace():
+                if seen and seen[-1] != " ":
+                    seen.append(" ")
+            elif not _UNSEEN.match(character):
+                seen.append(character)
+        text = "".join(seen).rstrip()
+        places.append(len(seen))
+        self.places = [min(places[place], len(text)) for place in self.places]
+        self.model_text = text
 
 
 def verbatim(text: str, start: int, end: int, marks: Sequence[Mark]) -> list[Piece]:

@@ -63,7 +63,7 @@ def run(tmp_path, monkeypatch):
         (b"", 0),
         (b"a. b.\n\n c\n", 3),
         (b"\xef\xbb\xbfa\r\nb\r\n", 2),
-        ("a\u2028b\x0b\x0cc\x85\n \0d".encode(), 2),
+        ("\x0b\x0cc\x85\n \ud7ffd\u2028".encode(), 2),
         (b" \n\t\n", 2),
         (b"x" * 1_000_000, 1),
     ],

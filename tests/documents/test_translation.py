@@ -11,6 +11,7 @@ from keras_transformer.documents.marked import MarkedSentence
 from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment, writing_with
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError
+from tests.documents.doubles import with_words_reversed
 
 
 class Shouter:
@@ -82,8 +83,34 @@ def test_signs_before_items_and_emoji_stay():
 
 def test_strange_characters_go_through():
     text = "\0a\0. \ud800 b\u2028c. \ufeff d\n" + "z" * 1000
-    assert translated(text) == text.upper()
-    assert translated("\ufeff" + text) == "\ufeff" + text.upper()
+    upper = "A. \ud800 B C. D\n" + "Z" * 1000
+    assert translated(text) == upper
+    assert translated("\ufeff" + text) == "\ufeff" + upper
+    assert translated(text, Parrot()) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A\u00a0dog  runs.",
+        "A\tdog \u202f runs.",
+        "A dog\u2028runs.",
+        "A d\u00adog r\u200bu\u2060ns.",
+        "\ufeff A dog\x00 runs\u00ad.",
+    ],
+)
+def test_a_model_is_given_plain_spaces_and_nothing_unseen(text):
+    model = Shouter()
+    assert translated(text, model).endswith("A DOG RUNS.")
+    assert model.plain == [["A dog runs."]]
+    marked = MarkedSentence(text)
+    assert len(marked.places) == len(text) + 1 and marked.places[-1] == len("A dog runs.")
+    assert marked.places == sorted(marked.places)
+
+
+def test_marks_come_beside_their_words_where_spaces_are_not_plain():
+    page = read_document("<p>A\u00a0\u00a0<b>d\u00adog</b>\u00a0 runs.</p>", "html", "en")
+    assert with_words_reversed(page) == "<p>. RUNS <b>DOG</b> A</p>"
 
 
 def test_placeholders_stay_in_their_places():
