@@ -220,7 +220,8 @@ def members(kind: type) -> str:
         summary, _, _ = inspect.getdoc(member).partition("\n\n")
         listed += f"- `{shown}`: {' '.join(summary.split())}\n"
     attributes = re.search(r"^Attributes:\n(.*?)(?:\n\n|\Z)", inspect.getdoc(kind), re.M | re.S)
-    for name, text in re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", attributes[1], re.M):
+    described = attributes[1] if attributes else ""
+    for name, text in re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", described, re.M):
         listed += f"- `{name}`: {' '.join(text.split())}\n"
     return listed
 
