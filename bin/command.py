@@ -265,7 +265,7 @@ def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
         return
     of_model = [flag.name for flag in SEARCH_FLAGS if flag.kind == "lines"]
     read = {}
-    for flag in [*inputs, *of_model, "model_dir", "adapter"]:
+    for flag in [*inputs, *of_model, "model_dir", "saved_model", "adapter"]:
         if flag in flags.FLAGS and flags.FLAGS[flag].value is not None:
             value = flags.FLAGS[flag].value
             read[f"--{flag}"] = [value, *value.split(",")]  # --model_dir may name several

@@ -21,14 +21,17 @@ def check_output(
     Args:
         path: the file.
         argument: what the caller calls it, for errors.
-        inputs: the files that are read, by the names of their arguments.
+        inputs: the files and folders that are read, by the names of their arguments. Of a folder,
+            no file may be replaced.
 
     Raises:
         InputError: which names the argument.
     """
     file = to_path(path)
     for name, read in (inputs or {}).items():
-        is_read = file.resolve() in [to_path(each).resolve() for each in read]
+        paths = [to_path(each).resolve() for each in read]
+        is_within = file.exists() and any(path in file.resolve().parents for path in paths)
+        is_read = file.resolve() in paths or is_within
         rule = f"{argument} must be another file than {name}"
         require(not is_read or is_device(path), rule, repr(path))
     place = file if is_device(path) else file.parent

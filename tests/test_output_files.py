@@ -70,3 +70,15 @@ def test_an_input_is_no_output(tmp_path):
             check_output(str(tmp_path / output), "predictions", inputs)
     check_output(str(tmp_path / "c"), inputs=inputs)
     check_output("/dev/null", inputs={"input": ["/dev/null"]})
+
+
+def test_no_file_of_a_folder_that_is_read_is_replaced(tmp_path):
+    (tmp_path / "model" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "model" / "config.json").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "model" / "config.json")
+    read = {"model_dir": [str(tmp_path / "model")]}
+    for path in ("model/config.json", "model/checkpoints/../config.json", "link"):
+        with pytest.raises(InputError, match=r"^output must be another file than model_dir\. "):
+            check_output(str(tmp_path / path), "output", read)
+    check_output(str(tmp_path / "model" / "new.de"), "output", read)
+    check_output(str(tmp_path / "new.de"), "output", read)
