@@ -551,7 +551,10 @@ class Translator:
         ]
 
     def _align_ids(self, source: np.ndarray, target: np.ndarray) -> list[AlignedPair]:
-        found = self._graph("align_ids")(source=tf.constant(source), target=tf.constant(target))
+        # Where all texts are blank, so are their translations; the graph needs one position.
+        rows = (np.pad(ids, [(0, 0), (0, ids.shape[1] == 0)]) for ids in (source, target))
+        source, target = map(tf.constant, rows)
+        found = self._graph("align_ids")(source=source, target=target)
         columns = [found[name].numpy().tolist() for name in AlignedPair._fields]
         return [aligned_pair(*values) for values in zip(*columns, strict=True)]
 

@@ -524,6 +524,14 @@ def test_the_language_of_a_document_is_that_of_the_data(model, characters):
     assert translator.document_translator("fr").language == "fr"
 
 
+@pytest.mark.parametrize("texts", [[""], ["", " "], ["", "ab"]])
+def test_blank_texts_are_aligned_with_nothing(translator_of, make_model, texts):
+    translator = translator_of(make_model(num_layers=1, positions="rotary"), beam_size=2)
+    for text, row in zip(texts, translator.translate(texts, aligned=True), strict=True):
+        if not text.strip():
+            assert row[0].text == "" and row[0].pair.pharaoh == ""
+
+
 def test_what_was_translated_before_does_not_count(translator_of, make_model, tmp_path):
     """A model that never ends a translation, and reads so little that a long word cannot be cut."""
     model = make_model(num_layers=1, logits_bias=True)
