@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_transformer.config import VocabularySize, vocabulary_kind
 from keras_transformer.errors import require
-from keras_transformer.fields import Seed, check_fields
+from keras_transformer.fields import LARGEST_LENGTH, Seed, check_fields
 from pipelines.augmentation import AugmentShares
 from pipelines.records import Tokenizer
 from pipelines.selection import SelectionConfig
@@ -57,6 +57,8 @@ class PreparationConfig(SelectionConfig):
         self._check_vocabulary()
         rule = "max_length must be at least 2, for a subword and EOS"
         require(self.max_length >= 2, rule, self.max_length)
+        rule = f"max_length must be at most {LARGEST_LENGTH}"
+        require(self.max_length <= LARGEST_LENGTH, rule, self.max_length)
 
     def _check_vocabulary(self) -> None:
         if not self.vocabulary:

@@ -449,6 +449,10 @@ def test_a_folder_must_be_writable(files, tmp_path):
             r"^tokenizer must be bpe with vocabulary=.*test_preparation.py. Received: wordpiece",
         ),
         ({"max_length": 1}, r"^max_length must be at least 2, .* Received: 1"),
+        (
+            {"max_length": 2**30 + 1},
+            r"^max_length must be at most 1073741824. Received: 1073741825",
+        ),
     ],
 )
 def test_impossible_settings_are_named(settings, message):
