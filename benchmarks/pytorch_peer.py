@@ -3,10 +3,9 @@
 nn.Transformer (post-norm), embeddings tied to the softmax, label smoothing, fused Adam. Dropout of
 attention weights and of the inner activations of the feed-forward networks, which nn.Transformer
 has and the paper does not, is switched off; its attention has biases, which the paper's does not
-have. A whole step is timed:
-zero_grad, forward, loss, backward, Adam, and reading the loss. With the word "compile" after the
-work, forward pass and loss are compiled, and with them the backward pass, which needs a C++
-compiler; sizes are static, which is the best case of torch.compile.
+have. A whole step is timed: zero_grad, forward, loss, backward, Adam, and reading the loss. With
+the word "compile" after the work, forward pass and loss are compiled, and with them the backward
+pass, which needs a C++ compiler; sizes are static, which is the best case of torch.compile.
 """
 
 import math

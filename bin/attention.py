@@ -55,8 +55,10 @@ def main():
     )
 
     translator = load_model(n_best=1)
-    layer = chosen_layer(layers_of_view(translator.card.config))
-    heads = chosen_heads(translator.card.config.num_heads)
+    config = translator.card.config
+    is_of_encoder = FLAGS.kind == "encoder"
+    layer = chosen_layer(config.num_layers if is_of_encoder else config.num_decoder_layers)
+    heads = chosen_heads(config.num_heads)
     (source,) = translator.with_codes([FLAGS.source], FLAGS.to)
     target = FLAGS.target
     translation = None
@@ -93,13 +95,6 @@ def check_picture():
     require(FLAGS.picture.endswith(PICTURE_ENDINGS), rule, FLAGS.picture)
     rule = f"--picture must have matplotlib ({INSTALL})"
     require(has_matplotlib(), rule, FLAGS.picture)
-
-
-def layers_of_view(config):
-    """The layers that have the attention of the picture: those of the encoder or of the decoder."""
-    if FLAGS.kind == "encoder" or config.decoder_layers is None:
-        return config.num_layers
-    return config.decoder_layers
 
 
 def chosen_layer(num_layers):

@@ -2,9 +2,9 @@
 
 Lines of text may be long, and have any number of sentences: line n of the output translates line n
 of the input. With --format=wrapped, lines are parts of paragraphs, as in an e-mail. Files of other
-formats keep their structure. With --one_sentence_per_line, as in test
-sets, a line is given to the model as it is. That is also so where the output has columns
-(--n_best, --scores, --alignments, --token_scores), and with --target_prefixes.
+formats keep their structure. With --one_sentence_per_line, as in test sets, a line is given to the
+model as it is. That is also so where the output has columns (--n_best, --scores, --alignments,
+--token_scores), and with --target_prefixes.
 
 A parsing model (bin/prepare_data.py --dataset=treebank) gives trees, each in brackets on one line,
 for lines that are sentences whose words have spaces between them.

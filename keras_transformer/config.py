@@ -115,6 +115,11 @@ class TransformerConfig:
         return width
 
     @property
+    def num_decoder_layers(self) -> int:
+        """The layers of the decoder: `decoder_layers`, or N where they are not given."""
+        return self.decoder_layers or self.num_layers
+
+    @property
     def parameters(self) -> int:
         """The number of trainable numbers, counted without building the model."""
         d_model, heads = self.d_model, self.num_heads
@@ -128,8 +133,7 @@ class TransformerConfig:
         norm = 2 * d_model
         last_norm = norm if self.norm == "pre" else 0
         encoder = self.num_layers * (attention + feed_forward + 2 * norm) + last_norm
-        decoder_layers = self.decoder_layers or self.num_layers
-        decoder = decoder_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
+        decoder = self.num_decoder_layers * (2 * attention + feed_forward + 3 * norm) + last_norm
         rows = self.vocab_size * (1 if self.tie_embeddings else 2)  # target, softmax
         if self.source_vocab_size or not self.tie_embeddings:
             rows += self.source_vocab_size or self.vocab_size

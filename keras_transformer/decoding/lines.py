@@ -135,8 +135,8 @@ def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, 
     warn(name, unfinished, "the translation reached its length limit; its end may be missing")
     return {
         "lines": count,
-        "truncated": counts.truncated,
-        "unfinished": counts.unfinished,
+        "truncated": len(truncated),
+        "unfinished": len(unfinished),
         "seconds": round(time.monotonic() - start, 3),
         "output": config.output,
         **translator.checkpoint,

@@ -54,7 +54,7 @@ def names_of_layers(
     Returns:
         By the path of a variable, the one name of its tensor.
     """
-    depths = {"encoder": config.num_layers, "decoder": config.decoder_layers or config.num_layers}
+    depths = {"encoder": config.num_layers, "decoder": config.num_decoder_layers}
     found = {}
     for stack, depth in depths.items():
         for layer in range(depth):

@@ -159,7 +159,7 @@ class Transformer(keras.Model):
         ]
         decoder_layers = [
             DecoderLayer(**layer_arguments, name=f"layer_{number}")
-            for number in range(config.decoder_layers or config.num_layers)
+            for number in range(config.num_decoder_layers)
         ]
         self.encoder = Encoder(encoder_layers, **stack_arguments, name="encoder")
         self.decoder = Decoder(decoder_layers, **stack_arguments, name="decoder")

@@ -37,8 +37,7 @@ def forward_flops(
     decoder += source_length * (queries + values)
     decoder += target_length * (target_length + source_length) * scores
     logits = target_length * d_model * config.vocab_size
-    decoder_layers = config.decoder_layers or config.num_layers
-    layers = config.num_layers * encoder + decoder_layers * decoder
+    layers = config.num_layers * encoder + config.num_decoder_layers * decoder
     return 2 * sentences * (layers + logits)
 
 

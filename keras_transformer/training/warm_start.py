@@ -134,7 +134,7 @@ def _copy_rows(
 
 def _with_both_depths(config: TransformerConfig) -> TransformerConfig:
     """The same configuration with the depth of the decoder, which may be left out, written out."""
-    return dataclasses.replace(config, decoder_layers=config.decoder_layers or config.num_layers)
+    return dataclasses.replace(config, decoder_layers=config.num_decoder_layers)
 
 
 def kept_layers(trained: int, kept: int) -> list[int]:

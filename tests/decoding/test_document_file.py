@@ -90,9 +90,8 @@ def test_a_line_that_is_no_utf8_ends_the_output(run):
 
 
 def test_an_input_that_cannot_be_read_is_named(tmp_path):
-    config = DocumentConfig(
-        "/proc/self/mem", str(tmp_path / "out")
-    )  # opens, and fails when it is read
+    # This file opens, and fails when it is read.
+    config = DocumentConfig("/proc/self/mem", str(tmp_path / "out"))
     rule = r"^input must be a file that can be read\. Received: '/proc/self/mem': .*Errno 5"
     with pytest.raises(InputError, match=rule):
         translate_file(Shouter(), config)

@@ -173,9 +173,8 @@ def test_lines_before_an_invalid_one_are_answered(run):
 
 
 def test_an_input_that_cannot_be_read_is_named(tmp_path):
-    config = LinesConfig(
-        "/proc/self/mem", str(tmp_path / "out")
-    )  # opens, and fails when it is read
+    # This file opens, and fails when it is read.
+    config = LinesConfig("/proc/self/mem", str(tmp_path / "out"))
     rule = r"^input must be a file that can be read\. Received: '/proc/self/mem': .*Errno 5"
     with pytest.raises(InputError, match=rule):
         translate_lines(Shouter(), config)
