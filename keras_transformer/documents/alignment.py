@@ -95,6 +95,10 @@ class Alignment:
         """What a unit of the translation reads as."""
         return self.translation[slice(*self.targets[unit])]
 
+    def is_word(self, unit: int) -> bool:
+        """Whether a unit of the translation is a word, and no punctuation mark."""
+        return any(map(str.isalnum, self.word(unit)))
+
     def _with_equal_words(self, links: list[Link]) -> list[Link]:
         """Cuts words with marks in them, as H<sub>2</sub>O, and the same words of the translation.
 
@@ -142,8 +146,7 @@ class Alignment:
                 for source, length in sources
             )
             agreement = 2 * inside / total - 1 if total else 0.0
-            is_word = any(map(str.isalnum, self.word(unit)))
-            found.append(agreement if is_word else agreement * _PUNCTUATION_WEIGHT)
+            found.append(agreement if self.is_word(unit) else agreement * _PUNCTUATION_WEIGHT)
         return found
 
     def proportional(self, span: Span) -> int:

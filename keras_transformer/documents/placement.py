@@ -103,7 +103,7 @@ class _Placer:
             parent.children, key=lambda child: (not _is_open(child.element), -scores[id(child)])
         ):
             score, span = best(child)
-            if score <= 0:
+            if score <= 0 or self._is_around_no_word(child.element, span):
                 span = self._likely_span(child.element, parent, free)
             child.start, child.end = span
             free[slice(*span)] = [False] * (child.end - child.start)
@@ -121,8 +121,15 @@ class _Placer:
             return [1.0] * len(self.alignment.targets)
         return self.alignment.agreement((start, end))
 
+    def _is_around_no_word(self, element: Element, span: Span) -> bool:
+        """Whether a closed element with words, as a link, would be around punctuation alone."""
+        if _is_open(element):
+            return False
+        text = self.alignment.sentence.model_text[slice(*self.alignment.range_of(element))]
+        return any(map(str.isalnum, text)) and not any(map(self.alignment.is_word, range(*span)))
+
     def _likely_span(self, element: Element, parent: Placed, free: Sequence[bool]) -> Span:
-        """A place for an element of whose words none is aligned: about where it was."""
+        """A place for an element of whose words none is aligned: the word about where it was."""
         if element.opening is None:
             return parent.start, parent.start
         if element.closing is None:
@@ -131,7 +138,8 @@ class _Placer:
         units = [unit for unit in range(parent.start, parent.end) if free[unit]]
         if start < end and units:
             wanted = self.alignment.proportional((start, end))
-            nearest = min(units, key=lambda unit: abs(unit - wanted))
+            words = [unit for unit in units if self.alignment.is_word(unit)]
+            nearest = min(words or units, key=lambda unit: abs(unit - wanted))
             return nearest, nearest + 1
         slot = self._outside(self.alignment.proportional_slot((start, end)), parent)
         return slot, slot

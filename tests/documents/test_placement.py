@@ -106,6 +106,10 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
         # Each element keeps a unit, if there are enough, and else its pair of marks.
         ("<b>x</b> <i>y</i>", "A B", "", "<b>A</b> <i>B</i>"),
         ("<b>x</b> <i>y</i>", "A", "", "<b>A</b><i></i>"),
+        # Words of an element are not only punctuation in the translation.
+        ("See the <a>manual</a>.", "Siehe das.", "0-0 2-2", "Siehe <a>das</a>."),
+        ("Why <b>not</b> ?", "Wieso ?", "0-0 1-1", "<b>Wieso</b> ?"),
+        ("A dog <b>!</b>", "Ein Hund !", "2-2", "Ein Hund <b>!</b>"),
         # Elements of several sentences.
         ("a</b> c <i>d", "A C D", "0-0 1-1 2-2", "A</b> C <i>D"),
         ("a c</b> d", "D A C", "0-1 1-2 2-0", "D A C</b>"),
