@@ -19,6 +19,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +34,8 @@ from keras_transformer.fields import from_json
 
 LOCK_HOLDER = b"process "  # what a lock file begins with, if a process has held the lock
 _MAX_DEPTH = 50  # levels of arrays and objects in JSON
+# The errors of a file that cannot become larger, which only writing raises.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def to_path(path: str | os.PathLike) -> "Path | RemotePath":
@@ -131,25 +134,75 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Opens a file that takes the place of `path` when the block ends, and never a part of it.
 
     If the block raises an error, `path` stays as it was. If the process is killed or the power
-    fails, `path` is either the old or the new file. A symbolic link is kept, and its target is
-    replaced. A pipe or a device is written to.
+    fails, `path` is either the old or the new file. The new file has the permissions of the old
+    one. A symbolic link is kept, and its target is replaced. A pipe or a device is written to.
 
     Raises:
-        OSError: where the file cannot be written.
+        OSError: where the file cannot be written; it names `path`.
+        InputError: where symbolic links lead to each other.
     """
     path = to_path(path)
     if is_device(path):  # before it is resolved: what /dev/stdout leads to may have no path
-        with path.open("wb") as file:
+        with _failures_named(path), path.open("wb") as file:
             yield file
         return
-    path = path.resolve()
+    path = resolved(path)
     with _temporary(path, _make_file) as temporary:
         with temporary.open("wb") as file:
             yield file
             file.flush()
             if isinstance(path, Path):
                 os.fsync(file.fileno())
+        _keep_permissions(path, temporary)
         temporary.replace(path)
+
+
+def resolved(path: str | os.PathLike) -> "Path | RemotePath":
+    """Returns what a path leads to where all symbolic links are followed.
+
+    Raises:
+        InputError: where they lead to each other.
+    """
+    path = to_path(path)
+    if isinstance(path, RemotePath):
+        return path
+    target = Path(os.path.realpath(path))
+    try:
+        target.stat()
+    except OSError as error:
+        is_loop = error.errno == errno.ELOOP
+        require(
+            not is_loop, f"{path} must lead to a file or folder", "links that lead to each other"
+        )
+    return target
+
+
+@contextlib.contextmanager
+def _failures_named(
+    path: "Path | RemotePath", temporary: "Path | RemotePath | None" = None
+) -> Iterator[None]:
+    """Gives errors of writing the name of a file, where they have none or a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        has_no_name = error.filename is None and error.errno in _NO_ROOM
+        if has_no_name or (temporary is not None and error.filename == str(temporary)):
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
+
+
+def _keep_permissions(old: "Path | RemotePath", new: "Path | RemotePath") -> None:
+    """Gives what takes the place of a local file or folder, if there is one, its permissions."""
+    mode = _permissions(old)
+    if mode is not None and mode != _permissions(new):
+        new.chmod(mode)
+
+
+def _permissions(path: "Path | RemotePath") -> int | None:
+    """The permissions of a local file or folder; None where there is none."""
+    if isinstance(path, RemotePath) or not path.exists():
+        return None
+    return stat.S_IMODE(path.stat().st_mode)
 
 
 @contextlib.contextmanager
@@ -158,7 +211,8 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
 
     If the process is killed, `path` is either the old or the new folder. Where the system cannot
     exchange two folders in one step, there is a moment in which the old one waits under another
-    name (see `replaced_folder`), and `put_back` gives it its own again.
+    name (see `replaced_folder`), and `put_back` gives it its own again. The new folder has the
+    permissions of the old one.
 
     A remote folder cannot be renamed: the old one is removed, and the files of the new one are
     copied one by one, `last` as the last of them. Whoever finds that file finds a whole folder.
@@ -169,8 +223,9 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
 
     Raises:
         OSError: where the folder cannot be written.
+        InputError: where symbolic links lead to each other.
     """
-    path = to_path(path).resolve()
+    path = resolved(path)
     if isinstance(path, RemotePath):
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
@@ -183,6 +238,7 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
     path.parent.mkdir(parents=True, exist_ok=True)
     with _temporary(path, Path.mkdir) as new:
         yield new
+        _keep_permissions(path, new)
         _put_in_place(new, path)
 
 
@@ -220,7 +276,7 @@ def replaced_folder(path: Path) -> Path:
 
 def put_back(path: str | os.PathLike) -> None:
     """Gives an old folder its name again, if a program was killed before the new one was there."""
-    path = to_path(path).resolve()
+    path = resolved(path)
     if isinstance(path, Path) and not path.exists():
         with contextlib.suppress(OSError):  # there is none, or it cannot be renamed
             replaced_folder(path).rename(path)
@@ -246,42 +302,61 @@ def remove_folder(path: "Path | RemotePath") -> None:
         gfile.rmtree(str(path))
 
 
-def _make_file(path: "Path | RemotePath") -> None:
-    if isinstance(path, Path):
-        path.touch(exist_ok=False)
+def _make_file(path: Path, mode: int = 0o666) -> None:
+    path.touch(mode, exist_ok=False)
 
 
 @contextlib.contextmanager
 def _temporary(
-    path: "Path | RemotePath", make: Callable[[Path], None]
+    path: "Path | RemotePath", make: Callable[..., None]
 ) -> Iterator["Path | RemotePath"]:
     """Makes a file or folder beside `path` that nobody else uses, and removes it in the end.
 
     It is locked while its program runs. What a killed program has left for the same `path` has no
-    lock, and is removed first.
+    lock, and is removed first. Nobody may do more with it than with `path`, except for its owner,
+    who has all permissions. Errors of writing name `path` in place of it.
+
+    Args:
+        path: what it will take the place of.
+        make: makes a local file or folder, with a `mode` if one is given.
     """
     remove_abandoned(path)
-    while True:
+    mode = _permissions(path)
+    options = {} if mode is None else {"mode": mode | stat.S_IRWXU}
+    lock = None
+    while lock is None:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        make(temporary)
-        lock = None if isinstance(temporary, RemotePath) else _locked_descriptor(temporary)
-        if lock is None or temporary.exists():
+        if isinstance(temporary, RemotePath):
             break
-        os.close(lock)  # another program has removed it before it was locked
+        with _failures_named(path, temporary), contextlib.suppress(FileExistsError):
+            make(temporary, **options)
+            lock = _lock_new(temporary)
     try:
-        yield temporary
+        with _failures_named(path, temporary):
+            yield temporary
     finally:
         _remove(temporary)
         if lock is not None:
             os.close(lock)
 
 
-def _locked_descriptor(path: Path) -> int:
-    """Opens a file or folder, and locks it where the file system has locks."""
-    descriptor = os.open(path, os.O_RDONLY)
+def _lock_new(path: Path) -> int | None:
+    """Opens a new file or folder, and locks it where the file system has locks.
+
+    Returns:
+        The descriptor that holds the lock, or None where another program has removed the file: it
+        was taken for one of a killed program.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return descriptor
+    if path.exists():
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def remove_abandoned(path: "Path | RemotePath") -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import RemotePath, is_device, replacing, to_path
+from keras_transformer.files import RemotePath, is_device, replacing, resolved, to_path
 
 STANDARD_STREAM = "-"  # in place of a path: stdin or stdout
 NO_PART_OF_A_LINE = str.maketrans("\r\n\0", "   ")
@@ -25,16 +25,16 @@ def check_output(
             no file may be replaced.
 
     Raises:
-        InputError: which names the argument.
+        InputError: which names the argument, or the path where symbolic links lead to each other.
     """
-    file = to_path(path)
+    file = resolved(path)
     for name, read in (inputs or {}).items():
-        paths = [to_path(each).resolve() for each in read]
-        is_within = file.exists() and any(path in file.resolve().parents for path in paths)
-        is_read = file.resolve() in paths or is_within
+        paths = [resolved(each) for each in read]
+        is_within = file.exists() and any(path in file.parents for path in paths)
         rule = f"{argument} must be another file than {name}"
+        is_read = file in paths or is_within
         require(not is_read or is_device(path), rule, repr(path))
-    place = file if is_device(path) else file.parent
+    place = to_path(path) if is_device(path) else file.parent
     writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
     require(writable, f"{argument} must be a file in a directory that can be written", repr(path))
 

@@ -16,7 +16,7 @@ from typing import Any
 from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import locked, remove_abandoned, to_path
+from keras_transformer.files import locked, remove_abandoned, resolved, to_path
 from pipelines import data_files, unfinished
 from pipelines.damage import damaged_files
 from pipelines.data_set import Preparation, TrainingWriter, repair_data_set, write_data_set
@@ -83,7 +83,7 @@ def prepare(
 def _require_files_elsewhere(files: list[str], data_dir: Path) -> None:
     """Refuses to read files of the folder that is written to."""
     for file in files:
-        is_within = to_path(file).resolve().is_relative_to(data_dir.resolve())
+        is_within = resolved(file).is_relative_to(resolved(data_dir))
         rule = f"data_dir={data_dir} must be another folder than that of the files it is made of"
         require(not is_within, rule, file)
 

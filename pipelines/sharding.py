@@ -13,6 +13,7 @@ complete, and is not written again unless it has been damaged since.
 import dataclasses
 import errno
 import itertools
+import os
 import random
 import struct
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from keras_transformer.errors import reason
 from keras_transformer.fields import Count
 from keras_transformer.files import file_digest, replacing, write_file
 from pipelines.checksummed_json import (
@@ -130,8 +130,10 @@ class Sharding:
             ):
                 for record in records:
                     writer.write(record)
-        except tf.errors.ResourceExhaustedError as error:
-            raise OSError(errno.ENOSPC, reason(error)) from None
+        except (tf.errors.ResourceExhaustedError, tf.errors.OutOfRangeError) as error:
+            is_full = isinstance(error, tf.errors.ResourceExhaustedError)
+            code = errno.ENOSPC if is_full else errno.EFBIG
+            raise OSError(code, os.strerror(code), str(self._data_file(number))) from None
 
     def groups(self, block: int) -> list[Span]:
         """Where the group of each shard is in a block."""

@@ -1,6 +1,7 @@
 import gzip
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -64,6 +65,84 @@ def test_links_and_permissions_are_the_usual_ones(tmp_path):
     assert len(modes) == 1  # not those of private temporary files
 
 
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o666, 0o444, 0o200])
+def test_a_new_file_has_the_permissions_of_the_old_one(tmp_path, mode):
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(mode)
+    with replacing(path) as file:
+        (temporary,) = set(tmp_path.iterdir()) - {path}
+        assert mode_of(temporary) & 0o77 & ~mode == 0  # nobody else may read what is written
+        file.write(b"new")
+    assert mode_of(path) == mode
+    path.chmod(0o600)
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o775])
+def test_a_new_folder_has_the_permissions_of_the_old_one(tmp_path, mode):
+    target = tmp_path / "export"
+    target.mkdir()
+    target.chmod(mode)
+    with replacing_folder(target, "a") as folder:
+        (folder / "a").touch()
+    assert mode_of(target) == mode and names(target) == ["a"]
+
+
+def test_new_files_and_folders_have_the_permissions_of_the_umask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        write_file(tmp_path / "file", b"")
+        with replacing_folder(tmp_path / "export", "a"):
+            pass
+    finally:
+        os.umask(old)
+    assert (mode_of(tmp_path / "file"), mode_of(tmp_path / "export")) == (0o640, 0o750)
+
+
+def test_a_temporary_file_that_another_program_removes_is_made_again(tmp_path, monkeypatch):
+    """Between making and locking it, others take it for that of a killed program."""
+    opened, removed = os.open, []
+
+    def remove_first(path, *arguments, **options):
+        if str(path).endswith(".tmp") and not removed and os.path.exists(path):
+            removed.append(path)
+            os.remove(path)
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", remove_first)
+    write_file(tmp_path / "file", b"new")
+    assert len(removed) == 1 and (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_a_temporary_name_that_is_taken_is_not_used(tmp_path, monkeypatch):
+    tokens = iter(["0" * 8, "0" * 8, "1" * 8])
+    monkeypatch.setattr(files.secrets, "token_hex", lambda _: next(tokens))
+    with replacing(tmp_path / "file") as file, replacing(tmp_path / "file") as other:
+        file.write(b"file")
+        other.write(b"other")
+    assert (tmp_path / "file").read_bytes() == b"file"
+
+
+def test_a_file_without_room_is_named(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/full")
+    for path in ("/dev/full", tmp_path / "link"):
+        with pytest.raises(OSError, match=f"No space left on device: '{path}'$"):
+            write_file(path, b"x" * 100_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match=f"File too large: '{tmp_path / 'file'}'$"):
+            write_file(tmp_path / "file", b"x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert names(tmp_path) == ["link"]
+
+
 def test_a_folder_is_replaced_when_all_is_written(any_folder):
     target = any_folder / "of" / "export"
     for content in ("1", "2"):
@@ -77,12 +156,21 @@ def test_a_folder_is_replaced_when_all_is_written(any_folder):
     assert names(target) == ["2"] and names(target.parent) == ["export"]
 
 
-def test_a_folder_comes_back_where_the_last_step_fails(tmp_path):
+def test_a_folder_comes_back_where_the_last_step_fails(tmp_path, monkeypatch):
     target = tmp_path / "export"
     target.mkdir()
     (target / "old").write_text("")
-    with pytest.raises(FileNotFoundError), replacing_folder(target, "a") as folder:
-        folder.rmdir()  # then it cannot take its place
+    rename = Path.rename
+
+    def fail_for_the_new_one(path, new):
+        if path.suffix == ".tmp":
+            raise PermissionError
+        return rename(path, new)
+
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
+    with pytest.raises(PermissionError), replacing_folder(target, "a") as folder:
+        (folder / "new").write_text("")
     assert names(target) == ["old"] and names(tmp_path) == ["export"]
 
 

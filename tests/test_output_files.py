@@ -59,6 +59,40 @@ def test_errors_name_what_the_caller_names(tmp_path):
         check_output(str(tmp_path))
 
 
+def test_links_that_lead_nowhere(tmp_path):
+    (tmp_path / "dangling").symlink_to("absent/out")
+    path = tmp_path / "dangling"
+    rule = rf"^page must be a file in a directory that can be written\. Received: '{path}'$"
+    with pytest.raises(InputError, match=rule):
+        check_output(str(path), "page")
+    target = tmp_path / "absent" / "out"
+    rule = (
+        rf"^page must be writable\. Received: '{path}': .* No such file or directory: '{target}'$"
+    )
+    with pytest.raises(InputError, match=rule), opened_output(str(path), "page"):
+        pass
+    (tmp_path / "new").symlink_to("out")  # to a file that is still to be written
+    check_output(str(tmp_path / "new"))
+
+
+def test_links_that_lead_to_each_other(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "file").touch()
+    loop, file = str(tmp_path / "a"), str(tmp_path / "file")
+    message = f"^{loop} must lead to a file or folder. Received: links that lead to each other$"
+    for use in (
+        lambda: check_output(loop),
+        lambda: check_output(file, inputs={"input": [loop]}),
+        lambda: write_lines(loop, ["text"]),
+    ):
+        with pytest.raises(InputError, match=message):
+            use()
+    with pytest.raises(InputError, match=f"^{loop}/file must lead to a file or folder"):
+        write_lines(f"{loop}/file", ["text"])
+    assert (tmp_path / "a").is_symlink()
+
+
 def test_an_input_is_no_output(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("text")

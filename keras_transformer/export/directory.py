@@ -7,7 +7,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import put_back, replacing_folder, to_path, write_json
+from keras_transformer.files import put_back, replacing_folder, resolved, to_path, write_json
 from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, file_sizes
 
 
@@ -42,7 +42,7 @@ def write_export(
     Raises:
         InputError: if `export_dir` holds something else, or cannot be written.
     """
-    export_dir = to_path(export_dir).resolve()
+    export_dir = resolved(export_dir)
     check_export_dir(export_dir, overwrite)
     try:
         with replacing_folder(export_dir, CARD) as folder:

@@ -371,6 +371,13 @@ def test_work_without_its_record_is_not_used(many, data_dir, monkeypatch):
         prepare(many, data_dir, CONFIG)
 
 
+def test_a_folder_of_links_that_lead_to_each_other(files, data_dir, tmp_path):
+    data_dir.symlink_to("other")
+    (tmp_path / "other").symlink_to("data")
+    with pytest.raises(InputError, match=rf"^{data_dir} must lead to a file or folder\. "):
+        prepare(FileSource(files), data_dir, CONFIG)
+
+
 @pytest.mark.parametrize("place", ["train.en", "raw/train.en"])
 def test_files_of_the_folder_that_is_written_to_are_not_read(files, data_dir, place):
     source, target = files["train"]

@@ -1,6 +1,7 @@
 import itertools
 import json
 import os
+import resource
 from collections import Counter
 
 import pytest
@@ -78,6 +79,19 @@ def test_a_block_is_replaced_only_by_a_complete_one(tmp_path, small, monkeypatch
         with pytest.raises(TypeError):
             split.write_block(0, numbered(0, 30), {})
     assert split.has_block(0)  # another worker may be reading it
+
+
+def test_a_block_that_is_too_large_for_a_file_is_named(tmp_path, small):
+    split = write(tmp_path, [])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        file = tmp_path / "unfinished" / "train-block-00000.tfrecord"
+        with pytest.raises(OSError, match=rf"File too large: '{file}'$"):
+            split.write_block(0, numbered(0, 300), {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not split.has_block(0)
 
 
 def test_existing_files_are_not_written_again(any_folder, small):
