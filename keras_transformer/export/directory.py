@@ -1,18 +1,30 @@
 """The directory of an export: written whole or not at all, with a card that says what it holds."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import put_back, replacing_folder, resolved, to_path, write_json
+from keras_transformer.fields import from_json
+from keras_transformer.files import (
+    put_back,
+    read_json,
+    replacing_folder,
+    resolved,
+    to_path,
+    write_json,
+)
 from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, file_sizes
 
 
 def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
-    """Raises InputError where writing would replace anything but an export, or without asking."""
+    """Raises InputError where writing would replace anything but an export, or without asking.
+
+    A folder in which an export and other files lie is not replaced either: the error names one.
+    """
     export_dir = to_path(export_dir)
     put_back(export_dir)
     if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.glob("*"))):
@@ -20,6 +32,20 @@ def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
         require(overwrite, rule, repr(str(export_dir)))
         rule = "overwrite replaces nothing but an earlier export"
         require((export_dir / CARD).is_file(), rule, f"export_dir={str(export_dir)!r}")
+        for file in _other_files(export_dir):
+            raise InputError(f"{rule}. Received: {file}, which no export has written")
+
+
+def _other_files(export_dir: Path) -> Iterator[Path]:
+    """Yields the files in the folder of an export that its card does not name."""
+    content = read_json(export_dir / CARD)
+    exported = from_json({"files": dict[str, Any]}, content, export_dir / CARD)["files"]
+    for folder, _, names in tf.io.gfile.walk(str(export_dir)):
+        for name in names:
+            file = to_path(folder) / name
+            path = file.relative_to(export_dir)
+            if path != CARD and path.as_posix() not in exported:
+                yield file
 
 
 def write_export(

@@ -48,13 +48,34 @@ def test_an_export_that_cannot_be_written_is_none(any_folder):
 
 
 def test_overwrite_replaces_an_earlier_export(tmp_path):
-    write_export(write, tmp_path / "export", MODEL_CARD)
-    (tmp_path / "export" / "earlier").write_text("a file of the earlier export")
+    def write_more(folder):
+        write(folder)
+        (folder / "part" / "earlier").write_text("")
+
+    write_export(write_more, tmp_path / "export", MODEL_CARD)
     other = dataclasses.replace(MODEL_CARD, parameters=8)
     write_export(write, tmp_path / "export", other, overwrite=True)
     assert read_card(tmp_path / "export").parameters == 8
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
-    assert not (tmp_path / "export" / "earlier").exists()
+    assert not (tmp_path / "export" / "part" / "earlier").exists()
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "part/more", ".git/refs/heads/main", "saved_model"])
+def test_a_file_that_no_export_has_written_outlives_overwrite(any_folder, name):
+    export = any_folder / "export"
+    write_export(write, export, MODEL_CARD)
+    (export / name).parent.mkdir(parents=True, exist_ok=True)
+    (export / name).write_bytes(b"mine")
+    rule = r"^overwrite replaces nothing but an earlier export\. Received: "
+    for function in (
+        lambda: write_export(write, export, MODEL_CARD, overwrite=True),
+        lambda: check_export_dir(export, overwrite=True),
+    ):
+        with pytest.raises(InputError, match=f"{rule}{export / name}, which no export has written"):
+            function()
+    assert (export / name).read_bytes() == b"mine"
+    (export / name).unlink()
+    check_export_dir(export, overwrite=True)
 
 
 def test_nothing_is_lost(tmp_path):
