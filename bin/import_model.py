@@ -54,6 +54,8 @@ def main():
         max_length=decoding_config(trained).max_source_length,
         task=trained.origin.task,
         task_options=trained.origin.task_options,
+        languages=(trained.origin.data or {}).get("languages"),
+        chosen=trained.chosen,
     )
 
 

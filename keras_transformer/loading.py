@@ -385,7 +385,9 @@ def _restore_export(path: Path) -> TrainedModel:
     rule = f"{path / CARD} must be of the vocabulary beside it"
     require(vocabularies.fingerprints == fingerprints, rule, "another")
     model = _read_exported_weights(path, card.config)
-    return TrainedModel((model,), vocabularies, card.origin, CheckpointInfo(path.name))
+    chosen = {"alpha": card.decoding.alpha, "beam_size": card.decoding.beam_size}
+    info = CheckpointInfo(path.name)
+    return TrainedModel((model,), vocabularies, card.origin, info, chosen=chosen)
 
 
 def _read_exported_weights(path: Path, config: TransformerConfig) -> Transformer:

@@ -353,7 +353,10 @@ def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
     narrow = tmp_path / "narrow"
     card = wanted.card(decoding_config(wanted), weights="bfloat16")
     export_saved_model(wanted.models, wanted.vocabularies, narrow, card)
-    for path, kind in ((export_dir, "float32"), (narrow, "bfloat16")):
+    for path, kind, beams in (
+        (export_dir, "float32", BEAMS),
+        (narrow, "bfloat16", TASKS[task].beam_size),
+    ):
         found = restore(path)
         models = (found.model, wanted.model)
         for variable, original in zip(*[m.trainable_variables for m in models], strict=True):
@@ -364,6 +367,8 @@ def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
         assert found.vocabularies.fingerprints == wanted.vocabularies.fingerprints
         assert [v.kind for v in found.vocabularies] == [v.kind for v in wanted.vocabularies]
         assert dataclasses.replace(found.origin, evaluation=None) == wanted.origin
+        options = decoding_config(found)
+        assert (options.alpha, options.beam_size) == (TASKS[task].alpha, beams)
     assert len(restore([export_dir, narrow]).models) == 2
 
 

@@ -14,6 +14,7 @@ from absl import logging
 from keras_transformer.fields import Amount, Size, from_json
 from keras_transformer.files import read_json, to_path, write_json
 from keras_transformer.training.checkpoint_record import read_records
+from keras_transformer.training.model_directory import DECODING_FILE
 
 # What tables use of a split's results.
 RESULTS = {"perplexity?": float, "bleu?": float, "f1?": float, "languages?": list[str]}
@@ -43,14 +44,17 @@ def read_results(model_dir: str | Path, split: str) -> dict[str, Any] | None:
 
 @dataclasses.dataclass(frozen=True)
 class ChosenDecoding:
-    """The search that was chosen for a model: `load` uses it where nothing else is asked for."""
+    """The search that was chosen for a model: `load` uses it where nothing else is asked for.
+
+    Of a model that was an export, it is known what was chosen, and not why.
+    """
 
     alpha: Amount  # of the length penalty, with this number of beams
     beam_size: Size
-    bleu: Amount  # that it had
-    split: str  # on which it was chosen
-    checkpoint: str  # of which weights
-    bleu_by_alpha: dict[str, Amount]
+    bleu: Amount | None = None  # that it had
+    split: str | None = None  # on which it was chosen
+    checkpoint: str | None = None  # of which weights
+    bleu_by_alpha: dict[str, Amount] | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -60,7 +64,7 @@ class ChosenDecoding:
 
 def write_chosen_decoding(model_dir: str | Path, chosen: ChosenDecoding) -> None:
     """Has a model directory remember how it is to translate."""
-    write_json(to_path(model_dir) / "decoding.json", dataclasses.asdict(chosen))
+    write_json(to_path(model_dir) / DECODING_FILE, dataclasses.asdict(chosen))
 
 
 def read_chosen_decoding(model_dir: str | Path) -> ChosenDecoding | None:
@@ -69,7 +73,7 @@ def read_chosen_decoding(model_dir: str | Path) -> ChosenDecoding | None:
     Raises:
         InputError: if the file is damaged.
     """
-    path = to_path(model_dir) / "decoding.json"
+    path = to_path(model_dir) / DECODING_FILE
     return from_json(ChosenDecoding, read_json(path), path) if path.exists() else None
 
 

@@ -1,14 +1,16 @@
 """A model from elsewhere, written as the model directory that training would have left behind."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 
 from keras_transformer.config import Task, TrainingConfig
-from keras_transformer.files import replacing_folder
+from keras_transformer.files import replacing_folder, write_json
 from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
 from keras_transformer.training.model_directory import (
+    DECODING_FILE,
     ModelDescription,
     create_or_check,
     require_new,
@@ -23,6 +25,8 @@ def write_model_directory(
     max_length: int,
     task: Task = "translation",
     task_options: dict[str, Any] | None = None,
+    languages: list[str] | None = None,
+    chosen: Mapping[str, Any] | None = None,
 ) -> dict[str, str | int]:
     """Writes a model directory whose only checkpoint, of step 0, has the weights of a model.
 
@@ -34,6 +38,9 @@ def write_model_directory(
         task: what the model was trained for.
         task_options: of parsing: how trees are written as text; of a model of several target
             languages: which these are (language_codes.py).
+        languages: of source and target, where they are known.
+        chosen: the "alpha" and "beam_size" that the model is to translate with, where these were
+            chosen for it.
 
     Returns:
         {"model_dir", "checkpoint", "parameters"}.
@@ -54,12 +61,15 @@ def write_model_directory(
         max_length=max_length,
         task=task,
         task_options=task_options or {},
+        languages=languages,
         **vocabularies.fingerprints,
     )
     with replacing_folder(model_dir, "config.json") as folder:
         create_or_check(folder, description, vocabularies.target.file.parent)
         variables = [variable.value for variable in model.variables]
         CheckpointStore(folder, model.config).save({"model": variables}, step=0)
+        if chosen:
+            write_json(folder / DECODING_FILE, dict(chosen))
     return {
         "model_dir": str(model_dir),
         "checkpoint": checkpoint_name(0),

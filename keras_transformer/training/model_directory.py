@@ -31,6 +31,7 @@ from keras_transformer.files import (
 )
 
 FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them
+DECODING_FILE = "decoding.json"
 
 # What a run has written before its first checkpoint.
 _BEGUN = ("lock", "tensorboard", "training_log.jsonl")

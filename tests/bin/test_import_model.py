@@ -46,16 +46,22 @@ def test_keras_file(untrained, call_program, tmp_path):
 def test_an_export(untrained, call_program, tmp_path, monkeypatch):
     monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
     export_dir, model_dir = tmp_path / "export", tmp_path / "model"
-    done = call_program("export", f"--model_dir={untrained}", f"--export_dir={export_dir}")
+    exported = shutil.copytree(untrained, tmp_path / "exported")
+    config = json.loads((exported / "config.json").read_text())
+    (exported / "config.json").write_text(json.dumps({**config, "languages": ["en", "de"]}))
+    options = ["--alpha=1.1", "--beam_size=2"]
+    done = call_program("export", f"--model_dir={exported}", f"--export_dir={export_dir}", *options)
     assert done.code == 0, done.errors
     flags = ["--format=saved_model", f"--path={export_dir}", f"--model_dir={model_dir}"]
     done = call_program("import_model", *flags)
     assert done.code == 0, done.errors
-    trained, found = restore(untrained), restore(model_dir)
+    trained, found = restore(exported), restore(model_dir)
     pairs = zip(found.model.trainable_variables, trained.model.trainable_variables, strict=True)
     for ours, theirs in pairs:
         np.testing.assert_array_equal(ours, theirs)
     assert found.vocabularies.fingerprints == trained.vocabularies.fingerprints
+    assert found.chosen == {"alpha": 1.1, "beam_size": 2}
+    assert found.origin.data == trained.origin.data
 
     shutil.rmtree(model_dir)
     shutil.rmtree(export_dir / "variables")
