@@ -1,6 +1,7 @@
 """The one exception for what a user got wrong: an argument, a file, a configuration."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -45,9 +46,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Returns the first line of an error's message, or the error's type if it has no message."""
-    message = str(error).strip() or type(error).__name__
-    return message.splitlines()[0]
+    """Returns the first line of an error's message, or the error's type if it has no message.
+
+    What TensorFlow adds for its developers is left out: the names of its functions and operations.
+    """
+    developers_part = r"\{\{function_node .*?\}\}| \[Op:\w+\]( name: ?\S*)?"
+    message = re.sub(developers_part, "", str(error)).strip()
+    return (message or type(error).__name__).splitlines()[0]
 
 
 def install_command(extra: str) -> str:

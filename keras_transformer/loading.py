@@ -319,8 +319,9 @@ def _restore_model_directory(
     description = read_description(model_dir)
     vocabularies = VocabularyPair.load(model_dir)
     for name, fingerprint in vocabularies.fingerprints.items():
-        rule = f"{model_dir}: {name} must be that of the model's training"
-        require(fingerprint == getattr(description, name), rule, fingerprint)
+        rule = f"{model_dir}: {name.removesuffix('_fingerprint')} must be that of the training"
+        is_same = fingerprint == getattr(description, name)
+        require(is_same, rule, "a file of other content")
     if description.base is None:
         model, info = restore_model(model_dir, checkpoint, description)
     else:

@@ -106,7 +106,7 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
     card = from_json(ModelCard, values, place)
     fingerprint = from_json({"config_fingerprint": str}, content, place)["config_fingerprint"]
     rule = f"{place}: config must be that of the exported weights, whose config_fingerprint it has"
-    require(card.config.fingerprint == fingerprint, rule, card.config.fingerprint)
+    require(card.config.fingerprint == fingerprint, rule, "another config")
     return card
 
 

@@ -7,6 +7,7 @@ damaged or lost are written again, byte for byte the same, and no others.
 
 import errno
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from pipelines.sources import Source
 
 # Exists during a preparation. After one that was killed it means nothing, and is removed.
 _LOCK_FILE = "prepare.lock"
+# Of files ("sha256:..."), and of the grammar's sentences.
+_is_digest = re.compile(r"(sha256:)?[0-9a-f]{16,64}").fullmatch
 # metadata.json names arguments as the command line does, and two properties in words.
 _RECORDED_PROPERTIES = {
     "split_sizes": "the split sizes of --dataset",
@@ -135,9 +138,22 @@ def _existing_metadata(preparation: Preparation) -> Metadata | None:
             present.get(name) == wanted.get(name),
             f"data_dir={data_dir} holds a data set of another {name.removeprefix('--')}: choose a "
             "new folder or delete this one",
-            f"{wanted.get(name)}, there: {present.get(name)}",
+            _shown_difference(wanted.get(name), present.get(name)),
         )
     return metadata
+
+
+def _shown_difference(wanted: Any, present: Any) -> str:
+    """What an error says of a setting that differs; digests of files say nothing to a reader."""
+    if _are_digests(wanted) and _are_digests(present):
+        return "other content"
+    shown = ["files" if _are_digests(value) else value for value in (wanted, present)]
+    return "{}, there: {}".format(*shown)
+
+
+def _are_digests(value: Any) -> bool:
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, str) and _is_digest(first) is not None
 
 
 def _damaged_files(data_dir: Path, metadata: Metadata) -> list[Path]:

@@ -151,7 +151,9 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
     existing = existing_description.flat()
     wanted = description.flat()
     differences = [
-        f"{name}: {existing[name]}, not {wanted[name]}"
+        f"another {name.removesuffix('_fingerprint')}"
+        if name.endswith("fingerprint")
+        else f"{name}: {existing[name]}, not {wanted[name]}"
         for name in existing
         if existing[name] != wanted[name] and name != "languages"  # names are no part of the model
     ]
