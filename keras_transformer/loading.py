@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -214,6 +215,7 @@ def check_path(path: Any) -> None:
     is_list = isinstance(paths, Sequence) and len(paths) > 0
     are_paths = is_list and all(isinstance(one, str | os.PathLike) for one in paths)
     require(are_paths, "path must be a path, or a list of paths", shown(path))
+    require(all(os.fspath(one) for one in paths), "path must be given", "''")
 
 
 def check_options(options: dict[str, Any]) -> None:
@@ -281,8 +283,8 @@ def restore(
         return _restore_with_adapter(path, checkpoint, adapter, adapter_scale)
     rule = f"adapter_scale must go with an adapter, and {path} is none"
     require(adapter_scale is None or holds_adapter(path), rule, adapter_scale)
-    path = to_path(path)
     model_dir = described_in(path)
+    path = to_path(path)
     rule = "checkpoint goes with a model directory only"
     require(model_dir == path or checkpoint is None, rule, f"{checkpoint} of {path}")
     if (path / CARD).exists():
@@ -429,6 +431,9 @@ def _restore_keras_file(path: Path) -> TrainedModel:
     rule = "a .keras file must be a Transformer that was saved with model.save"
     require(not is_device(path), rule, f"{path}, a pipe or a device")
     try:
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):  # of which Keras says that there is no such file
+                raise ValueError("not a Keras file")
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged bytes can end in any
         raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None

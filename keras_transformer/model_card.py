@@ -11,10 +11,11 @@ from typing import Annotated, Any
 
 from keras_transformer.config import Task, TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import require
 from keras_transformer.fields import Count, Size, from_json, one_of
 from keras_transformer.files import put_back, read_json, to_path
 from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.model_directory import require_name
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 4
@@ -123,13 +124,14 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
     Raises:
         InputError: if it is no export, or of another version, or not whole.
     """
+    require_name(export_dir, argument)
     folder = to_path(export_dir)
     put_back(folder)
-    try:
-        content = read_json(folder / CARD)
-    except InputError as error:
-        rule = f"{argument} must be a directory that an export has made"
-        raise InputError(f"{rule}. Received: {str(folder)!r}: {error}") from None
+    rule = f"{argument} must be a directory that an export has made"
+    is_model_dir = (folder / "config.json").exists()
+    what = "a model directory" if is_model_dir else f"which has no {CARD}"
+    require((folder / CARD).exists(), rule, f"{str(folder)!r}, {what}")
+    content = read_json(folder / CARD)
     version = content.get("format_version")
     rule = f"{argument} must be of format_version {FORMAT_VERSION}; export the model again"
     require(version == FORMAT_VERSION, rule, f"{str(folder)!r}, of {version}")

@@ -200,7 +200,7 @@ def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
     if (to_path(init_from) / CARD).exists():
         card = read_card(init_from, "init_from")
         return card.origin.preset or "imported", card.config
-    description = read_description(described_in(init_from), "init_from")
+    description = read_description(described_in(init_from, "init_from"), "init_from")
     return description.preset, description.model
 
 

@@ -110,7 +110,7 @@ def check_model_dir(model_dir: str | Path, description: ModelDescription) -> Non
     It can in one that is new or empty, in which such a run has ended before its first checkpoint,
     or that is the model's.
     """
-    _require_name(model_dir, "model_dir")
+    require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
     if (model_dir / "config.json").exists():
         _check_same(model_dir, description)
@@ -184,18 +184,23 @@ def require_same_base(model_dir: str | Path, base: Base, found: Base, subject: s
 
 def require_new(model_dir: str | Path) -> None:
     """Raises InputError where a new model directory would join what is there."""
-    _require_name(model_dir, "model_dir")
+    require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
     require(_is_free(model_dir), "model_dir must not exist yet, or be empty", model_dir)
 
 
-def _require_name(path: str | Path, argument: str) -> None:
+def require_name(path: str | Path, argument: str) -> None:
     """Raises InputError for an empty path, which would stand for the working directory."""
-    require(os.fspath(path) != "", f"{argument} must name a directory", "''")
+    require(os.fspath(path) != "", f"{argument} must be given: the name of a directory", "''")
 
 
-def described_in(path: str | Path) -> Path:
-    """The folder whose config.json describes a model directory, a checkpoint or a .keras file."""
+def described_in(path: str | Path, argument: str = "model_dir") -> Path:
+    """The folder whose config.json describes a model directory, a checkpoint or a .keras file.
+
+    Raises:
+        InputError: for an empty path, naming the argument.
+    """
+    require_name(path, argument)
     path = to_path(path)
     if path.parent.name == "checkpoints":
         return path.parent.parent
@@ -212,7 +217,7 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     Raises:
         InputError: where there is none, or it is damaged or of another version.
     """
-    _require_name(model_dir, argument)
+    require_name(model_dir, argument)
     path = to_path(model_dir) / "config.json"
     rule = f"{argument} must be a directory that training has made"
     require(path.exists(), rule, f"{model_dir}, which has no config.json")
@@ -245,7 +250,7 @@ def read_adapter(path: str | Path) -> ModelDescription:
     Raises:
         InputError: where there is none.
     """
-    description = read_description(described_in(path), "adapter")
+    description = read_description(described_in(path, "adapter"), "adapter")
     rule = "adapter must be a directory in which training has made an adapter"
     require(description.base is not None, rule, f"{path}, which holds a whole model")
     return description

@@ -25,7 +25,7 @@ def test_wrong_input(call_program, untrained, tmp_path):
     assert "--model_dir must be a directory that training has made" in done.errors
     done = call_program("average_checkpoints", "--model_dir=")
     assert done.code == 1
-    assert "error: --model_dir must name a directory. Received: ''" in done.errors
+    assert "error: --model_dir must be given: the name of a directory. Received: ''" in done.errors
     done = call_program("average_checkpoints", f"--model_dir={untrained}", "--last=0")
     assert done.code == 1
     assert "--last must be at least 1. Received: 0" in done.errors

@@ -96,7 +96,7 @@ def test_wrong_paths(call_program, tmp_path):
     model, keras_file = (tmp_path / "devices" / name for name in ("model.npz", "keras/zero.keras"))
     for flags, message in (
         ([f"--path={tmp_path / 'none'}"], "error: --path must exist. Received: "),
-        ([f"--path={tmp_path}", "--model_dir="], "error: --model_dir must name a directory. Rec"),
+        ([f"--path={tmp_path}", "--model_dir="], "error: --model_dir must be given: the name"),
         (["--path=/dev/zero"], "error: --path must be a directory"),
         ([f"--path={model.parent}"], f"error: {model} must be a file. Received: a pipe or a dev"),
         ([f"--path={keras_file}", "--format=keras"], "error: a .keras file must be a Transformer"),

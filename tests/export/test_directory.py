@@ -103,6 +103,33 @@ def test_an_export_that_waits_for_its_name_is_found(tmp_path, find):
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
 
 
+@pytest.mark.parametrize("use", [read_card, lambda folder: write_export(write, folder, MODEL_CARD)])
+def test_a_link_that_leads_to_itself_is_named(tmp_path, use):
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(InputError, match=f"^{tmp_path / 'link'} must lead to a file or folder"):
+        use(tmp_path / "link")
+
+
+@pytest.mark.parametrize(
+    ("path", "received"),
+    [
+        ("model", r"must be a directory that an export has made\. Received: 'model', a model dir"),
+        (
+            "none",
+            "must be a directory that an .*: 'none', which has no assets.extra/model_card.json",
+        ),
+        ("", "must be given: the name of a directory. Received: ''"),
+    ],
+)
+def test_what_is_no_export_is_told_once(tmp_path, monkeypatch, path, received):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=f"^saved_model {received}") as error:
+        read_card(path, "saved_model")
+    assert str(error.value).count("Received: ") == 1
+
+
 def test_an_export_removes_what_a_killed_one_has_left(tmp_path):
     for name in (".export.0a1b2c3d.tmp", ".export.mine.tmp"):
         (tmp_path / name).mkdir()

@@ -153,7 +153,7 @@ def test_a_model_directory_must_have_a_name_and_be_free(prepared, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     before = {path: path.read_bytes() for path in prepared.iterdir()}
     for model_dir, message in (
-        ("", "^model_dir must name a directory. Received: ''$"),
+        ("", "^model_dir must be given: the name of a directory. Received: ''$"),
         (prepared, "^model_dir must be new or empty, or a directory that training has made. Rec"),
     ):
         with pytest.raises(InputError, match=message):
