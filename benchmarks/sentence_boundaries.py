@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def lines_of(path: str) -> list[str]:
-    from keras_transformer.files import opened, text_lines
+    from keras_transformer.files.reading import opened, text_lines
 
     with opened(path) as file:
         return [line.strip() for line in text_lines(file, path) if line.strip()]

@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 import keras_transformer  # noqa: E402
 import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, reason, require  # noqa: E402
-from keras_transformer.files import to_path  # noqa: E402
+from keras_transformer.files.paths import to_path  # noqa: E402
 
 OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
 VERBOSITY = "1: also show what TensorFlow and other libraries write; -1: no log but warnings."

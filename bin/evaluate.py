@@ -20,7 +20,7 @@ import time
 from absl import flags
 
 from keras_transformer.errors import require
-from keras_transformer.files import to_path
+from keras_transformer.files.paths import to_path
 
 FLAGS = flags.FLAGS
 define_model_flags(__name__)

@@ -12,7 +12,7 @@ from pathlib import Path
 from absl import flags
 
 from keras_transformer.errors import require
-from keras_transformer.files import to_path
+from keras_transformer.files.paths import to_path
 from keras_transformer.training.model_directory import require_new
 
 FLAGS = flags.FLAGS

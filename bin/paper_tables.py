@@ -27,7 +27,7 @@ flags.DEFINE_bool("json", False, "Print the tables as one line of JSON in place 
 
 def main():
     from keras_transformer.errors import InputError, require
-    from keras_transformer.files import write_json
+    from keras_transformer.files.json_files import write_json
 
     for name in FLAGS.table or [""]:
         require(name in TABLES, "--table must be of 1, 2, 3, 4", repr(name))

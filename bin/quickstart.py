@@ -16,7 +16,8 @@ from typing import Any
 
 from absl import flags
 
-from keras_transformer.files import to_path, write_file
+from keras_transformer.files.paths import to_path
+from keras_transformer.files.replacing import write_file
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("work_dir", "runs/quickstart", "The folder for data, model and export.")

@@ -23,7 +23,8 @@ from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_chosen_decoding, read_results
 from keras_transformer.export.saved_model import load_signatures
 from keras_transformer.fields import shown
-from keras_transformer.files import is_device, put_back, to_path
+from keras_transformer.files.paths import is_device, to_path
+from keras_transformer.files.replacing import put_back
 from keras_transformer.model.composite import quantized_parts
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import (

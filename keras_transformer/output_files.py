@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import RemotePath, is_device, replacing, resolved, to_path
+from keras_transformer.files.paths import RemotePath, is_device, resolved, to_path
+from keras_transformer.files.replacing import replacing
 
 STANDARD_STREAM = "-"  # in place of a path: stdin or stdout
 NO_PART_OF_A_LINE = str.maketrans("\r\n\0", "   ")

@@ -7,13 +7,14 @@ from typing import Any
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import from_json
-from keras_transformer.files import read_json, to_path, write_json
+from keras_transformer.files.json_files import read_json, write_json
+from keras_transformer.files.paths import to_path
 
 _CHECKSUM = "checksum"  # the field that holds it
 
 
 def write_checksummed(path: str | os.PathLike, content: dict[str, Any]) -> None:
-    """Replaces a file by JSON of `content` and its checksum, as `files.replacing` does."""
+    """Replaces a file by JSON of `content` and its checksum, as `replacing` does."""
     write_json(path, {**content, _CHECKSUM: _checksum(path, content)})
 
 

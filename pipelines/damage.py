@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_transformer.errors import InputError
-from keras_transformer.files import file_digest, to_path
+from keras_transformer.files.paths import to_path
+from keras_transformer.files.reading import file_digest
 from pipelines.data_files import digest_of_beginning
 from pipelines.records import Metadata, SplitInfo
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from keras_transformer.config import SUFFIXES
-from keras_transformer.files import remove_abandoned, replacing, to_path
+from keras_transformer.files.paths import to_path
+from keras_transformer.files.replacing import remove_abandoned, replacing
 
 METADATA_FILE = "metadata.json"
 # The part of a shard that its digest covers.

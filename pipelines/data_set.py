@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import file_digest
+from keras_transformer.files.reading import file_digest
 from pipelines import data_files, sharding, unfinished
 from pipelines.augmentation import augment
 from pipelines.damage import damaged_files

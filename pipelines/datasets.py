@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from keras_transformer.errors import require
-from keras_transformer.files import to_path
+from keras_transformer.files.paths import to_path
 from keras_transformer.language_codes import directions_of
 from keras_transformer.parsing.trees import Tree, read_trees
 from pipelines.batching import epochs, one_pass, prefetch

@@ -7,7 +7,8 @@ import dataclasses
 import os
 
 from keras_transformer.errors import require
-from keras_transformer.files import read_json, to_path
+from keras_transformer.files.json_files import read_json
+from keras_transformer.files.paths import to_path
 from pipelines.checksummed_json import checked, write_checksummed
 from pipelines.damage import damaged_files
 from pipelines.data_files import METADATA_FILE

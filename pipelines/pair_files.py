@@ -18,7 +18,8 @@ from xml.etree import ElementTree
 
 from keras_transformer.documents import xliff
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import opened, parse_json
+from keras_transformer.files.json_files import parse_json
+from keras_transformer.files.reading import opened
 from pipelines.text_files import COMPRESSED, read_lines
 
 Pair = tuple[str, str]

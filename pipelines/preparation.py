@@ -17,7 +17,9 @@ from typing import Any
 from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import locked, remove_abandoned, resolved, to_path
+from keras_transformer.files.locks import locked
+from keras_transformer.files.paths import resolved, to_path
+from keras_transformer.files.replacing import remove_abandoned
 from pipelines import data_files, unfinished
 from pipelines.damage import damaged_files
 from pipelines.data_set import Preparation, TrainingWriter, repair_data_set, write_data_set

@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
-from keras_transformer.files import to_path
+from keras_transformer.files.paths import to_path
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from pipelines import preparation

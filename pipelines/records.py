@@ -15,7 +15,7 @@ import numpy as np
 from keras_transformer.config import SUFFIXES, Task, VocabularySize
 from keras_transformer.errors import require
 from keras_transformer.fields import Count, FileName, Rule, Size, one_of, whole_number
-from keras_transformer.files import file_digest
+from keras_transformer.files.reading import file_digest
 from pipelines.data_files import digest_of_beginning
 
 FORMAT_VERSION = 2

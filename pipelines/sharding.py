@@ -24,7 +24,8 @@ import numpy as np
 from tqdm import tqdm
 
 from keras_transformer.fields import Count
-from keras_transformer.files import file_digest, replacing, write_file
+from keras_transformer.files.reading import file_digest
+from keras_transformer.files.replacing import replacing, write_file
 from pipelines.checksummed_json import (
     read_checksummed,
     read_checksummed_or_none,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import replacing
+from keras_transformer.files.replacing import replacing
 from keras_transformer.language_codes import Direction, options_of, pattern_of
 from pipelines.data_files import text_file
 from pipelines.pair_files import check_pair_file, read_pairs

@@ -5,7 +5,8 @@ import zlib
 from collections.abc import Iterator
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import file_digest, is_device, opened, text_lines, to_path
+from keras_transformer.files.paths import is_device, to_path
+from keras_transformer.files.reading import file_digest, opened, text_lines
 
 # The first bytes of a compressed file, and the ending that its name must have.
 COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
@@ -13,7 +14,7 @@ _DIGEST_CHARACTERS = 16
 
 
 def read_lines(path: str, argument: str) -> Iterator[str]:
-    """Streams the lines of a UTF-8 text file, plain, .gz or .zst; see `files.text_lines`.
+    """Streams the lines of a UTF-8 text file, plain, .gz or .zst; see `files.reading.text_lines`.
 
     Args:
         path: the file.

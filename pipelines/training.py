@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settings
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import locked, to_path
+from keras_transformer.files.locks import locked
+from keras_transformer.files.paths import to_path
 from keras_transformer.model_card import CARD, read_card
 from keras_transformer.presets import preset as configurations_of
 from keras_transformer.training.device_config import DeviceConfig

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.files import replacing
+from keras_transformer.files.replacing import replacing
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.parsing.trees import Tree, clean, read_trees
 from pipelines.data_files import text_file

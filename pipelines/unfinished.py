@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.fields import Count, FileName, Size
-from keras_transformer.files import remove_folder
+from keras_transformer.files.paths import remove_folder
 from pipelines.checksummed_json import read_checksummed_or_none, write_checksummed
 from pipelines.data_files import remove_files
 

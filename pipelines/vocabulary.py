@@ -17,7 +17,8 @@ import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, SUFFIXES, UNK_ID
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import to_path, write_file
+from keras_transformer.files.paths import to_path
+from keras_transformer.files.replacing import write_file
 from keras_transformer.language_codes import code_of
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import (

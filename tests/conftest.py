@@ -45,7 +45,7 @@ def any_folder(request, tmp_path, monkeypatch):
     if request.param == "local":
         yield tmp_path
         return
-    from keras_transformer.files import remove_folder
+    from keras_transformer.files.paths import remove_folder
     from tests import ram_files
 
     ram_files.make_folders_folders(monkeypatch)

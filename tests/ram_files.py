@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 from tensorflow.python.platform import gfile  # where TensorFlow's checkpoints ask
 
-from keras_transformer.files import RemotePath
+from keras_transformer.files.paths import RemotePath
 
 
 class RamPath(RemotePath):

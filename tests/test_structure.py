@@ -21,7 +21,11 @@ FOR_PIPELINES = (
     "keras_transformer.documents",  # catalogues hold pairs, too
     "keras_transformer.errors",
     "keras_transformer.fields",
-    "keras_transformer.files",
+    "keras_transformer.files.json_files",
+    "keras_transformer.files.locks",
+    "keras_transformer.files.paths",
+    "keras_transformer.files.reading",
+    "keras_transformer.files.replacing",
     "keras_transformer.language_codes",
     "keras_transformer.parsing.linearisation",
     "keras_transformer.parsing.trees",

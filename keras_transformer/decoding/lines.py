@@ -1,6 +1,6 @@
 """Translates a file or a stream line by line, however long, holding a bounded part in memory.
 
-Output line i answers input line i (see files.text_lines); with `n_best` > 1, up to that many lines
+Output line i answers input line i (see files/reading.py); with `n_best` > 1, up to that many lines
 do, best first. Columns are separated by tabs:
 
     [number of the input line, from 1, if n_best > 1] [what was asked for] translation
@@ -24,7 +24,8 @@ from tqdm import tqdm
 from keras_transformer.decoding.answers import Translation
 from keras_transformer.decoding.terminology import required_terms
 from keras_transformer.errors import InputError, require
-from keras_transformer.files import RemotePath, is_device, require_end, text_lines, to_path
+from keras_transformer.files.paths import RemotePath, is_device, to_path
+from keras_transformer.files.reading import require_end, text_lines
 from keras_transformer.output_files import (
     STANDARD_STREAM,
     Output,
@@ -178,7 +179,7 @@ def translate_chunk(
 
 
 def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[str]:
-    """Yields the lines of the input as `files.text_lines` does.
+    """Yields the lines of the input as `files.reading.text_lines` does.
 
     Raises:
         InputError: for a line that is not UTF-8, naming it, and where the input cannot be read.

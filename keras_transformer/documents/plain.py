@@ -1,6 +1,6 @@
 r"""Plain text: each line is a paragraph.
 
-Lines end at "\n" or "\r\n", as everywhere in this project (files.text_lines). Line ends, empty
+Lines end at "\n" or "\r\n", as everywhere in this project (files/reading.py). Line ends, empty
 lines, and spaces at the beginning and end of lines stay as they are.
 """
 

@@ -12,7 +12,8 @@ from typing import Any
 from absl import logging
 
 from keras_transformer.fields import Amount, Size, from_json
-from keras_transformer.files import read_json, to_path, write_json
+from keras_transformer.files.json_files import read_json, write_json
+from keras_transformer.files.paths import to_path
 from keras_transformer.training.checkpoint_record import read_records
 from keras_transformer.training.model_directory import DECODING_FILE
 

@@ -9,14 +9,9 @@ import tensorflow as tf
 
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import from_json
-from keras_transformer.files import (
-    put_back,
-    read_json,
-    replacing_folder,
-    resolved,
-    to_path,
-    write_json,
-)
+from keras_transformer.files.json_files import read_json, write_json
+from keras_transformer.files.paths import resolved, to_path
+from keras_transformer.files.replacing import put_back, replacing_folder
 from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, file_sizes
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from keras_transformer.config import EOS_ID, PAD_ID
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Count, Size, from_json
-from keras_transformer.files import read_json
+from keras_transformer.files.json_files import read_json
 from keras_transformer.importing.marian_model import (
     MarianModel,
     make_config,

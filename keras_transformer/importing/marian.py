@@ -11,7 +11,8 @@ from pathlib import Path
 
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import require
-from keras_transformer.files import is_device, write_file
+from keras_transformer.files.paths import is_device
+from keras_transformer.files.replacing import write_file
 from keras_transformer.importing.directory import write_model_directory
 from keras_transformer.importing.hugging_face import read_hugging_face
 from keras_transformer.importing.marian_model import build

@@ -11,7 +11,7 @@ import numpy as np
 import sentencepiece
 
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files import read_json
+from keras_transformer.files.json_files import read_json
 from keras_transformer.importing.yaml_map import read_yaml
 
 NEW_ROW = -1  # in place of an id of the files, where they have no such piece

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_transformer.errors import InputError
-from keras_transformer.files import to_path
+from keras_transformer.files.paths import to_path
 from keras_transformer.paper import published
 from keras_transformer.paper.complexity import VOCABULARY, paper_training_costs
 from keras_transformer.paper.path_length import path_lengths

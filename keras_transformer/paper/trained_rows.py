@@ -15,7 +15,8 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, require
 from keras_transformer.evaluation.results import RESULTS, read_results, read_training
 from keras_transformer.fields import Count
-from keras_transformer.files import read_json, to_path
+from keras_transformer.files.json_files import read_json
+from keras_transformer.files.paths import to_path
 from keras_transformer.paper.published import SETTINGS, TABLE_3, Variation
 from keras_transformer.presets import PRESETS, preset
 from keras_transformer.text_table import table_of

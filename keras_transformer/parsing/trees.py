@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from keras_transformer.errors import InputError, reason
-from keras_transformer.files import opened, text_lines
+from keras_transformer.files.reading import opened, text_lines
 
 TOP = "TOP"  # the label of a root that the treebank does not name
 TOP_LABELS = ("", "TOP", "ROOT", "S1")  # wrappers around a sentence, in one treebank or another

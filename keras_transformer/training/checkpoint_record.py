@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import Amount, Count, one_of
-from keras_transformer.files import read_json, to_path
+from keras_transformer.files.json_files import read_json
+from keras_transformer.files.paths import to_path
 from keras_transformer.training.loop_config import METRICS
 from keras_transformer.training.model_directory import FORMAT_VERSION
 from keras_transformer.training.step_sums import StepSums

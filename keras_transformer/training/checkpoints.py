@@ -23,12 +23,9 @@ from absl import logging
 from keras_transformer.config import TransformerConfig
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.fields import whole_number
-from keras_transformer.files import (
-    locked,
-    remove_folder,
-    to_path,
-    write_json,
-)
+from keras_transformer.files.json_files import write_json
+from keras_transformer.files.locks import locked
+from keras_transformer.files.paths import remove_folder, to_path
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.training.checkpoint_record import (

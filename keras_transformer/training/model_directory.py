@@ -5,7 +5,7 @@ config.json       configurations and the vocabulary's fingerprint
 checkpoints/      see checkpoints.py and checkpoint_record.py; of an adapter, see adapters.py
 decoding.json     how the model is to translate, where that was chosen (evaluation/results.py)
 tensorboard/      curves; training_log.jsonl has them as text
-lock              held by the process that trains here; see keras_transformer/files.py
+lock              held by the process that trains here; see files/locks.py
 
 A run writes config.json and the vocabularies with its first checkpoint. Before, nothing of it is
 worth to be kept, and a command that failed, at a wrong setting or for want of memory, may be
@@ -20,15 +20,10 @@ from typing import Any
 from keras_transformer.config import Task, TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.fields import FileName, Length, from_json, shown
-from keras_transformer.files import (
-    LOCK_HOLDER,
-    is_temporary,
-    read_json,
-    remove_abandoned,
-    to_path,
-    write_file,
-    write_json,
-)
+from keras_transformer.files.json_files import read_json, write_json
+from keras_transformer.files.locks import LOCK_HOLDER
+from keras_transformer.files.paths import to_path
+from keras_transformer.files.replacing import is_temporary, remove_abandoned, write_file
 
 FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them
 DECODING_FILE = "decoding.json"

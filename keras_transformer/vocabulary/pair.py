@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import require
-from keras_transformer.files import to_path
+from keras_transformer.files.paths import to_path
 from keras_transformer.vocabulary.subwords import Subwords
 
 # The names of the files in a data or model directory, without suffixes.

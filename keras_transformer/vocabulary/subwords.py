@@ -32,7 +32,7 @@ from tensorflow_text.python.ops import sentencepiece_tokenizer
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID, vocabulary_kind
 from keras_transformer.errors import InputError, reason
-from keras_transformer.files import parse_json
+from keras_transformer.files.json_files import parse_json
 from keras_transformer.language_codes import CODE_PATTERN, code_of, pattern_of
 
 # Sentences per call of an op: enough work for its threads, and few enough for memory.

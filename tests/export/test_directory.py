@@ -9,7 +9,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError
 from keras_transformer.export.directory import check_export_dir, write_export
-from keras_transformer.files import replaced_folder
+from keras_transformer.files.replacing import replaced_folder
 from keras_transformer.model_card import CARD, ModelCard, read_card
 
 MODEL_CARD = ModelCard(TransformerConfig(100), DecodingConfig(), "0123", parameters=7)

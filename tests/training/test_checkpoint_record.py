@@ -3,7 +3,7 @@ import json
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.files import write_json
+from keras_transformer.files.json_files import write_json
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.training.checkpoint_record import (
     CheckpointRecord,

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import files
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.files import remove_folder
+from keras_transformer.files.paths import RemotePath, remove_folder
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training import checkpoints
 from keras_transformer.training.model_directory import (
@@ -397,7 +396,7 @@ def killed_at(monkeypatch, count, save):
 
     with monkeypatch.context() as patch:
         patch.setattr(tf.train.Checkpoint, "write", dying(tf.train.Checkpoint.write))
-        for kind in (type(Path()), files.RemotePath):
+        for kind in (type(Path()), RemotePath):
             for name in ("replace", "unlink"):
                 patch.setattr(kind, name, dying(getattr(kind, name)))
         try:

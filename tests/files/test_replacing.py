@@ -1,5 +1,5 @@
-import gzip
-import json
+"""Files and folders that are written whole or not at all."""
+
 import os
 import resource
 import signal
@@ -10,22 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer import files
-from keras_transformer.errors import InputError
-from keras_transformer.files import (
-    locked,
+from keras_transformer.files import replacing as module
+from keras_transformer.files.replacing import (
     put_back,
-    read_json,
     replaced_folder,
     replacing,
     replacing_folder,
-    text_lines,
-    to_path,
     write_file,
-    write_json,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def names(folder):
@@ -121,7 +115,7 @@ def test_a_temporary_file_that_another_program_removes_is_made_again(tmp_path, m
 
 def test_a_temporary_name_that_is_taken_is_not_used(tmp_path, monkeypatch):
     tokens = iter(["0" * 8, "0" * 8, "1" * 8])
-    monkeypatch.setattr(files.secrets, "token_hex", lambda _: next(tokens))
+    monkeypatch.setattr(module.secrets, "token_hex", lambda _: next(tokens))
     with replacing(tmp_path / "file") as file, replacing(tmp_path / "file") as other:
         file.write(b"file")
         other.write(b"other")
@@ -167,7 +161,7 @@ def test_a_folder_comes_back_where_the_last_step_fails(tmp_path, monkeypatch):
             raise PermissionError
         return rename(path, new)
 
-    monkeypatch.setattr(files, "_exchange", lambda *_: False)
+    monkeypatch.setattr(module, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
     with pytest.raises(PermissionError), replacing_folder(target, "a") as folder:
         (folder / "new").write_text("")
@@ -177,7 +171,7 @@ def test_a_folder_comes_back_where_the_last_step_fails(tmp_path, monkeypatch):
 # Replaces a folder, and is killed before the n-th of its calls that change something.
 KILLED = """
 import os, shutil, signal, sys
-from keras_transformer import files
+from keras_transformer.files import replacing as files
 path, last, exchanges, calls = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True", []
 
 def dying(function):
@@ -239,143 +233,6 @@ def test_what_running_programs_write_stays(tmp_path):
     assert names(tmp_path) == sorted([*mine, "file", "export"])
 
 
-def test_json_comes_back(any_folder):
-    content = {"name": "ü", "list": [1, 2.5, None, True], "inner": {}}
-    write_json(any_folder / "file", content)
-    assert read_json(any_folder / "file") == content
-    assert "ü" in (any_folder / "file").read_text(encoding="utf-8")
-    with pytest.raises(InputError, match=r"none must be readable JSON. Received: .*No such file"):
-        read_json(any_folder / "none")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"{", r"file must be readable JSON. Received: Expecting"),
-        (b'"\xff"', r"file must be readable JSON. Received: .*0xff"),
-        (b"[" * 100_000, r"file must be readable JSON. Received: "),
-        (b"[" * 51 + b"]" * 51, r"file must be readable JSON. Received: more than 50 levels"),
-        (b'{"a": "\\ud800"}', r"file must be readable JSON. Received: .*surrogates not allowed"),
-        (b"[1, 2]", r"file: its content must be of type dict. Received: \[1, 2\]$"),
-        (
-            json.dumps("x" * 100).encode(),
-            r'file: its content must be of type dict. Received: "x{59}\.\.\.$',
-        ),
-    ],
-)
-def test_other_content_is_named(tmp_path, content, message):
-    (tmp_path / "file").write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        read_json(tmp_path / "file")
-    with pytest.raises(InputError, match="must be readable JSON"):
-        read_json(tmp_path)
-
-
-def test_lines_of_text():
-    file = [b"\xef\xbb\xbfa \r\n", b"\xe2\x80\xa8b\rc\x0c\n", b"\n", b"\xef\xbb\xbfd"]
-    assert list(text_lines(file, "name")) == ["a ", "\u2028b\rc\x0c", "", "\ufeffd"]
-    lines = text_lines([b"a\n", b"b\xffc\n"], "name")
-    assert next(lines) == "a"
-    with pytest.raises(InputError, match=r"^name:2 must be UTF-8. .* byte 0xff at column 2$"):
-        next(lines)
-
-
-# Takes the lock, prints a line, and waits for its input to end.
-HOLDER = """
-import sys
-from keras_transformer.files import locked
-with locked(sys.argv[1], "dir"):
-    print("locked", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_second_process_is_refused_until_the_first_has_ended(tmp_path):
-    path = tmp_path / "new" / "lock"
-    command = [sys.executable, "-c", HOLDER, str(path)]
-    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        assert holder.stdout.readline() == "locked\n"
-        message = (
-            r"^dir must not be in use by another process. Received: .*new, locked by "
-            rf"process {holder.pid} on .*new/lock\)$"
-        )
-        for _ in range(2):  # the note about the holder stays
-            with pytest.raises(InputError, match=message), locked(path, "dir"):
-                pass
-    finally:
-        holder.kill()
-        holder.communicate()
-    with locked(path, "dir"):  # the file is still there, the lock is not
-        assert f"process {os.getpid()} on " in path.read_text()
-    with locked(path, "dir"):
-        pass
-
-
-def test_a_folder_that_cannot_be_locked(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    message = r"dir must be a directory that can be written to. Received: .*file \(.*exists"
-    with pytest.raises(InputError, match=message), locked(tmp_path / "file" / "lock", "dir"):
-        pass
-
-
-NO_LOCK = "cannot be locked ({}): use it by one process at a time"
-
-
-def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatch, caplog):
-    import fcntl
-
-    def no_locks(*_):
-        raise OSError(37, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", no_locks)
-    for _ in range(2):  # nothing is left locked by the first
-        with locked(tmp_path / "lock", "dir"):
-            (record,) = caplog.records
-        no_lock = NO_LOCK.format("[Errno 37] No locks available")
-        assert record.getMessage() == f"{tmp_path} {no_lock}"
-        caplog.clear()
-
-
-def test_a_remote_folder_is_used_with_a_warning(tmp_path, caplog):
-    folder = to_path(f"ram://{tmp_path.name}-lock")
-    with locked(folder / "lock", "dir"), locked(folder / "lock", "dir"):
-        messages = [record.getMessage() for record in caplog.records]
-    assert messages == 2 * [f"{folder} {NO_LOCK.format('it is remote')}"]
-
-
-@pytest.mark.parametrize("path", ["none://bucket/folder", "none://bucket/folder/"])
-def test_a_file_system_that_there_is_not_is_named(path):
-    with pytest.raises(OSError, match="File system scheme 'none' not implemented"):
-        to_path(path).exists()
-    message = r"^dir must be a directory that .*none://bucket/folder \(.*'none' not implemented"
-    with pytest.raises(InputError, match=message), locked(f"{path}/lock", "dir"):
-        pass
-    with pytest.raises(InputError, match=r"must be readable JSON. .*'none' not implemented"):
-        read_json(path)
-
-
-def test_paths_are_local_unless_they_name_a_file_system():
-    for path in ("a/b", "/a:/b", "c:/d", "x:y//z"):
-        assert to_path(path) == Path(path)
-    assert to_path("file:///a/b") == Path("/a/b")
-    remote = to_path("gs://bucket/a.b")
-    assert (str(remote), str(remote / "c"), remote.suffix) == (
-        *("gs://bucket/a.b", "gs://bucket/a.b/c", ".b"),
-    )
-    assert str(remote.parent) == "gs://bucket" and to_path(remote) == remote
-
-
-def test_compressed_files_are_read_as_they_come(any_folder):
-    (any_folder / "plain").write_bytes(b"one\ntwo")
-    (any_folder / "packed.gz").write_bytes(gzip.compress(b"one\ntwo"))
-    for name in ("plain", "packed.gz"):
-        with files.opened(any_folder / name) as file:
-            assert list(text_lines(file, name)) == ["one", "two"]
-    with pytest.raises(FileNotFoundError), files.opened(any_folder / "none") as file:
-        file.read()
-
-
 def test_a_pipe_is_written_to_and_stays(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -388,27 +245,3 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     assert os.read(reader, 10) == b"text"
     os.close(reader)
     os.close(writer)
-
-
-@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/urandom"])
-def test_what_has_no_end_is_not_read(device, tmp_path):
-    (tmp_path / "link").symlink_to(device)
-    for path in (device, tmp_path / "link"):
-        message = rf"^{path} must be a file, a pipe or a terminal. Received: {path}, a device$"
-        with pytest.raises(InputError, match=message):
-            read_json(path)
-        with pytest.raises(InputError, match=message), files.opened(path):
-            pass
-    with pytest.raises(InputError, match=r"^text must be a file, a pipe or a terminal"):
-        files.require_end(device, "text")
-
-
-def test_what_has_an_end_is_read(tmp_path):
-    leader, terminal = os.openpty()
-    os.mkfifo(tmp_path / "pipe")
-    for path in (os.ttyname(terminal), "/dev/null", tmp_path / "pipe", tmp_path, "ram://none"):
-        files.require_end(path)
-    with files.opened("/dev/null") as file:
-        assert file.read() == b""
-    os.close(leader)
-    os.close(terminal)

@@ -1,0 +1,108 @@
+"""What is read: bytes, also of compressed files, lines of text, and digests of content."""
+
+import codecs
+import contextlib
+import gzip
+import hashlib
+import importlib
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+from keras_transformer.errors import InputError, require
+from keras_transformer.files.paths import RemotePath, to_path
+
+
+def require_end(path: str | os.PathLike, argument: str = "") -> None:
+    """Refuses to read a device such as /dev/zero, which has no end.
+
+    Pipes, terminals and the empty device are read like files.
+
+    Args:
+        path: what is to be read.
+        argument: what the caller calls it, for errors; the path if not given.
+
+    Raises:
+        InputError: for such a device.
+    """
+    file = to_path(path)
+    if isinstance(file, RemotePath) or not file.is_char_device():
+        return
+    if file.samefile(os.devnull):
+        return
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOCTTY)
+    is_terminal = os.isatty(descriptor)
+    os.close(descriptor)
+    rule = f"{argument or path} must be a file, a pipe or a terminal"
+    require(is_terminal, rule, f"{path}, a device")
+
+
+def file_digest(path: str | os.PathLike) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with to_path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Opens a file to read its bytes, decompressed if its name ends in .gz or .zst.
+
+    Raises:
+        InputError: for a .zst file where the package that reads it is missing, and for a device
+            that has no end.
+        OSError: where there is no such file, or it cannot be read.
+        gzip.BadGzipFile, zlib.error: where compressed bytes are damaged.
+        EOFError: where they end too soon.
+    """
+    require_end(path)
+    with to_path(path).open("rb") as file:
+        if str(path).endswith(".zst"):
+            zstd = _zstandard(path)
+            try:
+                yield zstd.ZstdFile(file)
+            except zstd.ZstdError as error:
+                raise zlib.error(str(error)) from None
+        elif str(path).endswith(".gz"):
+            yield gzip.GzipFile(fileobj=file)
+        else:
+            yield file
+
+
+def _zstandard(path: str | os.PathLike) -> Any:
+    """Returns the module of Python 3.14, or the package that has it for earlier versions."""
+    for name in ("compression.zstd", "backports.zstd"):
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    raise InputError(
+        f"{path} needs a package (pip install backports.zstd). Received: none installed"
+    )
+
+
+def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Iterator[str]:
+    r"""Decodes the lines of a UTF-8 file, without line ends and an initial byte-order mark.
+
+    Lines end at "\n" or "\r\n" and nowhere else: U+2028, U+0085 and a lone "\r" are characters of a
+    line.
+
+    Args:
+        file: its lines as bytes, with their ends.
+        name: of the file, for errors.
+        keep_ends: whether line ends and byte-order mark are kept.
+
+    Raises:
+        InputError: naming the line that is not UTF-8.
+    """
+    for number, line in enumerate(file, start=1):
+        if number == 1 and not keep_ends:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        if not keep_ends:
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
+            raise InputError(f"{name}:{number} must be UTF-8. Received: {byte}") from None

@@ -1,0 +1,47 @@
+"""Paths, local and remote."""
+
+from pathlib import Path
+
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.files.json_files import read_json
+from keras_transformer.files.locks import locked
+from keras_transformer.files.paths import resolved, to_path
+
+
+@pytest.mark.parametrize("path", ["none://bucket/folder", "none://bucket/folder/"])
+def test_a_file_system_that_there_is_not_is_named(path):
+    with pytest.raises(OSError, match="File system scheme 'none' not implemented"):
+        to_path(path).exists()
+    message = r"^dir must be a directory that .*none://bucket/folder \(.*'none' not implemented"
+    with pytest.raises(InputError, match=message), locked(f"{path}/lock", "dir"):
+        pass
+    with pytest.raises(InputError, match=r"must be readable JSON. .*'none' not implemented"):
+        read_json(path)
+
+
+def test_paths_are_local_unless_they_name_a_file_system():
+    for path in ("a/b", "/a:/b", "c:/d", "x:y//z"):
+        assert to_path(path) == Path(path)
+    assert to_path("file:///a/b") == Path("/a/b")
+    remote = to_path("gs://bucket/a.b")
+    assert (str(remote), str(remote / "c"), remote.suffix) == (
+        *("gs://bucket/a.b", "gs://bucket/a.b/c", ".b"),
+    )
+    assert str(remote.parent) == "gs://bucket" and to_path(remote) == remote
+
+
+def test_links_are_followed_to_where_they_lead(tmp_path):
+    folder = tmp_path.resolve()
+    (folder / "to_file").symlink_to("../" + folder.name + "/file")
+    (folder / "file").touch()
+    (folder / "nowhere").symlink_to("absent/file")
+    (folder / "loop").symlink_to("loop")
+    assert resolved(folder / "to_file") == folder / "file"
+    assert resolved(folder / "nowhere") == folder / "absent" / "file"
+    assert resolved("ram://folder/../file") == to_path("ram://folder/../file")
+    for path in (folder / "loop", folder / "loop" / "file"):
+        rule = f"^{path} must lead to a file or folder. Received: links that lead to each other$"
+        with pytest.raises(InputError, match=rule):
+            resolved(path)

@@ -1,0 +1,53 @@
+"""Lines of text, compressed files, and what is not read."""
+
+import gzip
+import os
+
+import pytest
+
+from keras_transformer.errors import InputError
+from keras_transformer.files.json_files import read_json
+from keras_transformer.files.reading import opened, require_end, text_lines
+
+
+def test_lines_of_text():
+    file = [b"\xef\xbb\xbfa \r\n", b"\xe2\x80\xa8b\rc\x0c\n", b"\n", b"\xef\xbb\xbfd"]
+    assert list(text_lines(file, "name")) == ["a ", "\u2028b\rc\x0c", "", "\ufeffd"]
+    lines = text_lines([b"a\n", b"b\xffc\n"], "name")
+    assert next(lines) == "a"
+    with pytest.raises(InputError, match=r"^name:2 must be UTF-8. .* byte 0xff at column 2$"):
+        next(lines)
+
+
+def test_compressed_files_are_read_as_they_come(any_folder):
+    (any_folder / "plain").write_bytes(b"one\ntwo")
+    (any_folder / "packed.gz").write_bytes(gzip.compress(b"one\ntwo"))
+    for name in ("plain", "packed.gz"):
+        with opened(any_folder / name) as file:
+            assert list(text_lines(file, name)) == ["one", "two"]
+    with pytest.raises(FileNotFoundError), opened(any_folder / "none") as file:
+        file.read()
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/urandom"])
+def test_what_has_no_end_is_not_read(device, tmp_path):
+    (tmp_path / "link").symlink_to(device)
+    for path in (device, tmp_path / "link"):
+        message = rf"^{path} must be a file, a pipe or a terminal. Received: {path}, a device$"
+        with pytest.raises(InputError, match=message):
+            read_json(path)
+        with pytest.raises(InputError, match=message), opened(path):
+            pass
+    with pytest.raises(InputError, match=r"^text must be a file, a pipe or a terminal"):
+        require_end(device, "text")
+
+
+def test_what_has_an_end_is_read(tmp_path):
+    leader, terminal = os.openpty()
+    os.mkfifo(tmp_path / "pipe")
+    for path in (os.ttyname(terminal), "/dev/null", tmp_path / "pipe", tmp_path, "ram://none"):
+        require_end(path)
+    with opened("/dev/null") as file:
+        assert file.read() == b""
+    os.close(leader)
+    os.close(terminal)
