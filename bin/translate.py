@@ -34,7 +34,11 @@ from keras_transformer.fields import LARGEST_SEED
 
 FLAGS = flags.FLAGS
 define_model_flags(__name__)
-flags.DEFINE_string("input", "-", "UTF-8 text, or a file of another --format; - is stdin.")
+flags.DEFINE_string(
+    "input",
+    "-",
+    "UTF-8 text, or a file of another --format, which may be compressed (.gz, .zst); - is stdin.",
+)
 flags.DEFINE_string("output", "-", "Where the translation goes; - is stdout.")
 flags.DEFINE_enum(
     "format",

@@ -10,17 +10,17 @@ Each may be compressed (.gz, .zst). A side becomes one line: spaces and line end
 space. Pairs come in the order of the file.
 """
 
+import contextlib
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import PurePath
-from typing import Any
+from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
-from keras_transformer.documents import xliff
+from keras_transformer.documents import encodings, formats, xliff
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.json_files import parse_json
-from keras_transformer.files.reading import opened
-from pipelines.text_files import COMPRESSED, read_lines
+from keras_transformer.files.reading import opened, uncompressed_name
+from pipelines.text_files import read_lines
 
 Pair = tuple[str, str]
 # Tags within a segment of a translation memory whose content is code, and no language.
@@ -68,10 +68,7 @@ def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
 
 
 def _ending(path: str) -> str:
-    name = PurePath(path)
-    if name.suffix in COMPRESSED.values():
-        name = name.with_suffix("")
-    return name.suffix.lower()
+    return uncompressed_name(path).suffix.lower()
 
 
 def _read_tsv(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
@@ -145,7 +142,7 @@ def _xml_events(
     path: str, argument: str, parser: ElementTree.XMLPullParser
 ) -> Iterator[tuple[str, ElementTree.Element]]:
     try:
-        with opened(path) as file:
+        with _opened_whole(path, argument) as file:
             while block := file.read(1 << 16):
                 parser.feed(block)
                 yield from parser.read_events()
@@ -155,6 +152,14 @@ def _xml_events(
         line, _ = error.position
         rule = f"{path}:{line} must be well-formed XML"
         raise InputError(f"{rule}. Received: {error}") from None
+
+
+@contextlib.contextmanager
+def _opened_whole(path: str, argument: str) -> Iterator[BinaryIO]:
+    """Opens a file that is read to its end."""
+    try:
+        with opened(path) as file:
+            yield file
     except (EOFError, OSError, zlib.error) as error:
         rule = f"{argument} must be a whole file that can be read"
         raise InputError(f"{rule}. Received: {path}: {error}") from None
@@ -167,24 +172,27 @@ def _local(tag: str) -> str:
 def _read_po(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     from keras_transformer.documents import po  # polib is an extra
 
-    for entry in _in_file(path, lambda: po.entries(_whole_text(path, argument))):
+    for entry in _in_file(path, po.entries, _document(path, argument, "po")):
         if entry.target and not entry.is_fuzzy and not entry.plural:
             yield entry.source, entry.target
 
 
 def _read_xliff(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
-    for unit in _in_file(path, lambda: xliff.units(_whole_text(path, argument))):
+    for unit in _in_file(path, xliff.units, _document(path, argument, "xliff")):
         yield unit.source.text, unit.target
 
 
-def _whole_text(path: str, argument: str) -> str:
-    return "".join(f"{line}\n" for line in read_lines(path, argument))
+def _document(path: str, argument: str, format: str) -> str:
+    """A document in the encoding that it declares, without its byte order mark."""
+    with _opened_whole(path, argument) as file:
+        text = encodings.decoded(file.read(), format, path)
+    return text.removeprefix(formats.BYTE_ORDER_MARK)
 
 
-def _in_file(path: str, read: Callable[[], list]) -> list:
-    """Calls a reader whose errors do not know the name of the file."""
+def _in_file(path: str, read: Callable[[str], list], text: str) -> list:
+    """Calls a reader of a text whose errors do not know the name of the file."""
     try:
-        return read()
+        return read(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from keras_transformer.errors import InputError, require
+from keras_transformer.files.reading import uncompressed_name
 from keras_transformer.files.replacing import replacing
 from keras_transformer.language_codes import Direction, options_of, pattern_of
 from pipelines.data_files import text_file
 from pipelines.pair_files import check_pair_file, read_pairs
-from pipelines.text_files import COMPRESSED, check_files, content_digests, read_lines
+from pipelines.text_files import check_files, content_digests, read_lines
 
 _GRAMMAR_EVALUATION_PAIRS = 1000
 _GRAMMAR_SAMPLE_PAIRS = 100  # of each split; they tell one version of the grammar from another
@@ -369,7 +370,4 @@ class GrammarSource(Source):
 
 def language_of(path: str) -> str:
     """Guesses a language from a file name such as train.de.gz."""
-    name = Path(path)
-    if name.suffix in COMPRESSED.values():
-        name = Path(name.stem)
-    return name.suffix.removeprefix(".")
+    return uncompressed_name(path).suffix.removeprefix(".")

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import is_device, to_path
-from keras_transformer.files.reading import file_digest, opened, text_lines
+from keras_transformer.files.reading import COMPRESSED, file_digest, opened, text_lines
 
-# The first bytes of a compressed file, and the ending that its name must have.
-COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
 _DIGEST_CHARACTERS = 16
 
 

@@ -20,8 +20,10 @@ from keras_transformer.decoding.lines import (
     lines_of,
     name_of,
     opened_streams,
+    reading,
 )
 from keras_transformer.documents.case import CASE_RULES
+from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.formats import (
     FORMATS,
     TEXT,
@@ -68,8 +70,9 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         count once), "seconds", "output"}, and what the checkpoint is.
 
     Raises:
-        InputError: for a line that is not UTF-8, naming it: of text, the lines before it are
-            written if the output is stdout. An output file is written whole or not at all.
+        InputError: for a line that is not in the encoding of the document, naming it: of text,
+            which is UTF-8, the lines before it are written if the output is stdout. An output file
+            is written whole or not at all.
     """
     start, lines = time.monotonic(), 0
     format = config.format or format_of(config.input)
@@ -122,8 +125,9 @@ def _read(text: str, format: str, language: str, config: DocumentConfig) -> Docu
 
 def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str]:
     """Yields what is read as a document: of text, `size` lines at a time; else all of a file."""
-    lines = lines_of(file, name, keep_ends=True)
     if format == TEXT:
-        yield from map("".join, in_chunks(lines, size))
-    else:
-        yield "".join(lines)
+        yield from map("".join, in_chunks(lines_of(file, name, keep_ends=True), size))
+        return
+    with reading(name):
+        content = file.read()
+    yield decoded(content, format, name)

@@ -16,6 +16,7 @@ import dataclasses
 import os
 import sys
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,7 +26,7 @@ from keras_transformer.decoding.answers import Translation
 from keras_transformer.decoding.terminology import required_terms
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import RemotePath, is_device, to_path
-from keras_transformer.files.reading import require_end, text_lines
+from keras_transformer.files.reading import opened, require_end, text_lines
 from keras_transformer.output_files import (
     STANDARD_STREAM,
     Output,
@@ -79,9 +80,7 @@ def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output |
         print(f"waiting for what is written to {input}", file=sys.stderr)
     from_stdin = input == STANDARD_STREAM
     with (
-        contextlib.nullcontext(sys.stdin.buffer)
-        if from_stdin
-        else to_path(input).open("rb") as source,
+        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else opened(input) as source,
         opened_output(output) as target,
     ):
         is_terminal = hasattr(source, "isatty") and source.isatty()
@@ -184,9 +183,16 @@ def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[s
     Raises:
         InputError: for a line that is not UTF-8, naming it, and where the input cannot be read.
     """
-    try:
+    with reading(name):
         yield from text_lines(source, name, keep_ends)
-    except OSError as error:
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Raises an InputError where the input cannot be read, or is badly compressed."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
         rule = "input must be a file that can be read"
         raise InputError(f"{rule}. Received: {name!r}: {error}") from None
 

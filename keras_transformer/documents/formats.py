@@ -2,11 +2,11 @@
 
 import importlib
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import NamedTuple
 
 from keras_transformer.documents.segments import Document
 from keras_transformer.errors import InputError, install_command, require
+from keras_transformer.files.reading import uncompressed_name
 
 TEXT = "text"
 WRAPPED = "wrapped"
@@ -76,7 +76,10 @@ def check_format(format: str, columns: Sequence[str] | None) -> None:
 
 
 def format_of(path: str) -> str:
-    """The format of a file by the ending of its name; text for an ending of none."""
-    ending = PurePath(path).suffix.lower()
+    """The format of a file by the ending of its name; text for an ending of none.
+
+    That of a compressed file (files.opened) precedes the ending of compressed ones.
+    """
+    ending = uncompressed_name(path).suffix.lower()
     found = [name for name, format in FORMATS.items() if ending in format.endings]
     return found[0] if found else TEXT

@@ -8,10 +8,16 @@ import importlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import RemotePath, to_path
+
+# The first bytes of a compressed file, and the ending that its name must have.
+COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
+# The byte order marks of UTF-16, and which one follows: no file in UTF-8 begins so.
+UTF_16_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 def require_end(path: str | os.PathLike, argument: str = "") -> None:
@@ -45,6 +51,12 @@ def file_digest(path: str | os.PathLike) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def uncompressed_name(path: str | os.PathLike) -> PurePath:
+    """The name of a file, without the ending of a compressed one."""
+    name = PurePath(path)
+    return name.with_suffix("") if name.suffix in COMPRESSED.values() else name
 
 
 @contextlib.contextmanager
@@ -105,4 +117,16 @@ def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Ite
             yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
-            raise InputError(f"{name}:{number} must be UTF-8. Received: {byte}") from None
+            received = _not_utf_8(line) if number == 1 else None
+            rule = f"{name}:{number} must be UTF-8"
+            raise InputError(f"{rule}. Received: {received or byte}") from None
+
+
+def _not_utf_8(start: bytes) -> str | None:
+    """What a file is that begins with such bytes, if they say so."""
+    if start.startswith(tuple(UTF_16_MARKS)):
+        return "UTF-16, by its byte order mark"
+    for mark, ending in COMPRESSED.items():
+        if start.startswith(mark):
+            return f"a compressed file, whose name must end in {ending}"
+    return None

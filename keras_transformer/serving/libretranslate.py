@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, NamedTuple
 
+from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.formats import format_of
-from keras_transformer.errors import reason
+from keras_transformer.errors import InputError
 from keras_transformer.fields import shown as shown_json
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
@@ -53,7 +54,7 @@ class DetectRequest:
 class FileRequest:
     """A document to translate; the ending of its name tells its format."""
 
-    file: Annotated[Upload, "The document, in UTF-8."]
+    file: Annotated[Upload, "The document, in UTF-8, or in the encoding that it declares."]
     source: Annotated[str, 'Code of its language, as in /languages, or "auto".']
     target: Annotated[str, "Code of the language of the translation."]
     api_key: Key = None
@@ -163,12 +164,13 @@ def parse_file(
     endings = [known for format in SERVED_FORMATS.values() for known in format.endings]
     rule = f"the name of file must end in one of {', '.join(endings)}"
     check(ending in endings, 400, rule, shown_json(file.name))
+    format = format_of(file.name)
     try:
-        text = file.content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RequestError(400, f"file must be text in UTF-8. Received: {reason(error)}") from None
+        text = decoded(file.content, format, "file")
+    except InputError as error:
+        raise RequestError(400, str(error)) from None
     limits.check_texts([text])
-    return DocumentCall([text], format_of(file.name), to=to, language=language), ending
+    return DocumentCall([text], format, to=to, language=language), ending
 
 
 def check_languages(

@@ -1,3 +1,4 @@
+import gzip
 import io
 import types
 
@@ -87,6 +88,24 @@ def test_a_line_that_is_no_utf8_ends_the_output(run):
     assert done.output is False, "no file"
     done = run(b"a\n\nb\xff\nc\n", streams=True)
     assert done.output == b"A\n\n" and done.error.startswith("stdin:3 must be UTF-8")
+
+
+def test_a_compressed_file_is_read_in_the_format_that_its_name_tells(tmp_path):
+    source, output = tmp_path / "page.html.gz", tmp_path / "out.html"
+    source.write_bytes(gzip.compress(b"<p>a cat"))
+    result = translate_file(Shouter(), DocumentConfig(str(source), str(output)))
+    assert (result["format"], output.read_bytes()) == ("html", b"<p>A CAT")
+    source.write_bytes(gzip.compress(b"<p>a cat" * 99)[:-9])
+    with pytest.raises(InputError, match=r"^input must be a file that can be read\. Rec.*page.ht"):
+        translate_file(Shouter(), DocumentConfig(str(source), str(output)))
+
+
+def test_a_document_is_read_in_the_encoding_that_it_declares(tmp_path):
+    page = '<meta charset="{}"><p>a café'
+    source, output = tmp_path / "page.html", tmp_path / "out.html"
+    source.write_bytes(page.format("windows-1252").encode("cp1252"))
+    translate_file(Shouter(), DocumentConfig(str(source), str(output)))
+    assert output.read_text(encoding="utf-8") == '<meta charset="UTF-8"><p>A CAFÉ'
 
 
 def test_an_input_that_cannot_be_read_is_named(tmp_path):

@@ -1,6 +1,7 @@
 """Lines of text, compressed files, and what is not read."""
 
 import gzip
+import io
 import os
 
 import pytest
@@ -51,3 +52,16 @@ def test_what_has_an_end_is_read(tmp_path):
         assert file.read() == b""
     os.close(leader)
     os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("content", "received"),
+    [
+        ("\ufeffa\n".encode("utf-16-le"), "UTF-16, by its byte order mark"),
+        ("\ufeffa\n".encode("utf-16-be"), "UTF-16, by its byte order mark"),
+        (gzip.compress(b"a\n"), "a compressed file, whose name must end in .gz"),
+    ],
+)
+def test_a_file_of_another_kind_is_called_by_its_name(content, received):
+    with pytest.raises(InputError, match=rf"^name:1 must be UTF-8. Received: {received}$"):
+        list(text_lines(io.BytesIO(content), "name"))

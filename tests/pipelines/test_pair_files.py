@@ -74,6 +74,17 @@ def test_xliff(tmp_path):
     assert pairs_of(tmp_path / "a.xlf", units) == [("a cat", "eine Katze")]
 
 
+def test_documents_are_read_in_the_encoding_that_they_declare(tmp_path):
+    catalogue = (
+        'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=ISO-8859-1\\n"\n\n'
+        'msgid "a door"\nmsgstr "eine Tür"\n'
+    )
+    assert pairs_of(tmp_path / "a.po", catalogue.encode("latin-1")) == [("a door", "eine Tür")]
+    units = """<?xml version="1.0" encoding="UTF-16"?><xliff><trans-unit>
+<source>a door</source><target>eine Tür</target></trans-unit></xliff>"""
+    assert pairs_of(tmp_path / "a.xlf", units.encode("utf-16")) == [("a door", "eine Tür")]
+
+
 def test_files_of_both_sides_follow_those_of_one(tmp_path):
     (tmp_path / "a.en").write_text("one\n")
     (tmp_path / "a.de").write_text("eins\n")
@@ -120,6 +131,7 @@ def test_files_of_both_sides_follow_those_of_one(tmp_path):
         ("a.tmx", "<xliff/>", r"a.tmx must be a translation memory, <tmx>. Received: <xliff>"),
         ("a.tmx", MEMORY.format(encoding="utf-8").replace('"de"', '"cs"'), "which has none"),
         ("a.tmx.gz", gzip.compress(MEMORY.encode())[:-20], "train_pairs must be a whole file"),
+        ("a.po", b"\xff", r"^[^:]*a.po:1 must be UTF-8. Received: byte 0xff at column 1$"),
         ("a.po", "hello\n", r"a.po: a catalogue must be one of gettext. Received: \(line 1\)"),
         ("a.xliff", "<xliff>", r"a.xliff: an XLIFF file must be well-formed XML"),
         ("a.txt", "a", r"train_pairs must be files that end in .tsv, .jsonl, .tmx, .po, .xliff"),

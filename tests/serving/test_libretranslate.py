@@ -333,7 +333,7 @@ def test_files(translator, name, content, wanted):
         (lambda: file_form(name="a.exe"), 400, "must end in one of .txt"),
         (lambda: file_form(name="a.csv"), 400, '.xlf. Received: "a.csv"'),
         (lambda: file_form(name=""), 400, "file must"),
-        (lambda: file_form(b"\xff"), 400, "file must be text in UTF-8. Received: 'utf-8' codec"),
+        (lambda: file_form(b"\xff"), 400, "file:1 must be UTF-8. Received: byte 0xff at column 1"),
         (lambda: file_form(b"x" * 101), 413, "at most 3 texts and 100 characters of text"),
         (lambda: file_form(target="fr"), 400, 'target must be "de". Received: "fr"'),
         (lambda: file_form(beam="4"), 400, "the fields of the body must be among file, source, t"),

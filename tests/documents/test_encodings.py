@@ -1,0 +1,77 @@
+import codecs
+
+import pytest
+
+from keras_transformer.documents.encodings import decoded
+from keras_transformer.errors import InputError
+
+XML = "<?xml version='1.0' encoding=\"{}\"?>\n<xliff>é</xliff>"
+PAGE = "<!doctype html>\n<!-- <meta charset=koi8-r> é -->\n<META CharSet = {} name=é><p>charset=x“"
+LONG_PAGE = (
+    "<meta name=description content='charset=x'>"
+    "<meta http-equiv=Content-Type content='text/html; charset={}'>“é”"
+)
+CATALOGUE = (
+    '# é charset=x\nmsgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={}\\n"\n\n'
+    'msgid "charset=x"\nmsgstr "é"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("format", "document", "declared", "encoding"),
+    [
+        ("xliff", XML, "ISO-8859-1", "latin-1"),
+        ("xliff", XML, "windows-1250", "cp1250"),
+        ("html", PAGE, "windows-1252", "cp1252"),
+        ("html", PAGE, "'iso-8859-1'", "cp1252"),  # as browsers read it
+        ("html", LONG_PAGE, "US-ASCII", "cp1252"),
+        ("html", LONG_PAGE, "GB2312", "gb18030"),
+        ("html", XML, "ISO-8859-15", "iso8859-15"),  # XHTML
+        ("po", CATALOGUE, "ISO-8859-2", "iso8859-2"),
+        ("po", CATALOGUE, "CHARSET", "utf-8"),
+        ("html", PAGE, "utf-16", "utf-8"),  # what says so is none
+    ],
+)
+def test_what_is_declared_is_read_and_becomes_utf_8(format, document, declared, encoding):
+    content = document.format(declared).encode(encoding)
+    quote = "'" if "'" in declared else ""
+    assert decoded(content, format, "a") == document.format(f"{quote}UTF-8{quote}")
+
+
+@pytest.mark.parametrize("mark", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_a_byte_order_mark_decides(mark):
+    for format, document in (("xliff", XML), ("html", PAGE), ("po", CATALOGUE), ("csv", "é;{}")):
+        content = f"\ufeff{document}".format("ISO-8859-1").encode(mark)
+        wanted = "ISO-8859-1" if format == "csv" else "UTF-8"
+        assert decoded(content, format, "a") == f"\ufeff{document}".format(wanted)
+
+
+@pytest.mark.parametrize("declared", ["UTF-8", "utf-8", "utf8"])
+def test_documents_in_utf_8_stay_as_they_are(declared):
+    for format, document in (("xliff", XML), ("html", PAGE), ("po", CATALOGUE)):
+        text = document.format(declared)
+        assert decoded(text.encode(), format, "a") == text
+        assert decoded(codecs.BOM_UTF8 + text.encode(), format, "a") == f"\ufeff{text}"
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "message"),
+    [
+        (
+            "html",
+            b"<p>\n<meta charset=x-no>",
+            "a:2 must declare an encoding that is known. R.*'x-no'",
+        ),
+        ("xliff", b"<?xml version='1.0' encoding='hex'?>", "a:1 must declare an encoding that is"),
+        (
+            "po",
+            b'"Content-Type: charset=ascii"\n\xe9',
+            "a:2 must be ASCII. R.* byte 0xe9 at column 1",
+        ),
+        ("csv", b"a\n b\xff\n", "a:2 must be UTF-8. Received: byte 0xff at column 3"),
+        ("csv", codecs.BOM_UTF16_LE + b"a\0b", "a:1 must be UTF-16-LE. Received: byte 0x62 at"),
+    ],
+)
+def test_documents_that_cannot_be_decoded(format, content, message):
+    with pytest.raises(InputError, match=f"^{message}"):
+        decoded(content, format, "a")
