@@ -40,23 +40,24 @@ def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
         columns: names or numbers of those to be translated.
 
     Raises:
-        InputError: for a column that a line does not have, naming the line.
+        InputError: for a name that is not that of one column, and, naming it, for a line without
+            such a column, or with a cell that no name is above.
     """
     parts: Parts = []
-    places = None
+    chosen = None
     for number, line in enumerate(_lines(text), start=1):
         content = line.removesuffix("\n").removesuffix("\r")
         cells = content.split("\t")
-        if places is None:
-            places, has_header = _places(columns, cells)
-            if has_header:
+        if chosen is None:
+            chosen = _chosen(columns, cells)
+            if chosen.names is not None:
                 parts.append(line)
                 continue
         if content:
-            _require_columns(places, cells, number)
+            chosen.check(cells, number)
         for place, cell in enumerate(cells):
             parts.append("\t" if place else "")
-            parts += _cell(cell, language, cell, _in_tsv) if place in places else [cell]
+            parts += _cell(cell, language, cell, _in_tsv) if place in chosen.places else [cell]
         parts.append(line[len(content) :])
     return _document(parts)
 
@@ -69,17 +70,17 @@ def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
     first_line = text.partition("\n")[0]
     separator = max(",;\t", key=first_line.count)
     parts: Parts = []
-    places = None
+    chosen = None
     for number, cells, line_end in _csv_rows(text, separator):
-        translated = places
-        if places is None:
-            places, has_header = _places(columns, [cell.text for cell in cells])
-            translated = set() if has_header else places
-        if cells and translated:
-            _require_columns(translated, cells, number)
+        is_header = False
+        if chosen is None:
+            chosen = _chosen(columns, [cell.text for cell in cells])
+            is_header = chosen.names is not None
+        if cells:
+            chosen.check([cell.text for cell in cells], number)
         for place, cell in enumerate(cells):
             parts.append(separator if place else "")
-            if place in translated:
+            if place in chosen.places and not is_header:
                 parts += _csv_parts(cell, language, separator)
             else:
                 parts.append(cell.source)
@@ -270,24 +271,39 @@ def _in_json(text: str) -> str:
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
-def _places(columns: Sequence[str], first_row: Sequence[str]) -> tuple[set[int], bool]:
-    """Which cells of a row are translated, from 0, and whether the first row has names."""
+class _Chosen(NamedTuple):
+    """The columns of a table that are translated."""
+
+    places: set[int]  # from 0
+    names: Sequence[str] | None  # those of all columns, if the first row has names
+
+    def check(self, cells: Sequence[str], number: int) -> None:
+        """Refuses a row, by the number of its line, of which it is not clear what is where."""
+        least = max(self.places) + 1
+        rule = f"line {number} must have at least {least} columns"
+        require(least <= len(cells), rule, len(cells))
+        if self.names is not None:
+            most = len(self.names)
+            rule = f"line {number} must have at most {most} columns, as many as the first line"
+            further = "".join(cells[most : most + 1])[:80]
+            require(len(cells) <= most, rule, f"{len(cells)}, the next one {further!r}")
+
+
+def _chosen(columns: Sequence[str], first_row: Sequence[str]) -> _Chosen:
+    """Finds columns by their numbers, or by their names in the first row."""
     require(
         columns, "columns must name the columns to be translated, or give their numbers", "none"
     )
     if all(column.isdecimal() for column in columns):
         numbers = [int(column) for column in columns]
         require(min(numbers) >= 1, "columns must be numbers from 1", ",".join(columns))
-        return {number - 1 for number in numbers}, False
+        return _Chosen({number - 1 for number in numbers}, None)
     for column in columns:
         rule = f"columns must be names of the first line, {', '.join(first_row)}"
         require(column in first_row, rule, repr(column))
-    return {first_row.index(column) for column in columns}, True
-
-
-def _require_columns(places: set[int], cells: Sequence[str], number: int) -> None:
-    rule = f"line {number} must have at least {max(places) + 1} columns"
-    require(max(places) < len(cells), rule, len(cells))
+        rule = f"line 1 must name one column {column!r}, or columns be given by numbers"
+        require(first_row.count(column) == 1, rule, ", ".join(first_row))
+    return _Chosen({first_row.index(column) for column in columns}, first_row)
 
 
 def _document(parts: Parts) -> Document:

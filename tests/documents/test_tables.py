@@ -19,6 +19,12 @@ def test_columns_of_a_table_with_tabs():
     assert filled(read_document(table, "tsv", "en", ["text"]), str) == table
 
 
+def test_rows_may_have_more_columns_where_none_is_named():
+    for format, table in (("tsv", "a\ta\nb\tc\td\n"), ("csv", "a,a\nb,c,d\n")):
+        found = filled(read_document(table, format, "en", ["2"]))
+        assert found == table.replace("c", "C").replace("a\n", "A\n")
+
+
 def test_columns_of_comma_separated_values():
     table = 'id,text,more\r\n1,"he ""x"", a\nb","c,d"\r\n2,bye,\r\n'
     found = filled(read_document(table, "csv", "en", ["text"]))
@@ -125,6 +131,22 @@ def test_comma_separated_values_stay_as_they_are_where_they_are_not_translated(t
     [
         ("tsv", "a\tb", ["3"], "line 1 must have at least 3 columns. Received: 2"),
         ("tsv", "a\tb\nc", ["b"], "line 2 must have at least 2 columns. Received: 1"),
+        (
+            "tsv",
+            "a\tb\n\n1\tx\ty",
+            ["b"],
+            "line 3 must have at most 2 columns, as many as the first line. Received: 3, the next "
+            "one 'y'",
+        ),
+        (
+            "csv",
+            'a,b\n"1\n",x\n2,"y,",z, w',
+            ["a"],
+            "line 4 must have at most 2 columns, as many as the first line. Received: 4, the next "
+            "one 'z'",
+        ),
+        ("csv", "a;b;a\n", ["b", "a"], "line 1 must name one column 'a', or .* Received: a, b, a"),
+        ("tsv", "a\ta", ["a"], "line 1 must name one column 'a', or columns be given by numbers"),
         ("tsv", "a", ["x"], "columns must be names of the first line, a. Received: 'x'"),
         ("tsv", "a", ["0"], "columns must be numbers from 1. Received: 0"),
         ("tsv", "a", [], "columns must name the columns"),
