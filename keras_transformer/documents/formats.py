@@ -33,6 +33,8 @@ FORMATS = {
     "html": Format((".html", ".htm", ".xhtml"), "html"),
     "po": Format((".po",), "po"),
     "xliff": Format((".xliff", ".xlf"), "xliff"),
+    "srt": Format((".srt",), "subtitles", "read_srt"),
+    "vtt": Format((".vtt",), "subtitles", "read_vtt"),
     "tsv": Format((".tsv",), "tables", "read_tsv", has_columns=True),
     "csv": Format((".csv",), "tables", "read_csv", has_columns=True),
     "jsonl": Format((".jsonl",), "tables", "read_jsonl", has_columns=True),

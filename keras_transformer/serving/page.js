@@ -5,7 +5,7 @@ import { $, element, showAttention } from "./figure.js";
 
 const EXAMPLES = { English: "the old woman sees a dog.", German: "die alte Frau sieht einen Hund." };
 const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
-  po: "po", xliff: "xliff", xlf: "xliff" }; // of documents, by the endings of files
+  po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // of documents, by the endings of files
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name by its code; none for another ending of a file, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;

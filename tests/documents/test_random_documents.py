@@ -66,6 +66,7 @@ HTML = [
     "<code>zq</code>",
     "<img alt='{}' src=zq>",
 ]
+SUBTITLES = ["<i>{}</i>", "<c.zq>{}</c>", "<v zq>{}", "</i>", "<i>", "<00:00:01.000>"]
 XLIFF = ["<g id='zq'>{}</g>", "<x id='zq'/>", "<ph id='zq'>-</ph>", "<mrk>{}</mrk>"]
 
 
@@ -150,6 +151,20 @@ def of_xliff(random_, strays):
     return f"<?xml version='1.0'?>\n<xliff><file zq=''>{content}</file></xliff>"
 
 
+def of_subtitles(random_, strays):
+    """Cues; the text of each has no empty line, and tags that end in it or in none."""
+    blocks = [random_.choice(["WEBVTT zq\n", "\nNOTE zq\n\n"])]
+    spaces = [" ", "  ", "\n", "\u3000", "\u200b"]
+    for number in range(random_.randint(1, 5)):
+        text = text_of(random_, [*SUBTITLES, *PLACEHOLDERS, *strays], spaces)
+        text = re.sub("\n+", "\n", text.strip("\n")) or "3"
+        begin = random_.choice(["", "", "{\\zq}", "-", "- ", "<i>- "])
+        name = random_.choice(["", f"{number}\n", "zq\n"])
+        times = f"00:00:{number:02d},000 --> 00:01:00,000 zq:{number}%"
+        blocks.append(f"{name}{times}\n{begin}{text}\n")
+    return random_.choice(["\n", "\r\n"]).join("\n".join(blocks).split("\n"))
+
+
 def of_tsv(random_, strays):
     rows = ["zq\tt\tzq"]
     spaces = [space for space in SPACES if space != "\t"]
@@ -189,6 +204,8 @@ GENERATORS = {
     "html": of_html,
     "po": of_po,
     "xliff": of_xliff,
+    "srt": of_subtitles,
+    "vtt": of_subtitles,
     "tsv": of_tsv,
     "csv": of_csv,
     "jsonl": of_jsonl,

@@ -331,7 +331,7 @@ def test_files(translator, name, content, wanted):
         ),
         (lambda: json.dumps(PAIR), 400, "file must be a file of a form (multipart/form-data). R"),
         (lambda: file_form(name="a.exe"), 400, "must end in one of .txt"),
-        (lambda: file_form(name="a.csv"), 400, '.xlf. Received: "a.csv"'),
+        (lambda: file_form(name="a.csv"), 400, '.vtt. Received: "a.csv"'),
         (lambda: file_form(name=""), 400, "file must"),
         (lambda: file_form(b"\xff"), 400, "file:1 must be UTF-8. Received: byte 0xff at column 1"),
         (lambda: file_form(b"x" * 101), 413, "at most 3 texts and 100 characters of text"),

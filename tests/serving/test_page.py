@@ -430,7 +430,7 @@ def test_a_file_can_be_dropped_on_the_text(page):
             "a.pdf",
             b"%PDF",
             "The name of a file must end in one of .txt, .md, .markdown, .html, .htm, "
-            ".po, .xliff, .xlf.",
+            ".po, .xliff, .xlf, .srt, .vtt.",
         ),
         ("a.txt", b"\xff", "A file must be text in UTF-8. Received: a.txt"),
     ],

@@ -1,0 +1,224 @@
+r"""Subtitles (.srt, .vtt): the text of the cues is translated, and their times stay.
+
+    7                                       its number or name
+    00:00:21,000 --> 00:00:23,500           its times, in .vtt also settings
+    <i>She had seen the man</i>             its text, up to an empty line
+    <i>who lived</i>
+
+A sentence may go on in the next cue. It does where a cue ends with a comma, or ends with a word and
+the next one begins with a small letter. The lines of a cue are of one sentence or several, unless a
+line begins with a sign of another speaker: "- Yes.", ">> Yes.".
+
+What is between two lines of a paragraph, a line break or the times of the next cue, reads as a
+space, and comes back about where it was. All else, such as notes and styles, stays.
+"""
+
+import dataclasses
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from keras_transformer.documents.segment_builder import SegmentBuilder, joined
+from keras_transformer.documents.segments import Document, Mark, MarkKind, Parts, Piece, Segment
+from keras_transformer.errors import require
+
+_TIMES = re.compile(r"\s*\d[\d:.,]*\s*-->\s*\d")
+_TAG = re.compile(r"<(?P<slash>/?)(?P<name>[A-Za-z]+)[^<>]*>")
+# Tags, times within a cue <00:00:21.500>, and positions {\an8}.
+_MARKUP = re.compile(rf"{_TAG.pattern}|<\d[\d:.]*>|{{\\[^{{}}]*}}")
+_SPEAKER = re.compile(r"\s*(?:[-–—]+(?!\d)|(?:>|&gt;)+)\s*")
+_SIGNS = re.compile(r"(?:(?:\{\\[^{}]*\}|<v\b[^<>]*>|<\d[\d:.]*>)[ \t]*)+")
+_END_TAGS = re.compile(r"(?<!>)(?:</[A-Za-z]+>)+\Z")
+_START_TAGS = re.compile(r"(?:<[A-Za-z][^<>]*>)+")
+# What is between two lines: tags that end and begin again, and what stays in its order.
+_BREAK = re.compile(r"([ \t]*(?:</[A-Za-z]+>[ \t]*)*)(.*?)((?:<[A-Za-z][^<>]*>[ \t]*)*)", re.DOTALL)
+
+
+@dataclasses.dataclass
+class _Line:
+    """A line of the text of a cue."""
+
+    cue: int  # its number, from 1
+    start: int  # where its content begins and ends, in the text of the file
+    end: int
+    visible: str  # what of it is seen
+
+
+def read_srt(text: str, language: str) -> Document:
+    """Reads SubRip's subtitles, in which all characters but those of tags mean themselves.
+
+    Args:
+        text: the file.
+        language: of the cues; they are not cut here, so it does not matter.
+
+    Raises:
+        InputError: if there are no times in it.
+    """
+    return _read(text, str, str)
+
+
+def read_vtt(text: str, language: str) -> Document:
+    """Reads WebVTT, in which characters may be written as entities; see `read_srt`."""
+    return _read(text, html.unescape, lambda words: html.escape(words, quote=False))
+
+
+def _read(text: str, unescape: Callable[[str], str], escape: Callable[[str], str]) -> Document:
+    parts: list[str | Segment] = []
+    done = 0  # characters that are in `parts`
+    for paragraph in _paragraphs(_lines(text)):
+        parts.append(text[done : paragraph[0].start])
+        parts += _parts_of(paragraph, text, unescape, escape)
+        done = paragraph[-1].end
+    parts.append(text[done:])
+    return Document(joined(parts))
+
+
+def _lines(text: str) -> list[_Line]:
+    """The lines that are text of a cue and have letters or digits to be seen."""
+    found: list[_Line] = []
+    cue = place = 0
+    is_text = False
+    for line in text.split("\n"):
+        content = line.strip()
+        if _TIMES.match(line):
+            cue += 1
+            if is_text and found and found[-1].visible.isdecimal():
+                found.pop()  # the number of this cue, which no empty line is before
+            is_text = True
+        elif line in ("", "\r"):
+            is_text = False
+        elif is_text:
+            visible = _MARKUP.sub("", content).strip()
+            if any(map(str.isalnum, visible)):
+                start = place + line.index(content)
+                found.append(_Line(cue, start, start + len(content), visible))
+        place += len(line) + 1
+    rule = "subtitles must have cues with times, as 00:00:21,000 --> 00:00:23,500"
+    require(cue or not text.strip() or text.startswith("WEBVTT"), rule, "none")
+    return found
+
+
+def _paragraphs(lines: Sequence[_Line]) -> Iterator[list[_Line]]:
+    """Yields the lines that are translated together."""
+    paragraph = list(lines[:1])
+    for line, following in pairwise(lines):
+        if _goes_on(line, following):
+            paragraph.append(following)
+        else:
+            yield paragraph
+            paragraph = [following]
+    if paragraph:
+        yield paragraph
+
+
+def _goes_on(line: _Line, following: _Line) -> bool:
+    """Whether the sentence of a line may go on in the next one."""
+    if _SPEAKER.match(following.visible):
+        return False
+    is_within_sentence = line.visible[-1].isalnum() and following.visible[0].islower()
+    return line.cue == following.cue or is_within_sentence or line.visible[-1] == ","
+
+
+def _parts_of(
+    paragraph: Sequence[_Line],
+    text: str,
+    unescape: Callable[[str], str],
+    escape: Callable[[str], str],
+) -> Parts:
+    """The parts of the lines of a paragraph, and of what is between them."""
+    for line, following in pairwise(paragraph):
+        _move_between(line, following, text)
+    builder = SegmentBuilder(str)
+    end = paragraph[0].start
+    for line in paragraph:
+        if end < line.start:
+            builder.space(text[end : line.start])
+        _add(builder, text[line.start : line.end], unescape, line is paragraph[0])
+        end = line.end
+    return tuple(
+        dataclasses.replace(part, write=_writing(part.marks, escape))
+        if isinstance(part, Segment)
+        else part
+        for part in builder.parts()
+    )
+
+
+def _move_between(line: _Line, following: _Line, text: str) -> None:
+    """Leaves out of two lines what is only between them.
+
+    That is the position or the voice of the next one, and tags that end with a line and begin again
+    in the next one: "</i>", "<i>".
+    """
+    if sign := _SIGNS.match(text, following.start, following.end):
+        following.start = sign.end()
+    ending = _END_TAGS.search(text, line.start, line.end)
+    beginning = _START_TAGS.match(text, following.start, following.end)
+    if ending is None or beginning is None:
+        return
+    names = [tag["name"] for tag in _TAG.finditer(ending[0])]
+    if names[::-1] == [tag["name"] for tag in _TAG.finditer(beginning[0])]:
+        line.end -= len(ending[0])
+        following.start += len(beginning[0])
+
+
+def _add(
+    builder: SegmentBuilder, content: str, unescape: Callable[[str], str], is_first: bool
+) -> None:
+    """Adds the content of a line; a sign of a speaker only where it begins a paragraph."""
+    place = 0
+    for markup in [*_MARKUP.finditer(content), None]:
+        words = content[place : len(content) if markup is None else markup.start()]
+        if is_first and words and (sign := _SPEAKER.match(words)):
+            builder.kept(sign[0])
+            words = words[sign.end() :]
+        is_first = is_first and not words.strip()
+        for word in re.findall(r"[ \t]+|[^ \t]+", words):
+            if word.strip(" \t"):
+                builder.word(word, unescape(word))
+            else:
+                builder.space(word)
+        if markup is None:
+            break
+        if markup["name"] is None:
+            builder.kept(markup[0])
+        elif markup["slash"]:
+            builder.end(markup["name"], markup[0])
+        else:
+            builder.begin(markup["name"], markup[0])
+        place = markup.end()
+
+
+def _is_break(mark: Mark) -> bool:
+    return mark.kind is MarkKind.WHOLE and "\n" in mark.source
+
+
+def _writing(
+    marks: Sequence[Mark], escape: Callable[[str], str]
+) -> Callable[[Sequence[Piece]], str]:
+    """The `write` of a segment: cues stay in their order, and no line of a cue is empty.
+
+    Args:
+        marks: of the segment.
+        escape: writes text.
+    """
+    breaks = [_BREAK.fullmatch(mark.source)[2] for mark in marks if _is_break(mark)]
+
+    def write(pieces: Sequence[Piece]) -> str:
+        remaining = iter(breaks)
+        written: list[str] = []
+        begins_line = True
+        for piece in pieces:
+            if isinstance(piece, Mark) and _is_break(piece):
+                ends, _, begins = _BREAK.fullmatch(piece.source).groups()
+                between = next(remaining)
+                is_kept = not begins_line or not between.isspace()
+                written += [ends, between, begins] if is_kept else [ends, begins]
+                begins_line = True
+                continue
+            source = piece.source if isinstance(piece, Mark) else escape(piece)
+            written.append(source)
+            begins_line = begins_line and not source.strip()
+        return "".join(written)
+
+    return write
