@@ -108,7 +108,7 @@ class Parser(Translator):
         """Returns the best tree of each sentence, or None for a sentence without words."""
         return [best.tree for best, *_ in self.translate(texts, progress, scores=False)]
 
-    def document_translator(self, *arguments: Any, **options: Any) -> DocumentTranslator:
+    def document_translators(self, *arguments: Any, **options: Any) -> list[DocumentTranslator]:
         raise InputError(
             "translate_document must be asked of a translation model. Received: a parsing model, "
             "which has translate and parse"

@@ -242,37 +242,73 @@ class Translator:
         language: str | None = None,
         case: str = "auto",
         terminology: dict[str, str] | None = None,
-        rank: int = 0,
         to: str | None = None,
         counts: AnswerCounts | None = None,
     ) -> DocumentTranslator:
         """Returns what `translate_document` translates the parts of documents with.
 
-        With a `rank` below `beam_size`, sentences become the translation of that rank, from 0 for
-        the best; the last one of a sentence that has no more. `counts` are added to.
+        `counts` are added to.
         """
+        (documents,) = self.document_translators(1, language, case, terminology, to, counts)
+        return documents
 
-        def best(texts: Sequence[str], aligned: bool) -> list:
+    def document_translators(
+        self,
+        count: int,
+        language: str | None = None,
+        case: str = "auto",
+        terminology: dict[str, str] | None = None,
+        to: str | None = None,
+        counts: AnswerCounts | None = None,
+    ) -> list[DocumentTranslator]:
+        """Returns one for each of the best `count` translations of a document, the best first.
+
+        Sentences become their best translation in the first one, their second best in the next one;
+        the last one of a sentence that has no more. All of them together search once for each
+        sentence, and keep what they find: they are for documents that fit into memory.
+
+        Args:
+            count: up to `beam_size`.
+            language, case, terminology, to: as `translate_document` takes them.
+            counts: are added to.
+        """
+        found: dict[tuple[str, bool], list] = {}
+
+        def search(texts: Sequence[str], aligned: bool) -> list[list]:
             phrases = None
             if terminology:
                 phrases = [required_terms(text, terminology) for text in texts]
             # Of all translations if the best one is that which is most like the others.
-            exact = rank + 1 if self.config.mbr is None else self.config.exact
+            exact = count if self.config.mbr is None else self.config.exact
             coded = self.with_codes(texts, to)
-            answers = self._translate(coded, False, None, aligned, phrases, exact, scores=False)
-            chosen = [row[min(rank, len(row) - 1)] for row in answers]
-            if counts is not None:
-                counts.add(chosen)
-            return chosen
+            return self._translate(coded, False, None, aligned, phrases, exact, scores=False)
 
-        def translate(texts: Sequence[str]) -> list[str]:
-            return [answer.text for answer in best(texts, aligned=False)]
+        def search_once(texts: Sequence[str], aligned: bool) -> list[list]:
+            missing = [text for text in texts if (text, aligned) not in found]
+            if missing:
+                keys = [(text, aligned) for text in missing]
+                found.update(zip(keys, search(missing, aligned), strict=True))
+            return [found[text, aligned] for text in texts]
 
-        def align(texts: Sequence[str]) -> list[AlignedText]:
-            return [
-                AlignedText(answer.text, answer.pair.links(text, answer.text))
-                for text, answer in zip(texts, best(texts, aligned=True), strict=True)
-            ]
+        def of_rank(rank: int) -> DocumentTranslator:
+            def chosen(texts: Sequence[str], aligned: bool) -> list:
+                rows = search(texts, aligned) if count == 1 else search_once(texts, aligned)
+                answers = [row[min(rank, len(row) - 1)] for row in rows]
+                if counts is not None:
+                    counts.add(answers)
+                return answers
+
+            def translate(texts: Sequence[str]) -> list[str]:
+                return [answer.text for answer in chosen(texts, aligned=False)]
+
+            def align(texts: Sequence[str]) -> list[AlignedText]:
+                return [
+                    AlignedText(answer.text, answer.pair.links(text, answer.text))
+                    for text, answer in zip(texts, chosen(texts, aligned=True), strict=True)
+                ]
+
+            model = Model(translate, align, count_subwords, limit)
+            return DocumentTranslator(model, language or languages[0], case)
 
         def count_subwords(texts: Sequence[str]) -> list[int]:
             rows, _ = self._encode("encode_source", texts)
@@ -281,8 +317,7 @@ class Translator:
         self.with_codes([], to)  # refuses a language at once
         languages = (self.card.origin.data or {}).get("languages") or ["en"]
         limit = self.source_limit - 1 - self._has_codes  # EOS and a code are among its subwords
-        model = Model(translate, align, count_subwords, limit)
-        return DocumentTranslator(model, language or languages[0], case)
+        return [of_rank(rank) for rank in range(count)]
 
     def score(
         self,

@@ -371,17 +371,13 @@ class Service:
 
     def _translations_of(self, call: DocumentCall) -> list[list[str]]:
         """Translates texts of any length: `call.count` translations of each, the best first."""
-        columns = []
         options = {} if call.to is None else {"to": call.to, "language": call.language}
-        for rank in range(call.count):
-            documents = self.translator.document_translator(rank=rank, **options)
-            columns.append(
-                [
-                    "".join(documents.translate(parts_of(text, call.format, documents.language)))
-                    for text in call.texts
-                ]
-            )
-        return [list(row) for row in zip(*columns, strict=True)]
+        translators = self.translator.document_translators(call.count, **options)
+        rows = []
+        for text in call.texts:
+            parts = parts_of(text, call.format, translators[0].language)
+            rows.append(["".join(documents.translate(parts)) for documents in translators])
+        return rows
 
     def _translate_sentences(self, request: DocumentRequest) -> tuple[str, list]:
         """Translates plain text, and tells its sentences."""

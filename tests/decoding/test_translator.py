@@ -128,14 +128,22 @@ def test_one_aligned_translation_is_that_of_n_best(translator_of, model):
     assert len(answers) == 1
 
 
-def test_documents_of_translations_that_are_not_the_best(translator_of, model):
+def test_one_search_gives_several_translations_of_a_document(translator_of, model, monkeypatch):
     translator = translator_of(model)
     texts = ["a b c", "c b"]
     rows = translator.translate(texts)
-    for rank in (0, 1, 2):
-        documents = translator_of(model).document_translator(case="keep", rank=rank)
-        parts = read_document("\n".join(texts), "text", "en").parts
+    searched = []
+    search = translator._translate
+
+    def noted(texts, *others, **options):
+        searched.extend(texts)
+        return search(texts, *others, **options)
+
+    monkeypatch.setattr(translator, "_translate", noted)
+    parts = read_document("\n".join(texts), "text", "en").parts
+    for rank, documents in enumerate(translator.document_translators(3, case="keep")):
         assert "".join(documents.translate(parts)).split("\n") == [row[rank].text for row in rows]
+    assert searched == texts
 
 
 def test_restrictions(translator_of, model):

@@ -69,21 +69,27 @@ class FakeTranslator:
         require(not any(">>" in text for text in texts), "texts must be without codes", texts)
         return [f">>{to}<< {text}" for text in texts]
 
-    def document_translator(self, rank=0, to=None, language=None):
+    def document_translator(self, to=None, language=None):
+        return self.document_translators(1, to, language)[0]
+
+    def document_translators(self, count, to=None, language=None):
         if to is not None:
             self.calls.append((to, language))
 
-        def translate(texts):
-            rows = self.translate(texts)
-            return [row[min(rank, len(row) - 1)].text for row in rows]
+        def of_rank(rank):
+            def translate(texts):
+                rows = self.translate(texts)
+                return [row[min(rank, len(row) - 1)].text for row in rows]
 
-        def align(texts):
-            return [AlignedText(text) for text in translate(texts)]
+            def align(texts):
+                return [AlignedText(text) for text in translate(texts)]
 
-        def count_subwords(texts):
-            return [len(text.split()) for text in texts]
+            def count_subwords(texts):
+                return [len(text.split()) for text in texts]
 
-        return DocumentTranslator(Model(translate, align, count_subwords, limit=9), "en")
+            return DocumentTranslator(Model(translate, align, count_subwords, limit=9), "en")
+
+        return [of_rank(rank) for rank in range(count)]
 
     def attention(self, source, target):
         self.calls.append((source, target))
