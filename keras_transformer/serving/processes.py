@@ -35,7 +35,8 @@ def serve_in_processes(count: int, serve_one: Callable[[bool], dict[str, Any]]) 
     """Serves in several processes until SIGINT or SIGTERM, or until one of them or this one ends.
 
     They are forked, and so share the sockets that are open: whichever process is free takes a
-    connection. TensorFlow cannot be forked, so it must not have been imported yet.
+    connection. A signal is passed on to each of them, which then finishes what it has begun.
+    TensorFlow cannot be forked, so it must not have been imported yet.
 
     Args:
         count: the number of processes.
@@ -53,10 +54,11 @@ def serve_in_processes(count: int, serve_one: Callable[[bool], dict[str, Any]]) 
     workers = {}
     is_stopped = threading.Event()
 
-    def stop(*_) -> None:
+    def stop(number: int, *_) -> None:
         is_stopped.set()
         for worker in workers.values():
-            worker.terminate()
+            if worker.is_alive():
+                os.kill(worker.pid, number)
 
     for number in STOPPING:
         signal.signal(number, stop)
@@ -89,7 +91,7 @@ def _stopping_later() -> Iterator[None]:
 
 def _results(
     workers: Mapping[Connection, BaseProcess],
-    stop: Callable[[], None],
+    stop: Callable[[int], None],
     is_stopped: threading.Event,
 ) -> list[dict[str, Any]]:
     """Waits for all processes; when the first one ends, the others are stopped."""
@@ -103,7 +105,8 @@ def _results(
                 results.append(answer)
             elif not is_stopped.is_set():
                 failures.append(answer)
-            stop()
+            if not is_stopped.is_set():
+                stop(signal.SIGTERM)
     if failures:
         raise failures[0]
     if not results:
@@ -120,6 +123,7 @@ def _work(
     cores: list[int],
 ) -> None:
     """The life of a process; what it sends is its result, or why it could not begin."""
+    os.setpgid(0, 0)  # Ctrl-C in a terminal reaches the parent alone, which passes it on
     for number in STOPPING:
         signal.signal(number, signal.default_int_handler)  # until the server has its own
     parent_lives.close()  # only the parent's own end keeps the pipe open

@@ -115,7 +115,11 @@ def serve(
 
 
 async def _serve(service: Service, listening: socket.socket, host: str, is_announced: bool) -> None:
-    """Answers requests until the first SIGINT or SIGTERM; a second one ends the process at once."""
+    """Answers requests until SIGINT or SIGTERM; a SIGINT after that ends the process at once.
+
+    A second SIGTERM does not: a service manager may send it to the parent of this process, too,
+    which passes it on.
+    """
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     async with answering(service, listening):
@@ -127,7 +131,6 @@ async def _serve(service: Service, listening: socket.socket, host: str, is_annou
             LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
         await stopped.wait()
         loop.remove_signal_handler(signal.SIGINT)
-        loop.remove_signal_handler(signal.SIGTERM)
 
 
 @contextlib.asynccontextmanager

@@ -6,11 +6,13 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from keras_transformer.serving.processes import usable_cores
 from tests.processes import ROOT
-from tests.serving.test_server import read_until, refuses_connections
+from tests.serving.test_server import post, read_until, refuses_connections
 
 PATIENCE = 120  # seconds, on any machine
 PROGRAM = """
@@ -19,11 +21,17 @@ from keras_transformer.serving.processes import serve_in_processes, usable_cores
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import listening_socket, serve
 
-class Silent:
+gate = os.fdopen(os.dup(0))  # a process of multiprocessing has another stdin
+fields = dict(score=0.0, log_prob=0.0, truncated=False, unfinished=False)
+
+class Slow:
     card, graphs = types.SimpleNamespace(to_json=dict), {}
     config = types.SimpleNamespace(beam_size=1)
     def translate(self, sentences):
-        return [[] for _ in sentences]
+        if sentences == ["slow"]:
+            print("called", file=sys.stderr, flush=True)
+            gate.readline()
+        return [[types.SimpleNamespace(**fields, text=s.upper())] for s in sentences]
 
 def stop_at_fork():
     os.kill(os.getpid(), signal.SIGTERM)
@@ -32,12 +40,17 @@ logging.basicConfig(level=logging.INFO)
 listening = listening_socket("localhost", 0)
 
 def serve_one(is_first):
-    return serve(Silent(), listening, "localhost", Limits())
+    if sys.argv[1] == "stop at fork":
+        signal.pause()  # the signal comes before anything is served
+    result = serve(Slow(), listening, "localhost", Limits())
+    print("ended", file=sys.stderr, flush=True)
+    return result
 
 if sys.argv[1] == "stop at fork":
     os.register_at_fork(after_in_parent=stop_at_fork)
 try:
-    serve_in_processes(min(2, len(usable_cores())), serve_one)
+    result = serve_in_processes(min(2, len(usable_cores())), serve_one)
+    print(result["sentences"], flush=True)
 except KeyboardInterrupt:
     print("stopped", flush=True)
 """
@@ -52,6 +65,7 @@ def start():
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, what],
             cwd=ROOT,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -77,6 +91,30 @@ def test_a_killed_parent_takes_its_processes_along(start):
     )  # ends when nobody can write to the pipes
     assert process.returncode == -signal.SIGKILL and output == ""
     assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="one core is for one process")
+@pytest.mark.parametrize(
+    ("number", "send"),
+    [
+        (signal.SIGTERM, os.kill),
+        (signal.SIGTERM, os.killpg),  # as systemd does
+        (signal.SIGINT, os.killpg),  # as a terminal does at Ctrl-C
+    ],
+)
+def test_a_request_that_has_begun_is_answered_after_a_signal(start, number, send):
+    process = start("serve")
+    port = int(read_until(process.stderr, r"serving at http://localhost:(\d+) until").group(1))
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(post, f"http://localhost:{port}", {"text": "slow"})
+        read_until(process.stderr, "called")
+        send(process.pid, number)
+        read_until(process.stderr, "ended")  # the process that has nothing to do
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert answer.result(PATIENCE) == "SLOW"
+    output, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, output) == (0, "1\n"), errors
 
 
 def test_a_signal_while_processes_are_forked_stops_them_all(start):
