@@ -58,7 +58,7 @@ def write_data_set(preparation: Preparation) -> None:
     """Writes a new data set, or resumes writing it.
 
     Raises:
-        InputError: for text that cannot be read, or that leaves no training pair.
+        InputError: for text that cannot be read, or that leaves no pair of a split.
     """
     from keras_transformer.vocabulary.pair import VocabularyPair
 
@@ -225,13 +225,13 @@ def _write_splits(
     source = with_codes(preparation.source)
     data_dir = preparation.data_dir
     config = preparation.config
-    if preparation.write_training is not None and "train" in splits:
-        shards = Sharding(data_dir, "train", counts["train"], config.seed, keep_shards)
-        preparation.write_training(source, shards, data_dir, config.max_length)
     encoder = PairEncoder(vocabularies, config.max_length)
     infos = {}
-    for split in splits:
+    # The large one last, so that what is wrong with the small ones shows early.
+    for split in sorted(splits, key=lambda split: split == "train"):
         shards = Sharding(data_dir, split, counts[split], config.seed, keep_shards)
+        if preparation.write_training is not None and split == "train":
+            preparation.write_training(source, shards, data_dir, config.max_length)
         info = shards.finished()
         if info is None:
             pairs = source.pairs(split)
@@ -242,10 +242,9 @@ def _write_splits(
                 _write_blocks(shards, pairs, encoder, bar)
             info = shards.finish(data_files.text_files(data_dir, split, source.kept_texts))
         _check_pairs(data_dir, split, info, counts[split])
+        _check_usable_pairs(split, info, config.max_length)
         infos[split] = info
-        if split == "train":
-            _check_training_pairs(info, config.max_length)
-    return infos
+    return {split: infos[split] for split in splits}
 
 
 def _check_pairs(data_dir: Path, split: str, info: SplitInfo, expected: int) -> None:
@@ -254,11 +253,11 @@ def _check_pairs(data_dir: Path, split: str, info: SplitInfo, expected: int) -> 
     require(pairs == expected, f"{rule}: delete the folder, and prepare the data again", pairs)
 
 
-def _check_training_pairs(info: SplitInfo, max_length: int) -> None:
+def _check_usable_pairs(split: str, info: SplitInfo, max_length: int) -> None:
     too_long, blank = info.dropped["too_long"], info.dropped["blank"]
     require(
         info.pairs > 0,
-        "max_length must leave at least one training pair",
+        f"max_length must leave at least one pair of the split {split}",
         f"{max_length}, with {too_long} pairs too long and {blank} blank",
     )
 

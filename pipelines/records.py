@@ -100,8 +100,15 @@ class SplitInfo:
 
 
 def _can_train(splits: dict[str, SplitInfo]) -> bool:
-    """Whether training has records to read; without any, it would look for them for ever."""
-    return "train" in splits and splits["train"].pairs > 0 and len(splits["train"].shards) > 0
+    """Whether training has files to read; without any, it would look for them for ever."""
+    return "train" in splits and len(splits["train"].shards) > 0
+
+
+# Of a split without one, training would look for pairs for ever, and a validation would measure a
+# loss of 0, as of a perfect model.
+_USABLE = Rule(
+    "have a pair that is neither blank nor longer than max_length", lambda info: info.pairs > 0
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +124,9 @@ class Metadata:
     # Of source and target; all, where task_options name several directions.
     languages: Annotated[list[str], Rule("be two names or more", lambda names: len(names) >= 2)]
     settings: dict[str, Any]  # the arguments and inputs of the preparation, to recognise them
-    splits: Annotated[dict[FileName, SplitInfo], Rule("have train, with records", _can_train)]
+    splits: Annotated[
+        dict[FileName, Annotated[SplitInfo, _USABLE]], Rule("have train, with records", _can_train)
+    ]
     # Of parsing, or of several directions (keras_transformer/language_codes.py).
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
     source_vocabulary: FileName | None = None  # these three of the source's own, or None

@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import PAD_ID
+from keras_transformer.errors import require
 from keras_transformer.fields import check_arguments
 from keras_transformer.training.losses import as_tensor, token_losses, token_weights
 
@@ -70,12 +71,16 @@ def held_out_perplexity(losses: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 
     Returns:
         {"perplexity", "cross_entropy" in nats per token, "tokens"}.
+
+    Raises:
+        InputError: if there is no token.
     """
     total_loss, tokens = 0.0, 0
     for batch_losses, target in losses:
         total_loss += float(np.sum(batch_losses, dtype=np.float64))
         tokens += int(np.count_nonzero(np.asarray(target) != PAD_ID))
-    nats = total_loss / max(tokens, 1)
+    require(tokens > 0, "perplexity needs at least one target token", "none")
+    nats = total_loss / tokens
     return {"perplexity": perplexity_of(nats), "cross_entropy": nats, "tokens": tokens}
 
 

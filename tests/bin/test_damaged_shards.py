@@ -70,7 +70,10 @@ def change_metadata(prepared, tmp_path):
     ("fields", "message"),
     [
         ({"shards": {}}, "splits must have train, with records. Received: "),
-        ({"pairs": 0, "length_histogram": {}}, "splits must have train, with records. Received: "),
+        (
+            {"pairs": 0, "length_histogram": {}},
+            "splits.train must have a pair that is neither blank nor longer than max_length",
+        ),
         ({"longest_source": 2, "longest_target": 2}, " must be as it was written: "),
         ({"longest_source": 2**39}, " must be as it was written: "),
         ({"longest_source": 2**40}, "longest_source must be below 2^40 in size. Received: "),

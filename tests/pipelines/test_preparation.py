@@ -81,10 +81,35 @@ def test_max_length_counts_eos(tmp_path):
     longest = read_metadata(tmp_path / "data").splits["train"].longest
     exact = PreparationConfig(vocab_size=262, max_length=longest)
     assert prepare(source, tmp_path / "exact", exact)["pairs"] == {"train": 9}
-    with pytest.raises(InputError, match=r"^max_length must leave at least one training pair"):
+    with pytest.raises(InputError, match=r"^max_length must leave .* pair of the split train\. "):
         prepare(
             source, tmp_path / "none", PreparationConfig(vocab_size=262, max_length=longest - 1)
         )
+
+
+def test_a_split_without_a_usable_pair_is_refused_before_the_training_pairs_are_written(
+    files, data_dir
+):
+    unusable = [("", "x"), ("long " * 60, "y")]
+    files["validation"] = tuple(
+        write(data_dir.parent / f"unusable.{side}", lines)
+        for side, lines in zip(("en", "de"), zip(*unusable, strict=True), strict=True)
+    )
+    rule = r"^max_length must leave at least one pair of the split validation\. "
+    with pytest.raises(InputError, match=f"{rule}Received: 40, with 1 pairs too long and 1 blank$"):
+        prepare(FileSource(files), data_dir, CONFIG)
+    assert not list(data_dir.glob("train-*"))
+
+
+def test_metadata_of_a_split_without_a_usable_pair_are_refused(files, data_dir):
+    prepare(FileSource(files), data_dir, CONFIG)
+    metadata = read_metadata(data_dir)
+    test = dataclasses.replace(metadata.splits["test"], pairs=0, length_histogram={})
+    splits = {**metadata.splits, "test": test}
+    write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
+    rule = r"metadata.json: splits.test must have a pair that is neither blank nor longer than max_"
+    with pytest.raises(InputError, match=f"{rule}length. Received: .*pairs=0, dropped="):
+        read_metadata(data_dir)
 
 
 def test_a_second_run_changes_nothing(files, data_dir):
@@ -175,9 +200,9 @@ def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, toke
     ("target", "name", "call", "blocks"),
     [
         (vocabulary, "learn_subwords", 0, 5),
-        (Sharding, "write_block", 3, 2),
-        (Sharding, "write_shard", 2, 0),
-        (Sharding, "_remove_blocks", 0, 0),
+        (Sharding, "write_block", 1 + 3, 2),
+        (Sharding, "write_shard", 1 + 2, 0),
+        (Sharding, "_remove_blocks", 1, 0),
         (data_set, "write_metadata", 0, 0),
     ],
 )
@@ -196,7 +221,7 @@ def test_an_interrupted_run_is_resumed(
     assert not prepare(many, data_dir, CONFIG)["up_to_date"]
     assert contents(data_dir) == contents(whole)
     assert len(learned) == (target is vocabulary)
-    # Blocks of the training split; of the test split there is one, made after them.
+    # Blocks of the training split; of the test split there is one, made before them.
     assert sum(arguments[0]._seed.endswith("train") for arguments in written) == blocks
 
 
@@ -284,7 +309,7 @@ def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data
     for split, paths in many_files.items():
         for name, (path,) in zip(("source", "target"), paths, strict=True):
             arguments.append(f"--{split}_{name}={path}")
-    command = [*program, "write_block", "4", str(ROOT / "bin" / "prepare_data.py"), *arguments]
+    command = [*program, "write_block", "5", str(ROOT / "bin" / "prepare_data.py"), *arguments]
     killed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (data_dir / "metadata.json").exists()
@@ -297,7 +322,7 @@ def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data
     result = prepare(many, data_dir, CONFIG)
     assert contents(data_dir) == contents(whole)
     assert result["pairs"] == {"train": 290, "test": 7} and not result["up_to_date"]
-    assert len(written) == 1  # of the test split
+    assert written == []  # all were there
 
 
 def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
@@ -362,11 +387,13 @@ def test_what_a_preparation_has_not_recorded_is_not_removed(many, data_dir, monk
 
 def test_work_without_its_record_is_not_used(many, data_dir, monkeypatch):
     with monkeypatch.context() as patch:
-        interrupt(patch, Sharding, "write_block", 2)
+        interrupt(patch, Sharding, "write_block", 1 + 2)
         with pytest.raises(OSError, match="disk full"):
             prepare(many, data_dir, CONFIG)
-    (data_dir / "vocabulary.model").unlink()
-    (data_dir / "unfinished" / "preparation.json").unlink()
+    for name in ("vocabulary.model", "unfinished/preparation.json"):
+        (data_dir / name).unlink()
+    for path in data_dir.glob("test*"):
+        path.unlink()
     with pytest.raises(InputError, match=r"^data_dir must .* holds unfinished/train-block-0000"):
         prepare(many, data_dir, CONFIG)
 

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from keras_transformer.errors import InputError
 from keras_transformer.training.metrics import held_out_perplexity, perplexity_of
 
 
@@ -10,7 +11,12 @@ def test_held_out_perplexity_is_a_mean_over_tokens():
     batches = [(np.array([1.0, 2.0]), [[5, 2, 0], [6, 7, 2]]), (np.float32(3.0), [[2]])]
     found = held_out_perplexity(batches)
     assert found == {"perplexity": math.e, "cross_entropy": 1.0, "tokens": 6}
-    assert held_out_perplexity([])["tokens"] == 0
+
+
+@pytest.mark.parametrize("batches", [[], [(np.float32(0.0), [[0, 0]])]])
+def test_without_a_token_there_is_no_perplexity(batches):
+    with pytest.raises(InputError, match=r"^perplexity needs at least one target token"):
+        held_out_perplexity(batches)
 
 
 def test_perplexity_of_a_huge_loss_is_infinite():
