@@ -20,6 +20,7 @@ from keras_transformer.training.model_directory import (
     Base,
     ModelDescription,
     check_model_dir,
+    copy_vocabularies,
     create_or_check,
     described_in,
     holds_adapter,
@@ -107,6 +108,8 @@ def train_on(
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
             check_model_dir(model_dir, description)  # now that no other process may change it
             remove_unfinished_files(model_dir, description)
+            if (to_path(model_dir) / "config.json").exists():  # a directory of an earlier run
+                copy_vocabularies(model_dir, description, data_dir)
         return train(
             description.model,
             description.training,

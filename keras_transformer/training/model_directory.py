@@ -23,6 +23,7 @@ from keras_transformer.fields import FileName, Length, from_json, shown
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.locks import LOCK_HOLDER
 from keras_transformer.files.paths import to_path
+from keras_transformer.files.reading import file_digest
 from keras_transformer.files.replacing import is_temporary, remove_abandoned, write_file
 
 FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them
@@ -94,21 +95,29 @@ def create_or_check(
     if not (model_dir / "config.json").exists():
         content = {"format_version": FORMAT_VERSION, **dataclasses.asdict(description)}
         write_json(model_dir / "config.json", content)
+    copy_vocabularies(model_dir, description, data_dir)
+
+
+def copy_vocabularies(
+    model_dir: str | Path, description: ModelDescription, data_dir: str | Path
+) -> None:
+    """Copies those vocabularies of the data that a model directory lacks."""
     for name in description.vocabulary_files:
-        if not (model_dir / name).exists():
-            write_file(model_dir / name, (to_path(data_dir) / name).read_bytes())
+        if not (to_path(model_dir) / name).exists():
+            write_file(to_path(model_dir) / name, (to_path(data_dir) / name).read_bytes())
 
 
 def check_model_dir(model_dir: str | Path, description: ModelDescription) -> None:
     """Raises InputError where training of a model can neither begin nor go on in a directory.
 
     It can in one that is new or empty, in which such a run has ended before its first checkpoint,
-    or that is the model's.
+    or that is the model's. The vocabularies of that one may be missing, but may be no others.
     """
     require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
     if (model_dir / "config.json").exists():
         _check_same(model_dir, description)
+        _check_vocabularies(model_dir, description)
         return
     rule = "model_dir must be new or empty, or a directory that training has made"
     received = f"{model_dir}, which holds something else"
@@ -161,6 +170,18 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
     require(not differences, rule, f"{received}. Choose another directory, or {advice}")
     if description.base is not None:
         require_same_base(model_dir, existing_description.base, description.base, "init_from")
+
+
+def _check_vocabularies(model_dir: Path, description: ModelDescription) -> None:
+    """Raises InputError where a vocabulary in a directory is another one than the model's."""
+    fingerprints = {description.vocabulary: description.vocabulary_fingerprint}
+    if description.source_vocabulary is not None:
+        fingerprints[description.source_vocabulary] = description.source_vocabulary_fingerprint
+    for name, fingerprint in fingerprints.items():
+        file = model_dir / name
+        rule = f"{file} must be the vocabulary of the model and its data: remove it, to have it"
+        is_same = not file.exists() or file_digest(file) == fingerprint
+        require(is_same, f"{rule} copied from the data again", "another file")
 
 
 def require_same_base(model_dir: str | Path, base: Base, found: Base, subject: str) -> None:

@@ -1,3 +1,4 @@
+import hashlib
 import json
 
 import pytest
@@ -49,7 +50,8 @@ def sweep(load_program, data, tmp_path, monkeypatch):
             given = [word.partition("=")[::2] for word in words]
             settings = [value for flag, value in given if flag == "--config"]
             model, training = with_settings(*preset(log.stem, 310), settings)
-            description = ModelDescription(log.stem, model, training, "v.model", "f", 32)
+            fingerprint = hashlib.sha256(b"v").hexdigest()
+            description = ModelDescription(log.stem, model, training, "v.model", fingerprint, 32)
             (root / "v.model").write_text("v")
             create_or_check(root / log.stem, description, root)
 

@@ -48,6 +48,19 @@ def test_a_model_is_trained_and_resumed(trained, prepared):
         train_on(prepared, model_dir, "tiny", SMALL, loop=LoopConfig(train_steps=2))
 
 
+def test_a_run_goes_on_with_the_vocabulary_of_its_data_alone(trained, prepared, tmp_path):
+    model_dir = shutil.copytree(trained[0], tmp_path / "model")
+    settings, loop = {**SMALL, "seed": 3}, LoopConfig(train_steps=3)
+    vocabulary = model_dir / read_metadata(prepared).vocabulary
+    words = vocabulary.read_bytes()
+    vocabulary.write_bytes(b"another")
+    with pytest.raises(InputError, match=r"vocabulary\.model must be the vocabulary of the model"):
+        train_on(prepared, model_dir, "tiny", settings, loop=loop)
+    vocabulary.unlink()
+    assert train_on(prepared, model_dir, "tiny", settings, loop=loop)["step"] == 3
+    assert vocabulary.read_bytes() == words
+
+
 def test_a_run_begins_with_the_weights_and_the_model_of_another(trained, prepared, tmp_path):
     model_dir, _ = trained
     loop = LoopConfig(train_steps=1)

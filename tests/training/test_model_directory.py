@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
@@ -21,7 +22,7 @@ DESCRIPTION = ModelDescription(
     model=TransformerConfig(vocab_size=100, d_k=16),
     training=TrainingConfig(label_smoothing=0.2),
     vocabulary="vocabulary.model",
-    vocabulary_fingerprint="abc",
+    vocabulary_fingerprint=hashlib.sha256(b"words").hexdigest(),
     max_length=64,
     languages=["en", "de"],
 )
@@ -124,6 +125,18 @@ def test_both_vocabularies_are_kept(any_folder, data_dir):
     assert (any_folder / "model" / "source_vocabulary.model").read_bytes() == b"other words"
     with pytest.raises(InputError, match=r"\.model, not None; another source_vocabulary\."):
         create_or_check(any_folder / "model", DESCRIPTION, data_dir)
+
+
+def test_a_vocabulary_that_is_missing_is_copied_and_another_one_refused(any_folder, data_dir):
+    model_dir = any_folder / "model"
+    create_or_check(model_dir, DESCRIPTION, data_dir)
+    (model_dir / "vocabulary.model").unlink()
+    create_or_check(model_dir, DESCRIPTION, data_dir)
+    assert (model_dir / "vocabulary.model").read_bytes() == b"words"
+    (model_dir / "vocabulary.model").write_bytes(b"others")
+    rule = r"^\S+model/vocabulary.model must be the vocabulary of the model and its data: remove it"
+    with pytest.raises(InputError, match=f"{rule}, .* Received: another file$"):
+        check_model_dir(model_dir, DESCRIPTION)
 
 
 def test_a_directory_of_another_version_is_refused(any_folder, data_dir):
