@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import signal
 import time
 from collections.abc import Callable
@@ -71,7 +72,7 @@ def train(
 
     Raises:
         InputError: where a checkpoint cannot be read or written, too many steps in a row had
-            gradients that are not finite, or another worker died.
+            gradients that are not finite, a validation had such a loss, or another worker died.
         KeyboardInterrupt: on Ctrl-C.
     """
     is_chief = cluster is None or cluster.is_chief
@@ -212,7 +213,8 @@ class _Run:
         sums = tf.nest.map_structure(float, sums)  # waits until the steps are taken
         state.add_steps(steps, time.monotonic() - started, sums)
         if state.skipped_in_row >= self.config.max_skipped_steps:
-            raise self._too_many_skipped()
+            limit = f"max_skipped_steps={self.config.max_skipped_steps}"
+            raise self._diverged("gradients", f"{self._skipped_steps()} ({limit})")
 
     def decide(self) -> None:
         """Decides how the run continues; of several workers, the chief decides for all."""
@@ -250,11 +252,11 @@ class _Run:
             return "train_steps"
         return None
 
-    def _too_many_skipped(self) -> InputError:
-        limit = f"max_skipped_steps={self.config.max_skipped_steps}"
+    def _diverged(self, what: str, received: str) -> InputError:
+        """The error of a run that has left all useful weights; `what` is no longer finite."""
+        advice = "try a lower learning_rate_scale, more warmup_steps, or precision=float32"
         return InputError(
-            "gradients must be finite; try a lower learning_rate_scale, or precision=float32. "
-            f"Received: {self._skipped_steps()} ({limit}); {self._last_good_checkpoint()}"
+            f"{what} must be finite; {advice}. Received: {received}; {self._last_good_checkpoint()}"
         )
 
     def _skipped_steps(self) -> str:
@@ -312,6 +314,10 @@ class _Run:
             return
         state, store = self.state, self.store
         scalars = self.interruption.unless_interrupted(self._validate) or {}
+        if not math.isfinite(scalars.get("loss", 0.0)):
+            raise self._diverged(
+                "loss", f"{scalars['loss']} in the validation at step {state.step}"
+            )
         measured = finite_or_none(scalars)
         if self.interruption.signal is None:
             self.config.check_measured(scalars)

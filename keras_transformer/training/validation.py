@@ -1,5 +1,7 @@
 """What a validation during training measures and shows. It changes nothing that is saved."""
 
+import math
+
 import tensorflow as tf
 
 from keras_transformer.training.data import TrainingData
@@ -20,7 +22,8 @@ def validate(
 
     Returns:
         {"loss" (without label smoothing, nats per token), "perplexity"} of the held-out batches,
-        and the scores of the sample.
+        and the scores of the sample. Where the loss is not finite, nothing else is measured, as
+        such a model gives no answers.
     """
     measured = {}
     if data.validation is not None:
@@ -31,6 +34,8 @@ def validate(
         held_out = held_out_perplexity(losses)
         measured["loss"] = held_out["cross_entropy"]
         measured["perplexity"] = held_out["perplexity"]
+        if not math.isfinite(measured["loss"]):
+            return measured
     if data.translate_sample is not None:
         scores, text = data.translate_sample(training_step.model)
         measured.update(scores)

@@ -23,6 +23,7 @@ from keras_transformer.training.data import TrainingData
 from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
+from keras_transformer.training.step import TrainingStep
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
 MODEL = TransformerConfig(vocab_size=12, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.2)
@@ -40,9 +41,13 @@ def copying_batches(count=50, rows=6, width=5):
     return dataset.shuffle(count, seed=1, reshuffle_each_iteration=True).repeat()
 
 
-def run(directory, steps, model=MODEL, training=TRAINING, strategy=None, **settings):
+def run(
+    directory, steps, model=MODEL, training=TRAINING, strategy=None, validation=True, **settings
+):
     keras.utils.set_random_seed(7)
-    data = TrainingData(copying_batches(), validation=copying_batches().take(2))
+    data = TrainingData(
+        copying_batches(), validation=copying_batches().take(2) if validation else None
+    )
     config = LoopConfig(train_steps=steps, **{"log_steps": 10, **settings})
     strategy = strategy or tf.distribute.get_strategy()
     return train(model, training, data, directory, config, strategy)
@@ -337,19 +342,46 @@ def test_pictures_are_written(tmp_path):
     np.testing.assert_array_equal(tf.io.decode_png(encoded), picture)
 
 
+def test_a_validation_loss_that_is_not_finite_ends_a_run_and_is_not_saved(tmp_path, monkeypatch):
+    def diverge(state, steps, *arguments):
+        add_steps(state, steps, *arguments)
+        if state.step == 4:
+            monkeypatch.setattr(TrainingStep, "held_out_loss", lambda *_: np.float32(np.nan))
+
+    add_steps = RunState.add_steps
+    monkeypatch.setattr(RunState, "add_steps", diverge)
+    rule = "^loss must be finite; try a lower learning_rate_scale, more warmup_steps, or precision="
+    received = "Received: nan in the validation at step 4; last good checkpoint: .*step-00000002$"
+    with pytest.raises(InputError, match=f"{rule}float32. {received}"):
+        run(tmp_path, 9, checkpoint_steps=2)
+    assert [path.stem for path in tmp_path.glob("checkpoints/*.json")] == ["step-00000002"]
+
+
+def test_a_sample_is_not_translated_where_the_loss_is_not_finite(tmp_path):
+    training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
+    sample = {"translate_sample": lambda model: pytest.fail("it has no finite logits")}
+    data = TrainingData(copying_batches(), validation=copying_batches().take(2), **sample)
+    with pytest.raises(InputError, match=r"^loss must be finite; .* last good checkpoint: none$"):
+        train(MODEL, training, data, tmp_path, LoopConfig(1), tf.distribute.get_strategy())
+
+
+# A checkpoint after each step, whatever the model has become: where there is nothing to measure it.
+UNMEASURED = {"checkpoint_steps": 1, "validation": False}
+
+
 def test_gradients_that_stay_infinite_stop_with_the_last_good_checkpoint(tmp_path):
     training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
     with pytest.raises(
         InputError,
         match=r"must be finite.*learning_rate_scale.* Received: \d+ steps in a row.*step-00000001$",
     ):
-        run(tmp_path, 50, training=training, max_skipped_steps=5, checkpoint_steps=1)
+        run(tmp_path, 50, training=training, max_skipped_steps=5, **UNMEASURED)
     assert all(np.isfinite(weight).all() for weight in weights(tmp_path))
 
 
 def test_a_run_that_ends_with_skipped_steps_keeps_the_good_checkpoint(tmp_path, caplog):
     training = dataclasses.replace(TRAINING, learning_rate_scale=1e30)
-    settings = {"training": training, "checkpoint_steps": 1, "keep_checkpoints": 1}
+    settings = {"training": training, "keep_checkpoints": 1, **UNMEASURED}
     for _ in range(2):  # the second run resumes from the first step, the only good one
         result = run(tmp_path, 4, **settings)
         assert (result["step"], result["stopped"]) == (4, "train_steps")
@@ -370,7 +402,7 @@ def test_a_signal_after_skipped_steps_keeps_the_good_checkpoint(tmp_path, monkey
             signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(RunState, "add_steps", end_at_step_3)
-    result = run(tmp_path, 9, training=training, log_steps=1, checkpoint_steps=1)
+    result = run(tmp_path, 9, training=training, log_steps=1, **UNMEASURED)
     assert (result["step"], result["stopped"]) == (3, "SIGTERM")
     assert result["checkpoint"].endswith("step-00000001")
 
