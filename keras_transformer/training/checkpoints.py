@@ -167,7 +167,7 @@ class CheckpointStore:
             try:
                 tf.train.Checkpoint(**trackables).read(path).assert_existing_objects_matched()
             except (ValueError, AssertionError, IndexError, tf.errors.OpError) as error:
-                damaged.append(f"checkpoint {path} must be whole. Received: {reason(error)}")
+                damaged.append(f"checkpoint {path} must be whole. Received: {_damage(error)}")
                 continue
             for message in damaged:
                 logging.warning("%s; resuming from %s", message, record.name)
@@ -402,6 +402,11 @@ def require_plausible_sizes(
     require(needed <= given, rule, f"sizes of {needed} weights or more")
 
 
+def _damage(error: BaseException) -> str:
+    """What is said of a checkpoint that could not be read, beside the text of TensorFlow."""
+    return f"damaged or missing files ({reason(error)})"
+
+
 def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
     """Reads a list of variables from a checkpoint.
 
@@ -419,7 +424,7 @@ def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
             weights.append(reader.get_tensor(key))
     except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
         rule = "checkpoint must be latest, best, average:K or the path of a whole checkpoint"
-        raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
+        raise InputError(f"{rule}. Received: {path}, with {_damage(error)}") from None
     require(weights != [], "checkpoint must be one that training has written", path)
     return weights
 
