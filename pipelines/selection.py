@@ -16,13 +16,46 @@ import numpy as np
 from absl import logging
 from tqdm import tqdm
 
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import require
 from keras_transformer.fields import Count, Positive, Rule, one_of
 from pipelines.sources import DerivedSource, Pair, Source
 
 # Of each rule, metadata.json shows this many pairs, with this many characters of either side.
 _EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100
 _TWO = Rule("be two values, separated by a comma", lambda values: len(values) == 2)
+_RANGE = Rule(
+    "be two values, separated by a comma, the first not above the second",
+    lambda values: len(values) == 2 and values[0] <= values[1],
+)
+_SOME = Rule("have a number above 0", any)
+# The scripts of Unicode that TensorFlow's regular expressions know.
+_SCRIPT_NAMES = """
+Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali
+Bhaiksuki Bopomofo Brahmi Braille Buginese Buhid Canadian_Aboriginal Carian Caucasian_Albanian
+Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cypro_Minoan Cyrillic Deseret
+Devanagari Dives_Akuru Dogra Duployan Egyptian_Hieroglyphs Elbasan Elymaic Ethiopic Georgian
+Glagolitic Gothic Grantha Greek Gujarati Gunjala_Gondi Gurmukhi Han Hangul Hanifi_Rohingya Hanunoo
+Hatran Hebrew Hiragana Imperial_Aramaic Inherited Inscriptional_Pahlavi Inscriptional_Parthian
+Javanese Kaithi Kannada Katakana Kawi Kayah_Li Kharoshthi Khitan_Small_Script Khmer Khojki Khudawadi
+Lao Latin Lepcha Limbu Linear_A Linear_B Lisu Lycian Lydian Mahajani Makasar Malayalam Mandaic
+Manichaean Marchen Masaram_Gondi Medefaidrin Meetei_Mayek Mende_Kikakui Meroitic_Cursive
+Meroitic_Hieroglyphs Miao Modi Mongolian Mro Multani Myanmar Nabataean Nag_Mundari Nandinagari
+New_Tai_Lue Newa Nko Nushu Nyiakeng_Puachue_Hmong Ogham Ol_Chiki Old_Hungarian Old_Italic
+Old_North_Arabian Old_Permic Old_Persian Old_Sogdian Old_South_Arabian Old_Turkic Old_Uyghur Oriya
+Osage Osmanya Pahawh_Hmong Palmyrene Pau_Cin_Hau Phags_Pa Phoenician Psalter_Pahlavi Rejang Runic
+Samaritan Saurashtra Sharada Shavian Siddham SignWriting Sinhala Sogdian Sora_Sompeng Soyombo
+Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_Tham Tai_Viet Takri Tamil Tangsa Tangut
+Telugu Thaana Thai Tibetan Tifinagh Tirhuta Toto Ugaritic Vai Vithkuqi Wancho Warang_Citi Yezidi Yi
+Zanabazar_Square
+"""
+SCRIPTS = frozenset(_SCRIPT_NAMES.split())
+_Scripts = Annotated[
+    str,
+    Rule(
+        "be names of Unicode scripts, as Latin or Han+Hiragana+Katakana",
+        lambda names: SCRIPTS.issuperset(names.split("+")),
+    ),
+]
 _Share = Annotated[float, Rule("be from 0 to 1", lambda share: 0 <= share <= 1)]
 _Temperature = Annotated[float, Rule("be from 1 to 1000", lambda value: 1 <= value <= 1000)]
 _LARGEST_WEIGHT = 1000
@@ -53,14 +86,14 @@ class SelectionConfig:
     """
 
     drop_identical: bool = False
-    length_limits: Annotated[list[Count], _TWO] | None = None
+    length_limits: Annotated[list[Count], _RANGE] | None = None
     length_ratio: Positive | None = None
     length_unit: Annotated[str, one_of("words", "characters")] = "words"
-    scripts: Annotated[list[str], _TWO] | None = None
+    scripts: Annotated[list[_Scripts], _TWO] | None = None
     script_share: _Share = 0.5
     number_overlap: _Share | None = None
     dedupe: bool = False
-    weights: list[_Weight] | None = None
+    weights: Annotated[list[_Weight], _SOME] | None = None
     temperature: _Temperature | None = None
 
     @property
@@ -135,6 +168,9 @@ def select(source: Source, config: SelectionConfig) -> Selection:
     require(config.weights is None or config.temperature is None, rule, config.weights)
     if not rules and config.weights is None and config.temperature is None:
         return Selection(source, {}, {})
+    files = len(source.parts("train"))
+    rule = f"weights must be {files} numbers, one for each training file"
+    require(config.weights is None or len(config.weights) == files, rule, config.weights)
     counts = source.counts()
     broken = _broken_rules(source, counts["train"], config)
     times = broken == 0
@@ -184,8 +220,6 @@ def _weighted(is_used: np.ndarray, source: Source, config: SelectionConfig) -> n
     if weights is None:
         parts = np.split(is_used, np.cumsum(sizes)[:-1])
         weights = temperature_weights([int(part.sum()) for part in parts], config.temperature)
-    rule = f"weights must be {len(sizes)} numbers, one for each training file"
-    require(len(weights) == len(sizes), rule, weights)
     totals = np.cumsum(np.repeat(weights, sizes) * is_used)
     return np.diff(np.floor(totals), prepend=0)
 
@@ -280,11 +314,7 @@ def _foreign_letters(scripts: str) -> frozenset[str]:
     names = [*scripts.split("+"), "Common", "Inherited"]
     pattern = "|".join(rf"\p{{{name}}}" for name in names)
     letters = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isalpha()]
-    try:
-        native = tf.strings.regex_full_match(letters, pattern).numpy()
-    except tf.errors.InvalidArgumentError:
-        rule = "scripts must be names of Unicode scripts, as in Latin,Han+Hiragana+Katakana"
-        raise InputError(f"{rule}. Received: {scripts}") from None
+    native = tf.strings.regex_full_match(letters, pattern).numpy()
     return frozenset(itertools.compress(letters, ~native))
 
 

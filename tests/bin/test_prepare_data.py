@@ -129,6 +129,14 @@ def test_pairs_are_added(call_program, text):
             "--length_limits must be whole numbers, sep",
         ),
         (["--dataset=files", "--length_limits=9"], "--length_limits must be two values, separated"),
+        (
+            ["--dataset=files", "--length_limits=60,1"],
+            "--length_limits must be two values, separated by a comma, the first not above the sec",
+        ),
+        (
+            ["--dataset=files", "--weights=0,0"],
+            "--weights must have a number above 0. Received: [0",
+        ),
         (["--dataset=files", "--scripts=Latin"], "--scripts must be two values, separated by a co"),
         (
             ["--dataset=files", "--number_overlap=2"],
