@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import regex
 from absl import logging
 from tqdm import tqdm
 
@@ -28,32 +29,22 @@ _RANGE = Rule(
     lambda values: len(values) == 2 and values[0] <= values[1],
 )
 _SOME = Rule("have a number above 0", any)
-# The scripts of Unicode that TensorFlow's regular expressions know.
-_SCRIPT_NAMES = """
-Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali
-Bhaiksuki Bopomofo Brahmi Braille Buginese Buhid Canadian_Aboriginal Carian Caucasian_Albanian
-Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cypro_Minoan Cyrillic Deseret
-Devanagari Dives_Akuru Dogra Duployan Egyptian_Hieroglyphs Elbasan Elymaic Ethiopic Georgian
-Glagolitic Gothic Grantha Greek Gujarati Gunjala_Gondi Gurmukhi Han Hangul Hanifi_Rohingya Hanunoo
-Hatran Hebrew Hiragana Imperial_Aramaic Inherited Inscriptional_Pahlavi Inscriptional_Parthian
-Javanese Kaithi Kannada Katakana Kawi Kayah_Li Kharoshthi Khitan_Small_Script Khmer Khojki Khudawadi
-Lao Latin Lepcha Limbu Linear_A Linear_B Lisu Lycian Lydian Mahajani Makasar Malayalam Mandaic
-Manichaean Marchen Masaram_Gondi Medefaidrin Meetei_Mayek Mende_Kikakui Meroitic_Cursive
-Meroitic_Hieroglyphs Miao Modi Mongolian Mro Multani Myanmar Nabataean Nag_Mundari Nandinagari
-New_Tai_Lue Newa Nko Nushu Nyiakeng_Puachue_Hmong Ogham Ol_Chiki Old_Hungarian Old_Italic
-Old_North_Arabian Old_Permic Old_Persian Old_Sogdian Old_South_Arabian Old_Turkic Old_Uyghur Oriya
-Osage Osmanya Pahawh_Hmong Palmyrene Pau_Cin_Hau Phags_Pa Phoenician Psalter_Pahlavi Rejang Runic
-Samaritan Saurashtra Sharada Shavian Siddham SignWriting Sinhala Sogdian Sora_Sompeng Soyombo
-Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_Tham Tai_Viet Takri Tamil Tangsa Tangut
-Telugu Thaana Thai Tibetan Tifinagh Tirhuta Toto Ugaritic Vai Vithkuqi Wancho Warang_Citi Yezidi Yi
-Zanabazar_Square
-"""
-SCRIPTS = frozenset(_SCRIPT_NAMES.split())
+
+
+def _is_script(name: str) -> bool:
+    """Whether Unicode has a script of this name."""
+    try:
+        regex.compile(rf"\p{{Script={name}}}")
+    except regex.error:
+        return False
+    return name.replace("_", "").isalpha()
+
+
 _Scripts = Annotated[
     str,
     Rule(
         "be names of Unicode scripts, as Latin or Han+Hiragana+Katakana",
-        lambda names: SCRIPTS.issuperset(names.split("+")),
+        lambda names: all(map(_is_script, names.split("+"))),
     ),
 ]
 _Share = Annotated[float, Rule("be from 0 to 1", lambda share: 0 <= share <= 1)]
@@ -309,13 +300,10 @@ def _numbers_agree(source: str, target: str, number_overlap: float) -> bool:
 
 def _foreign_letters(scripts: str) -> frozenset[str]:
     """All letters but those of these scripts, e.g. "Han+Hiragana", and those that many share."""
-    import tensorflow as tf
-
     names = [*scripts.split("+"), "Common", "Inherited"]
-    pattern = "|".join(rf"\p{{{name}}}" for name in names)
-    letters = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isalpha()]
-    native = tf.strings.regex_full_match(letters, pattern).numpy()
-    return frozenset(itertools.compress(letters, ~native))
+    is_native = regex.compile("|".join(rf"\p{{Script={name}}}" for name in names)).match
+    letters = filter(str.isalpha, map(chr, range(sys.maxunicode + 1)))
+    return frozenset(itertools.filterfalse(is_native, letters))
 
 
 def first_occurrences(hashes: np.ndarray) -> np.ndarray:
