@@ -407,12 +407,14 @@ def with_flags(message: str) -> str:
     The library names the argument that its caller gave: "beam_size must be at least 1". The user of
     a program gave --beam_size. The first word of a message becomes a flag if the program has that
     flag, and so does every later word of the rule that has an underscore. What is said about a file
-    ("FILE: max_length must be ...") and what was received stay as they are, and so do the names of
-    settings ("config tokens_per_batch must be ...", which are values of --config).
+    ("FILE: max_length must be ...") and what was received stay as they are. A setting that --config
+    gives is named so: "--config dropout must be ...", and it is no other flag of its name.
     """
     rule, separator, received = message.partition(". Received: ")
     place, colon, _ = rule.partition(": ")
     first = re.match(r"[^\s=]*", place)[0]
+    if _is_setting(first):
+        return f"--config {message}"
     if colon and " must " not in place and first not in flags.FLAGS:
         return message  # about a file, which may be called as a flag
 
@@ -422,6 +424,18 @@ def with_flags(message: str) -> str:
         return f"--{word}" if is_name and word in flags.FLAGS else word
 
     return re.sub(r"(?<![\w./=-])[a-z]\w*", as_flag, rule) + separator + received
+
+
+def _is_setting(name: str) -> bool:
+    """Whether a name is that of a setting which --config has given, or which it alone can give."""
+    from keras_transformer.config import TrainingConfig, TransformerConfig
+
+    if "config" not in flags.FLAGS:
+        return False
+    given = {setting.partition("=")[0] for setting in flags.FLAGS["config"].value}
+    fields = [*dataclasses.fields(TransformerConfig), *dataclasses.fields(TrainingConfig)]
+    without_flag = {field.name for field in fields if field.name not in flags.FLAGS}
+    return name in given | without_flag
 
 
 def _open_standard_streams() -> None:
