@@ -12,7 +12,19 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
+
+
+def _end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """What Python does with an error that nothing has caught; Ctrl-C has no traceback."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, traceback)
+
+
+sys.excepthook = _end  # now, as the imports that follow take time
 
 # The programs run from a checkout that is not installed, too.
 FOLDER = Path(__file__).resolve().parent

@@ -89,6 +89,20 @@ def test_it_is_shown_if_it_is_asked_for(ending):
             assert text in errors
 
 
+def test_an_interrupt_during_imports_has_no_traceback(tmp_path):
+    (tmp_path / "absl.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
+    done = subprocess.run(
+        [sys.executable, BIN / "translate.py"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    found = (done.returncode, done.stdout, done.stderr)
+    assert found == (-signal.SIGINT, "", "interrupted\n")  # which shells call 130
+
+
 def test_wrong_input_is_one_line(ending):
     line = "error: --ending must be well. Received: wrong"
     assert ending("wrong", "--ending=wrong") == (1, "", f"own line\n{NATIVE}\n{line}\n")
