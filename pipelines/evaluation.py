@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from absl import logging
+
 from keras_transformer.errors import require
 from keras_transformer.evaluation.results import (
     ChosenDecoding,
@@ -127,6 +129,8 @@ def evaluate_on(
         if model_dir is not None and config.limit is None:
             write_chosen_decoding(model_dir, chosen)
     sources, references, directions = _text_of(data_dir, config.split, config.limit)
+    if sources == references:
+        logging.warning("source and target of %s in %s are the same text", config.split, data_dir)
     _check_directions(data_dir, directions, translator.card)
     trees = None
     if metadata.task == "parsing":

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from absl import logging
+
 from keras_transformer.errors import InputError, require
-from keras_transformer.files.reading import uncompressed_name
+from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import replacing
 from keras_transformer.language_codes import Direction, options_of, pattern_of
 from pipelines.data_files import text_file
@@ -246,6 +248,7 @@ class FileSource(Source):
                 rule = f"{source_argument} must be of directions that the training files have"
                 known = ", ".join(map(str, trained))
                 require(direction is None or direction in trained, f"{rule}: {known}", direction)
+            _warn_of_equal_sides(split, source_files, target_files)
             parts[split] = [
                 ParallelFiles(split, source, target, names, direction, self.target_languages)
                 for source, target, direction in zip(
@@ -321,6 +324,13 @@ class FileSource(Source):
         with replacing(text_file(data_dir, split, "directions")) as file:
             for part in self._parts[split]:
                 file.write(f"{part.languages}\n".encode() * part.count())
+
+
+def _warn_of_equal_sides(split: str, source_files: list[str], target_files: list[str]) -> None:
+    """Warns of a file that is its own translation, as after a slip in a command."""
+    for source, target in zip(source_files, target_files, strict=True):
+        if to_path(source).resolve() == to_path(target).resolve():
+            logging.warning("source and target of %s are the same file: %s", split, source)
 
 
 class GrammarSource(Source):

@@ -1,13 +1,16 @@
 """Evaluating a model on a data directory as a function."""
 
+import dataclasses
 import shutil
 
 import pytest
 
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results
+from keras_transformer.files.reading import file_digest
 from keras_transformer.loading import load
 from pipelines.evaluation import EvaluationConfig, evaluate_on
+from pipelines.metadata import read_metadata, write_metadata
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +46,20 @@ def test_robustness_is_kept_with_the_results(translator, untrained, prepared, tm
     assert found["no_stop"] == found["plain"]
     assert found["one_word"]["words"] == 13  # of three letters or more
     assert read_results(model_dir, "test") == results
+
+
+def test_references_that_are_the_sources_are_told_of(translator, prepared, tmp_path, caplog):
+    evaluate_on(prepared, translator, EvaluationConfig(limit=1))
+    assert "the same text" not in caplog.text
+    data_dir = shutil.copytree(prepared, tmp_path / "data")
+    shutil.copy(data_dir / "test.source.txt", data_dir / "test.target.txt")
+    metadata = read_metadata(data_dir)
+    texts = {name: file_digest(data_dir / name) for name in metadata.splits["test"].texts}
+    test = dataclasses.replace(metadata.splits["test"], texts=texts)
+    splits = {**metadata.splits, "test": test}
+    write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
+    evaluate_on(data_dir, translator, EvaluationConfig(limit=1))
+    assert f"source and target of test in {data_dir} are the same text" in caplog.text
 
 
 @pytest.mark.parametrize(

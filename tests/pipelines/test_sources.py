@@ -134,6 +134,14 @@ class TestFiles:
         ):
             unequal.counts()
 
+    def test_a_file_that_is_its_own_translation_is_told_of(self, parts, tmp_path, caplog):
+        source([parts["1.en"]], [parts["1.de"]])
+        assert not caplog.text
+        link = tmp_path / "link.de"
+        link.symlink_to(parts["1.en"])
+        source([parts["2.en"], parts["1.en"]], [parts["2.de"], str(link)])
+        assert f"source and target of train are the same file: {parts['1.en']}" in caplog.text
+
     def test_unequal_numbers_of_files_are_named(self, parts):
         with pytest.raises(InputError, match=r"the same number of files. Received: 2 and 1"):
             source([parts["1.en"], parts["2.en"]], [parts["1.de"]])
