@@ -100,19 +100,21 @@ def check_fields(config: Any) -> None:
         _read(getattr(config, name), kind, _Place(file="", path=name))
 
 
-def check_arguments(kind: type, arguments: Mapping[str, Any]) -> None:
-    """Checks the arguments of a class against the annotations of its `__init__`.
+def check_arguments(called: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Checks the arguments of a function or a class against its annotations.
 
     Args:
-        kind: the class, which calls this at the beginning of its `__init__`.
-        arguments: `locals()`, which holds the arguments there, and `self`.
+        called: the function, or the class with an `__init__`, which calls this at its beginning.
+        arguments: `locals()`, which holds the arguments there.
 
     Raises:
         InputError: "ARGUMENT must RULE. Received: VALUE", for the first argument that is of another
             type or breaks its rule.
     """
-    for name, annotation in typing.get_type_hints(kind.__init__, include_extras=True).items():
-        _read(arguments[name], annotation, _Place(file="", path=name))
+    function = called.__init__ if isinstance(called, type) else called
+    for name, annotation in typing.get_type_hints(function, include_extras=True).items():
+        if name != "return":
+            _read(arguments[name], annotation, _Place(file="", path=name))
 
 
 def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
@@ -152,6 +154,8 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
         return _read_with_rule(value, *arguments, place)
     if origin in (types.UnionType, typing.Union):
         return _read(value, _choice(value, arguments), place)
+    if origin is Sequence:  # a text is none here, although it has letters
+        origin = tuple if isinstance(value, tuple) else list
     if origin in (list, tuple):
         return _read_sequence(value, origin, arguments[0], place)
     if origin is dict:
@@ -266,5 +270,8 @@ def whole_number(text: str) -> int | None:
 
 def shown(value: Any) -> str:
     """Returns a value as one line of an error has it, cut where it is long."""
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+    except ValueError:  # Python writes no number of thousands of digits
+        return f"one that cannot be shown, of type {type(value).__name__}"
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

@@ -17,12 +17,13 @@ from keras_transformer.decoding.config import TASKS, DecodingConfig
 from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.matrices import require_int8
 from keras_transformer.decoding.parser import Parser
+from keras_transformer.decoding.texts import as_texts
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import read_weights, variables_of, write_weights
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_chosen_decoding, read_results
 from keras_transformer.export.saved_model import load_signatures
-from keras_transformer.fields import shown
+from keras_transformer.fields import Amount, check_arguments, shown
 from keras_transformer.files.paths import is_device, to_path
 from keras_transformer.files.replacing import put_back
 from keras_transformer.model.composite import quantized_parts
@@ -245,9 +246,7 @@ def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
     longest = max(trained_length, task_config.max_source_length)
     given = {name: value for name, value in options.items() if value is not None}
     if "forbidden_phrases" in given:
-        phrases = given["forbidden_phrases"]
-        rule = "forbidden_phrases must be several phrases, not one text"
-        require(not isinstance(phrases, str), rule, repr(phrases))
+        phrases = as_texts(given["forbidden_phrases"], "forbidden_phrases")
         given["forbidden_phrases"] = tuple(phrases)
     chosen = {"max_source_length": longest, **trained.chosen}
     return dataclasses.replace(task_config, **{**chosen, **given})
@@ -257,7 +256,7 @@ def restore(
     path: AnyPath | Sequence[AnyPath],
     checkpoint: str | None = None,
     adapter: AnyPath | None = None,
-    adapter_scale: float | None = None,
+    adapter_scale: Amount | None = None,
 ) -> TrainedModel:
     """Reads a trained model in the layout of training, as Keras models with float32 weights.
 
@@ -270,9 +269,7 @@ def restore(
         InputError: where there is no such model; or of an export that has int8 weights, or is an
             ensemble itself; or where the adapter was not trained for the model.
     """
-    is_scale = isinstance(adapter_scale, int | float) and 0 <= adapter_scale < float("inf")
-    rule = "adapter_scale must be a number, at least 0 and finite"
-    require(adapter_scale is None or is_scale, rule, shown(adapter_scale))
+    check_arguments(restore, locals())
     if not isinstance(path, str | os.PathLike):
         if len(path) > 1:
             rule = "adapter must go with one model, not with an ensemble"
@@ -301,7 +298,6 @@ def restore(
 def _restore_with_adapter(
     path: AnyPath, checkpoint: str | None, adapter: AnyPath, adapter_scale: float | None
 ) -> TrainedModel:
-    require(isinstance(adapter, str | os.PathLike), "adapter must be a path", shown(adapter))
     description = read_adapter(adapter)
     adapter = to_path(adapter)
     model_dir = described_in(adapter)

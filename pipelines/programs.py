@@ -104,8 +104,8 @@ def prepare(
     languages = None
     if source_language is not None or target_language is not None:
         languages = (source_language, target_language)
-        rule = "source_language and target_language must both be given"
-        require(None not in languages, rule, languages)
+        rule = "source_language and target_language must both be given, as texts"
+        require(all(isinstance(name, str) for name in languages), rule, languages)
     given_languages = {
         "train": ("target_languages", target_languages),
         "validation": ("validation_target_languages", validation_target_languages),
@@ -281,7 +281,8 @@ def _names(names: Iterable[str], argument: str) -> list[str]:
 def _parallel_files(files: Mapping[str, Paths], argument: str) -> dict[str, list[str]]:
     """The files of each language, also by patterns."""
     rule = f'{argument} must be files by their languages, as {{"en": "train.en"}}'
-    require(isinstance(files, Mapping), rule, repr(files))
+    is_by_name = isinstance(files, Mapping) and all(isinstance(name, str) for name in files)
+    require(is_by_name, rule, repr(files))
     return {
         language: matching_files(argument, _paths(paths, f"{argument}[{language!r}]"))
         for language, paths in files.items()

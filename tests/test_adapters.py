@@ -146,10 +146,8 @@ def test_an_adapter_is_scaled(adapter, untrained):
             expected = 0.75 * np.array(before) + 0.25 * np.array(after)
             np.testing.assert_allclose(weight, expected, rtol=1e-5, atol=1e-7)
     assert "adapter_scale" not in restore(adapter, adapter_scale=1).facts
-    for scale in (-1, float("nan"), "half"):
-        with pytest.raises(
-            InputError, match="adapter_scale must be a number, at least 0 and finite"
-        ):
+    for scale in (-1, float("nan")):
+        with pytest.raises(InputError, match=r"^adapter_scale must be at least 0 and finite"):
             restore(adapter, adapter_scale=scale)
     with pytest.raises(InputError, match=r"adapter_scale must go with an adapter, and .* is none"):
         kt.load(untrained, adapter_scale=0.5)

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from keras_transformer.fields import (
     FileName,
     Rule,
     Share,
+    check_arguments,
     check_fields,
     from_json,
     one_of,
@@ -153,3 +155,26 @@ def test_an_error_of_the_class_itself_gets_the_name_of_the_file():
 )
 def test_whole_numbers(text, number):
     assert whole_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"names": "ab"}, '^names must be of type list. Received: "ab"$'),
+        ({"names": 5}, "^names must be of type list. Received: 5$"),
+        ({"names": ("a", 5)}, r"^names\[1\] must be of type str. Received: 5$"),
+        ({"count": "3"}, '^count must be of type int. Received: "3"$'),
+        (
+            {"count": 10**5000},
+            "^count must be below 2.40 in size. Received: one that cannot be sho",
+        ),
+    ],
+)
+def test_arguments_of_a_function(arguments, message):
+    def called(names: Sequence[str] | None = None, count: int = 0, **options: Any) -> str:
+        check_arguments(called, locals())
+        return "checked"
+
+    assert called() == called(["a"], 3, other=object()) == called(("a",)) == "checked"
+    with pytest.raises(InputError, match=message):
+        called(**arguments)

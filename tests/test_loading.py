@@ -518,8 +518,12 @@ def test_an_option_that_there_is_not(places, holder):
         ({"beam_size": 0}, "beam_size must be at least 1. Received: 0"),
         ({"beam_size": "4"}, 'beam_size must be of type int. Received: "4"'),
         ({"sampling": {"top_k": 3}}, "sampling must be a SamplingConfig, or None. .*"),
-        ({"forbidden_phrases": "a b"}, "forbidden_phrases must be several phrases, .*: 'a b'"),
-        ({"forbidden_phrases": ["a", 3]}, r"forbidden_phrases\[1\] must be of type str.*: 3"),
+        ({"forbidden_phrases": "a b"}, 'forbidden_phrases must be a list of strings; .*: "a b"'),
+        ({"forbidden_phrases": 3}, "forbidden_phrases must be a list of strings; .*: 3"),
+        ({"forbidden_phrases": ["a", 3]}, r"forbidden_phrases\[1\] must be a string.*: 3"),
+        ({"checkpoint": 3}, "checkpoint must be of type str. Received: 3"),
+        ({"adapter": 3}, "adapter must be of type str. Received: 3"),
+        ({"adapter_scale": "half"}, 'adapter_scale must be of type float. Received: "half"'),
     ],
 )
 def test_options_of_other_values(places, options, message):

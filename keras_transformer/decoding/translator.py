@@ -46,7 +46,7 @@ from keras_transformer.decoding.texts import as_text, as_text_lists, as_texts
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
-from keras_transformer.fields import shown
+from keras_transformer.fields import check_arguments, shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 
@@ -231,8 +231,9 @@ class Translator:
             InputError: for another format, one whose packages are not installed, text that the
                 format cannot be, or a language that is missing or unknown.
         """
+        check_arguments(Translator.translate_document, locals())
         translator = self.document_translator(language, case, terminology, to=to)
-        document = read_document(as_text(text, "text"), format, translator.language, columns)
+        document = read_document(text, format, translator.language, columns)
         parts = translator.translate(document.parts)
         bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
         return "".join(bar)

@@ -33,11 +33,13 @@ class LoopConfig:
 
     def __post_init__(self):
         if self.profile_steps is not None:
+            steps = self.profile_steps
             # A caller may pass texts, as a command line does.
-            numbers = [whole_number(str(step)) for step in self.profile_steps]
+            listed = steps if isinstance(steps, list | tuple) else [steps]
+            numbers = [whole_number(str(step)) for step in listed]
             all_numbers = len(numbers) == 2 and None not in numbers
             rule = "profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
-            received = ",".join(map(str, self.profile_steps))
+            received = ",".join(map(str, listed))
             require(all_numbers and 1 <= numbers[0] <= numbers[1], rule, received)
             object.__setattr__(self, "profile_steps", tuple(numbers))
         check_fields(self)

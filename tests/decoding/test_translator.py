@@ -497,6 +497,22 @@ def test_columns_of_documents(translator_of, model):
         translator.translate_document("abc", "tsv")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"language": 5}, "^language must be of type str. Received: 5$"),
+        ({"format": []}, r"^format must be of type str. Received: \[\]$"),
+        ({"terminology": ["a"]}, r'^terminology must be of type dict. Received: \["a"\]$'),
+        ({"terminology": {3: "a"}}, "^a key of terminology must be of type str. Received: 3$"),
+        ({"format": "tsv", "columns": [1]}, r"^columns\[0\] must be of type str. Received: 1$"),
+        ({"format": "tsv", "columns": "1"}, '^columns must be of type list. Received: "1"$'),
+    ],
+)
+def test_arguments_of_documents_are_of_their_types(translator_of, model, arguments, message):
+    with pytest.raises(InputError, match=message):
+        translator_of(model, beam_size=1).translate_document("abc", **arguments)
+
+
 def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
     translator = translator_of(model, beam_size=1, max_source_length=8)
     text, counts = "abc def, ghi jkl", translator.new_counts()

@@ -98,6 +98,26 @@ def test_a_model_needs_a_single_one(made):
             lambda en, de, new: kt.prepare(new, en, de, vocabsize=3),
             "^options must be among .*vocab_size.* Received: 'vocabsize'$",
         ),
+        (
+            lambda en, de, new: kt.prepare(new, en, de, source_language=5, target_language="de"),
+            r"^source_language and target_language must both be given, as .* \(5, 'de'\)$",
+        ),
+        (
+            lambda en, de, new: kt.prepare(new, parallel={5: en, "de": de}),
+            "^parallel must be files by their languages",
+        ),
+        (
+            lambda en, de, new: kt.train(new, new, preset=3),
+            "^preset must be of type str. Received: 3$",
+        ),
+        (
+            lambda en, de, new: kt.train(new, new, init_from=3),
+            "^init_from must be of type str. Received: 3$",
+        ),
+        (
+            lambda en, de, new: kt.train(new, new, sample_sentences="x"),
+            '^sample_sentences must be of type int. Received: "x"$',
+        ),
         (lambda en, de, new: kt.train(new, 3), "^model_dir must be a path. Received: 3$"),
         (
             lambda en, de, new: kt.train(new, new, steps=3),

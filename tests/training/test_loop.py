@@ -422,6 +422,7 @@ def test_a_signal_after_skipped_steps_keeps_the_good_checkpoint(tmp_path, monkey
         ({"patience": 0}, "^patience must be at least 1. Received: 0"),
         ({"best_metric": "ter"}, '^best_metric must be one of loss, bleu, f1. Received: "ter"'),
         ({"profile_steps": (3, 2)}, r"^profile_steps must be FIRST,LAST .*Received: 3,2"),
+        ({"profile_steps": 3}, r"^profile_steps must be FIRST,LAST .*Received: 3$"),
         ({"profile_steps": (3,)}, r"^profile_steps must be FIRST,LAST"),
         ({"profile_steps": ("a", "b")}, "^profile_steps must be FIRST,LAST .*Received: a,b"),
         ({"xla": "maybe"}, '^xla must be one of auto, on, off. Received: "maybe"'),
