@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.fields import Amount, Count, one_of
+from keras_transformer.fields import Amount, Count, from_json, one_of
 from keras_transformer.files.json_files import read_json
 from keras_transformer.files.paths import to_path
 from keras_transformer.training.loop_config import METRICS
@@ -117,7 +117,7 @@ def read_record(path: str | Path) -> CheckpointRecord:
     content = read_json(file)
     version = content.get("format_version")
     require(version == FORMAT_VERSION, f"{file}: format_version must be {FORMAT_VERSION}", version)
-    return CheckpointRecord.from_json(to_path(path).name, read_json(file, _RECORD))
+    return CheckpointRecord.from_json(to_path(path).name, from_json(_RECORD, content, file))
 
 
 def read_records(model_dir: str | Path) -> list[CheckpointRecord]:

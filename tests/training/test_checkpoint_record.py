@@ -3,7 +3,8 @@ import json
 import pytest
 
 from keras_transformer.errors import InputError
-from keras_transformer.files.json_files import write_json
+from keras_transformer.files.json_files import read_json, write_json
+from keras_transformer.training import checkpoint_record
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.training.checkpoint_record import (
     CheckpointRecord,
@@ -35,6 +36,17 @@ def test_records_are_read_as_they_were_written(any_folder):
     assert imported == {"format_version": 3, "model": "f", "step": 0}
     assert trained["validation_bleu"] == 31.5
     assert trained["progress"]["sums"]["loss"] == 2.5
+
+
+def test_a_record_is_read_from_its_file_once(tmp_path, monkeypatch):
+    record = CheckpointRecord("step-7", 7, model="f")
+    write_json(tmp_path / "step-7.json", record.to_json())
+    files = []
+    monkeypatch.setattr(
+        checkpoint_record, "read_json", lambda file: files.append(file) or read_json(file)
+    )
+    assert read_record(tmp_path / "step-7") == record
+    assert files == [tmp_path / "step-7.json"]
 
 
 @pytest.mark.parametrize(
