@@ -21,6 +21,7 @@ from absl import flags
 
 from keras_transformer.errors import require
 from keras_transformer.files.paths import to_path
+from pipelines.evaluation import TOKENIZATIONS, EvaluationConfig, evaluate_on
 
 FLAGS = flags.FLAGS
 define_model_flags(__name__)
@@ -33,7 +34,6 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 flags.DEFINE_string("output", None, "Also write the translations, or trees, here, one a line.")
-TOKENIZATIONS = ["13a", "none", "intl", "char", "zh"]
 flags.DEFINE_enum("tokenize", None, TOKENIZATIONS, "sacreBLEU's words; 13a if not given.")
 flags.DEFINE_bool("lowercase", False, "Score without regard to case.")
 flags.DEFINE_bool(
@@ -50,8 +50,6 @@ flags.DEFINE_bool(
 
 
 def main():
-    from pipelines.evaluation import EvaluationConfig, evaluate_on
-
     started = time.monotonic()
     check_output_flag("output")
     rule = "--choose_alpha and --alpha must not be given together"
