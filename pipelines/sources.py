@@ -16,6 +16,7 @@ from absl import logging
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import to_path
+from keras_transformer.files.reading import uncompressed_name
 from keras_transformer.files.replacing import replacing
 from keras_transformer.language_codes import Direction, options_of, pattern_of
 from pipelines.data_files import text_file

@@ -273,6 +273,7 @@ class Translator:
             language, case, terminology, to: as `translate_document` takes them.
             counts: are added to.
         """
+        check_arguments(Translator.document_translators, locals())
         found: dict[tuple[str, bool], list] = {}
 
         def search(texts: Sequence[str], aligned: bool) -> list[list]:

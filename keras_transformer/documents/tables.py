@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.errors import InputError, require
+from keras_transformer.fields import shown, whole_number
 
 Parts = list[str | Segment]
 
@@ -295,8 +296,9 @@ def _chosen(columns: Sequence[str], first_row: Sequence[str]) -> _Chosen:
         columns, "columns must name the columns to be translated, or give their numbers", "none"
     )
     if all(column.isdecimal() for column in columns):
-        numbers = [int(column) for column in columns]
-        require(min(numbers) >= 1, "columns must be numbers from 1", ",".join(columns))
+        numbers = [whole_number(column) for column in columns]
+        rule = "columns must be numbers that a table can have, from 1"
+        require(all(numbers), rule, shown(columns))
         return _Chosen({number - 1 for number in numbers}, None)
     for column in columns:
         rule = f"columns must be names of the first line, {', '.join(first_row)}"
