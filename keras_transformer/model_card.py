@@ -130,7 +130,7 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
     folder = to_path(export_dir)
     put_back(folder)
     rule = f"{argument} must be a directory that an export has made"
-    is_model_dir = (folder / "config.json").exists()
+    is_model_dir = (folder / "checkpoints").is_dir()
     what = "a model directory" if is_model_dir else f"which has no {CARD}"
     require((folder / CARD).exists(), rule, f"{str(folder)!r}, {what}")
     content = read_json(folder / CARD)

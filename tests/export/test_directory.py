@@ -123,8 +123,7 @@ def test_a_link_that_leads_to_itself_is_named(tmp_path, use):
 )
 def test_what_is_no_export_is_told_once(tmp_path, monkeypatch, path, received):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}")
+    (tmp_path / "model" / "checkpoints").mkdir(parents=True)
     with pytest.raises(InputError, match=f"^saved_model {received}") as error:
         read_card(path, "saved_model")
     assert str(error.value).count("Received: ") == 1
