@@ -98,6 +98,10 @@ def test_signal_lets_running_requests_finish(number):
         await asyncio.wait_for(called, timeout=60)
         os.kill(process.pid, number)
         assert await asyncio.to_thread(refuses_connections, int(url.rsplit(":", 1)[1]))
+        if number == signal.SIGTERM:
+            os.kill(
+                process.pid, number
+            )  # as a service manager and a parent do, one after the other
         process.stdin.write("\n")
         process.stdin.flush()
         return await answer
