@@ -246,10 +246,10 @@ def answer_table(kind: type, of_translation: dict[str, str]) -> str:
 
 
 def http_page() -> str:
-    from keras_transformer.serving.application import REFUSALS, ROUTES
     from keras_transformer.serving.openapi import openapi_document
     from keras_transformer.serving.requests import Limits
     from keras_transformer.serving.responses import ErrorAnswer
+    from keras_transformer.serving.routes import REFUSALS, ROUTES
 
     document = openapi_document(ROUTES, REFUSALS, ErrorAnswer, Limits().rule)
     schemas = document["components"]["schemas"]

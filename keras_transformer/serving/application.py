@@ -1,6 +1,6 @@
-"""The web application: a page to look at, the JSON endpoints that it uses, and LibreTranslate's.
+"""What answers the requests of the page, of programs, and of clients of LibreTranslate.
 
-ROUTES, at the end, says what is answered where; GET /openapi.json describes it, with the fields of
+What is answered where stands in routes.py, and GET /openapi.json describes it, with the fields of
 all bodies.
 
 POST /translate takes three kinds of requests, which differ by their fields: `text` or `texts` are
@@ -17,8 +17,7 @@ import functools
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -31,14 +30,7 @@ from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.languages import AUTO, model_languages
 from keras_transformer.serving.libretranslate import (
-    DetectedAnswer,
-    DetectRequest,
     DocumentCall,
-    FileAnswer,
-    FileRequest,
-    LanguageAnswer,
-    LibreTranslateAnswer,
-    LibreTranslateRequest,
     detected_language,
     is_libretranslate,
     language_list,
@@ -47,13 +39,11 @@ from keras_transformer.serving.libretranslate import (
     parse_libretranslate,
     translation_body,
 )
-from keras_transformer.serving.openapi import Route, openapi_document
+from keras_transformer.serving.openapi import Route
 from keras_transformer.serving.requests import (
-    AttentionRequest,
     DocumentRequest,
     Limits,
     RequestError,
-    TranslateRequest,
     allows,
     check,
     check_sender,
@@ -64,12 +54,6 @@ from keras_transformer.serving.requests import (
     shown,
 )
 from keras_transformer.serving.responses import (
-    AttentionAnswer,
-    DocumentAnswer,
-    ErrorAnswer,
-    HealthAnswer,
-    ModelAnswer,
-    TranslateAnswer,
     attention_fields,
     encoded,
     translation_fields,
@@ -138,13 +122,17 @@ class Service:
         self._languages = model_languages(translator.card.to_json())
         self._files = FileStore() if files is None else files
 
-    def application(self) -> web.Application:
-        """Makes the application that aiohttp runs: what is answered where, and how."""
+    def application(self, routes: Iterable[Route]) -> web.Application:
+        """Makes the application that aiohttp runs.
+
+        Args:
+            routes: what is answered where; routes.ROUTES has them.
+        """
         application = web.Application(
             middlewares=[self._report, self._guard],
             client_max_size=self.limits.body_bytes,
         )
-        for route in ROUTES:
+        for route in routes:
             handler = functools.partial(route.handler, self)
             if route.method == "GET":
                 application.router.add_get(route.path, handler)  # and HEAD
@@ -198,11 +186,6 @@ class Service:
         """Answers that it answers."""
         return json_response(encoded({"status": "ok"}))
 
-    async def description(self, request: web.Request) -> web.Response:
-        """Describes the endpoints."""
-        document = openapi_document(ROUTES, REFUSALS, ErrorAnswer, self.limits.rule)
-        return json_response(encoded(document))
-
     async def model(self, request: web.Request) -> web.Response:
         """Gives the model card, and the limits of a request."""
         limits = {"sentences": self.limits.max_sentences, "characters": self.limits.max_characters}
@@ -250,10 +233,8 @@ class Service:
             ((translation, found),) = await self._submit(self._single_calls, [work])
             self.documents += 1
             return {"translation": translation, "sentences": [row._asdict() for row in found]}
-        (((translation,),),) = await self._translate_documents(
-            DocumentCall([request.document], request.format, to=request.to)
-        )
-        return {"translation": translation}
+        call = DocumentCall([request.document], request.format, to=request.to)
+        return {"translation": await self._translate_document(call)}
 
     async def _libretranslate(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a LibreTranslateRequest."""
@@ -261,7 +242,7 @@ class Service:
         beam_size = self.translator.config.beam_size
         request, call = parse_libretranslate(fields, self.limits, self._languages, beam_size)
         self._check_target(call.texts, call.to)
-        (translations,) = await self._translate_documents(call)
+        translations = await self._translate_documents(call)
         if request.source != AUTO:
             return translation_body(request, translations, None)
         found = [None] * len(call.texts)
@@ -290,7 +271,7 @@ class Service:
         fields = await self._read_fields(request)
         call, ending = parse_file(fields, self.limits, self._languages)
         self._check_target(call.texts, call.to)
-        (((translation,),),) = await self._translate_documents(call)
+        translation = await self._translate_document(call)
         name = self._files.add(translation.encode("utf-8", errors="replace"), ending)
         url = f"{origin_of(request)}/download_file/{name}"
         return json_response(encoded({"translatedFileUrl": url}))
@@ -362,10 +343,15 @@ class Service:
             rule = f"to must be given with documents, one of {', '.join(targets)}"
             check(len(targets) == 1, 400, rule, "none")
 
-    async def _translate_documents(self, call: DocumentCall) -> list[list[list[str]]]:
-        """Gives one item, in which each text has its translations."""
+    async def _translate_document(self, call: DocumentCall) -> str:
+        """Gives the translation of the one text of a call, of which one is asked for."""
+        (translations,) = await self._translate_documents(call)
+        return translations[0]
+
+    async def _translate_documents(self, call: DocumentCall) -> list[list[str]]:
+        """Gives the translations of each text, the best first."""
         work = functools.partial(self._translations_of, call)
-        translations = await self._submit(self._single_calls, [work])
+        (translations,) = await self._submit(self._single_calls, [work])
         self.documents += len(call.texts)
         return translations
 
@@ -462,126 +448,3 @@ def attention_body(attention: "PairAttention") -> bytes:
     rule = f"an answer must have at most {ANSWER_WEIGHTS} weights: ask for a shorter sentence"
     check(count <= ANSWER_WEIGHTS, 413, rule, f"one of {count}")
     return encoded(attention_fields(attention))
-
-
-def file_route(path: str, file: str, content_type: str, summary: str) -> Route:
-    """Makes the route of a file of the page.
-
-    Args:
-        path: where it is answered.
-        file: its path within the package.
-        content_type: of the file.
-        summary: what it is.
-    """
-    content = (Path(__file__).parents[1] / file).read_bytes()
-
-    async def answer(service: Service, request: web.Request) -> web.Response:
-        return web.Response(body=content, content_type=content_type, charset="utf-8")
-
-    return Route("GET", path, answer, summary, content_type, refusals=ANY_REFUSAL)
-
-
-# What a status says of a request.
-REFUSALS = {
-    400: "The body is not what the endpoint takes, or does not fit the model.",
-    403: "The request comes from a page of another server, or was sent to another name.",
-    404: "There is no such file, or no detector.",
-    408: "The body did not arrive in time.",
-    413: "The request has more text than the limits allow.",
-    500: "The model failed.",
-    503: "Too many requests wait for the model: try again.",
-    504: "The model took too long.",
-}
-ANY_REFUSAL = (403,)  # what every request may be refused with
-MODEL_REFUSALS = tuple(status for status in REFUSALS if status != 404)
-EXAMPLE = "The cat sleeps."
-ROUTES = (
-    # The figure is that of offline attention pages, with its style.
-    file_route("/", "serving/page.html", "text/html", "The page."),
-    file_route("/page.js", "serving/page.js", "text/javascript", "Its script."),
-    file_route("/page.css", "serving/page.css", "text/css", "Its style."),
-    file_route("/figure.js", "attention/figure.js", "text/javascript", "Its figure."),
-    file_route("/figure.css", "attention/figure.css", "text/css", "The style of its figure."),
-    Route(
-        "GET",
-        "/healthz",
-        Service.health,
-        "Whether the server answers.",
-        HealthAnswer,
-        refusals=ANY_REFUSAL,
-    ),
-    Route(
-        "GET",
-        "/openapi.json",
-        Service.description,
-        "This description.",
-        dict,
-        refusals=ANY_REFUSAL,
-    ),
-    Route(
-        "GET",
-        "/model",
-        Service.model,
-        "The model card, and the limits of a request.",
-        ModelAnswer,
-        refusals=ANY_REFUSAL,
-    ),
-    Route(
-        "POST",
-        "/translate",
-        Service.translate,
-        "Translates sentences, or documents of any length.",
-        TranslateAnswer | DocumentAnswer | LibreTranslateAnswer,
-        TranslateRequest | DocumentRequest | LibreTranslateRequest,
-        {"text": EXAMPLE, "n_best": 2},
-        MODEL_REFUSALS,
-        form=LibreTranslateRequest,
-    ),
-    Route(
-        "GET",
-        "/languages",
-        Service.languages,
-        "LibreTranslate's: the languages of the model; none where it does not know them.",
-        list[LanguageAnswer],
-        refusals=ANY_REFUSAL,
-    ),
-    Route(
-        "POST",
-        "/detect",
-        Service.detect,
-        "LibreTranslate's: the languages that a text may be in, the likeliest first.",
-        list[DetectedAnswer],
-        DetectRequest,
-        {"q": EXAMPLE},
-        tuple(REFUSALS),
-        form=DetectRequest,
-    ),
-    Route(
-        "POST",
-        "/translate_file",
-        Service.translate_file,
-        "LibreTranslate's: translates a document; its answer says where it can be fetched.",
-        FileAnswer,
-        refusals=MODEL_REFUSALS,
-        form=FileRequest,
-    ),
-    Route(
-        "GET",
-        "/download_file/{name}",
-        Service.download,
-        "LibreTranslate's: a document that was translated.",
-        FILE_TYPE,
-        refusals=(*ANY_REFUSAL, 404),
-        parameters={"name": "As in translatedFileUrl."},
-    ),
-    Route(
-        "POST",
-        "/attention",
-        Service.attention,
-        "What the model attends to in a sentence and a translation of it.",
-        AttentionAnswer,
-        AttentionRequest,
-        {"source": EXAMPLE, "target": "Die Katze schläft."},
-        MODEL_REFUSALS,
-    ),
-)

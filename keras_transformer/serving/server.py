@@ -20,6 +20,7 @@ from keras_transformer.serving.connection import Connection
 from keras_transformer.serving.file_store import FileStore
 from keras_transformer.serving.languages import model_languages
 from keras_transformer.serving.requests import Limits, shown
+from keras_transformer.serving.routes import ROUTES
 
 if TYPE_CHECKING:
     from keras_transformer.decoding.translator import Translator
@@ -138,7 +139,7 @@ async def answering(service: Service, listening: socket.socket) -> AsyncIterator
     """Answers requests while the block runs; then closes the socket and finishes those begun."""
     loop = asyncio.get_running_loop()
     runner = web.AppRunner(
-        service.application(),
+        service.application(ROUTES),
         handler_cancellation=True,  # the model need not work for a client that has gone
         shutdown_timeout=service.limits.timeout,
     )

@@ -8,8 +8,9 @@ import random
 
 from yarl import URL
 
-from keras_transformer.serving.application import ROUTES, Service
+from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
+from keras_transformer.serving.routes import ROUTES
 from keras_transformer.serving.server import OneLine
 from tests.serving.running import client_of
 

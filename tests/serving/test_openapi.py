@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from keras_transformer.serving import detection
-from keras_transformer.serving.application import REFUSALS, ROUTES, Service
+from keras_transformer.serving.application import Service
 from keras_transformer.serving.libretranslate import (
     DetectRequest,
     FileRequest,
@@ -21,6 +21,7 @@ from keras_transformer.serving.requests import (
     Limits,
     TranslateRequest,
 )
+from keras_transformer.serving.routes import REFUSALS, ROUTES
 from tests.serving.running import client_of
 
 TYPES = {"string": str, "boolean": bool, "integer": int, "number": (int, float)}
@@ -66,7 +67,7 @@ def test_each_route_is_described(translator):
     async def scenario(client, service, document):
         served = [
             (route.method.lower(), route.resource.canonical)
-            for route in service.application().router.routes()
+            for route in service.application(ROUTES).router.routes()
             if route.method != "HEAD"
         ]
         described = [(method, path) for path, of in document["paths"].items() for method in of]
