@@ -252,7 +252,7 @@ def prepare_trained(folder, beams, arguments):
     """Exports a trained model, with the test split of its data."""
     from keras_transformer.decoding.config import DecodingConfig
     from keras_transformer.decoding.shortlist import Shortlist
-    from keras_transformer.training.checkpoints import restore_model
+    from keras_transformer.training.checkpoint_weights import restore_model
     from keras_transformer.training.model_directory import read_description
     from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.datasets import split_text

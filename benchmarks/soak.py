@@ -210,7 +210,7 @@ def events(model_dir: Path) -> list[dict]:
 
 
 def same_weights(whole: Path, parts: Path) -> bool:
-    from keras_transformer.training.checkpoints import read_checkpoint
+    from keras_transformer.training.checkpoint_weights import read_checkpoint
 
     kept = [read_checkpoint(folder, "latest")[0] for folder in (whole, parts)]
     pairs = zip(*kept, strict=True)

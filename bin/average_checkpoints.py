@@ -18,7 +18,7 @@ def main():
     read_description(FLAGS.model_dir)  # fails before TensorFlow is imported
     require(FLAGS.last >= 1, "--last must be at least 1", FLAGS.last)
 
-    from keras_transformer.training.checkpoints import average_checkpoints
+    from keras_transformer.training.checkpoint_weights import average_checkpoints
 
     return average_checkpoints(FLAGS.model_dir, FLAGS.last).to_json()
 

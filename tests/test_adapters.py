@@ -13,7 +13,8 @@ from keras_transformer.export import saved_model
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.loading import restore
 from keras_transformer.training.adapters import adapted_layers, weights_fingerprint
-from keras_transformer.training.checkpoints import CheckpointStore, read_variables
+from keras_transformer.training.checkpoint_weights import read_variables
+from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import read_description
 from pipelines.preparation import PreparationConfig, prepare

@@ -21,7 +21,7 @@ import pytest
 import tensorflow as tf
 
 import keras_transformer as kt
-from keras_transformer.training.checkpoints import read_checkpoint
+from keras_transformer.training.checkpoint_weights import read_checkpoint
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig

@@ -2,7 +2,7 @@
 
 config.json       configurations and the vocabulary's fingerprint
 *vocabulary.*     the vocabulary, or those of both sides: the directory alone is enough to translate
-checkpoints/      see checkpoints.py and checkpoint_record.py; of an adapter, see adapters.py
+checkpoints/      see checkpoints.py and checkpoint_files.py; of an adapter, see adapters.py
 decoding.json     how the model is to translate, where that was chosen (evaluation/results.py)
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files/locks.py

@@ -20,7 +20,7 @@ from keras_transformer.decoding.compiled_model import compile_model, decode, enc
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.sample import SampleAnswers
-from keras_transformer.training.checkpoints import restore_model
+from keras_transformer.training.checkpoint_weights import restore_model
 from keras_transformer.vocabulary.pair import VocabularyPair
 from tests.decoding.conftest import translator_with
 

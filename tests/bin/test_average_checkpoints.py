@@ -4,7 +4,7 @@ import numpy as np
 
 
 def test_average_is_a_checkpoint_of_its_own(call_program, untrained, tmp_path):
-    from keras_transformer.training.checkpoints import restore_model
+    from keras_transformer.training.checkpoint_weights import restore_model
 
     model_dir = shutil.copytree(untrained, tmp_path / "model")
     done = call_program("average_checkpoints", f"--model_dir={model_dir}", "--last=2")

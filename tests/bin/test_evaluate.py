@@ -42,7 +42,7 @@ def test_result(evaluated, prepared):
 
 def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
     from keras_transformer.model.transformer import teacher_forcing
-    from keras_transformer.training.checkpoints import restore_model
+    from keras_transformer.training.checkpoint_weights import restore_model
     from keras_transformer.training.metrics import MaskedPerplexity
     from pipelines.datasets import evaluation_batches
 

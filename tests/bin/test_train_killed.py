@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_transformer.training.checkpoints import CheckpointStore, read_checkpoint
+from keras_transformer.training.checkpoint_weights import read_checkpoint
+from keras_transformer.training.checkpoints import CheckpointStore
 from tests.program_fixtures import SEED
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"

@@ -13,7 +13,7 @@ from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
 from keras_transformer.loading import load
-from keras_transformer.training.checkpoints import restore_model
+from keras_transformer.training.checkpoint_weights import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.datasets import evaluation_batches

@@ -11,7 +11,8 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.checkpoints import CheckpointStore, read_checkpoint
+from keras_transformer.training.checkpoint_weights import read_checkpoint
+from keras_transformer.training.checkpoints import CheckpointStore
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.files.paths import RemotePath, remove_folder
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training import checkpoints
+from keras_transformer.training import checkpoint_files, checkpoint_weights, checkpoints
 from keras_transformer.training.model_directory import (
     ModelDescription,
     create_or_check,
@@ -77,7 +77,7 @@ def model_dir(made_once, any_folder):
     ],
 )
 def test_restores_what_was_asked_for(model_dir, checkpoint, value):
-    model, info = checkpoints.restore_model(model_dir, checkpoint)
+    model, info = checkpoint_weights.restore_model(model_dir, checkpoint)
     for variable in model.trainable_variables:
         np.testing.assert_array_equal(variable, value)
     assert info.step in (1, 2, 3)
@@ -86,24 +86,24 @@ def test_restores_what_was_asked_for(model_dir, checkpoint, value):
 def test_a_description_that_was_read_is_not_read_again(model_dir):
     description = read_description(model_dir)
     (model_dir / "config.json").unlink()
-    model, info = checkpoints.restore_model(model_dir, description=description)
+    model, info = checkpoint_weights.restore_model(model_dir, description=description)
     np.testing.assert_array_equal(model.trainable_variables[0], 6.0)
     assert info.to_json() == {"checkpoint": "step-00000003", "step": 3, "validation_loss": 2.0}
 
 
 def test_restores_a_path(model_dir):
     path = str(model_dir / "checkpoints" / "step-00000002")
-    model, info = checkpoints.restore_model(model_dir, path)
+    model, info = checkpoint_weights.restore_model(model_dir, path)
     np.testing.assert_array_equal(model.trainable_variables[0], 2.0)
     assert info.to_json() == {"checkpoint": path, "step": 2, "validation_loss": 1.0}
 
 
 def test_the_mean_of_checkpoints_of_several_runs(model_dir, tmp_path):
     store = store_of(tmp_path / "other")
-    latest, _ = checkpoints.read_checkpoint(model_dir, "latest")
+    latest, _ = checkpoint_weights.read_checkpoint(model_dir, "latest")
     store.save({"model": [tf.Variable(weight + 7) for weight in latest]}, step=2)
     other = store.path(store.latest)
-    model, info = checkpoints.restore_model(model_dir, f"latest,{other}.index")
+    model, info = checkpoint_weights.restore_model(model_dir, f"latest,{other}.index")
     for variable in model.trainable_variables:
         np.testing.assert_array_equal(variable, 9.5)
     assert info.to_json() == {"checkpoint": f"latest,{other}.index", "averaged": 2}
@@ -116,13 +116,13 @@ def test_a_mean_of_different_models(model_dir, tmp_path):
     other = store.path(store.latest)
     rule = f"checkpoint=best,{other} must name checkpoints of models of one size."
     with pytest.raises(InputError, match=re.escape(f"{rule} Received: 2 sizes")):
-        checkpoints.restore_model(model_dir, f"best,{other}")
+        checkpoint_weights.restore_model(model_dir, f"best,{other}")
 
 
 def test_written_average_is_a_checkpoint_of_its_own(model_dir):
-    result = checkpoints.average_checkpoints(model_dir, 2)
+    result = checkpoint_weights.average_checkpoints(model_dir, 2)
     assert result.averaged == 2
-    model, _ = checkpoints.restore_model(model_dir, result.checkpoint)
+    model, _ = checkpoint_weights.restore_model(model_dir, result.checkpoint)
     np.testing.assert_array_equal(model.trainable_variables[0], 4.0)
     # It is none of the run's: training resumes from the last step.
     assert store_of(model_dir).latest.step == 3
@@ -140,7 +140,7 @@ def test_written_average_is_a_checkpoint_of_its_own(model_dir):
 )
 def test_checkpoints_that_there_are_not(model_dir, checkpoint, message):
     with pytest.raises(InputError, match=message):
-        checkpoints.restore_model(model_dir, checkpoint)
+        checkpoint_weights.restore_model(model_dir, checkpoint)
 
 
 def test_directory_without_checkpoints(model_dir):
@@ -148,14 +148,14 @@ def test_directory_without_checkpoints(model_dir):
     for name in ("latest", "average:2"):
         rule = f"^checkpoint={name} needs a checkpoint in .* Received: none; training writes them"
         with pytest.raises(InputError, match=rule):
-            checkpoints.restore_model(model_dir, name)
+            checkpoint_weights.restore_model(model_dir, name)
 
 
 def test_an_average_of_more_than_there_are_is_of_all_and_says_so(model_dir, caplog):
-    result = checkpoints.average_checkpoints(model_dir, 5)
+    result = checkpoint_weights.average_checkpoints(model_dir, 5)
     path = str(model_dir / "checkpoints" / "average-3-step-00000003")
     assert (result.averaged, result.checkpoint) == (3, path)
-    model, info = checkpoints.restore_model(model_dir, "average:9")
+    model, info = checkpoint_weights.restore_model(model_dir, "average:9")
     np.testing.assert_array_equal(model.trainable_variables[0], 3.0)
     assert (info.checkpoint, info.averaged) == ("average:3", 3)
     told = [record.getMessage() for record in caplog.records]
@@ -183,9 +183,9 @@ def test_a_configuration_of_another_model(model_dir, field, value):
     rule = f"{model_dir / 'config.json'} must describe the model of {record}. Received: another"
     for name in ("latest", "average:2", "step-00000001"):
         with pytest.raises(InputError, match=re.escape(rule)):
-            checkpoints.restore_model(model_dir, name)
+            checkpoint_weights.restore_model(model_dir, name)
     with pytest.raises(InputError, match=re.escape(rule)):
-        checkpoints.average_checkpoints(model_dir, 2)
+        checkpoint_weights.average_checkpoints(model_dir, 2)
     store_of(model_dir)
     with pytest.raises(InputError, match=re.escape(rule)):
         checkpoints.CheckpointStore(model_dir, dataclasses.replace(CONFIG, **{field: value}))
@@ -196,14 +196,14 @@ def test_a_checkpoint_of_another_model_by_its_path(model_dir, tmp_path):
     path = store.path(save(store, 1, 1.0))
     rule = f"{model_dir / 'config.json'} must describe the model of {path}.json. Received: another"
     with pytest.raises(InputError, match=re.escape(rule)):
-        checkpoints.restore_model(model_dir, f"latest,{path}")
+        checkpoint_weights.restore_model(model_dir, f"latest,{path}")
 
 
 def test_dropout_is_not_part_of_what_a_model_computes(model_dir):
     config = json.loads((model_dir / "config.json").read_text())
     config["model"] |= {"dropout": 0.3, "attention_dropout": 0.2, "activation_dropout": 0.1}
     (model_dir / "config.json").write_text(json.dumps(config))
-    assert checkpoints.restore_model(model_dir)[1].step == 3
+    assert checkpoint_weights.restore_model(model_dir)[1].step == 3
 
 
 def test_keeps_the_last_and_the_best(any_folder):
@@ -272,7 +272,7 @@ def without_record(path, content):
     ("target", "name", "fail", "why"),
     [
         (tf.train.Checkpoint, "write", in_the_middle, "the network is gone. The last"),
-        (checkpoints, "write_json", without_record, "Permission denied: .*2.json.*The last"),
+        (checkpoint_files, "write_json", without_record, "Permission denied: .*2.json.*The last"),
     ],
 )
 def test_a_checkpoint_that_fails_leaves_the_one_before(
@@ -461,12 +461,12 @@ def test_checkpoints_without_records_are_neither_removed_nor_ignored(any_folder,
 def test_what_a_killed_average_left_is_removed_by_the_next(model_dir, monkeypatch):
     directory = model_dir / "checkpoints"
     before = contents(directory)
-    kill = killed_at(monkeypatch, 0, lambda: checkpoints.average_checkpoints(model_dir, 2))
+    kill = killed_at(monkeypatch, 0, lambda: checkpoint_weights.average_checkpoints(model_dir, 2))
     assert kill
     for name in ("writing-average-3-step-00000003_temp", "writing-average-9-step-00000002_temp"):
         (directory / name).mkdir()
         (directory / name / "part-00000-of-00001.index").write_bytes(b"half")
-    checkpoints.average_checkpoints(model_dir, 2)
+    checkpoint_weights.average_checkpoints(model_dir, 2)
     names = set(contents(directory)) - set(before)
     name = "average-2-step-00000003"
     assert names == {

@@ -16,7 +16,7 @@ from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
-from keras_transformer.training import checkpoints
+from keras_transformer.training import checkpoint_weights, checkpoints
 from keras_transformer.training.addresses import Addresses
 from keras_transformer.training.cluster import Cluster
 from keras_transformer.training.data import TrainingData
@@ -75,7 +75,7 @@ def two_checkpoints(steps_5_and_10, tmp_path):
 
 
 def weights(directory):
-    return checkpoints.read_checkpoint(directory, "latest")[0]
+    return checkpoint_weights.read_checkpoint(directory, "latest")[0]
 
 
 def test_learns_to_copy(tmp_path):

@@ -1,0 +1,251 @@
+"""The weights in checkpoints: read, averaged (section 6.1), and put into a model."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.errors import InputError, reason, require
+from keras_transformer.fields import whole_number
+from keras_transformer.files.locks import locked
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.training.checkpoint_files import (
+    damage_of,
+    no_room,
+    recover_checkpoints,
+    write_checkpoint,
+)
+from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_record import CheckpointRecord, checkpoint_directory
+from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
+from keras_transformer.training.model_directory import ModelDescription, read_description
+
+
+def restore_model(
+    model_dir: str | Path,
+    checkpoint: str = "latest",
+    description: ModelDescription | None = None,
+) -> tuple[keras.Model, CheckpointInfo]:
+    """Builds the model of a model directory, with the weights of a checkpoint.
+
+    Args:
+        model_dir: a directory that training has made.
+        checkpoint: "latest", "best" (in validation), "average:K" (the mean of the last K, or of all
+            where there are fewer), or the path of a checkpoint or its name in the directory.
+            Several of these, separated by commas, stand for their mean, which is a good model where
+            their runs began with the same weights (Wortsman et al. 2022, arXiv 2203.05482).
+        description: the content of the directory's config.json, if it has been read already.
+
+    Returns:
+        The model, in float32, and which weights it has.
+
+    Raises:
+        InputError: where the directory or the checkpoint is missing, incomplete, or not made by
+            training.
+    """
+    if description is None:
+        description = read_description(model_dir)
+    weights, info = read_checkpoint(model_dir, checkpoint, description.model)
+    file = f"{model_dir}/config.json"
+    model = build_model(description.model, weights, file, f"checkpoint {info.checkpoint}")
+    return model, info
+
+
+def build_model(
+    config: TransformerConfig,
+    weights: list[np.ndarray],
+    file: str,
+    source: str,
+) -> Transformer:
+    """Builds a float32 model and gives it weights.
+
+    Args:
+        config: the model to be made.
+        weights: the variables of the model in order; random states among them are left out.
+        file: the file that `config` was read from, for messages.
+        source: what the weights were read from, for messages.
+
+    Raises:
+        InputError: where the weights are not those of the model.
+    """
+    weights = [weight for weight in weights if not np.issubdtype(weight.dtype, np.integer)]
+    require_plausible_sizes(config, weights, file)
+    model = Transformer(config, dtype="float32")
+    count = len(model.trainable_variables)
+    rule = f"{source} must be of the model in {file}, with {count} variables"
+    require(len(weights) == count, rule, len(weights))
+    for variable, weight in zip(model.trainable_variables, weights, strict=True):
+        rule = f"{source}: {variable.path} must have shape {tuple(variable.shape)}"
+        require(tuple(variable.shape) == weight.shape, rule, weight.shape)
+        variable.assign(weight)
+    return model
+
+
+def require_plausible_sizes(
+    config: TransformerConfig, weights: list[np.ndarray], file: str
+) -> None:
+    """Refuses a configuration whose model would have many more numbers than the weights.
+
+    A damaged file may ask for a model of any size, which must not be built.
+
+    Args:
+        config: what the file describes.
+        weights: of the model.
+        file: for the message.
+
+    Raises:
+        InputError: if the model needs more numbers than there are.
+    """
+    given = sum(weight.size for weight in weights)
+    heads = config.num_heads * (config.d_k + config.d_v)
+    needed = config.d_model * (config.vocab_size + config.d_ff + heads) + config.num_layers
+    rule = f"{file} must describe the model of the {given} weights"
+    require(needed <= given, rule, f"sizes of {needed} weights or more")
+
+
+def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
+    """Reads a list of variables from a checkpoint.
+
+    Args:
+        path: the prefix of the checkpoint's files, as TensorFlow writes them.
+        name: what the list was saved as.
+
+    Raises:
+        InputError: where there is no such checkpoint, or it is not whole, or has no such list.
+    """
+    weights = []
+    try:
+        reader = tf.train.load_checkpoint(path)
+        while reader.has_tensor(key := f"{name}/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
+            weights.append(reader.get_tensor(key))
+    except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
+        rule = "checkpoint must be latest, best, average:K or the path of a whole checkpoint"
+        raise InputError(f"{rule}. Received: {path}, with {damage_of(error)}") from None
+    require(weights != [], "checkpoint must be one that training has written", path)
+    return weights
+
+
+def read_checkpoint(
+    model_dir: str | Path,
+    checkpoint: str,
+    model: TransformerConfig | None = None,
+    read: Callable[[str], list[np.ndarray]] = read_variables,
+) -> tuple[list[np.ndarray], CheckpointInfo]:
+    """Reads the model's variables from a checkpoint, or the mean of several.
+
+    Args:
+        model_dir: a directory that training has made.
+        checkpoint: "latest", "best", "average:K", a path or a name, or several of these, separated
+            by commas; see restore_model.
+        model: the model that they must be of; None for any.
+        read: gives what is wanted of the checkpoint whose files begin with a path; `read_variables`
+            gives all variables.
+
+    Returns:
+        The variables in the order of `model.variables`, or the mean of what `read` gives; and which
+        weights they are.
+
+    Raises:
+        InputError: where the checkpoint is missing or incomplete, or of another model.
+    """
+    if "," in checkpoint:
+        names = checkpoint.split(",")
+        models = [read_checkpoint(model_dir, name, model, read)[0] for name in names]
+        return _mean(models, checkpoint), CheckpointInfo(checkpoint, averaged=len(names))
+    store = CheckpointStore(model_dir, model)
+    if checkpoint.startswith("average:"):
+        return _read_average(store, checkpoint, read)
+    if checkpoint == "latest":
+        record = store.latest
+        _require_checkpoint(record is not None, store, checkpoint, "a checkpoint")
+    elif checkpoint == "best":
+        record = store.best
+        wanted = "a checkpoint with a validation loss"
+        _require_checkpoint(record is not None, store, checkpoint, wanted)
+    else:
+        path, record = store.find(checkpoint)
+        return read(path), _info(checkpoint, record)
+    return read(store.path(record)), _info(record.name, record)
+
+
+def _read_average(
+    store: CheckpointStore, checkpoint: str, read: Callable[[str], list[np.ndarray]]
+) -> tuple[list[np.ndarray], CheckpointInfo]:
+    """Reads the mean of the last checkpoints: "average:K"."""
+    text = checkpoint.removeprefix("average:")
+    count = whole_number(text)
+    rule = "the number of checkpoints to average must be 1 or more"
+    require(count is not None and count >= 1, rule, repr(text))
+    records = store.records[-count:]
+    _require_checkpoint(records != [], store, checkpoint, "a checkpoint")
+    if len(records) < count:
+        logging.warning("averaging all %d checkpoints: there are not %s", len(records), count)
+    models = [read(store.path(record)) for record in records]
+    info = dataclasses.replace(_info(f"average:{len(records)}", records[-1]), averaged=len(records))
+    return _mean(models, checkpoint), info
+
+
+def _info(checkpoint: str, record: CheckpointRecord) -> CheckpointInfo:
+    """What a set of weights is called that are those of a record, or end with them."""
+    return CheckpointInfo(checkpoint, record.step, validation_loss=record.validation.get("loss"))
+
+
+def _require_checkpoint(exists: bool, store: CheckpointStore, checkpoint: str, wanted: str) -> None:
+    """Raises InputError where a directory lacks the checkpoint that is wanted."""
+    rule = f"checkpoint={checkpoint} needs {wanted} in {store.directory}"
+    advice = "training writes them, and validates if the data has a validation split"
+    require(exists, rule, f"none; {advice}")
+
+
+def _mean(models: list[list[np.ndarray]], checkpoint: str) -> list[np.ndarray]:
+    """The mean of several models, variable by variable."""
+    shapes = {tuple(variable.shape for variable in model) for model in models}
+    rule = f"checkpoint={checkpoint} must name checkpoints of models of one size"
+    require(len(shapes) == 1, rule, f"{len(shapes)} sizes")
+    return [_mean_variable(versions) for versions in zip(*models, strict=True)]
+
+
+def _mean_variable(versions: Sequence[np.ndarray]) -> np.ndarray:
+    last = versions[-1]
+    if not np.issubdtype(last.dtype, np.floating):
+        return last  # random states have no mean
+    return np.mean(versions, axis=0, dtype=np.float64).astype(last.dtype)
+
+
+def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
+    """Writes the mean of the last checkpoints' weights as a checkpoint of its own (section 6.1).
+
+    The paper averages the last 5 checkpoints of base models, and the last 20 of big ones.
+
+    Args:
+        model_dir: a directory that training has made.
+        last: how many checkpoints to average, at least 1; all where there are fewer.
+
+    Returns:
+        Which weights were written; `checkpoint` is the path of the new checkpoint.
+
+    Raises:
+        InputError: where there are no checkpoints, or the mean cannot be written.
+    """
+    description = read_description(model_dir)
+    rule = "model_dir must hold a whole model; of an adapter, use checkpoint=average:K"
+    require(description.base is None, rule, f"{model_dir}, an adapter")
+    model = description.model
+    weights, info = read_checkpoint(model_dir, f"average:{last}", model)
+    directory = checkpoint_directory(model_dir)
+    name = f"average-{info.averaged}-{checkpoint_name(info.step)}"
+    record = CheckpointRecord(name, info.step, model.fingerprint)
+    with locked(directory / "averages.lock", "model_dir"):
+        recover_checkpoints(directory, "average-")
+        try:
+            write_checkpoint(
+                directory, record, {"model": [tf.Variable(weight) for weight in weights]}
+            )
+        except (OSError, tf.errors.OpError) as error:
+            raise no_room(directory / name, reason(error)) from None
+    return dataclasses.replace(info, checkpoint=str(directory / name))
