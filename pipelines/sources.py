@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from absl import logging
 
 from keras_transformer.errors import InputError, require
-from keras_transformer.files.paths import to_path
+from keras_transformer.files.paths import resolved
 from keras_transformer.files.reading import uncompressed_name
 from keras_transformer.files.replacing import replacing
 from keras_transformer.language_codes import Direction, options_of, pattern_of
@@ -330,7 +330,7 @@ class FileSource(Source):
 def _warn_of_equal_sides(split: str, source_files: list[str], target_files: list[str]) -> None:
     """Warns of a file that is its own translation, as after a slip in a command."""
     for source, target in zip(source_files, target_files, strict=True):
-        if to_path(source).resolve() == to_path(target).resolve():
+        if resolved(source) == resolved(target):
             logging.warning("source and target of %s are the same file: %s", split, source)
 
 
