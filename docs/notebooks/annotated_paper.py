@@ -837,9 +837,13 @@ for view, layer in [*((view, "last") for view in views), (views[-1], "first")]:
 # compute it as they load. Both read the checkpoints and their mean with these functions.
 
 # %%
-from keras_transformer.training import checkpoints
+from keras_transformer.training import checkpoint_weights
 
-show_source(checkpoints._read_average, checkpoints._mean, checkpoints._mean_variable)
+show_source(
+    checkpoint_weights._read_average,
+    checkpoint_weights._mean,
+    checkpoint_weights._mean_variable,
+)
 
 # %% [markdown]
 # We train the model above a little further, with Keras' callback for checkpoints, and keep five.
@@ -863,7 +867,7 @@ for number in range(1, 6):
 from pipelines.datasets import evaluation_batches
 
 mean = [np.mean(versions, axis=0) for versions in zip(*kept, strict=True)]
-by_library = checkpoints._mean(kept, "average:5")
+by_library = checkpoint_weights._mean(kept, "average:5")
 assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(mean, by_library, strict=True))
 test = evaluation_batches(FOLDER / "grammar", "test", tokens_per_batch=4000)
 results = []
@@ -1135,7 +1139,8 @@ assert STEPS < FULL or found["f1"] > 85
 #
 # The library does not have it: on the two data sets where it was tried, it brought nothing (the
 # measurements of layers that came after the paper have the figures). The others are its options.
-#
+
+# %% [markdown]
 # **Gated networks** ([Shazeer 2020](https://arxiv.org/abs/2002.05202); `activation="swiglu"`)
 # multiply the inner activations by a second projection, the gate:
 #

@@ -40,11 +40,12 @@ from keras_transformer.decoding.batches import (
 )
 from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.minimum_risk import by_utility
+from keras_transformer.decoding.sentence_search import SentenceSearch
 from keras_transformer.decoding.streams import in_streams, streams
 from keras_transformer.decoding.terminology import required_terms
 from keras_transformer.decoding.texts import as_text, as_text_lists, as_texts
 from keras_transformer.documents.formats import read_document
-from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
 from keras_transformer.fields import check_arguments, shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
@@ -274,52 +275,34 @@ class Translator:
             counts: are added to.
         """
         check_arguments(Translator.document_translators, locals())
-        found: dict[tuple[str, bool], list] = {}
+        self.with_codes([], to)  # refuses a language at once
+        # Of all translations if the best one is that which is most like the others.
+        exact = count if self.config.mbr is None else self.config.exact
 
         def search(texts: Sequence[str], aligned: bool) -> list[list]:
             phrases = None
             if terminology:
                 phrases = [required_terms(text, terminology) for text in texts]
-            # Of all translations if the best one is that which is most like the others.
-            exact = count if self.config.mbr is None else self.config.exact
             coded = self.with_codes(texts, to)
             return self._translate(coded, False, None, aligned, phrases, exact, scores=False)
-
-        def search_once(texts: Sequence[str], aligned: bool) -> list[list]:
-            missing = [text for text in texts if (text, aligned) not in found]
-            if missing:
-                keys = [(text, aligned) for text in missing]
-                found.update(zip(keys, search(missing, aligned), strict=True))
-            return [found[text, aligned] for text in texts]
-
-        def of_rank(rank: int) -> DocumentTranslator:
-            def chosen(texts: Sequence[str], aligned: bool) -> list:
-                rows = search(texts, aligned) if count == 1 else search_once(texts, aligned)
-                answers = [row[min(rank, len(row) - 1)] for row in rows]
-                if counts is not None:
-                    counts.add(answers)
-                return answers
-
-            def translate(texts: Sequence[str]) -> list[str]:
-                return [answer.text for answer in chosen(texts, aligned=False)]
-
-            def align(texts: Sequence[str]) -> list[AlignedText]:
-                return [
-                    AlignedText(answer.text, answer.pair.links(text, answer.text))
-                    for text, answer in zip(texts, chosen(texts, aligned=True), strict=True)
-                ]
-
-            model = Model(translate, align, count_subwords, limit)
-            return DocumentTranslator(model, language or languages[0], case)
 
         def count_subwords(texts: Sequence[str]) -> list[int]:
             rows, _ = self._encode("encode_source", texts)
             return [len(row) for row in rows]
 
-        self.with_codes([], to)  # refuses a language at once
+        sentences = SentenceSearch(search, keeps_answers=count > 1, counts=counts)
         languages = (self.card.origin.data or {}).get("languages") or ["en"]
         limit = self.source_limit - 1 - self._has_codes  # EOS and a code are among its subwords
-        return [of_rank(rank) for rank in range(count)]
+        models = [
+            Model(
+                functools.partial(sentences.translate, rank),
+                functools.partial(sentences.align, rank),
+                count_subwords,
+                limit,
+            )
+            for rank in range(count)
+        ]
+        return [DocumentTranslator(model, language or languages[0], case) for model in models]
 
     def score(
         self,
