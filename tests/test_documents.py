@@ -205,7 +205,10 @@ class Shapes(doctest.OutputChecker):
         return super().check_output(want, got, optionflags)
 
 
-@pytest.mark.parametrize("module", ["model.attention", "model.transformer"])
+@pytest.mark.parametrize(
+    "module",
+    ["model.attention", "model.transformer", "decoding.constraints", "decoding.sentence_graph"],
+)
 def test_examples_of_docstrings_are_true(module):
     module = importlib.import_module(f"keras_transformer.{module}")
     runner = doctest.DocTestRunner(Shapes())

@@ -33,6 +33,15 @@ def phrase_progress(
         position: int32 scalar.
         phrases: int32 [B, P, M], padded.
         pad_id: of the padding.
+
+    Example:
+        The hypothesis 7 5 8 5 has all of the phrase 5 8, and ends with the beginning of 5 9.
+
+        >>> ids = tf.constant([[[7, 5, 8, 5]]])
+        >>> phrases = tf.constant([[[5, 8], [5, 9]]])
+        >>> progress = phrase_progress(ids, tf.constant(4), phrases, pad_id=0)
+        >>> progress.counts.numpy().tolist(), progress.occurs.numpy().tolist()
+        ([[[2, 1]]], [[[True, False]]])
     """
     is_padding = phrases == pad_id  # [B, P, M]
     starts = tf.range(tf.shape(ids)[2])  # [L], where a phrase may begin
@@ -100,6 +109,17 @@ def allocate_beam(
 
     Returns:
         The log-probabilities of the chosen hypotheses, float32 [B, K], and their places, int32.
+
+    Example:
+        Four hypotheses have 0, 2, 2 and 1 tokens of their only phrase, of three tokens. There is
+        room for three: one of each bank comes before the second one with two tokens.
+
+        >>> counts = tf.constant([[[0], [2], [2], [1]]])
+        >>> progress = PhraseProgress(counts, counts == 3)
+        >>> log_probs = tf.constant([[-1.0, -4.0, -5.0, -6.0]])
+        >>> chosen, places = allocate_beam(progress, log_probs, beams=3)
+        >>> places.numpy().tolist(), chosen.numpy().tolist()
+        ([[1, 3, 0]], [[-4.0, -6.0, -1.0]])
     """
     complete_tokens = tf.where(progress.occurs, progress.counts, 0)
     begun_tokens = tf.where(progress.occurs, 0, progress.counts)
@@ -113,7 +133,12 @@ def allocate_beam(
 
 
 def earlier_equals(keys: tf.Tensor) -> tf.Tensor:
-    """Counts the equals of each key that stand before it in its row: int32 [B, C]."""
+    """Counts the equals of each key that stand before it in its row: int32 [B, C].
+
+    Example:
+        >>> earlier_equals(tf.constant([[3, 1, 3, 3]])).numpy().tolist()
+        [[0, 0, 1, 2]]
+    """
     places = tf.range(tf.shape(keys)[1])
     equals = (keys[:, :, None] == keys[:, None]) & (places[:, None] > places)
     return tf.math.count_nonzero(equals, axis=2, dtype=tf.int32)

@@ -34,6 +34,10 @@ def lines_and_sentences(text: tf.Tensor) -> tf.RaggedTensor:
 
     The sentences of a line are together the line: spaces between two are at the beginning of the
     second. A carriage return is a space at the end of a line.
+
+    Example:
+        >>> lines_and_sentences(tf.constant(["Dr. Li came. He sat.\\nYes!"])).to_list()
+        [[[b'Dr. Li came.', b' He sat.'], [b'Yes!']]]
     """
     lines = tf.strings.split(text, "\n")  # [B, None]
     marked = lines.flat_values
