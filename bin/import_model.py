@@ -32,14 +32,17 @@ def main():
     local = isinstance(path, Path) or FLAGS.format != "marian"
     require(local, "--path must be a local folder with --format=marian", path)
     require(path.exists(), "--path must exist", path)
+    from keras_transformer.model_card import CARD, read_card
+
     if FLAGS.format == "marian":
+        kinds = {"keras": path.suffix == ".keras", "saved_model": (path / CARD).exists()}
+        for format, is_such in kinds.items():
+            require(not is_such, f"--format={format} must be given for this --path", path)
         from keras_transformer.importing.marian import import_marian
 
         return import_marian(path, model_dir)
 
     if FLAGS.format == "saved_model":
-        from keras_transformer.model_card import read_card
-
         read_card(path, "path")  # fails before TensorFlow is imported
     else:
         require(path.suffix == ".keras", "--path must be a .keras file for --format=keras", path)

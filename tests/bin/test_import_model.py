@@ -5,6 +5,7 @@ import numpy as np
 
 from keras_transformer.export import saved_model
 from keras_transformer.loading import restore
+from keras_transformer.model_card import CARD
 from tests.importing import marian_files
 
 
@@ -93,10 +94,15 @@ def test_wrong_paths(call_program, tmp_path):
     for name, place in (("model.npz", "/dev/zero"), ("keras/zero.keras", "/dev/zero")):
         (tmp_path / "devices" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "devices" / name).symlink_to(place)
+    export_dir = tmp_path / "export"
+    (export_dir / CARD).parent.mkdir(parents=True)
+    (export_dir / CARD).touch()
     model, keras_file = (tmp_path / "devices" / name for name in ("model.npz", "keras/zero.keras"))
     for flags, message in (
         ([f"--path={tmp_path / 'none'}"], "error: --path must exist. Received: "),
         ([f"--path={tmp_path}", "--model_dir="], "error: --model_dir must be given: the name"),
+        ([f"--path={keras_file}"], "error: --format=keras must be given for this --path."),
+        ([f"--path={export_dir}"], "error: --format=saved_model must be given for this --path"),
         (["--path=/dev/zero"], "error: --path must be a directory"),
         ([f"--path={model.parent}"], f"error: {model} must be a file. Received: a pipe or a dev"),
         ([f"--path={keras_file}", "--format=keras"], "error: a .keras file must be a Transformer"),
