@@ -83,6 +83,8 @@ def write_documents(folder: Path) -> None:
         write_document(folder / name, CATALOGUE_HEAD + 'msgid "a red dog"\nmsgstr ""\n')
     table = 'id,name,description\n1,dog,"A red dog. It sleeps."\n'
     write_document(folder / "products.csv", table)
+    cue = "1\n00:00:01,000 --> 00:00:03,500\nA red dog\nsleeps.\n"
+    write_document(folder / "film.srt", cue)
 
 
 def write_document(path: Path, text: str) -> None:
