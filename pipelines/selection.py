@@ -33,11 +33,13 @@ _SOME = Rule("have a number above 0", any)
 
 def _is_script(name: str) -> bool:
     """Whether Unicode has a script of this name."""
+    if not name.replace("_", "").isalpha():
+        return False
     try:
         regex.compile(rf"\p{{Script={name}}}")
-    except regex.error:
+    except (regex.error, OverflowError, ValueError):  # the last two for inf and nan
         return False
-    return name.replace("_", "").isalpha()
+    return True
 
 
 _Scripts = Annotated[

@@ -672,17 +672,17 @@ VERSION = "be of format_version 4; export the model again"
         ("saved_model.pb", truncated, "be whole", "where saved_model.pb has 100 of "),
         ("saved_model.pb", garbage, PLACE, ""),
         (DATA, garbage, PLACE, ""),
-        (CARD, os.remove, PLACE, "No such file"),
-        (CARD, truncated, PLACE, ""),
+        (CARD, os.remove, PLACE, f"which has no {CARD}"),
+        (CARD, truncated, "be readable JSON", "Unterminated string"),
         (CARD, card_of_version('{"format_version": 3}'), VERSION, "of 3"),
         (CARD, card_of_version("{}"), VERSION, "of None"),
-        (CARD, card_of_version("[]"), PLACE, "its content must be of type dict"),
+        (CARD, card_of_version("[]"), "be of type dict", r"\[\]"),
     ],
 )
 def test_half_copied_or_foreign(parts, tmp_path, file, change, rule, received):
     shutil.copytree(parts["bpe"][2], tmp_path / "copy")
     change(tmp_path / "copy" / file)
-    message = f"^path must {rule}.* Received: .*{received}"
+    message = rf"^(path|\S+{CARD}(: its content)?) must {rule}.* Received: .*{received}"
     with pytest.raises(InputError, match=message) as error:
         load(tmp_path / "copy")
     assert "\n" not in str(error.value)

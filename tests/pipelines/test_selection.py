@@ -281,6 +281,8 @@ def test_weights_of_another_number_of_files_are_refused_before_they_are_read(tmp
         ({"weights": [0.0, 0.0]}, r"^weights must have a number above 0\. Received: \[0.0, 0.0\]"),
         ({"length_limits": [9, 3]}, r"^length_limits must be two values, .* Received: \[9, 3\]"),
         ({"scripts": ["Latin", "Greek}|."]}, r'^scripts\[1\] must be names .*: "Greek}\|\."$'),
+        ({"scripts": ["Latin", "inf"]}, r'^scripts\[1\] must be names .*: "inf"$'),
+        ({"scripts": ["Latin", "nan"]}, r'^scripts\[1\] must be names .*: "nan"$'),
         ({"scripts": ["Latin", "Han+Klingon"]}, r'^scripts\[1\] must be names .*: "Han\+Klingon"$'),
         (
             {"dedupe": True, "length_limits": [40, 50]},

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.training import checkpoints
+from keras_transformer.training import checkpoint_weights, checkpoints
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.loop import train
 from keras_transformer.training.loop_config import LoopConfig
@@ -56,7 +56,8 @@ def test_a_jump_changes_nothing(tmp_path, request):
         assert 0 < latest.seconds <= time.monotonic() - begun
     assert log(tmp_path / "jumping") == log(tmp_path / "steady")
     kept = [
-        checkpoints.read_checkpoint(tmp_path / name, "latest")[0] for name in ("steady", "jumping")
+        checkpoint_weights.read_checkpoint(tmp_path / name, "latest")[0]
+        for name in ("steady", "jumping")
     ]
     for one, same in zip(*kept, strict=True):
         np.testing.assert_array_equal(same, one)
