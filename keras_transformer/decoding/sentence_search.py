@@ -45,7 +45,7 @@ class SentenceSearch:
         return answers
 
     def _search_once(self, texts: Sequence[str], aligned: bool) -> list[list]:
-        missing = [text for text in texts if (text, aligned) not in self._found]
+        missing = [text for text in dict.fromkeys(texts) if (text, aligned) not in self._found]
         if missing:
             rows = self._search(missing, aligned)
             self._found |= {(text, aligned): row for text, row in zip(missing, rows, strict=True)}
