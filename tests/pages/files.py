@@ -27,6 +27,7 @@ def write(folder: Path) -> None:
 def write_text(folder: Path) -> None:
     """Pairs of sentences under all names that the pages use."""
     pairs = [pair for pair in GrammarSource(200, seed=1).pairs("train") if len(pair[0]) < 60][:60]
+    # Some of the splits for validation and tests are short enough for any --max_length of a page.
     of_all_lengths = [*sorted(pairs, key=lambda pair: len(pair[0]))[:4], *pairs[:4]]
     # Czech and French are German under another name.
     for language, number in (("en", 0), ("de", 1), ("cs", 1), ("fr", 1)):
@@ -34,9 +35,10 @@ def write_text(folder: Path) -> None:
         mixed = [f"{pair[number]}\n" for pair in of_all_lengths]
         for name in ("train", "web", "news", "more", "general.train"):
             write_lines(folder / f"{name}.{language}", lines)
-        for name in ("val", "test", "test_2016", "general.val", "general.test"):
-            write_lines(folder / f"{name}.{language}", lines[:4])
-        for name in ("test_2016_flickr", "newstest2014"):
+        for name in (
+            *("val", "test", "test_2016", "test_2016_flickr", "newstest2014"),
+            *("general.val", "general.test"),
+        ):
             write_lines(folder / f"{name}.{language}", mixed)
     write_lines(folder / "sentences.txt", ["A man rides a bike.\n", "He is old.\n"])
     write_lines(folder / "text.txt", ["A man rides a bike.\n", "He is old.\n"])
