@@ -36,7 +36,10 @@ flags.DEFINE_integer(
     upper_bound=LARGEST_SEED,
 )
 # Fields of LoopConfig.
-MINUTES = "Minutes of training, from the end of the first step of each start, if they end first."
+MINUTES = (
+    "Minutes of training over all starts of the run, if they end before train_steps. The first "
+    "step of each start, which compiles, is not counted."
+)
 flags.DEFINE_integer("train_steps", 100_000, "Optimizer steps, over all starts of the run.")
 flags.DEFINE_float("train_minutes", None, MINUTES)
 flags.DEFINE_float("checkpoint_minutes", 10, "Minutes between validations and checkpoints.")

@@ -56,5 +56,13 @@ def reason(error: BaseException) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Returns the command that installs the packages of an extra of pyproject.toml."""
-    return f'pip install "{DISTRIBUTION}[{extra}]"'
+    """Returns the command that installs the packages of an extra of pyproject.toml.
+
+    It names the distribution where that is installed, and else the clone that is used without
+    being installed: pip would look for the name in its index.
+    """
+    import importlib.metadata  # takes 20 ms, and few programs need it
+
+    installed = any(importlib.metadata.distributions(name=DISTRIBUTION))
+    name = DISTRIBUTION if installed else "."
+    return f'pip install "{name}[{extra}]"'

@@ -1,6 +1,7 @@
 """Rules of the house that no other test would notice being broken."""
 
 import ast
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -174,10 +175,13 @@ def test_every_public_name_can_be_used():
         _ = keras_transformer.nothing
 
 
-def test_errors_name_extras_of_this_distribution():
+def test_errors_name_extras_of_this_distribution(monkeypatch):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] == DISTRIBUTION
-    assert install_command("beam") == 'pip install "keras-transformer-nmt[beam]"'
+    # Where it is not installed, pip would look for the name in its index.
+    for installed, name in (([object()], "keras-transformer-nmt"), ([], ".")):
+        monkeypatch.setattr(importlib.metadata, "distributions", lambda name, i=installed: iter(i))
+        assert install_command("beam") == f'pip install "{name}[beam]"'
     extras = set()
     for path in MODULES:
         text = path.read_text(encoding="utf-8")

@@ -54,6 +54,7 @@ OUTPUTS = {
     "pieces": ("B S", "the subwords as the vocabulary spells them"),
     "ids": ("B S", "their ids, padded"),
     "unknown": ("B", "whether a text has characters that the vocabulary lacks"),
+    "is_finite": ("B K", "False where logits are NaN, as those of weights that are not finite"),
 }
 # Inputs and outputs that are something else in one signature.
 ELSEWHERE = {
@@ -63,12 +64,13 @@ ELSEWHERE = {
     ("encode_source", "ids"): ("M", "of all texts one after the other, without EOS"),
     ("encode_target", "ids"): ("M", "of all texts one after the other, without EOS"),
     ("search_ids", "ids"): ("B K T", "those of the translations, padded"),
+    ("greedy_ids", "ids"): ("B K T", "those of the translations, padded"),
     ("constrain_ids", "ids"): ("B K T", "those of the translations, padded"),
     ("encode_source", "length"): ("B", "ids of each text"),
     ("encode_target", "length"): ("B", "ids of each text"),
     ("tokenize", "length"): ("B", "ids of each text, EOS counted"),
 }
-OF_IDS = ("encode_source", "encode_target", "search_ids", "score_ids", "align_ids")
+OF_IDS = ("encode_source", "encode_target", "search_ids", "greedy_ids", "score_ids", "align_ids")
 CONSTRAINED = ("constrain", "constrain_ids")
 
 
@@ -90,7 +92,7 @@ class Signature:
 
 
 def page(signatures: Mapping[str, Signature]) -> str:
-    """The page; `signatures` are those of an export with constraints, of a single model."""
+    """The page; `signatures` are all that an export of a single model can have."""
     text = "# Signatures of an export\n\n`export` writes a SavedModel with these signatures; "
     text += "[the guide](../guides/serving.md#export) shows how to call one. Axes of shapes:\n\n"
     text += "- B: texts, from 0 to any number. One text may be given as a scalar.\n"
@@ -121,6 +123,8 @@ def summary(name: str) -> str:
     text = " ".join(first.split())
     if name in CONSTRAINED:
         text += " Only with `export --constraints`."
+    if name == "greedy_ids":
+        text += " Only where the export has one beam."
     if name == "attention":
         text += " Not of an ensemble."
     return text
@@ -167,7 +171,9 @@ def traced() -> dict[str, Signature]:
         sizes = {"num_layers": 1, "d_model": 4, "d_ff": 4, "num_heads": 2}
         model = Transformer(TransformerConfig(vocabularies.target.vocab_size, **sizes))
         graphs = Graphs([compile_model(model)], vocabularies, DecodingConfig(beam_size=3))
-        return {name: signature_of(graph.get_concrete_function()) for name, graph in graphs.items()}
+        greedy = graphs.with_options(DecodingConfig(beam_size=1))
+        found = {**graphs, "greedy_ids": greedy["greedy_ids"]}
+        return {name: signature_of(graph.get_concrete_function()) for name, graph in found.items()}
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:

@@ -155,7 +155,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(IDS, IDS)
     def greedy_ids(self, source, target_prefix) -> Tensors:
-        """Does what `search_ids` does with one beam, without scores.
+        """Does what `search_ids` does where there is one beam, without scores.
 
         Returns:
             translation, length, unfinished and ids as of `search_ids`; is_finite bool [B, 1], False
@@ -216,7 +216,12 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
 
     @graph(IDS, IDS)
     def align_ids(self, source, target) -> Tensors:
-        """How probable each subword of a target is, and where it comes from; see `explain_ids`."""
+        """Shows how probable each subword of a target is, and where it comes from.
+
+        Returns:
+            source_pieces, target_pieces, source_words, target_words, log_probs and alignment as of
+            `explain_ids`.
+        """
         explained = self.explain_ids(source, target)
         return {name: explained[name] for name in ALIGN_OUTPUTS}
 

@@ -3,7 +3,7 @@
 
 import { $, element, showAttention } from "./figure.js";
 
-const EXAMPLES = { English: "the old woman sees a dog.", German: "die alte Frau sieht einen Hund." };
+const EXAMPLES = { English: "The old woman sees a dog.", German: "Die alte Frau sieht einen Hund." };
 const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
   po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // of documents, by the endings of files
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });

@@ -27,7 +27,11 @@ SECONDS = 600  # that a block may take
 MINE, DATA = "runs/mine/model", "runs/mine/data"  # README's
 # Page -> folders that its commands read and do not make: copies of what README's commands make.
 COPIES = {
-    "guides/little-data": {"runs/large/model": MINE, "runs/en-de/model": MINE},
+    "guides/little-data": {
+        "runs/large/model": MINE,
+        "runs/en-de/model": MINE,
+        "runs/de-en/model": MINE,
+    },
     "guides/paper": {"runs/multi30k-4k/data": DATA},
     "guides/results": {"runs/student/model": MINE, "runs/student/data": DATA},
     "guides/serving": {"runs/mine/other": MINE},

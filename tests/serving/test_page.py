@@ -237,7 +237,7 @@ def test_checkpoint_by_name(open_page, translator, checkpoint, text):
         (
             {"data": {"languages": ["en", "de"]}},
             "English text",
-            "For example: the old woman sees a dog.",
+            "For example: The old woman sees a dog.",
         ),
         (
             {"evaluation": {"languages": ["fi", "en"]}},
@@ -253,7 +253,7 @@ def test_checkpoint_by_name(open_page, translator, checkpoint, text):
         (
             {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}},
             "English text to parse, one sentence per line",
-            "For example: the old woman sees a dog.",
+            "For example: The old woman sees a dog.",
         ),
     ],
 )
