@@ -22,6 +22,7 @@ from keras_transformer.fields import (
     Seed,
     Share,
     Size,
+    between,
     check_fields,
     one_of,
 )
@@ -37,8 +38,8 @@ Norm = Annotated[str, one_of("post", "pre")]
 Positions = Annotated[str, one_of("sinusoidal", "learned", "marian", "rotary")]
 SINUSOIDS = ("sinusoidal", "marian")  # positions that pairs of a sine and a cosine stand for
 # The deepest models that were trained had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
-Layers = Annotated[int, Rule("be from 1 to 1000", lambda number: 1 <= number <= 1000)]
-# 256 GiB in float32: more than any device has memory, and each computes the whole model.
+Layers = Annotated[int, between(1, 1000)]
+# 256 GiB in float32. No device has so much memory, and each device holds the whole model.
 LARGEST_MODEL = 2**36
 # Feed-forward networks with a gate, and the activation of the gate.
 GATED = {"swiglu": "swish"}
@@ -91,7 +92,8 @@ class TransformerConfig:
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
     norm_epsilon: Positive = 1e-6  # added to variances by normalisation
 
-    # Fields of earlier versions, with the one value that is left: what was saved with it is read.
+    # Fields that earlier versions had. A configuration that has one of them with this value can
+    # still be read.
     FORMER = MappingProxyType({"norm_type": "layer"})
 
     def __post_init__(self):

@@ -25,6 +25,11 @@ class Rule(NamedTuple):
         )
 
 
+def between(least: int, largest: int) -> Rule:
+    """The rule that a whole number is at least `least` and at most `largest`."""
+    return Rule(f"be from {least} to {largest}", lambda number: least <= number <= largest)
+
+
 def one_of(*choices: str) -> Rule:
     """The rule that a value is one of `choices`."""
     return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices)
@@ -47,11 +52,9 @@ Count = Annotated[int, Rule("be at least 0", lambda number: number >= 0)]
 Size = Annotated[int, Rule("be at least 1", lambda number: number >= 1)]
 # TensorFlow counts tokens and positions in 32 bits, and adds some of these numbers.
 LARGEST_LENGTH = 2**30
-Length = Annotated[
-    int, Rule(f"be from 1 to {LARGEST_LENGTH}", lambda number: 1 <= number <= LARGEST_LENGTH)
-]
+Length = Annotated[int, between(1, LARGEST_LENGTH)]
 LARGEST_SEED = 2**32 - 1  # of NumPy
-Seed = Annotated[int, Rule(f"be from 0 to {LARGEST_SEED}", lambda n: 0 <= n <= LARGEST_SEED)]
+Seed = Annotated[int, between(0, LARGEST_SEED)]
 Positive = Annotated[float, Rule("be positive and finite", lambda x: 0 < x < math.inf)]
 Amount = Annotated[float, Rule("be at least 0 and finite", lambda x: 0 <= x < math.inf)]
 Share = Annotated[float, Rule("be in [0, 1)", lambda x: 0 <= x < 1)]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -88,10 +89,11 @@ class TrainedModel(NamedTuple):
 
     def card(self, options: DecodingConfig, **facts: Any) -> ModelCard:
         """What is known of the model, if it translates with `options`; `facts` are other fields."""
-        first = self.models[0]
-        limit = min(options.limits(model.config).source for model in self.models)
+        configs = [model.config for model in self.models]
+        limit = min(options.limits(config).source for config in configs)
         return ModelCard(
-            config=first.config,
+            # Of an ensemble, that of the model with the fewest positions, which limit all of them.
+            config=min(configs, key=lambda config: config.longest_text or math.inf),
             decoding=dataclasses.replace(options, max_source_length=limit),
             parameters=sum(model.count_params() for model in self.models),
             origin=self.origin,

@@ -122,16 +122,19 @@ def given_extensions(
 def sampled_extensions(
     alive_log_probs: tf.Tensor,
     logits: tf.Tensor,
+    choices: tf.Tensor,
     uniform: tf.Tensor,
     config: SamplingConfig,
-    banned: tf.Tensor | None = None,
 ) -> Extensions:
     """Extends every hypothesis by one token drawn with a random number in [0, 1), float32 [B, K].
 
-    The log-probabilities are the model's own, whatever the temperature.
+    `choices` are the logits, but -inf for what must not be drawn. A hypothesis without any choice
+    ends with the log-probability -inf. The other log-probabilities are the model's own, whatever
+    the temperature.
     """
     vocab_size = logits.shape[-1]
-    choices = logits if banned is None else without(logits, banned)
+    has_choice = tf.reduce_max(choices, axis=-1) > NONE  # [B, K]
+    alive_log_probs = tf.where(has_choice, alive_log_probs, NONE)
     ranked, ids = tf.math.top_k(choices, min(config.top_k or vocab_size, vocab_size))  # [B, K, R]
     total = tf.cumsum(tf.nn.softmax(ranked / config.temperature), axis=-1)  # [B, K, R]
     # A token may be drawn as long as those before it do not make up top_p: the first always may.

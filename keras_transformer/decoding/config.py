@@ -6,12 +6,15 @@ from typing import Annotated, NamedTuple
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.fields import (
+    LARGEST_LENGTH,
     Amount,
     Count,
+    Length,
     Positive,
     Rule,
     Seed,
     Size,
+    between,
     check_fields,
     one_of,
     shown,
@@ -28,7 +31,8 @@ class SamplingConfig:
         temperature: logits are divided by it.
         top_k: only the k most probable tokens are drawn; 0 for all.
         top_p: only the most probable tokens that together have this probability are drawn.
-        seed: the same seed, texts and batches draw the same tokens.
+        seed: the same seed, texts and batches draw the same tokens. The sentences at the same place
+            of two batches use the same random numbers.
     """
 
     temperature: Positive = 1.0
@@ -66,13 +70,13 @@ class DecodingConfig:
 
     beam_size: Size = 4
     alpha: Amount = 0.6
-    extra_length: Count = 50
-    max_source_length: Annotated[int, Rule("be at least 2", lambda length: length >= 2)] = 256
-    batch_tokens: Size = 4096
+    extra_length: Annotated[int, between(0, LARGEST_LENGTH // 2)] = 50
+    max_source_length: Annotated[int, between(2, LARGEST_LENGTH)] = 256
+    batch_tokens: Length = 4096
     n_best: int | None = None
     sampling: SamplingConfig | None = None
     min_length: Count = 0
-    no_repeat_ngram_size: Count = 0
+    no_repeat_ngram_size: Annotated[int, between(0, 100)] = 0
     forbidden_phrases: tuple[str, ...] = ()
     mbr: Utility | None = None
 

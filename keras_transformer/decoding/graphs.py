@@ -108,7 +108,7 @@ class Graphs(Mapping[str, Callable[..., Tensors]]):
         }
         if options.is_greedy:
             self._graphs["greedy_ids"] = self.greedy_ids
-        if constraints:
+        if constraints and options.sampling is None:
             self._graphs["constrain"] = self.constrain
             self._graphs["constrain_ids"] = self.constrain_ids
         if len(self._models) == 1:  # the models of an ensemble may have different heads

@@ -40,8 +40,10 @@ def banned_logits(
     if token_of_logit is not None:
         last_ids = [settings.eos_id, *(phrase[-1] for phrase in settings.forbidden)]
         count = tf.maximum(tf.reduce_max(token_of_logit), max(last_ids)) + 1
-        numbers = tf.range(tf.size(token_of_logit)) + 1
-        logit_of_token = tf.scatter_nd(token_of_logit[:, None], numbers, count[None]) - 1
+        # The padding of a shortlist is one token several times: any of its places will do.
+        logit_of_token = tf.tensor_scatter_nd_update(
+            tf.fill(count[None], -1), token_of_logit[:, None], tf.range(tf.size(token_of_logit))
+        )
         tokens = tf.gather(logit_of_token, tokens)  # -1 where a token has no logit
         has_logit = tokens >= 0
         places = places[has_logit]

@@ -275,6 +275,8 @@ class Translator:
             counts: are added to.
         """
         check_arguments(Translator.document_translators, locals())
+        rule = f"count must be from 1 to the beam size, {self.config.beam_size}"
+        require(1 <= count <= self.config.beam_size, rule, count)
         self.with_codes([], to)  # refuses a language at once
         # Of all translations if the best one is that which is most like the others.
         exact = count if self.config.mbr is None else self.config.exact

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from keras_transformer.errors import require
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.text_table import text_table
 
@@ -33,9 +34,12 @@ def direction_scores(
     Raises:
         InputError: if there are no sentences, or unequal numbers of them.
     """
+    counts = (len(translations), len(references), len(directions))
+    rule = "translations, references and directions must be equally many, and at least one"
+    require(0 < counts[0] == counts[1] == counts[2], rule, counts)
     found = {}
     signatures = {}
-    for direction in dict.fromkeys(directions) or [None]:
+    for direction in dict.fromkeys(directions):
         places = [place for place, name in enumerate(directions) if name == direction]
         scores = translation_scores(
             [translations[place] for place in places],

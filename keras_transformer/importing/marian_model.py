@@ -20,11 +20,11 @@ from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown
 from keras_transformer.importing.sentencepiece_pieces import Pieces
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.losses import SMALLEST_LOGIT
 
 # The Dense layers that read states of width d_model. It is the first axis of their kernels, and
 # their biases have other widths. All other variables have d_model as their last axis.
 READ_STATES = ("query", "key", "value", "inner")
+SMALLEST_LOGIT = -3e4  # below every logit of a model, and within the range of float16
 
 
 class MarianModel(NamedTuple):

@@ -10,8 +10,8 @@ from keras_transformer.model.masks import causal_mask, combine_masks, window_mas
 from keras_transformer.model.positions import rotate
 
 # Added to the scores of keys that may not be attended to. It is finite, so that a row in which
-# every key is masked (padding) gives uniform weights and not NaN. bfloat16 can hold it, and float32
-# can hold its square.
+# every key is masked (padding) gives weights and not NaN; and so far below any score that the
+# masked keys of other rows get a weight of exactly 0.
 MASKED_SCORE = -1e9
 
 

@@ -32,7 +32,9 @@ def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
     for variable in layer.non_trainable_variables:
         seed = seeds_by_state.get(id(variable))
         fixed.append(ops.convert_to_tensor(variable) if seed is None else seed)
-    weights = [ops.convert_to_tensor(variable) for variable in layer.trainable_variables]
+    # The values, as tensors of their own: TensorFlow, outside a graph, would take the variable
+    # itself, and count its gradient twice.
+    weights = [ops.convert_to_tensor(variable)[...] for variable in layer.trainable_variables]
 
     @keras.remat
     def compute(*tensors):

@@ -30,8 +30,9 @@ class Transformer(keras.Model):
         rematerialize: whether training computes each layer again in its backward pass, which saves
             memory.
         dtype: a Keras dtype policy, "float32", "mixed_bfloat16" or "mixed_float16"; None for the
-            global one. Variables, sinusoids, layer normalisation, softmax and logits are float32
-            in any case.
+            global one. Variables are float32 in any case, and layer normalisation, softmax and
+            sinusoids are computed in float32. Logits are given as float32; they are products of the
+            type of the activations.
 
     Attributes:
         config: a TransformerConfig.

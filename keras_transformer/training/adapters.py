@@ -40,11 +40,13 @@ def add_adapters(model: Transformer, rank: int, alpha: float) -> None:
     Raises:
         InputError: where the matrices have no larger rank themselves.
     """
-    rule = f"lora_rank must be less than d_model={model.config.d_model}"
-    require(rank < model.config.d_model, rule, rank)
+    layers = adapted_layers(model)
+    narrowest = min(min(layer.kernel.shape) for layer in layers)
+    rule = f"lora_rank must be less than {narrowest}, the smallest width of the matrices"
+    require(rank < narrowest, rule, rank)
     for variable in model.weights:
         variable.trainable = False
-    for layer in adapted_layers(model):
+    for layer in layers:
         layer.enable_lora(rank, lora_alpha=alpha)
 
 

@@ -136,8 +136,9 @@ def _make_step(
         rows = training_config.tokens_per_batch // max(1, data.lengths[-1])
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
         if rows < parts:
-            rule = "fewer rows (%d) than replicas x accumulate_steps (%d): some have nothing to do"
-            logging.warning("batches of the longest sentences have " + rule, rows, parts)
+            told = "batches of the longest sentences have %d rows for %d parts (replicas x "
+            told += "accumulate_steps): some are empty; a larger tokens_per_batch has more rows"
+            logging.warning(told, rows, parts)
     if data.lengths is not None and uses_xla(config.xla):
         step = XlaTrainingStep(model_config, training_config, strategy, data.lengths)
         shapes = " ".join(f"{shape.rows}x{shape.length}" for shape in step.shapes)

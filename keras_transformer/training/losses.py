@@ -8,6 +8,8 @@ position, y its label and lse = log sum exp(l),
     d smoothed / d l = softmax(l) - q
 """
 
+import math
+
 import keras
 from keras import ops
 
@@ -15,7 +17,6 @@ from keras_transformer.config import PAD_ID
 from keras_transformer.fields import Share, check_arguments
 
 NUM_BLOCKS = 8  # that rows are divided into; only the logits of one block are held at a time
-SMALLEST_LOGIT = -3e4  # below every logit of a model, and within the range of float16
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -166,7 +167,7 @@ def _softmax_part(states, matrix, not_padding):
         block = states[start:end]  # [b, D]
         logits = ops.cast(ops.matmul(block, transposed), "float32")  # [b, V]
         # Without `initial`, a block without rows would be an error.
-        largest = ops.max(logits, axis=-1, keepdims=True, initial=SMALLEST_LOGIT)
+        largest = ops.max(logits, axis=-1, keepdims=True, initial=-math.inf)
         exponentials = ops.exp(logits - largest)
         totals = ops.sum(exponentials, axis=-1, keepdims=True)  # [b, 1]
         normalizers.append(largest + ops.log(totals))

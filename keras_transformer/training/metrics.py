@@ -47,7 +47,7 @@ class MaskedAccuracy(_MeanOverTokens):
 class MaskedPerplexity(_MeanOverTokens):
     """exp(cross-entropy per token), without label smoothing; padding does not count.
 
-    The paper's Table 3 gives this figure, per subword.
+    The paper's Table 3 gives this figure, per subword. Before any token was counted, it is 1.
     """
 
     def __init__(self, name: str | None = "masked_perplexity", **kwargs):

@@ -415,7 +415,7 @@ def test_sampling_draws_by_probability():
 
 def test_a_cold_or_narrow_sample_is_greedy():
     tables = random_tables(37, 4, 5, 5)
-    greedy = table_search(tables, [5] * 4, settings_of(1))
+    greedy = table_search(tables, [5] * 4, settings_of(1, forbidden=((PAD,), (BOS,))))
     for sampling in (
         SamplingConfig(temperature=1e-4),
         SamplingConfig(top_k=1),
@@ -510,14 +510,15 @@ def test_restrictions_where_logits_are_of_other_tokens():
 
 
 def test_samples_are_restricted_too():
-    restrictions = {"min_length": 3, "no_repeat_ngram_size": 1, "forbidden": ((A, PAD),)}
+    restrictions = {"min_length": 3, "no_repeat_ngram_size": 1, "forbidden": ((A, B),)}
     settings = settings_of(50, 0.0, sampling=SamplingConfig(seed=3), **restrictions)
-    tables = random_tables(47, 1, 4, 4, scale=1.0)
-    drawn = listed(table_search(tables, [4], settings), 0)
+    # Four tokens are left beside EOS, none of which occurs twice: the fifth is EOS.
+    tables = random_tables(47, 1, 7, 5, scale=1.0)
+    drawn = listed(table_search(tables, [5], settings), 0)
     assert len(drawn) == 50 and len({sequence for _, sequence in drawn}) > 3
     for score, sequence in drawn:
         assert len(sequence) >= 3
-        assert not has_repeated(sequence, 1) and not contains(sequence, (A, PAD))
+        assert not has_repeated(sequence, 1) and not contains(sequence, (A, B))
         assert score == pytest.approx(log_prob(tables[0], sequence), abs=1e-4)
 
 

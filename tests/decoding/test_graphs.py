@@ -1,11 +1,13 @@
 """Which graphs there are, and batches of similar length inside a graph."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding.compiled_model import compile_model
-from keras_transformer.decoding.config import DecodingConfig
+from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
 from keras_transformer.decoding.graphs import MIN_ROW_TOKENS, Graphs, in_batches
 
 NAMES = {
@@ -89,6 +91,8 @@ def test_an_ensemble_has_no_attention_and_constraints_are_asked_for(characters, 
     assert len(one) == 17
     without = Graphs([model], characters, options, constraints=False)
     assert set(without) == NAMES | {"attention"}
+    sampling = dataclasses.replace(options, sampling=SamplingConfig())
+    assert set(Graphs([model], characters, sampling)) == NAMES | {"attention"}
     two = Graphs([model, model], characters, options)
     assert set(two) == NAMES | CONSTRAINTS
     with pytest.raises(KeyError):

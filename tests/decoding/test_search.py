@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID
 from keras_transformer.decoding.compiled_model import compile_model, in_graph
+from keras_transformer.decoding.config import SamplingConfig
 from keras_transformer.decoding.search import (
     encode_text,
     search_ids,
@@ -224,3 +225,36 @@ def test_texts_are_cut_into_subwords_and_end_in_eos(characters):
 def test_invalid_bytes_are_unknown_characters(characters):
     ids = encode_text(characters.source, tf.constant([b"a\xffb", b"\xc3"]))
     assert ids.to_list() == [[ord("a") + 4, 3, ord("b") + 4], [3]]
+
+
+def test_no_sample_contains_padding_or_bos(make_model):
+    """Which a model that has learned little finds probable."""
+    model = make_model(num_layers=1, scale=1.0, vocab_size=6)
+    settings = settings_of(200, extra_length=20, sampling=SamplingConfig())
+    drawn = search(model, padded([[4, 5, EOS_ID]]), settings)
+    tokens = set()
+    for ids, length in zip(drawn.ids[0].numpy(), drawn.lengths[0].numpy(), strict=True):
+        tokens.update(ids[:length].tolist())
+    assert tokens == set(range(6)) - {PAD_ID, BOS_ID}
+
+
+def test_a_sample_without_a_choice_ends(make_model):
+    """There is no token left that may come next, and the translation is not long enough to end."""
+    model = make_model(num_layers=1, vocab_size=6)
+    options = {"no_repeat_ngram_size": 1, "min_length": 12, "extra_length": 9}
+    drawn = search(
+        model, padded([[4, 5, EOS_ID]]), settings_of(2, sampling=SamplingConfig(), **options)
+    )
+    assert np.all(np.isneginf(drawn.scores))
+
+
+def test_a_shortlist_of_fewer_tokens_than_beams_without_repetitions(make_model):
+    """The padding of the shortlist is one token several times."""
+    model = make_model(num_layers=1)
+    shortlist = Shortlist([[5, 6]] * VOCAB_SIZE, [2, 3], VOCAB_SIZE)
+    source = padded([[10, 11, 12, EOS_ID], [20, 21, EOS_ID]])
+    settings = settings_of(4, no_repeat_ngram_size=1, extra_length=6)
+    found = search(model, source, settings, shortlist=shortlist)
+    for ids, length in zip(found.ids[:, 0].numpy(), found.lengths[:, 0].numpy(), strict=True):
+        tokens = ids[:length].tolist()
+        assert len(set(tokens)) == len(tokens) and set(tokens) <= {2, 3, 5, 6}

@@ -23,7 +23,9 @@ from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import variables_of
 from keras_transformer.documents.formats import read_document
 from keras_transformer.errors import InputError
+from keras_transformer.loading import TrainedModel
 from keras_transformer.model_card import ModelOrigin
+from keras_transformer.training.checkpoint_info import CheckpointInfo
 from tests.decoding.conftest import (
     VOCAB_SIZE,
     GivenAnswers,
@@ -144,6 +146,13 @@ def test_one_search_gives_several_translations_of_a_document(translator_of, mode
     for rank, documents in enumerate(translator.document_translators(3, case="keep")):
         assert "".join(documents.translate(parts)).split("\n") == [row[rank].text for row in rows]
     assert searched == texts
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_a_document_has_no_more_translations_than_beams(translator_of, model, count):
+    rule = f"^count must be from 1 to the beam size, 4. Received: {count}$"
+    with pytest.raises(InputError, match=rule):
+        translator_of(model, beam_size=4).document_translators(count)
 
 
 def test_restrictions(translator_of, model):
@@ -468,6 +477,21 @@ def test_an_ensemble_of_the_same_model_is_that_model(characters, make_model):
             assert first.pair.alignment == second.pair.alignment
     with pytest.raises(InputError, match=r"^attention needs a single model\. .* ensemble of 2$"):
         two.attention("a", "b")
+
+
+def test_an_ensemble_has_the_fewest_positions_of_its_models(characters, make_model):
+    """Wherever the model with few positions stands in it."""
+    few = make_model(num_layers=1, positions="learned", max_positions=8)
+    many = make_model(num_layers=1, seed=2)
+    options = DecodingConfig(2, max_source_length=20, extra_length=5)
+    infos = (CheckpointInfo("a", 1),) * 2
+    for models in ((few, many), (many, few)):
+        trained = TrainedModel(models, characters, ModelOrigin(), CheckpointInfo("a"), infos)
+        graphs = Graphs([compile_model(model) for model in models], characters, options)
+        translator = Translator(graphs, trained.card(options))
+        assert (translator.source_limit, translator.target_limit) == (8, 8)
+        (score,) = translator.score(["abc"], ["abcdefghijklmnop"])
+        assert score.tokens == 8 and score.truncated
 
 
 def test_a_translator_parses_nothing(model):

@@ -1,3 +1,8 @@
+import re
+
+import pytest
+
+from keras_transformer.errors import InputError
 from keras_transformer.evaluation.directions import direction_scores, directions_table
 from keras_transformer.evaluation.sample import SampleAnswers
 from keras_transformer.evaluation.translation import translation_scores
@@ -24,6 +29,14 @@ def test_each_direction_is_a_corpus_and_counts_the_same():
     assert scores["bleu"] == round((100 + czech["bleu"]) / 2, 4)
     assert scores["chrf"] == round((100 + czech["chrf"]) / 2, 4)
     assert scores["signature"] == german["signature"]
+
+
+@pytest.mark.parametrize("counts", [(1, 2, 2), (3, 1, 1), (1, 1, 2), (0, 0, 0)])
+def test_unequal_numbers_are_refused(counts):
+    rows = (TRANSLATIONS, REFERENCES, DIRECTIONS)
+    rule = "translations, references and directions must be equally many, and at least one"
+    with pytest.raises(InputError, match=f"^{rule}. Received: {re.escape(str(counts))}$"):
+        direction_scores(*(row[:count] for row, count in zip(rows, counts, strict=True)))
 
 
 def test_table():

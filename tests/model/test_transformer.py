@@ -183,19 +183,20 @@ def test_narrow_activations_give_float32_logits_near_the_exact_ones(precision):
     assert np.abs(errors).max() < most
 
 
-def gradients_of(model, jit_compile=False):
-    """The gradients of a training pass, and a function that gives them once more."""
+def gradients_of(model, jit_compile=False, run_eagerly=False):
+    """The gradients of a training pass, by a graph unless it runs eagerly."""
     inputs = {
         "source": tf.constant([[4, 9, 2, 0], [5, 6, 7, 2]]),
         "target": tf.constant([[1, 7, 8, 2], [1, 5, 3, 2]]),
     }
 
-    @tf.function(jit_compile=jit_compile)
     def gradients():
         with tf.GradientTape() as tape:
             total = tf.reduce_mean(model(inputs, training=True) ** 2)
         return tape.gradient(total, [v.value for v in model.trainable_variables])
 
+    if not run_eagerly:
+        gradients = tf.function(gradients, jit_compile=jit_compile)
     return [tf.convert_to_tensor(gradient).numpy() for gradient in gradients()]
 
 
@@ -223,8 +224,9 @@ def test_training_pass_with_dropout_compiled_by_xla():
     assert_same_gradients(compiled, gradients_of(model))
 
 
+@pytest.mark.parametrize("run_eagerly", [False, True])
 @pytest.mark.parametrize("frozen", [False, True])
-def test_rematerialization_changes_no_gradient(frozen):
+def test_rematerialization_changes_no_gradient(frozen, run_eagerly):
     config = dataclasses.replace(CONFIG, **DROPOUT)
     found = []
     for rematerialize in (True, False):
@@ -240,5 +242,5 @@ def test_rematerialization_changes_no_gradient(frozen):
             dense = model.decoder.layers[1].self_attention.query_dense
             dense.enable_lora(2)
             dense.lora_kernel_a.assign(rng.normal(size=dense.lora_kernel_a.shape))
-        found.append(gradients_of(model))
+        found.append(gradients_of(model, run_eagerly=run_eagerly))
     assert_same_gradients(*found)

@@ -123,7 +123,5 @@ def test_the_fingerprint_is_of_weights_and_configuration():
 
 @pytest.mark.parametrize("rank", [4, 2**30])
 def test_a_rank_as_large_as_the_matrices(rank):
-    with pytest.raises(
-        InputError, match=f"^lora_rank must be less than d_model=4. Received: {rank}$"
-    ):
+    with pytest.raises(InputError, match=f"^lora_rank must be less than 4, .*Received: {rank}$"):
         add_adapters(Transformer(CONFIG), rank, 1.0)
