@@ -1023,8 +1023,9 @@ show_table(["row", "changed", "million parameters, counted", "the paper's", "PPL
 # ## Parsing (section 6.3)
 #
 # The same model learns to parse when trees are written as sequences: a bracket with its label
-# opens a part of the sentence, and another closes it. The paper writes `XX` in place of each word.
-# We keep the words, which shows a model that has little time where it is in the sentence. Our
+# opens a part of the sentence, and another closes it. [Vinyals et al.
+# (2014)](https://arxiv.org/abs/1412.7449), to whom the paper refers, write `XX` in place of each
+# word. We keep the words, which shows a model that has little time where it is in the sentence. Our
 # treebank is made from rules; each rule is a list of choices. A sentence has one tree only.
 
 # %%
@@ -1137,8 +1138,9 @@ assert STEPS < FULL or found["f1"] > 85
 #
 # $$\text{RMSNorm}(x) = \gamma \frac{x}{\sqrt{\text{mean}(x^2) + \epsilon}}$$
 #
-# The library does not have it: on the two data sets where it was tried, it brought nothing (the
-# measurements of layers that came after the paper have the figures). The others are its options.
+# The library does not have it: on the two data sets where it was tried, it brought no gain that
+# could be told from that of another seed (the measurements of layers that came after the paper have
+# the figures). The others are its options.
 
 # %% [markdown]
 # **Gated networks** ([Shazeer 2020](https://arxiv.org/abs/2002.05202); `activation="swiglu"`)

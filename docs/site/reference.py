@@ -269,8 +269,8 @@ def http_page() -> str:
                 text += operation_text(operation)
     text += f"\n## The page\n\nGET {', '.join(files)}: the page, and what it loads.\n"
     text += "\n## Refusals\n\nA request that is refused, or at which the model fails, is answered "
-    text += "with one of these statuses and an [ErrorAnswer](#erroranswer). A path that there is "
-    text += "not has 404, and a wrong method 405.\n\n"
+    text += "with one of these statuses and an [ErrorAnswer](#erroranswer). An unknown path is "
+    text += "answered with 404, and a wrong method with 405.\n\n"
     rows = [[str(status), meaning] for status, meaning in REFUSALS.items()]
     text += table(["Status", "What it means"], rows)
     text += "\n## Bodies\n"

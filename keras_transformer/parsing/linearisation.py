@@ -1,7 +1,7 @@
 """Trees as token sequences (Vinyals et al. 2014, "Grammar as a Foreign Language"), and back.
 
     (S (NP (DT The) (NN dog)) (VP (VBZ barks)))      a tree
-    (S (NP XX XX )NP (VP XX )VP )S                   its tokens, words="xx": the paper's way
+    (S (NP XX XX )NP (VP XX )VP )S                   its tokens, words="xx": as that paper has it
     (S (NP DT NN )NP (VP VBZ )VP )S                  words="tags"
     (S (NP The dog )NP (VP barks )VP )S              words="keep"
 
