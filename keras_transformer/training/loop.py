@@ -136,7 +136,9 @@ def _make_step(
         rows = training_config.tokens_per_batch // max(1, data.lengths[-1])
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
         if rows < parts:
-            told = "batches of the longest sentences have %d rows for %d parts (replicas x "
+            told = (
+                "batches of the longest sentences have fewer rows (%d) than parts (%d, replicas x "
+            )
             told += "accumulate_steps): some are empty; a larger tokens_per_batch has more rows"
             logging.warning(told, rows, parts)
     if data.lengths is not None and uses_xla(config.xla):

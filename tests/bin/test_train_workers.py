@@ -134,7 +134,7 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     alone = start(tmp_path / "alone", *replicas)
     code, expected, said = end(alone, tmp_path / "alone" / "errors")
     assert code == 0, said
-    assert "fewer rows (1) than replicas x accumulate_steps (2)" in said
+    assert "fewer rows (1) than parts (2, replicas x accumulate_steps)" in said
     assert result["loss"] == expected["loss"]
     assert result["gradient_norm"] == expected["gradient_norm"]
     for weight, same in zip(
