@@ -53,6 +53,7 @@ def main():
     require(has_validation, rule, f"{FLAGS.data_dir}, without one")
 
     root = Path(FLAGS.model_dir)
+    check_folder(root)
     root.mkdir(parents=True, exist_ok=True)
     trained = []
     failed = {}
@@ -69,6 +70,17 @@ def main():
     require(len(trained) > 0, "at least one row must succeed", failed)
     print(table, file=sys.stderr)
     return {"table": str(root / "table.md"), "rows": trained, "failed": failed}
+
+
+def check_folder(root: Path) -> None:
+    """Raises InputError for a folder of data or of a model, and where a table is not a sweep's."""
+    from keras_transformer.errors import require
+
+    foreign = [name for name in ("metadata.json", "config.json") if (root / name).exists()]
+    if not any([*root.glob("*.log"), *root.glob("*/sweep.json")]):
+        foreign += [name for name in ("table.md", "table.json") if (root / name).exists()]
+    rule = "--model_dir must be a folder of its own, or that of an earlier sweep"
+    require(not foreign, rule, f"{root}, which holds {', '.join(foreign)}")
 
 
 def write_tables(root: Path, trained: list[dict[str, Any]]) -> str:

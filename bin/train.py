@@ -43,7 +43,9 @@ MINUTES = (
 flags.DEFINE_integer("train_steps", 100_000, "Optimizer steps, over all starts of the run.")
 flags.DEFINE_float("train_minutes", None, MINUTES)
 flags.DEFINE_float("checkpoint_minutes", 10, "Minutes between validations and checkpoints.")
-flags.DEFINE_integer("checkpoint_steps", None, "Steps between them, where these end first.")
+flags.DEFINE_integer(
+    "checkpoint_steps", None, "Steps between validations and checkpoints, where these end first."
+)
 flags.DEFINE_integer("keep_checkpoints", 20, "How many of the last checkpoints to keep.")
 flags.DEFINE_integer("log_steps", 50, "Steps between points of the curves.")
 flags.DEFINE_integer("max_skipped_steps", 100, "Steps in a row without finite gradients to end at.")
@@ -60,7 +62,8 @@ flags.DEFINE_integer("replicas", None, "Logical CPU devices per worker, instead 
 flags.DEFINE_float("connect_seconds", 300, "multi_worker: seconds to wait for all workers.")
 flags.DEFINE_bool("deterministic", False, "Make a run repeatable bit for bit (slower on a GPU).")
 
-flags.DEFINE_integer("sample_sentences", 100, "Validation sentences for BLEU or F1 in training.")
+SAMPLE = "Validation sentences for BLEU or F1 in training; 0 for none."
+flags.DEFINE_integer("sample_sentences", 100, SAMPLE, lower_bound=0)
 
 
 def main():

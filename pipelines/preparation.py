@@ -70,6 +70,8 @@ def prepare(
         prepare(source, "data/en-de", PreparationConfig(vocab_size=8000))
     """
     begin = time.monotonic()
+    # "" would stand for the working directory.
+    require(str(data_dir) != "", "data_dir must be given: the name of a directory", "''")
     data_dir = to_path(data_dir)
     config = config or PreparationConfig()
     _require_files_elsewhere([*source.files(), *config.vocabulary], data_dir)

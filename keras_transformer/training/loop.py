@@ -136,10 +136,8 @@ def _make_step(
         rows = training_config.tokens_per_batch // max(1, data.lengths[-1])
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
         if rows < parts:
-            told = (
-                "batches of the longest sentences have fewer rows (%d) than parts (%d, replicas x "
-            )
-            told += "accumulate_steps): some are empty; a larger tokens_per_batch has more rows"
+            told = "batches of the longest sentences have fewer rows (%d) than parts (%d, "
+            told += "replicas x accumulate_steps): some are empty; raise tokens_per_batch"
             logging.warning(told, rows, parts)
     if data.lengths is not None and uses_xla(config.xla):
         step = XlaTrainingStep(model_config, training_config, strategy, data.lengths)

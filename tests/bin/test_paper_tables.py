@@ -51,6 +51,11 @@ def test_a_trained_model(call_program, prepared, untrained, tmp_path):
     again = call_program("paper_tables", "--table=2,3", "--json", f"--measured={kept}")
     assert again.result == done.result
     assert len(json.loads(kept.read_text())) == 1
+    config = (model_dir / "config.json").read_bytes()
+    into_the_model = f"--write_measured={model_dir}/config.json"
+    refused = call_program("paper_tables", f"--model_dirs={model_dir}", into_the_model)
+    assert "--write_measured must be a file outside the model directories" in refused.errors
+    assert refused.code == 1 and (model_dir / "config.json").read_bytes() == config
     shown = call_program("paper_tables", "--table=2", f"--measured={kept}")
     assert f"  {measured['command']}" in shown.output.splitlines()
 

@@ -155,6 +155,17 @@ def test_bad_flags(call_program, data, tmp_path, arguments, message):
     assert not root.exists()
 
 
+@pytest.mark.parametrize("name", ["table.md", "table.json", "config.json", "metadata.json"])
+def test_folders_of_others_are_left_alone(call_program, data, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    done = call_program("sweep", f"--data_dir={data}", f"--model_dir={tmp_path}", "--rows=C1")
+    rule = "--model_dir must be a folder of its own, or that of an earlier sweep"
+    assert f"error: {rule}. Received: {tmp_path}, which holds {name}" in done.errors
+    assert done.code == 1
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
+
+
 def test_data_without_validation(call_program, prepared, tmp_path):
     done = call_program("sweep", f"--data_dir={prepared}", f"--model_dir={tmp_path}")
     assert done.code == 1

@@ -128,6 +128,16 @@ def test_files_of_both_sides_follow_those_of_one(tmp_path):
             r"a.jsonl:2 must be readable JSON. Received: .*'\\ud83d'.*surrogates not allowed",
         ),
         ("a.tmx", "<tmx>\n<tu>", r"a.tmx:2 must be well-formed XML"),
+        (
+            "a.tmx",
+            '<?xml version="1.0" encoding="shift_jis"?><tmx/>',
+            r"a.tmx must be XML in UTF-8, or in another encoding that can be read\. Received: ",
+        ),
+        (
+            "a.tmx",
+            '<?xml version="1.0" encoding="klingon"?><tmx/>',
+            r"a.tmx must be XML in UTF-8, or in another encoding that can be read\. Received: ",
+        ),
         ("a.tmx", "<xliff/>", r"a.tmx must be a translation memory, <tmx>. Received: <xliff>"),
         ("a.tmx", MEMORY.format(encoding="utf-8").replace('"de"', '"cs"'), "which has none"),
         ("a.tmx.gz", gzip.compress(MEMORY.encode())[:-20], "train_pairs must be a whole file"),

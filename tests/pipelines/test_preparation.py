@@ -112,6 +112,11 @@ def test_metadata_of_a_split_without_a_usable_pair_are_refused(files, data_dir):
         read_metadata(data_dir)
 
 
+def test_a_folder_without_a_name_is_refused(files):
+    with pytest.raises(InputError, match=r"^data_dir must be given: the name of a directory"):
+        prepare(FileSource(files), "")
+
+
 def test_a_second_run_changes_nothing(files, data_dir):
     first = prepare(FileSource(files), data_dir, CONFIG)
     before = snapshot(data_dir)
