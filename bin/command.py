@@ -1,5 +1,6 @@
 """What all programs share: flags, one library call, one JSON line; errors in one line."""
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -356,6 +357,7 @@ def _parse_flags(arguments: list[str]) -> list[str]:
         given = _with_flag_files(["--help" if argument == "-h" else argument for argument in typed])
         left_over = values([program, *given])
         _check_numbers()
+        _check_repeated(typed)
     except flags.Error as error:
         missing = r"flag --\w+=None: Flag (--\w+) must have a value other than None"
         lines = [line.removesuffix(".") for line in str(error).splitlines()]
@@ -388,6 +390,15 @@ def _with_flag_files(arguments: list[str]) -> list[str]:
         rule = f"{name} must be text in UTF-8 without NUL, names of files included"
         require(is_utf8 and "\0" not in argument, rule, argument)
     return given
+
+
+def _check_repeated(typed: list[str]) -> None:
+    """Raises InputError for a list that is typed twice: absl would forget the first one."""
+    names = collections.Counter(argument.lstrip("-").partition("=")[0] for argument in typed)
+    for name, count in names.items():
+        is_list = name in flags.FLAGS and isinstance(flags.FLAGS[name].parser, flags.BaseListParser)
+        rule = f"--{name} must be given once, with commas between its values"
+        require(count == 1 or not is_list, rule, f"{count} times")
 
 
 def _check_numbers() -> None:

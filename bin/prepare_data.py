@@ -66,9 +66,9 @@ for flag in TEXT_FLAGS:
 for flag in PAIR_FLAGS:
     pairs_help = f"dataset=files: files of both sides, {', '.join(READERS)}, by commas."
     flags.DEFINE_list(flag, None, pairs_help)
-for flag, side in zip(LANGUAGE_FLAGS, ("source", "target"), strict=True):
-    language_help = f"dataset=tfds:NAME, or files of both sides: the {side} language, e.g. en."
-    flags.DEFINE_string(flag, None, language_help)
+EXAMPLES = ("source language, e.g. en", "target language, e.g. de")
+for flag, example in zip(LANGUAGE_FLAGS, EXAMPLES, strict=True):
+    flags.DEFINE_string(flag, None, f"dataset=tfds:NAME, or files of both sides: the {example}.")
 flags.DEFINE_list(
     "target_languages",
     None,

@@ -86,6 +86,8 @@ def _read_jsonl(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
         sides = [row.get(name) for name in languages] if isinstance(row, dict) else [None]
         rule = f"{path}:{number} must have texts under {languages[0]!r} and {languages[1]!r}"
         require(all(isinstance(side, str) for side in sides), rule, line[:80])
+        has_nul = any("\0" in side for side in sides)
+        require(not has_nul, f"{path}:{number} must be text", "a NUL character")
         yield sides[0], sides[1]
 
 

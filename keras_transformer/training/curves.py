@@ -22,6 +22,7 @@ from tensorboard.plugins.hparams import api as hparams
 from tqdm import tqdm
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.errors import require
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import write_file
 from keras_transformer.training.checkpoints import checkpoint_name
@@ -165,6 +166,7 @@ def _open_writer(opened: contextlib.ExitStack, folder: Path) -> tf.summary.Summa
     TensorBoard reads them in the order of their names, and would show none of the steps of a later
     start if the clock had been set back.
     """
+    require(folder.is_dir() or not folder.exists(), f"{folder} must be a folder", "a file")
     for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):
         parts = path.name.split(".")
         path.replace(folder / ".".join([*parts[:3], f"{number:010d}", *parts[4:]]))

@@ -122,6 +122,10 @@ def test_pairs_are_added(call_program, text):
         (["--dataset=files", "--tokenizer=words"], "--tokenizer"),
         (["--dataset=files", "--vocabulary=no.model"], "--vocabulary must be a readable file. R"),
         (["--dataset=files", "--vocabulary=a,b"], "--vocabulary must be one file, or SOURCE,TARG"),
+        (
+            ["--dataset=files", "--test_source=a", "--test_source=b"],
+            "--test_source must be given once, with commas between its values. Received: 2 times",
+        ),
         (["--dataset=files", "--max_length=1"], "--max_length must be at least 2"),
         (["--dataset=files", "--weights=1,x"], "--weights must be numbers, separated by commas. R"),
         (

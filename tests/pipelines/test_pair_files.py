@@ -119,6 +119,11 @@ def test_files_of_both_sides_follow_those_of_one(tmp_path):
         ("a.tsv", "a\tb\tc", r"a.tsv:1 must have two columns .* Received: 3 in"),
         ("a.tsv", b"a\tb\n\xff\tc", r"a.tsv:2 must be UTF-8"),
         ("a.tsv", "\t\n", r"train_pairs must have pairs of en and de. Received: .*which has none"),
+        (
+            "a.jsonl",
+            '{"en": "a", "de": "b"}\n{"en": "a\\u0000b", "de": "c"}',
+            r"a.jsonl:2 must be text. Received: a NUL character",
+        ),
         ("a.jsonl", "{", r"a.jsonl:1 must be readable JSON"),
         ("a.jsonl", '{"en": "a"}', r"a.jsonl:1 must have texts under 'en' and 'de'"),
         ("a.jsonl", "[" * 100_000, r"a.jsonl:1 must be readable JSON"),

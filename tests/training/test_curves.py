@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
+from keras_transformer.errors import InputError
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
@@ -122,3 +123,9 @@ def test_the_bar_says_that_it_compiles_and_is_full_in_the_end(tmp_path, capsys, 
 
 def shown(capsys):
     return [text.strip() for text in capsys.readouterr().err.split("\r") if text.strip()]
+
+
+def test_a_file_in_the_place_of_the_curves_is_named(tmp_path):
+    (tmp_path / "tensorboard").write_text("mine")
+    with pytest.raises(InputError, match=r"tensorboard must be a folder. Received: a file$"):
+        curves_from(tmp_path, 0)
