@@ -37,7 +37,7 @@ def test_defaults_of_flags_are_those_of_the_library(load_program):
         (["--profile_steps=a,b"], "--profile_steps must be FIRST,LAST .*. Received: a,b"),
         (["--profile_steps=5,3"], "--profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"),
         (["--max_skipped_steps=0"], "--max_skipped_steps must be at least 1. Received: 0"),
-        (["--sample_sentences=-1"], "--sample_sentences"),
+        (["--sample_sentences=-1"], "flag --sample_sentences=-1: -1 is not a non-negative"),
         (["--clip_norm=-1"], "--clip_norm must be at least 0 and finite. Received: -1.0"),
         (["--config=clip_norm=-1"], "--config clip_norm must be at least 0 and finite. Received"),
         (["--config=dropout=2"], r"--config dropout must be in \[0, 1\). Received: 2.0"),
