@@ -77,7 +77,8 @@ def check_folder(root: Path) -> None:
     from keras_transformer.errors import require
 
     foreign = [name for name in ("metadata.json", "config.json") if (root / name).exists()]
-    if not any([*root.glob("*.log"), *root.glob("*/sweep.json")]):
+    is_sweep = any(root.glob("*.log")) or any(root.glob("*/sweep.json"))
+    if not is_sweep:
         foreign += [name for name in ("table.md", "table.json") if (root / name).exists()]
     rule = "--model_dir must be a folder of its own, or that of an earlier sweep"
     require(not foreign, rule, f"{root}, which holds {', '.join(foreign)}")

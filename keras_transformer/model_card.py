@@ -14,10 +14,9 @@ from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import require
 from keras_transformer.fields import Count, Size, from_json, one_of
 from keras_transformer.files.json_files import read_json
-from keras_transformer.files.paths import to_path
+from keras_transformer.files.paths import require_name, to_path
 from keras_transformer.files.replacing import put_back
 from keras_transformer.training.checkpoint_info import CheckpointInfo
-from keras_transformer.training.model_directory import require_name
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 4

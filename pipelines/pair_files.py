@@ -154,9 +154,9 @@ def _xml_events(
         line, _ = error.position
         rule = f"{path}:{line} must be well-formed XML"
         raise InputError(f"{rule}. Received: {error}") from None
+    except InputError:
+        raise
     except (LookupError, ValueError) as error:  # of the XML parser, which knows few encodings
-        if isinstance(error, InputError):
-            raise
         rule = f"{path} must be XML in UTF-8, or in another encoding that can be read"
         raise InputError(f"{rule}. Received: {error}") from None
 

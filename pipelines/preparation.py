@@ -18,7 +18,7 @@ from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.files.locks import locked
-from keras_transformer.files.paths import resolved, to_path
+from keras_transformer.files.paths import require_name, resolved, to_path
 from keras_transformer.files.replacing import remove_abandoned
 from pipelines import data_files, unfinished
 from pipelines.damage import damaged_files
@@ -70,8 +70,7 @@ def prepare(
         prepare(source, "data/en-de", PreparationConfig(vocab_size=8000))
     """
     begin = time.monotonic()
-    # "" would stand for the working directory.
-    require(str(data_dir) != "", "data_dir must be given: the name of a directory", "''")
+    require_name(data_dir, "data_dir")
     data_dir = to_path(data_dir)
     config = config or PreparationConfig()
     _require_files_elsewhere([*source.files(), *config.vocabulary], data_dir)

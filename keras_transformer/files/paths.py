@@ -32,6 +32,11 @@ def to_path(path: str | os.PathLike) -> "Path | RemotePath":
     return RemotePath(text)
 
 
+def require_name(path: str | os.PathLike, argument: str) -> None:
+    """Raises InputError for an empty path, which would stand for the working directory."""
+    require(os.fspath(path) != "", f"{argument} must be given: the name of a directory", "''")
+
+
 class RemotePath(PurePosixPath):
     """A file or folder of a file system that is not local, with the methods of pathlib.Path.
 

@@ -13,7 +13,6 @@ corrected and run again in the same directory.
 """
 
 import dataclasses
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from keras_transformer.errors import require
 from keras_transformer.fields import FileName, Length, from_json, shown
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.locks import LOCK_HOLDER
-from keras_transformer.files.paths import to_path
+from keras_transformer.files.paths import require_name, to_path
 from keras_transformer.files.reading import file_digest
 from keras_transformer.files.replacing import is_temporary, remove_abandoned, write_file
 
@@ -203,11 +202,6 @@ def require_new(model_dir: str | Path) -> None:
     require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
     require(_is_free(model_dir), "model_dir must not exist yet, or be empty", model_dir)
-
-
-def require_name(path: str | Path, argument: str) -> None:
-    """Raises InputError for an empty path, which would stand for the working directory."""
-    require(os.fspath(path) != "", f"{argument} must be given: the name of a directory", "''")
 
 
 def described_in(path: str | Path, argument: str = "model_dir") -> Path:
