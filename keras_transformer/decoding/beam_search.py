@@ -309,13 +309,12 @@ def extend(
         free = best_extensions(alive, logits, options.candidates, banned)
     else:
         uniform = uniform_numbers(state, options.sampling.seed, options.beam_size)
-        choices = logits if banned is None else without(logits, banned)
-        tokens = tf.range(logits.shape[-1])
-        is_special = (tokens == settings.pad_id) | (tokens == settings.bos_id)
-        choices = tf.where(is_special, NONE, choices)
+        ids = tf.range(logits.shape[-1])
+        is_special = (ids == settings.pad_id) | (ids == settings.bos_id)
+        choices = tf.where(is_special, NONE, without(logits, banned))
         free = sampled_extensions(alive, logits, choices, uniform, options.sampling)
     if has_phrases(state):
-        allowed = logits if banned is None else without(logits, banned)
+        allowed = without(logits, banned)
         required = required_places(state, settings, token_of_logit)
         free = add_required(free, alive, logits, allowed, required)
 

@@ -147,8 +147,10 @@ def sampled_extensions(
     return given_extensions(alive_log_probs, logits, tokens, count=logits.shape[1])
 
 
-def without(logits: tf.Tensor, banned: tf.Tensor) -> tf.Tensor:
-    """The logits, -inf in the places of `banned`."""
+def without(logits: tf.Tensor, banned: tf.Tensor | None) -> tf.Tensor:
+    """The logits, -inf in the places of `banned`; None for none."""
+    if banned is None:
+        return logits
     values = tf.fill(tf.shape(banned)[:1], NONE)
     return tf.tensor_scatter_nd_update(logits, banned, values)
 
