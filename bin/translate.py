@@ -39,7 +39,11 @@ flags.DEFINE_string(
     "-",
     "UTF-8 text, or a file of another --format, which may be compressed (.gz, .zst); - is stdin.",
 )
-flags.DEFINE_string("output", "-", "Where the translation goes; - is stdout.")
+flags.DEFINE_string(
+    "output",
+    "-",
+    "Where the translation goes; - is stdout. A file that ends in .gz or .zst is compressed.",
+)
 flags.DEFINE_enum(
     "format",
     None,

@@ -1,6 +1,7 @@
 """Files that programs write for their users: checked early, and written whole or not at all."""
 
 import contextlib
+import gzip
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,6 +9,7 @@ from typing import BinaryIO
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import RemotePath, is_device, resolved, to_path
+from keras_transformer.files.reading import zstandard
 from keras_transformer.files.replacing import replacing
 
 STANDARD_STREAM = "-"  # in place of a path: stdin or stdout
@@ -26,7 +28,8 @@ def check_output(
             no file may be replaced.
 
     Raises:
-        InputError: which names the argument, or the path where symbolic links lead to each other.
+        InputError: which names the argument, or the path where symbolic links lead to each other,
+            or a package that is missing to compress the file.
     """
     file = resolved(path)
     for name, read in (inputs or {}).items():
@@ -38,6 +41,8 @@ def check_output(
     place = to_path(path) if is_device(path) else file.parent
     writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
     require(writable, f"{argument} must be a file in a directory that can be written", repr(path))
+    if path.endswith(".zst"):
+        zstandard(path)
 
 
 def write_lines(path: str, texts: Sequence[str]) -> None:
@@ -81,6 +86,8 @@ class Output:
 def opened_output(path: str, argument: str = "output") -> Iterator[Output | BinaryIO]:
     """Opens stdout, or a file that takes its place when it is complete.
 
+    A file whose name ends in .gz or .zst is compressed.
+
     Other errors of the block, such as those of a file that it reads, are raised as they are.
 
     Raises:
@@ -91,7 +98,7 @@ def opened_output(path: str, argument: str = "output") -> Iterator[Output | Bina
         return
     error_of_block = None
     try:
-        with replacing(path) as file:
+        with replacing(path) as file, _compressing(file, path) as file:
             try:
                 yield Output(file, path, argument)
             except OSError as error:
@@ -101,6 +108,20 @@ def opened_output(path: str, argument: str = "output") -> Iterator[Output | Bina
         if error is error_of_block:
             raise
         raise unwritable(path, argument, error) from None
+
+
+@contextlib.contextmanager
+def _compressing(file: BinaryIO, path: str) -> Iterator[BinaryIO]:
+    """What compresses the bytes of a file, if its name says so; otherwise the file."""
+    if path.endswith(".gz"):
+        # Without a name and a date, equal contents are equal files.
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
+            yield compressed
+    elif path.endswith(".zst"):
+        with zstandard(path).ZstdFile(file, "wb") as compressed:
+            yield compressed
+    else:
+        yield file
 
 
 def unwritable(path: str, argument: str, error: OSError) -> InputError:

@@ -1,10 +1,12 @@
 """Files that programs write for their users."""
 
+import gzip
 import os
 
 import pytest
 
 from keras_transformer.errors import InputError
+from keras_transformer.files.reading import opened
 from keras_transformer.output_files import check_output, opened_output, write_lines
 
 
@@ -26,6 +28,29 @@ def test_links_and_devices_stay_what_they_are(tmp_path):
 def test_write_lines_holds_a_line_a_text(any_folder):
     write_lines(str(any_folder / "out"), ["a\nb", "", "ü\r\n", "a\0b"])
     assert (any_folder / "out").read_bytes() == "a b\n\nü  \na b\n".encode()
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_a_name_of_a_compressed_file_makes_one(any_folder, ending):
+    if ending == ".zst":
+        pytest.importorskip("backports.zstd")
+    path = str(any_folder / "out") + ending
+    check_output(path)
+    for _ in range(2):
+        with opened_output(path) as file:
+            file.write(b"one\n" * 999)
+            file.flush()
+            file.write(b"two\n")
+        with opened(path) as file:
+            assert file.read() == b"one\n" * 999 + b"two\n"
+    assert 0 < len((any_folder / f"out{ending}").read_bytes()) < 300
+
+
+def test_equal_contents_are_equal_compressed_files(tmp_path):
+    for name in ("a.gz", "b.gz"):
+        write_lines(str(tmp_path / name), ["ein Text"])
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"ein Text\n"
 
 
 def test_full_device_is_an_input_error():

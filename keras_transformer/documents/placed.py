@@ -131,12 +131,18 @@ class Writer:
             self.written.pop()
         previous = self.alignment.word(unit - 1) if unit > placed.start else ""
         following = self.alignment.word(unit) if unit < placed.end else ""
+        # A word is not joined to what touched a punctuation mark that the translation lacks.
+        lost_before = text[: insertion.start][-1:] in tuple(OPENING) and previous.isalnum()
+        lost_after = text[insertion.end :][:1] in tuple(CLOSING) and following.isalnum()
         if not touches_before and previous and not (gap == "" and previous in OPENING):
             self._append(text[insertion.start - 1])
+        elif lost_before:
+            self._append(" ")
         self.written += self.alignment.sentence.pieces(insertion)
         if slot.is_before and placed.start < unit < placed.end and gap != "":
             return  # the gap follows
-        is_glued = touches_after and (slot.is_aligned or not following.isalnum())
+        is_glued = touches_after and not lost_after
+        is_glued = is_glued and (slot.is_aligned or not following.isalnum())
         if not is_glued and following and not (gap == "" and following in CLOSING):
             self._append(" " if touches_after else text[insertion.end])
 

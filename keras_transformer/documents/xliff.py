@@ -3,7 +3,11 @@
 Python's expat reads the file and says at which byte each tag stands, so that what is not filled
 comes back byte for byte. A unit's text is translated into its empty `<target>`, or into a new one
 after the source. Tags within a source are marks: pairs as `<g>`, `<pc>` and `<mrk>`, and single
-ones as `<x/>` and `<ph>`, whose content is code.
+ones as `<x/>` and `<ph>`, whose content is code. A `<mrk>` with translate="no" or mtype="protected"
+has words that stay as they are.
+
+A `<target>` is empty if it has neither text nor a tag but `<mrk>`: some editors write the numbers
+of the sentences before there are translations of them.
 """
 
 import dataclasses
@@ -27,6 +31,7 @@ class Unit:
     place: tuple[int, int] | None = None  # bytes of an empty <target>, its tags included
     target_tag: str = "<target>"  # the tag of the <target>, with its attributes
     target: str = ""  # the translation, without tags
+    has_target: bool = False
     is_locked: bool = False  # by translate="no"
 
 
@@ -40,13 +45,14 @@ def read(text: str, language: str) -> Document:
         language: of the sources; they are not cut here, so it does not matter.
 
     Raises:
-        InputError: if it is not well-formed, naming the line, or has no `<xliff>`.
+        InputError: if it is not well-formed or declares entities, naming the line, or if it has no
+            `<xliff>`.
     """
     content = text.encode("utf-8")
     parts: list[str | Segment] = []
     done = 0  # bytes that are in `parts`
     for unit in units(text):
-        if unit.is_locked or unit.target.strip() or not unit.source.text.strip():
+        if unit.is_locked or unit.has_target or not unit.source.text.strip():
             continue
         start, end = unit.place or (unit.after_source, unit.after_source)
         parts += [content[done:start].decode("utf-8"), unit.target_tag, unit.source, "</target>"]
@@ -59,7 +65,8 @@ def units(text: str) -> list[Unit]:
     """The units of an XLIFF file.
 
     Raises:
-        InputError: if it is not well-formed, naming the line, or has no `<xliff>`.
+        InputError: if it is not well-formed or declares entities, naming the line, or if it has no
+            `<xliff>`.
     """
     reader = _Reader(text.encode("utf-8"))
     reader.run()
@@ -71,7 +78,9 @@ class _Element(NamedTuple):
 
     name: str
     start: int  # of its first tag: a byte of the file
-    is_locked: bool
+    text_start: int  # of the text of the source or target around it
+    is_locked: bool  # the units in it are not translated
+    is_kept: bool  # stands within a sentence, and is a mark with all that is in it
 
 
 class _Reader:
@@ -84,6 +93,7 @@ class _Reader:
         self._open: list[_Element] = []  # the innermost last
         self._unit: Unit | None = None
         self._in_side = False  # within the source or the target of a unit
+        self._has_code = False  # there is a tag but <mrk>, or a comment, in this side
         self._inline: list[_Element] = []  # those of the open elements that are within one
         self._text = ""
         self._marks: list[Mark] = []
@@ -92,6 +102,8 @@ class _Reader:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._characters
+        self._parser.CommentHandler = self._comment
+        self._parser.EntityDeclHandler = self._entity
 
     def run(self) -> None:
         try:
@@ -106,17 +118,22 @@ class _Reader:
         name = _local(tag)
         if self._root is None:
             self._root = name
-        is_locked = attributes.get("translate") == "no" or self._is_locked()
-        place = self._parser.CurrentByteIndex
-        element = _Element(name, place, is_locked)
+        element = _Element(
+            name,
+            self._parser.CurrentByteIndex,
+            len(self._text),
+            self._is_locked(attributes),
+            self._in_side and (name not in TEXT_TAGS or _is_protected(attributes)),
+        )
         if self._in_side:
+            self._has_code |= name != "mrk"
             self._inline.append(element)
-            if name in TEXT_TAGS and not self._in_code():
-                self._add_mark(place, self._tag_end(place), MarkKind.OPEN)
+            if not self._in_kept():
+                self._add_mark(element.start, self._tag_end(element.start), MarkKind.OPEN)
         elif name in UNITS:
-            self._unit = Unit(Segment("", ""), is_locked=is_locked)
+            self._unit = Unit(Segment("", ""), is_locked=element.is_locked)
         elif name in ("source", "target") and self._is_directly_in_unit():
-            self._in_side = True
+            self._in_side, self._has_code = True, False
             self._text, self._marks = "", []
         self._open.append(element)
 
@@ -124,18 +141,28 @@ class _Reader:
         if self._in_side and not self._in_code():
             self._text += text
 
+    def _comment(self, text: str) -> None:
+        self._has_code |= self._in_side
+
+    def _entity(self, name: str, *declaration) -> None:
+        """Refuses what could be a whole text, with tags, at each place that names it."""
+        line = self._parser.CurrentLineNumber
+        rule = "an XLIFF file must not declare entities"
+        raise InputError(f"{rule}. Received: line {line}: {name}")
+
     def _end(self, tag: str) -> None:
-        name, start, _ = self._open.pop()
+        element = self._open.pop()
+        name, start = element.name, element.start
         place = self._parser.CurrentByteIndex  # of the end tag; of <x/>, after it
         start_tag_end = self._tag_end(start)
         is_alone = self.content[start_tag_end - 2 : start_tag_end] == b"/>"
         end = start_tag_end if is_alone else self._tag_end(place)
         if self._inline:
             self._inline.pop()
-            if self._in_code():
+            if self._in_kept():
                 return
-            if name not in TEXT_TAGS:
-                self._add_mark(start, end, MarkKind.WHOLE)
+            if element.is_kept:
+                self._add_mark(start, end, MarkKind.WHOLE, element.text_start)
             elif is_alone:
                 self._marks[-1] = dataclasses.replace(self._marks[-1], kind=MarkKind.WHOLE)
             else:
@@ -158,11 +185,14 @@ class _Reader:
             tag = self.content[start : self._tag_end(start)].decode("utf-8")
             unit.target_tag = tag.removesuffix("/>").removesuffix(">") + ">"
             unit.target = self._text
+            unit.has_target = self._has_code or self._text.strip() != ""
         elif name == "seg-source":
             unit.after_source = end
 
-    def _is_locked(self) -> bool:
-        """Whether the innermost open element must not be translated."""
+    def _is_locked(self, attributes: dict[str, str]) -> bool:
+        """Whether the units in an element must not be translated: as it says, or those around."""
+        if attributes.get("translate") in ("yes", "no"):
+            return attributes["translate"] == "no"
         return bool(self._open) and self._open[-1].is_locked
 
     def _is_directly_in_unit(self) -> bool:
@@ -173,10 +203,26 @@ class _Reader:
         """Whether the place is inside of a tag whose content is code."""
         return any(element.name not in TEXT_TAGS for element in self._inline)
 
-    def _add_mark(self, start: int, end: int, kind: MarkKind) -> None:
-        place = len(self._text)
+    def _in_kept(self) -> bool:
+        """Whether the place is inside of an element that is a mark as a whole."""
+        return any(element.is_kept for element in self._inline)
+
+    def _add_mark(
+        self, start: int, end: int, kind: MarkKind, text_start: int | None = None
+    ) -> None:
+        """Adds the mark that is written at some bytes of the file.
+
+        Args:
+            start: the first byte.
+            end: after the last one.
+            kind: of the mark.
+            text_start: where the text begins that the mark reads as; the end of the text so far
+                if it reads as nothing.
+        """
+        text_end = len(self._text)
+        text_start = text_end if text_start is None else text_start
         source = self.content[start:end].decode("utf-8")
-        self._marks.append(Mark(source, place, place, kind))
+        self._marks.append(Mark(source, text_start, text_end, kind))
 
     def _tag_end(self, start: int) -> int:
         """Where the tag ends that begins at a byte: after its ">", which no attribute hides."""
@@ -190,6 +236,11 @@ class _Reader:
             elif character == b">":
                 return place + 1
         raise AssertionError("expat has seen the end of each tag")
+
+
+def _is_protected(attributes: dict[str, str]) -> bool:
+    """Whether the words in a <mrk> stay as they are."""
+    return attributes.get("translate") == "no" or attributes.get("mtype") == "protected"
 
 
 def _local(tag: str) -> str:

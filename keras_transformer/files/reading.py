@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import hashlib
 import importlib
+import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -73,19 +74,44 @@ def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
     require_end(path)
     with to_path(path).open("rb") as file:
         if str(path).endswith(".zst"):
-            zstd = _zstandard(path)
-            try:
-                yield zstd.ZstdFile(file)
-            except zstd.ZstdError as error:
-                raise zlib.error(str(error)) from None
+            yield io.BufferedReader(_ZstdReader(file, zstandard(path)), buffer_size=1 << 16)
         elif str(path).endswith(".gz"):
             yield gzip.GzipFile(fileobj=file)
         else:
             yield file
 
 
-def _zstandard(path: str | os.PathLike) -> Any:
-    """Returns the module of Python 3.14, or the package that has it for earlier versions."""
+class _ZstdReader(io.RawIOBase):
+    """Decompresses Zstandard; damaged bytes are the error that they are in other compressed files.
+
+    Args:
+        file: the compressed bytes.
+        zstd: the module that reads them.
+    """
+
+    def __init__(self, file: BinaryIO, zstd: Any):
+        self._file = zstd.ZstdFile(file)
+        self._error = zstd.ZstdError
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        try:
+            return self._file.readinto(buffer)
+        except self._error as error:
+            raise zlib.error(str(error)) from None
+
+
+def zstandard(path: str | os.PathLike) -> Any:
+    """Returns the module of Python 3.14, or the package that has it for earlier versions.
+
+    Args:
+        path: the file that needs it, for errors.
+
+    Raises:
+        InputError: where neither is installed.
+    """
     for name in ("compression.zstd", "backports.zstd"):
         with contextlib.suppress(ImportError):
             return importlib.import_module(name)

@@ -100,6 +100,16 @@ def test_a_compressed_file_is_read_in_the_format_that_its_name_tells(tmp_path):
         translate_file(Shouter(), DocumentConfig(str(source), str(output)))
 
 
+def test_a_file_that_is_not_what_its_ending_says_is_named(tmp_path):
+    pytest.importorskip("backports.zstd")
+    for name in ("page.html.zst", "text.txt.zst", "text.txt.gz"):
+        source = tmp_path / name
+        source.write_bytes(b"<p>a cat" * 9)
+        with pytest.raises(InputError, match=rf"^input must be a file that can.*{name}"):
+            translate_file(Shouter(), DocumentConfig(str(source), str(tmp_path / "out.html")))
+        assert not (tmp_path / "out.html").exists()
+
+
 def test_a_document_is_read_in_the_encoding_that_it_declares(tmp_path):
     page = '<meta charset="{}"><p>a café'
     source, output = tmp_path / "page.html", tmp_path / "out.html"

@@ -132,6 +132,21 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
         ("a ({x} b) c", "A (B) C", "1-1 2-2 3-3 4-4", "A ({x} B) C"),
         ("a b !x!c", "C A B", "0-1 1-2 2-0", "!x!C A B"),
         ("x {1} y", "", "", "{1}"),
+        # Punctuation beside an insertion that the translation lacks, or has.
+        (
+            "go to {x}, then rest",
+            "gehe zu dann ruhe",
+            "0-0 1-1 2-2 3-2 4-3",
+            "gehe zu {x} dann ruhe",
+        ),
+        (
+            "go to {x}, then rest",
+            "gehe zu, dann ruhe",
+            "0-0 1-1 2-2 3-3 4-4",
+            "gehe zu {x}, dann ruhe",
+        ),
+        ("about {x}% of it", "etwa Prozent davon", "0-0 1-1 2-1 3-2", "etwa {x} Prozent davon"),
+        ("it ({x} or b) is", "es oder b ist", "0-0 1-0 2-1 3-2 5-3", "es {x} oder b ist"),
         # Breaks.
         ("one~two~three four", "eins zwei drei vier", "1-1 2-2", "eins~zwei~drei vier"),
         ("one~two three", "drei eins zwei", "0-1 1-2 2-0", "drei eins~zwei"),

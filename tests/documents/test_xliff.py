@@ -99,9 +99,48 @@ BOMB = f'<!DOCTYPE x [<!ENTITY e0 "aaaaaaaaaa">{"".join(ENTITIES)}'
         ("<xliff>\n<trans-unit></xliff>", "line 2: mismatched tag"),
         ("<tmx/>", "be an <xliff>. Received: <tmx>"),
         ("\0", "be well-formed XML"),
-        (f"{BOMB}]><xliff>&e8;</xliff>", "be well-formed XML. Received: line 1: limit on input"),
+        (f"{BOMB}]><xliff>&e8;</xliff>", "not declare entities. Received: line 1: e0"),
+        ('<!DOCTYPE x [\n<!ENTITY file SYSTEM "file">]><xliff/>', "Received: line 2: file"),
     ],
 )
 def test_what_is_no_xliff_ends_in_one_line(content, message):
     with pytest.raises(InputError, match=message):
         read(content, "en")
+
+
+@pytest.mark.parametrize("attribute", ['translate="no"', 'mtype="protected"'])
+def test_protected_words_are_a_mark_that_reads_as_they_do(attribute):
+    name = f"<mrk {attribute}>Big <g>Cat</g><x/></mrk>"
+    text = f"<xliff><segment><source>The {name} <mrk>runs</mrk></source></segment></xliff>"
+    (segment,) = read(text, "en").segments
+    assert segment.text == "The Big Cat runs"
+    assert [(mark.source, mark.start, mark.end, mark.kind) for mark in segment.marks] == [
+        (name, 4, 11, MarkKind.WHOLE),
+        ("<mrk>", 12, 12, MarkKind.OPEN),
+        ("</mrk>", 16, 16, MarkKind.CLOSE),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "is_filled"),
+    [
+        ("<target> </target>", True),
+        ('<target><mrk mid="1"/> <mrk mid="2"></mrk></target>', True),
+        ("<target>Katze</target>", False),
+        ('<target><x id="1"/></target>', False),
+        ("<target><g></g></target>", False),
+        ("<target><!-- the animal --></target>", False),
+    ],
+)
+def test_only_an_empty_target_is_replaced(target, is_filled):
+    text = f"<xliff><trans-unit><source>cat</source>{target}</trans-unit></xliff>"
+    wanted = text.replace(target, "<target>CAT</target>") if is_filled else text
+    assert filled(read(text, "en")) == wanted
+
+
+def test_what_is_within_what_is_not_translated_may_be_translated():
+    unit = "<trans-unit{}><source>cat</source></trans-unit>"
+    inner = unit.format(' translate="yes"') + unit.format("")
+    text = f'<xliff><group translate="no">{inner}</group></xliff>'
+    wanted = text.replace("</source>", "</source><target>CAT</target>", 1)
+    assert filled(read(text, "en")) == wanted
