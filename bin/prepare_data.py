@@ -188,6 +188,8 @@ def main() -> dict[str, Any]:
     values["weights"] = numbers("weights", float)
     values["augment"] = shares("augment")
     config = PreparationConfig(**values)
+    require_company("length_unit", ["length_limits", "length_ratio"])
+    require_company("script_share", ["scripts"])
     source = make_source()
     if FLAGS.runner == "local":
         rule = "--pipeline_options must not be given without --runner=beam"
@@ -312,6 +314,13 @@ def demand(names: list[str]) -> None:
     for name in names:
         rule = f"--{name} must be given with --dataset={FLAGS.dataset}"
         require(FLAGS[name].value, rule, "none")
+
+
+def require_company(name: str, others: list[str]) -> None:
+    """Refuses a flag that says how another one is meant, where no such flag is given."""
+    is_used = any(FLAGS[other].present for other in others)
+    rule = f"--{name} must be given with {' or '.join(f'--{other}' for other in others)}"
+    require(is_used or not FLAGS[name].present, rule, FLAGS[name].value)
 
 
 def refuse(names: list[str]) -> None:

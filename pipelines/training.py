@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -105,7 +106,7 @@ def train_on(
         make_repeatable(description.training.seed, devices.deterministic)
         data = _training_data(data_dir, metadata, description, sample_sentences)
         contexts.enter_context(damage_named(data_dir))
-        contexts.enter_context(_memory_named())
+        contexts.enter_context(_lacks_named())
         if cluster is None or cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
             check_model_dir(model_dir, description)  # now that no other process may change it
@@ -126,14 +127,20 @@ def train_on(
 
 
 @contextlib.contextmanager
-def _memory_named() -> Iterator[None]:
-    """In the block, an InputError tells of memory that a device does not have."""
+def _lacks_named() -> Iterator[None]:
+    """In the block, an InputError tells of memory that a device lacks, and of room on the disk."""
     import tensorflow as tf
 
     try:
         yield
-    except tf.errors.ResourceExhaustedError as error:
-        rule = "tokens_per_batch and the sizes of the model must fit the memory of the device"
+    except (OSError, tf.errors.ResourceExhaustedError) as error:
+        # TensorFlow has one error for both, and only its text tells which it is.
+        if os.strerror(errno.ENOSPC) in str(error):
+            rule = "model_dir must have room for the curves and the log of the training"
+        elif isinstance(error, tf.errors.ResourceExhaustedError):
+            rule = "tokens_per_batch and the sizes of the model must fit the memory of the device"
+        else:
+            raise
         raise InputError(f"{rule}. Received: {reason(error)}") from None
 
 

@@ -10,7 +10,7 @@ CHECKPOINT = {
     "checkpoint": "a name in the model directory, a path, or what was averaged (`average:5`)",
     "step": "of the checkpoint, or of the last one of an average",
     "averaged": "the number of checkpoints that the weights are the mean of",
-    "validation_loss": "nats per token at that step",
+    "validation_loss": "nats per token; not of an average",
     "adapter_scale": "what the changes of an adapter were multiplied by, if not by 1",
 }
 PARSER = {

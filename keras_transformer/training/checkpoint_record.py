@@ -126,17 +126,28 @@ def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
     Averages of these checkpoints are not among them.
 
     Raises:
-        InputError: where one is damaged or of another version.
+        InputError: where one is damaged, of another version or of another step than its name says.
     """
     directory = checkpoint_directory(model_dir)
     records = []
     for file in list(directory.glob("step-*.json")):
+        name = file.name.removesuffix(".json")
         try:
-            records.append(read_record(directory / file.name.removesuffix(".json")))
-        except InputError:
-            if file.exists():  # else the run has removed it in this moment
-                raise
+            record = read_record(directory / name)
+            rule = f"{file} must have the step of its name"
+            require(name == checkpoint_name(record.step), rule, record.step)
+        except InputError as error:
+            if not file.exists():  # the run has removed it in this moment
+                continue
+            advice = f"without this checkpoint, all goes on: move the files {name}.* elsewhere"
+            raise InputError(f"{error}; {advice}") from None
+        records.append(record)
     return sorted(records, key=lambda record: record.step)
+
+
+def checkpoint_name(step: int) -> str:
+    """The name of a run's checkpoint after `step` steps, and of its files."""
+    return f"step-{step:08d}"
 
 
 def checkpoint_directory(model_dir: str | Path) -> Path:

@@ -21,8 +21,12 @@ from keras_transformer.training.checkpoint_files import (
     write_checkpoint,
 )
 from keras_transformer.training.checkpoint_info import CheckpointInfo
-from keras_transformer.training.checkpoint_record import CheckpointRecord, checkpoint_directory
-from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
+from keras_transformer.training.checkpoint_record import (
+    CheckpointRecord,
+    checkpoint_directory,
+    checkpoint_name,
+)
+from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.model_directory import ModelDescription, read_description
 
 
@@ -186,12 +190,13 @@ def _read_average(
     if len(records) < count:
         logging.warning("averaging all %d checkpoints: there are not %s", len(records), count)
     models = [read(store.path(record)) for record in records]
-    info = dataclasses.replace(_info(f"average:{len(records)}", records[-1]), averaged=len(records))
+    name = f"average:{len(records)}"
+    info = CheckpointInfo(name, records[-1].step, averaged=len(records))
     return _mean(models, checkpoint), info
 
 
 def _info(checkpoint: str, record: CheckpointRecord) -> CheckpointInfo:
-    """What a set of weights is called that are those of a record, or end with them."""
+    """What a set of weights is called that are those of a record."""
     return CheckpointInfo(checkpoint, record.step, validation_loss=record.validation.get("loss"))
 
 

@@ -28,6 +28,7 @@ from keras_transformer.training.checkpoint_record import (
     CheckpointRecord,
     Progress,
     checkpoint_directory,
+    checkpoint_name,
     read_record,
     read_records,
 )
@@ -245,8 +246,3 @@ class CheckpointStore:
         """Removes a checkpoint that is no longer kept."""
         self.records = [other for other in self.records if other is not record]
         remove_checkpoint(self.directory, record.name)
-
-
-def checkpoint_name(step: int) -> str:
-    """The name of a run's checkpoint after `step` steps, and of its files."""
-    return f"step-{step:08d}"

@@ -25,7 +25,7 @@ from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import write_file
-from keras_transformer.training.checkpoints import checkpoint_name
+from keras_transformer.training.checkpoint_record import checkpoint_name
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
 

@@ -16,8 +16,12 @@ from absl import logging
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.training.adapters import saved_variables
-from keras_transformer.training.checkpoint_record import CheckpointRecord, read_records
-from keras_transformer.training.checkpoints import CheckpointStore, checkpoint_name
+from keras_transformer.training.checkpoint_record import (
+    CheckpointRecord,
+    checkpoint_name,
+    read_records,
+)
+from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.interruption import Interruption, listening

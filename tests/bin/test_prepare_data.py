@@ -156,6 +156,14 @@ def test_pairs_are_added(call_program, text):
             ["--dataset=files", "--augment=title:2"],
             "--augment.title must be above 0 and at most 1.",
         ),
+        (
+            ["--dataset=grammar", "--script_share=0.9"],
+            "--script_share must be given with --scripts. Received: 0.9",
+        ),
+        (
+            ["--dataset=grammar", "--length_unit=characters"],
+            "--length_unit must be given with --length_limits or --length_ratio. Received: char",
+        ),
         (["--dataset=treebank", "--augment=upper:1"], "--augment must not be given with --dataset"),
         (["--dataset=treebank", "--dedupe"], "--dedupe must not be given with --dataset=treebank"),
         (["--dataset=files", "--vocab_size=ten"], "--vocab_size"),

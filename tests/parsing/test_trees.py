@@ -58,6 +58,7 @@ def test_words_keep_other_spaces_and_brackets_in_words_are_spelled():
     [
         ("(S (A a))\n(S\n(B b)\n", ":2: a tree's brackets must all be closed. Received: 1 open at"),
         ("(S (A a)))", ":1: trees must begin with '\\('. Received: '\\)'"),
+        ("(S (A a))\n(S (A a\0b))", ":2 must be text. Received: a NUL character"),
         ("\nS (A a)", ":2: trees must begin with '\\('. Received: 'S'"),
         (
             "(S (NN the dog))",

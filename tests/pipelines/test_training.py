@@ -1,6 +1,8 @@
 """Training on a data directory as a function: its arguments, and what it makes of them."""
 
 import dataclasses
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -152,13 +154,39 @@ def test_evaluation_on_sentences_longer_than_the_learned_positions(longest_test,
         evaluate_on(data_dir, translator)
 
 
-def test_memory_that_a_device_does_not_have(prepared, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            tf.errors.ResourceExhaustedError(None, None, "OOM when allocating\nmore"),
+            "^tokens_per_batch and the sizes of the model must fit the memory of the device. "
+            "Received: OOM when allocating$",
+        ),
+        (
+            tf.errors.ResourceExhaustedError(None, None, "events.v2; No space left on device"),
+            "^model_dir must have room for the curves .* Received: events.v2; No space left on",
+        ),
+        (
+            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+            "^model_dir must have room for the curves .* Received: .*No space left on device$",
+        ),
+    ],
+)
+def test_what_a_machine_lacks_is_named(prepared, tmp_path, monkeypatch, error, message):
     def exhausted(*_, **__):
-        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating\nmore")
+        raise error
 
     monkeypatch.setattr(loop, "train", exhausted)
-    rule = "^tokens_per_batch and the sizes of the model must fit the memory of the device"
-    with pytest.raises(InputError, match=f"{rule}. Received: OOM when allocating$"):
+    with pytest.raises(InputError, match=message):
+        train_on(prepared, tmp_path / "model", "tiny")
+
+
+def test_other_errors_of_files_stay_what_they_are(prepared, tmp_path, monkeypatch):
+    def unreadable(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "file")
+
+    monkeypatch.setattr(loop, "train", unreadable)
+    with pytest.raises(PermissionError):
         train_on(prepared, tmp_path / "model", "tiny")
 
 

@@ -49,6 +49,20 @@ def test_a_record_is_read_from_its_file_once(tmp_path, monkeypatch):
     assert files == [tmp_path / "step-7.json"]
 
 
+def test_a_record_that_cannot_be_used_is_named_with_what_to_do(tmp_path):
+    directory = tmp_path / "checkpoints"
+    directory.mkdir()
+    record = CheckpointRecord("step-00000007", 6, model="f")
+    write_json(directory / "step-00000007.json", record.to_json())
+    advice = r"without this checkpoint, all goes on: move the files step-00000007\.\* elsewhere$"
+    rule = r"step-00000007.json must have the step of its name\. Received: 6"
+    with pytest.raises(InputError, match=f"{rule}; {advice}"):
+        read_records(tmp_path)
+    (directory / "step-00000007.json").write_text("{")
+    with pytest.raises(InputError, match=rf"step-00000007.json.* Received: .*; {advice}"):
+        read_records(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("sums", "message"),
     [
