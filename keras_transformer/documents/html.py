@@ -5,8 +5,10 @@ document, broken ones too. Elements that begin a block, such as `<p>` and `<td>`
 all others, such as `<b>` and `<my-icon>`, are marks within one.
 
 Not translated: comments, scripts, styles, and all in elements of _KEPT and those with
-translate="no" or the class notranslate. What a document leaves open at its end, such as a comment
-without an end, is not translated either: a browser does not show it. The attribute `lang` stays.
+translate="no" or the class notranslate. A superscript without letters or in square brackets, which
+is the sign of a note or an exponent, stays at its word. What a document leaves open at its end,
+such as a comment without an end, is not translated either: a browser does not show it. The
+attribute `lang` stays.
 """
 
 import html
@@ -40,6 +42,9 @@ _KEPT = _KEPT_WORDS | _names(
     "applet audio canvas iframe math noembed object plaintext pre script style svg textarea video "
     "xmp"
 )
+# The sign of a note, or an exponent: "1", "*", "[a]", "[note 2]", "-1". It is in few tags.
+_NOTE = re.compile(r"[\W\d_]+|\s*\[[^\[\]]{1,20}\]\s*")
+_NOTE_TAGS = 20
 # The end tags of these may be left out: they end where one of those begins.
 _ENDED_BY = {
     "p": _BLOCKS,
@@ -146,9 +151,9 @@ def read(text: str, language: str) -> Document:
     return Document(joined(parts_of(text)))
 
 
-def parts_of(text: str) -> list[str | Segment]:
+def parts_of(source: str) -> list[str | Segment]:
     """Reads HTML, a page or a piece of one, into the parts of a document."""
-    tags = tags_of(text)
+    tags = tags_of(source)
     parts: list[str | Segment] = []
     builder = SegmentBuilder(_write_text)
     open_tags = OpenTags()
@@ -159,7 +164,13 @@ def parts_of(text: str) -> list[str | Segment]:
         if tag.name in _BLOCKS:
             parts.extend(builder.parts())
             builder = SegmentBuilder(_write_text)
-        if tag.begins_kept:
+        note_end = end_of_note(tags, number)
+        if note_end is not None:
+            end = note_end
+            element = tags[number:end]
+            text = text_of_note(element, tags[number - 1] if number > 0 else None)
+            builder.kept("".join(inner.source for inner in element), text)
+        elif tag.begins_kept:
             end = end_of_kept(tags, number, open_tags)
             rest = "".join(inner.source for inner in tags[number + 1 : end])
             if tag.name in _BLOCKS:
@@ -172,7 +183,7 @@ def parts_of(text: str) -> list[str | Segment]:
             _add_text(builder, tag.source)
         else:
             add_tag(builder, tag)
-        if tag.has_content and not tag.begins_kept:
+        if tag.has_content and not tag.begins_kept and note_end is None:
             open_tags.begin(tag.name)
         elif tag.kind == "end":
             open_tags.end(tag.name)
@@ -227,6 +238,47 @@ def end_of_kept(tags: Sequence[Tag], first: int, open_tags: OpenTags) -> int:
         if not within.names:
             return number + 1
     return len(tags)
+
+
+def end_of_note(tags: Sequence[Tag], first: int) -> int | None:
+    """The place after the sign of a note or an exponent; None if none begins here.
+
+    Args:
+        tags: of a document.
+        first: the place of the tag that may begin it.
+    """
+    if tags[first].name != "sup" or not tags[first].has_content:
+        return None
+    text = ""
+    within = OpenTags()
+    for number in range(first, min(first + _NOTE_TAGS, len(tags))):
+        tag = tags[number]
+        if tag.kind == "text":
+            text += html.unescape(tag.source)
+        elif tag.has_content and tag.name not in _BLOCKS:
+            within.begin(tag.name)
+        elif tag.kind == "end" and tag.name in within:
+            within.end(tag.name)
+        else:
+            return None
+        if not within.names:
+            return number + 1 if _NOTE.fullmatch(text) else None
+    return None
+
+
+def text_of_note(element: Sequence[Tag], before: Tag | None) -> str:
+    """What the sign of a note or an exponent reads as.
+
+    A number directly after a word is read, as an exponent is a part of its word. All else is not:
+    a sign after a full stop would hide where the sentence ends.
+
+    Args:
+        element: the superscript.
+        before: the tag or text before it, if there is any.
+    """
+    text = "".join(html.unescape(tag.source) for tag in element if tag.kind == "text").strip()
+    follows_word = before is not None and before.kind == "text" and before.source[-1:].isalnum()
+    return text if follows_word and text.lstrip("+-−").isdigit() else ""
 
 
 def _add_text(builder: SegmentBuilder, source: str) -> None:

@@ -156,7 +156,7 @@ class _Placer:
         return slot
 
     def _slot(self, insertion: Insertion, parent: Placed) -> Slot:
-        """Where an insertion comes: what is at the edge of an element stays there."""
+        """Where an insertion comes: at the edge of its element if it is there, or at its word."""
         start, end = self.alignment.range_of(parent.element)
         place = self.alignment.sentence.places[insertion.start]
         before, after = self.alignment.neighbours(place)
@@ -164,7 +164,10 @@ class _Placer:
             is_aligned = self._counterpart(after, parent) == parent.start
             return Slot(self._outside(parent.start, parent), False, is_aligned)
         if place >= end:
-            return Slot(self._outside(parent.end, parent), True, True)
+            is_of_word = self.alignment.sentence.text[: insertion.start][-1:].isalnum()
+            unit = self._counterpart(before, parent) if is_of_word else None
+            slot = parent.end if unit is None else unit + 1
+            return Slot(self._outside(slot, parent), True, True)
         choices = [(after, False), (before, True)]
         touches_before, touches_after = touches(insertion, self.alignment.sentence.text)
         if before == after or (touches_before and not touches_after):

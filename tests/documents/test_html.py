@@ -188,6 +188,31 @@ def test_broken_html(text, segments):
     assert [segment.text for segment in document.segments] == segments
 
 
+@pytest.mark.parametrize(
+    ("text", "read_as", "marks"),
+    [
+        ("A cat<sup>1</sup> runs", "A cat1 runs", [("<sup>1</sup>", 5, 6)]),
+        ("<p>9 m<sup> &minus;2</sup>", "9 m−2", [("<sup> &minus;2</sup>", 3, 5)]),
+        ("It runs.<sup>12</sup> Stop", "It runs. Stop", [("<sup>12</sup>", 8, 8)]),
+        (
+            "It runs.<sup><a href='#n'><i>[</i>note 1<i>]</i></a></sup> Stop",
+            "It runs. Stop",
+            [("<sup><a href='#n'><i>[</i>note 1<i>]</i></a></sup>", 8, 8)],
+        ),
+        ("so<sup>*</sup> it", "so it", [("<sup>*</sup>", 2, 2)]),
+        ("the 2<sup>nd</sup> one", "the 2nd one", [("<sup>", 5, 5), ("</sup>", 7, 7)]),
+        ("a <i>b<sup>1</i> c</sup> d", "a b1 c d", [("<i>", 2, 2), ("<sup>", 3, 3)]),
+    ],
+)
+def test_signs_of_notes_and_exponents_stay_at_their_words(text, read_as, marks):
+    found, of_text = marks_of(text)
+    assert (found, [mark[:3] for mark in of_text[:2]]) == (read_as, marks)
+
+
+def test_a_superscript_that_blocks_interrupt_is_none_of_a_note():
+    assert parts_of("a<sup>1<p>b</sup>") == ["a1", ("<p>",), "b", ("</sup>",)]
+
+
 def test_deep_and_long_documents_are_read_in_time_in_proportion():
     longs = [
         "<b>",
@@ -202,6 +227,8 @@ def test_deep_and_long_documents_are_read_in_time_in_proportion():
         "</b>",
         "<b></b>",
         "<p>",
+        "<sup>",
+        "<sup>1",
     ]
     texts = [long * (60_000 // len(long)) for long in [*longs, "<p><code>", "<b><i></b>", "<![x"]]
     texts += ["<b>" * 1000 + "x" + "</b>" * 1000, "<div>" * 1000 + "x" + "</div>" * 1000]

@@ -208,6 +208,15 @@ def test_what_tools_add_to_markdown_stays(text, kept):
     assert result.replace(kept, "") == capitals(text.replace(kept, ""))
 
 
+def test_signs_of_notes_and_exponents_in_html_stay_at_their_words():
+    text = "A cat<sup>1</sup> *runs*.<sup><a>[2]</a></sup> Stop 9 m<sup>2</sup>\n"
+    (segment,) = read(text, "en").segments
+    assert segment.text == "A cat1 runs. Stop 9 m2"
+    assert [mark.source for mark in segment.marks] == [
+        *["<sup>1</sup>", "*", "*", "<sup><a>[2]</a></sup>", "<sup>2</sup>"]
+    ]
+
+
 def test_html_blocks_are_read_as_html():
     text = '<details>\n  <summary>A <b>dog</b></summary>\n\n- x\n  <p title="Hi">*y*</p>\n'
     assert parts_of(text) == [
