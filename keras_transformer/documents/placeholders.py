@@ -19,6 +19,12 @@ _OF_URL = r"\s()<>\"“”«»。，、；：！？）」』】"
 _URL_END = rf"(?:\([^{_OF_URL}]*\)|[^{_OF_URL}\]}}'’.,;:!?…])"
 _URL_REST = rf"(?:\([^{_OF_URL}]*\)|[^{_OF_URL}])*{_URL_END}"
 _NAME = r"[A-Za-z_][\w.\[\]-]*"
+# A choice between texts by a number or a word, which may hold such a choice. A translation could
+# break its form, so it is left to people as a whole.
+_IN_BRACES = r"[^{}]"
+for _ in range(4):  # a choice within a text of a choice, and a name in it
+    _IN_BRACES = rf"[^{{}}]|\{{(?:{_IN_BRACES})*+\}}"
+_CHOICE = rf"\{{(?:\d+|{_NAME}), ?(?:plural|select|selectordinal),(?:{_IN_BRACES})*+\}}"
 _CONVERSION = r"%(?:\d+\$)?[#0+-]?\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[diouxXeEfFgGcrsa@]"
 # Most models know no emoji, and would write something in their place.
 _EMOJI = r"[\U0001F000-\U0001FAFF\u2600-\u27BF\u2B00-\u2BFF]"
@@ -33,6 +39,7 @@ _PATTERNS = (
     r"\$\{[^{}\n]*\}",
     rf"\{{(?:\d+|{_NAME})?(?:![rsa])?(?::[^{{}}\s]*)?\}}",  # {}, {0}, {name}, {x:.2f}
     rf"\{{(?:\d+|{_NAME}), ?(?:number|date|time)\b[^{{}}\n]*\}}",  # of ICU's messages
+    _CHOICE,
     r"%\([^()\s]+\)[#0+-]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]",  # %(name)s
     # Neither in "100%s" and "50 %d", nor at the beginning of a word: "%sure".
     rf"(?<![\w%])(?<!\d\s)(?:{_CONVERSION})+(?:%%)?(?!\w)",
