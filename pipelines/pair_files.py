@@ -4,7 +4,7 @@
     .jsonl          {"en": "...", "de": "..."}, or the same within {"translation": ...}
     .tmx            a translation memory; units that have both languages
     .po             a catalogue of gettext: entries that are translated, and not fuzzy
-    .xliff, .xlf    units that have a target
+    .xliff, .xlf    units that have a target, and both languages where the file names its own
 
 Each may be compressed (.gz, .zst). A side becomes one line: spaces and line ends in a row are one
 space. Pairs come in the order of the file.
@@ -186,7 +186,13 @@ def _read_po(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
 
 def _read_xliff(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     for unit in _in_file(path, xliff.units, _document(path, argument, "xliff")):
-        yield unit.source.text, unit.target
+        texts = [unit.source.text, unit.target]
+        if unit.languages is not None:
+            names = [language.lower() for language in unit.languages]
+            by_language = dict(zip(names, texts, strict=True))
+            texts = [_of_language(by_language, language) for language in languages]
+        if None not in texts:
+            yield texts[0], texts[1]
 
 
 def _document(path: str, argument: str, format: str) -> str:

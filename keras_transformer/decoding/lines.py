@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tqdm import tqdm
 
 from keras_transformer.decoding.answers import Translation
-from keras_transformer.decoding.terminology import required_terms
+from keras_transformer.decoding.terminology import check_terminology, required_terms
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import RemotePath, is_device, to_path
 from keras_transformer.files.reading import opened, require_end, text_lines
@@ -58,6 +58,7 @@ class LinesConfig:
 
     def __post_init__(self):
         require(self.n_best >= 1, "n_best must be at least 1", self.n_best)
+        check_terminology(self.terminology)
         check_streams(self.input, self.output)
 
 

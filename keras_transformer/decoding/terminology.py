@@ -2,6 +2,16 @@
 
 import re
 
+from keras_transformer.errors import require
+
+
+def check_terminology(terminology: dict[str, str] | None) -> None:
+    """Raises InputError for a phrase that is empty; None is no terminology."""
+    for source, target in (terminology or {}).items():
+        has_phrases = source.strip() and target.strip()
+        rule = "terminology must have a source phrase and a target phrase in each entry"
+        require(has_phrases, rule, repr({source: target}))
+
 
 def required_terms(text: str, terminology: dict[str, str]) -> list[str]:
     """The target phrases of the source phrases that occur in a text as whole words.

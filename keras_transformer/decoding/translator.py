@@ -42,7 +42,7 @@ from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.minimum_risk import by_utility
 from keras_transformer.decoding.sentence_search import SentenceSearch
 from keras_transformer.decoding.streams import in_streams, streams
-from keras_transformer.decoding.terminology import required_terms
+from keras_transformer.decoding.terminology import check_terminology, required_terms
 from keras_transformer.decoding.texts import as_text, as_text_lists, as_texts
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.translation import DocumentTranslator, Model
@@ -277,6 +277,7 @@ class Translator:
         check_arguments(Translator.document_translators, locals())
         rule = f"count must be from 1 to the beam size, {self.config.beam_size}"
         require(1 <= count <= self.config.beam_size, rule, count)
+        check_terminology(terminology)
         self.with_codes([], to)  # refuses a language at once
         # Of all translations if the best one is that which is most like the others.
         exact = count if self.config.mbr is None else self.config.exact

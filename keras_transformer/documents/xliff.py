@@ -19,6 +19,8 @@ from keras_transformer.documents.segments import Document, Mark, MarkKind, Segme
 from keras_transformer.errors import InputError, require
 
 UNITS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0: they have a source and a target
+# What names the languages of source and target, in versions 1.2 and 2.0.
+LANGUAGES = (("source-language", "target-language"), ("srcLang", "trgLang"))
 TEXT_TAGS = ("g", "pc", "mrk")  # inline tags with text in them; of all others the content is code
 
 
@@ -33,6 +35,7 @@ class Unit:
     target: str = ""  # the translation, without tags
     has_target: bool = False
     is_locked: bool = False  # by translate="no"
+    languages: tuple[str, str] | None = None  # of source and target, if the file names both
 
 
 def read(text: str, language: str) -> Document:
@@ -90,6 +93,7 @@ class _Reader:
         self.content = content
         self.units: list[Unit] = []
         self._root: str | None = None
+        self._languages: tuple[str, str] | None = None  # of the <file> or <xliff>
         self._open: list[_Element] = []  # the innermost last
         self._unit: Unit | None = None
         self._in_side = False  # within the source or the target of a unit
@@ -118,6 +122,9 @@ class _Reader:
         name = _local(tag)
         if self._root is None:
             self._root = name
+        for source, target in LANGUAGES:
+            if name in ("file", "xliff") and source in attributes and target in attributes:
+                self._languages = (attributes[source], attributes[target])
         element = _Element(
             name,
             self._parser.CurrentByteIndex,
@@ -131,7 +138,9 @@ class _Reader:
             if not self._in_kept():
                 self._add_mark(element.start, self._tag_end(element.start), MarkKind.OPEN)
         elif name in UNITS:
-            self._unit = Unit(Segment("", ""), is_locked=element.is_locked)
+            self._unit = Unit(
+                Segment("", ""), is_locked=element.is_locked, languages=self._languages
+            )
         elif name in ("source", "target") and self._is_directly_in_unit():
             self._in_side, self._has_code = True, False
             self._text, self._marks = "", []

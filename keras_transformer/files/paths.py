@@ -12,15 +12,24 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
-from keras_transformer.errors import reason, require
+from keras_transformer.errors import InputError, reason, require
 
 
 def to_path(path: str | os.PathLike) -> "Path | RemotePath":
     """Returns a path of pathlib, or a RemotePath for "SCHEME://...", except for "file://".
 
     Remote file systems are those that TensorFlow knows, and tensorflow-io where it is installed.
+
+    Raises:
+        InputError: for what no file can be called: NUL characters, and halves of surrogate pairs.
     """
     text = os.fspath(path).removeprefix("file://")
+    rule = "a path must be a name that a file can have"
+    require("\0" not in text, rule, ascii(text))
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise InputError(f"{rule}. Received: {text!a}") from None
     scheme, separator, _ = text.partition("://")
     if not separator or not scheme.isalnum():
         return Path(text)

@@ -215,6 +215,9 @@ def test_a_pipe_that_is_waited_for_is_named(tmp_path, capsys):
 def test_settings_are_checked(tmp_path):
     with pytest.raises(InputError, match=r"^n_best must be at least 1. Received: 0"):
         LinesConfig(n_best=0)
+    rule = "^terminology must have a source phrase and a target phrase in each entry. Received: "
+    with pytest.raises(InputError, match=rf"{rule}\{{' ': 'x'\}}"):
+        LinesConfig(terminology={"red": "r", " ": "x"})
     with pytest.raises(InputError, match=r"^input must be a file that can be read. .*absent"):
         LinesConfig(input=str(tmp_path / "absent"))
     with pytest.raises(InputError, match=r"^input must be a file that can be read"):

@@ -527,6 +527,14 @@ def test_columns_of_documents(translator_of, model):
         ({"language": 5}, "^language must be of type str. Received: 5$"),
         ({"format": []}, r"^format must be of type str. Received: \[\]$"),
         ({"terminology": ["a"]}, r'^terminology must be of type dict. Received: \["a"\]$'),
+        (
+            {"terminology": {"": "a"}},
+            "^terminology must have a source phrase .* Received: {'': 'a'}",
+        ),
+        (
+            {"terminology": {"a": ""}},
+            "^terminology must have a source phrase .* Received: {'a': ''}",
+        ),
         ({"terminology": {3: "a"}}, "^a key of terminology must be of type str. Received: 3$"),
         ({"format": "tsv", "columns": [1]}, r"^columns\[0\] must be of type str. Received: 1$"),
         ({"format": "tsv", "columns": "1"}, '^columns must be of type list. Received: "1"$'),

@@ -21,6 +21,13 @@ def test_a_file_system_that_there_is_not_is_named(path):
         read_json(path)
 
 
+@pytest.mark.parametrize("path", ["a\0b", "file:///a\0", "a\ud800", "gs://a/\udfff"])
+def test_what_no_file_can_be_called_is_refused(path):
+    with pytest.raises(InputError, match=r"^a path must be a name that a file can have\. Received"):
+        to_path(path)
+    assert to_path("a\udcff") == Path("a\udcff")  # a byte that is no UTF-8
+
+
 def test_paths_are_local_unless_they_name_a_file_system():
     for path in ("a/b", "/a:/b", "c:/d", "x:y//z"):
         assert to_path(path) == Path(path)

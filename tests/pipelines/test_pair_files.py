@@ -74,6 +74,24 @@ def test_xliff(tmp_path):
     assert pairs_of(tmp_path / "a.xlf", units) == [("a cat", "eine Katze")]
 
 
+XLIFF = "<xliff{}><file{}><{}><source>a cat</source><target>eine Katze</target></{}></file></xliff>"
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ("de", "en")])
+def test_languages_of_xliff(tmp_path, languages):
+    first = XLIFF.format("", ' source-language="{}" target-language="{}"', *["trans-unit"] * 2)
+    second = XLIFF.format(' srcLang="{}" trgLang="{}"', "", *["segment"] * 2)
+    for text in (first, second):
+        path = tmp_path / "a.xliff"
+        path.write_text(text.format("en-US", "de"))
+        pairs = [("a cat", "eine Katze")]
+        wanted = pairs if languages == ("en", "de") else [pair[::-1] for pair in pairs]
+        assert list(read_pairs(str(path), "train_pairs", languages)) == wanted
+        path.write_text(text.format("en", "cs"))
+        with pytest.raises(InputError, match="must have pairs of .* which has none"):
+            list(read_pairs(str(path), "train_pairs", languages))
+
+
 def test_documents_are_read_in_the_encoding_that_they_declare(tmp_path):
     catalogue = (
         'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=ISO-8859-1\\n"\n\n'
