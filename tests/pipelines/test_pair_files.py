@@ -88,7 +88,7 @@ def test_languages_of_xliff(tmp_path, languages):
         wanted = pairs if languages == ("en", "de") else [pair[::-1] for pair in pairs]
         assert list(read_pairs(str(path), "train_pairs", languages)) == wanted
         path.write_text(text.format("en", "cs"))
-        with pytest.raises(InputError, match="must have pairs of .* which has none"):
+        with pytest.raises(InputError, match=r"must have pairs of .* which has none"):
             list(read_pairs(str(path), "train_pairs", languages))
 
 
