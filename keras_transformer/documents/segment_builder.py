@@ -95,12 +95,17 @@ class SegmentBuilder:
         self._language += 1
         self._pieces.append(_Found(source, text, is_language=True))
 
-    def space(self, source: str) -> None:
-        """White space, however the document writes it: a line break, indentation, <br>."""
+    def space(self, source: str, written: str = "") -> None:
+        """White space, however the document writes it: a line break, indentation, <br>.
+
+        Args:
+            source: as the document writes it.
+            written: what it is written as beside translated text, if that is not its source.
+        """
         if self._pieces and self._pieces[-1].is_space:
             self._pieces[-1].source += source
         else:
-            self._pieces.append(_Found(source, " ", is_space=True))
+            self._pieces.append(_Found(source, " ", is_space=True, written=written))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
         """What is not translated: an image, a code span.
@@ -210,8 +215,8 @@ def _segment(pieces: list[_Found], write: Callable[[Sequence[Piece]], str]) -> S
             continue
         text = "" if piece.is_space and (after_space or number > read[-1]) else piece.text
         start, end = end, end + len(text)
-        if not piece.is_language and not (piece.source == text == " "):
-            source = piece.written or piece.source
+        source = piece.written or piece.source
+        if not piece.is_language and not (source == text == " "):
             marks.append(Mark(source, start, end, piece.kind, piece.parts))
         if text:
             texts.append(text)

@@ -9,13 +9,17 @@ the next one begins with a small letter. A short line, such as one of an address
 Nor does a line go on in an item of a list, in an empty line, in one that is indented more, or in
 one with more or fewer signs of quotation.
 
-Each line break within a paragraph reads as a space, and comes back about where it was.
+Each line break within a paragraph reads as a space, and comes back about where it was. A word that
+a hyphen divides at the end of a line reads as one, and the line break comes after it:
+
+    The committee met in the build-
+    ing of the bank.                    reads as "The committee met in the building of the bank."
 """
 
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from keras_transformer.documents.placeholders import ITEM_SIGN
@@ -25,6 +29,31 @@ from keras_transformer.documents.segments import Document, Segment, as_written
 WIDTHS = range(40, 121)  # characters of a line at which texts are wrapped
 _QUOTATION = re.compile(r"(?:\s*>)+\s?")
 _ITEM = re.compile(rf"{ITEM_SIGN}\s+")
+# The parts of a word before a hyphen at the end of a line; in a URL, a hyphen divides no word.
+_DIVIDED = re.compile(
+    r"(?:\A|[\s(\[\"'„“‚‘«»–—])(?P<before>(?:[^\W\d_]+-)*)(?P<part>[^\W\d_]+)[-\u2010\u00ad]\Z"
+)
+SOFT_HYPHEN = "\u00ad"
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+# Before these, a hyphen stands for a part of a word that follows: "Haupt- und Nebensatz".
+_CONJUNCTIONS = frozenset(
+    [
+        "and",
+        "or",
+        "to",
+        "und",
+        "oder",
+        "bzw",
+        "bis",
+        "sowie",
+        "et",
+        "ou",
+        "en",
+        "of",
+        "och",
+        "eller",
+    ]
+)
 # A text looks wrapped if of so many lines at least one goes on in the next one, by its words alone.
 _LINES_FOR_ONE = 10
 
@@ -56,18 +85,62 @@ def read(text: str, language: str) -> Document:
     """Reads a text; the language does not matter."""
     lines = [_line(line) for line in text.split("\n")]
     width = _width(lines)
+    words = frozenset(_WORD.findall(text))
     parts: list[str | Segment] = []
     for paragraph in _paragraphs(lines, width):
         if parts:
             parts.append("\n")
-        builder = SegmentBuilder(as_written)
         parts.append(paragraph[0].before)
-        for line, following in pairwise(paragraph):
-            builder.word(line.content, line.content)
-            builder.space(f"{line.end}\n{following.before}")
-        builder.word(paragraph[-1].content, paragraph[-1].content)
-        parts += [*builder.parts(), paragraph[-1].end]
+        parts += [*_segment(paragraph, words), paragraph[-1].end]
     return Document(joined(parts))
+
+
+def _segment(paragraph: Sequence[_Line], words: Collection[str]) -> list[str | Segment]:
+    """The segment of a paragraph, and what is beside it.
+
+    Args:
+        paragraph: its lines.
+        words: those of the whole text, with the hyphens that they have within a line.
+    """
+    builder = SegmentBuilder(as_written)
+    content = paragraph[0].content  # what is left of a line
+    for line, following in pairwise(paragraph):
+        line_break = f"{line.end}\n{following.before}"
+        divided = _divided(content, following.content, words)
+        if divided is None:
+            if content:
+                builder.word(content, content)
+            builder.space(line_break)
+            content = following.content
+            continue
+        rest, *others = re.split(r"(\s+)", following.content, maxsplit=1)
+        builder.word(content + line_break + rest, divided + rest)
+        content = ""
+        if others:
+            builder.space(others[0], written=line_break)
+            content = others[1]
+    if content:
+        builder.word(content, content)
+    return builder.parts()
+
+
+def _divided(content: str, following: str, words: Collection[str]) -> str | None:
+    """A line as it reads if it ends in a part of a word, whose rest the next line begins with.
+
+    The hyphen stays before a capital ("Baden-Baden"), and if the word has another one, or has it
+    elsewhere in the text.
+
+    Returns:
+        The line, or None if it does not end so.
+    """
+    divided, rest = _DIVIDED.search(content), _WORD.match(following)
+    if divided is None or rest is None or rest[0] in _CONJUNCTIONS:
+        return None
+    part, is_in_capitals = divided["part"], (divided["part"] + rest[0]).isupper()
+    is_written_so = f"{part}-{rest[0]}" in words and part + rest[0] not in words
+    is_name = rest[0][0].isupper() and not is_in_capitals
+    has_hyphen = divided["before"] != "" or is_written_so or is_name
+    return content if has_hyphen and content[-1] != SOFT_HYPHEN else content[:-1]
 
 
 def continued_line(text: str) -> int | None:
@@ -140,6 +213,7 @@ def _are_together(line: _Line, following: _Line) -> bool:
 def _goes_on_by_words(line: _Line, following: _Line) -> bool:
     """Whether a long line ends within a sentence, and the next one begins with a small letter."""
     is_within_sentence = line.content[-1].isalnum() or line.content[-1] == ","
+    is_within_sentence |= _DIVIDED.search(line.content) is not None
     return line.width in WIDTHS and is_within_sentence and following.content[0].islower()
 
 

@@ -128,3 +128,47 @@ def test_megabytes_are_read_at_once():
     assert (
         len(texts_of("a" + " " * 1_000_000 + "b\n" + ">" * 1_000_000 + "\n" + "- " * 300_000)) == 1
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "read_as"),
+    [
+        ("they met in the build-", "ing of it", "they met in the building of it"),
+        ("they met in the build-", "ing, and", "they met in the building, and"),
+        ('it was an "un-', 'believable" one', 'it was an "unbelievable" one'),
+        ("sie schrieben (Über\u2010", "raschung) es", "sie schrieben (Überraschung) es"),
+        ("sie schrieben einen Neben\u00ad", "satz hier", "sie schrieben einen Nebensatz hier"),
+        ("THEY MET IN THE BUILD-", "ING OF IT", "THEY MET IN THE BUILDING OF IT"),
+        # A hyphen of the word itself.
+        ("they met in a state-of-the-", "art hall", "they met in a state-of-the-art hall"),
+        ("they met in a well-", "known hall", "they met in a well-known hall"),
+        ("they met in Baden-", "Baden again", "they met in Baden-Baden again"),
+        # None that divides a word.
+        ("sie schrieben Haupt-", "und Nebensatz", "sie schrieben Haupt- und Nebensatz"),
+        ("they met at https://x.y/in-", "the hall", "they met at https://x.y/in- the hall"),
+        ("they met the 10-", "year plan", "they met the 10- year plan"),
+        ("they met then -", "or not", "they met then - or not"),
+    ],
+)
+def test_a_word_that_is_divided_at_the_end_of_a_line_reads_as_one(first, second, read_as):
+    before = "Once upon a time, in the well-known town hall,"
+    text = f"> {before} {first} \n> {second}"
+    assert texts_of(text) == [f"{before} {read_as}"]
+
+
+def test_the_break_within_a_word_comes_after_it():
+    text = "> We have met here all of us in the build-\n> ing which is\n"
+    assert translated(text) == ("> IS WHICH BUILDING THE IN US OF ALL HERE\n> MET HAVE WE\n")
+    text = "> We have met here all of us in the build-\n> ing"
+    assert translated(text) == "> BUILDING THE IN US OF ALL HERE MET HAVE WE"
+    unchanged = "1234567890 1234567890 1234567890 1234567890 build-\ning 1\n"
+    assert read(unchanged, "en").source == unchanged
+
+
+def test_a_line_that_ends_in_a_part_of_a_word_goes_on():
+    text = "They have met in the evening of this day in the build-\ning of it.\n"
+    assert continued_line(text) == 1
+
+
+def translated(text):
+    return with_words_reversed(read(text, "en"))
