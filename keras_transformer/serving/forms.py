@@ -3,6 +3,7 @@
 import email
 import email.message
 import email.policy
+from email.errors import CloseBoundaryNotFoundDefect
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -71,6 +72,8 @@ def _multipart(body: bytes, content_type: str) -> list[tuple[str, FormField]]:
     message = email.message_from_bytes(head + body, policy=email.policy.compat32)
     rule = "a form must have parts, between the boundary that Content-Type names"
     require(message.is_multipart(), rule, shown(content_type))
+    is_cut = any(isinstance(each, CloseBoundaryNotFoundDefect) for each in message.defects)
+    require(not is_cut, "a form must end with its boundary and --", "one without an end")
     return [_part(part) for part in message.get_payload()]
 
 

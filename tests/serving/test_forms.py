@@ -76,6 +76,12 @@ def test_what_is_no_form(body, content_type):
         (b"q=a", "multipart/form-data", "parts, between the boundary that Content-Type names"),
         (b"", MULTIPART, "a form must have parts"),
         (b"q=a", MULTIPART, "a form must have parts"),
+        (
+            multipart(part(b"q", b"a"), end=b"--xyz\r\n"),
+            MULTIPART,
+            "a form must end with its boundary and --. Received: one without an end",
+        ),
+        (multipart(part(b"q", b"a"), end=b""), MULTIPART, "a form must end with its boundary"),
         (multipart(b"\r\nabc"), MULTIPART, "each part of a form must have a name"),
         (multipart(part(b"q", b"\xff")), MULTIPART, "in UTF-8. Received: 'utf-8' codec"),
         (
