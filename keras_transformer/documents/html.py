@@ -168,7 +168,7 @@ def parts_of(source: str) -> list[str | Segment]:
         if note_end is not None:
             end = note_end
             element = tags[number:end]
-            text = text_of_note(element, tags[number - 1] if number > 0 else None)
+            text = text_of_note(element, builder.last_character)
             builder.kept("".join(inner.source for inner in element), text)
         elif tag.begins_kept:
             end = end_of_kept(tags, number, open_tags)
@@ -266,7 +266,7 @@ def end_of_note(tags: Sequence[Tag], first: int) -> int | None:
     return None
 
 
-def text_of_note(element: Sequence[Tag], before: Tag | None) -> str:
+def text_of_note(element: Sequence[Tag], before: str) -> str:
     """What the sign of a note or an exponent reads as.
 
     A number directly after a word is read, as an exponent is a part of its word. All else is not:
@@ -274,11 +274,10 @@ def text_of_note(element: Sequence[Tag], before: Tag | None) -> str:
 
     Args:
         element: the superscript.
-        before: the tag or text before it, if there is any.
+        before: the character before it; "" if there is none.
     """
     text = "".join(html.unescape(tag.source) for tag in element if tag.kind == "text").strip()
-    follows_word = before is not None and before.kind == "text" and before.source[-1:].isalnum()
-    return text if follows_word and text.lstrip("+-−").isdigit() else ""
+    return text if before.isalnum() and text.lstrip("+-−").isdigit() else ""
 
 
 def _add_text(builder: SegmentBuilder, source: str) -> None:

@@ -474,8 +474,7 @@ class _Inline:
                 self._add_kept(builder, spans[number:last], tags[number])
             elif (note_end := html.end_of_note(tags, number)) is not None:
                 last = note_end
-                before = tags[number - 1] if number > 0 else None
-                text = html.text_of_note(tags[number:last], before)
+                text = html.text_of_note(tags[number:last], builder.last_character)
                 builder.kept(self._original(spans[number].begin, spans[last - 1].end), text)
             elif spans[number].token.markup == "autolink":
                 last = number + 3

@@ -160,17 +160,17 @@ class _Placer:
         start, end = self.alignment.range_of(parent.element)
         place = self.alignment.sentence.places[insertion.start]
         before, after = self.alignment.neighbours(place)
+        touches_before, touches_after = touches(insertion, self.alignment.sentence.text)
+        ends_word = self._ends_word(insertion)
         if place <= start:
             is_aligned = self._counterpart(after, parent) == parent.start
             return Slot(self._outside(parent.start, parent), False, is_aligned)
         if place >= end:
-            is_of_word = self.alignment.sentence.text[: insertion.start][-1:].isalnum()
-            unit = self._counterpart(before, parent) if is_of_word else None
+            unit = self._counterpart(before, parent) if ends_word else None
             slot = parent.end if unit is None else unit + 1
             return Slot(self._outside(slot, parent), True, True)
         choices = [(after, False), (before, True)]
-        touches_before, touches_after = touches(insertion, self.alignment.sentence.text)
-        if before == after or (touches_before and not touches_after):
+        if before == after or ends_word or (touches_before and not touches_after):
             choices.reverse()
         for source, is_before in choices:
             unit = self._counterpart(source, parent)
@@ -179,6 +179,12 @@ class _Placer:
                 return Slot(slot, is_before, slot == unit + is_before)
         slot = self._outside(self.alignment.proportional_slot((place, place)), parent)
         return Slot(slot, False, False)
+
+    def _ends_word(self, insertion: Insertion) -> bool:
+        """Whether an insertion is directly after a word, as an exponent is, and in none."""
+        text = self.alignment.sentence.text
+        before, after = text[: insertion.start][-1:], text[insertion.end :][:1]
+        return before.isalnum() and not after.isalnum()
 
     def _counterpart(self, source: Span | None, parent: Placed) -> int | None:
         """The unit of an element that a unit of the source is aligned with, if there is one."""

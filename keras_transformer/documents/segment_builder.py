@@ -80,6 +80,9 @@ class SegmentBuilder:
 
     Args:
         write: that of its segment.
+
+    Attributes:
+        last_character: that is read so far; "" if there is none.
     """
 
     def __init__(self, write: Callable[[Sequence[Piece]], str]):
@@ -88,11 +91,13 @@ class SegmentBuilder:
         self._open_tags = OpenTags()
         self._open_places: list[int] = []  # of the open tags, in the same order
         self._language_before: list[int] = []  # for each of them: pieces of language before it
+        self.last_character = ""
         self._language = 0  # pieces of language up to here
 
     def word(self, source: str, text: str) -> None:
         """A word, several, or a part of one."""
         self._language += 1
+        self.last_character = text[-1:] or self.last_character
         self._pieces.append(_Found(source, text, is_language=True))
 
     def space(self, source: str, written: str = "") -> None:
@@ -102,6 +107,7 @@ class SegmentBuilder:
             source: as the document writes it.
             written: what it is written as beside translated text, if that is not its source.
         """
+        self.last_character = " "
         if self._pieces and self._pieces[-1].is_space:
             self._pieces[-1].source += source
         else:
@@ -115,6 +121,7 @@ class SegmentBuilder:
             text: the words that it stands for, if any.
             parts: the source in parts, if there is language in it.
         """
+        self.last_character = text[-1:] or self.last_character
         self._pieces.append(_Found(source, text, parts=parts))
 
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:

@@ -193,6 +193,8 @@ def test_broken_html(text, segments):
     [
         ("A cat<sup>1</sup> runs", "A cat1 runs", [("<sup>1</sup>", 5, 6)]),
         ("<p>9 m<sup> &minus;2</sup>", "9 m−2", [("<sup> &minus;2</sup>", 3, 5)]),
+        ("a <b>cat</b><sup>2</sup>!", "a cat2!", [("<b>", 2, 2), ("</b>", 5, 5)]),
+        ("<sup>3</sup>a<sup> 1 </sup> b", "a1 b", [("<sup> 1 </sup>", 1, 2)]),
         ("It runs.<sup>12</sup> Stop", "It runs. Stop", [("<sup>12</sup>", 8, 8)]),
         (
             "It runs.<sup><a href='#n'><i>[</i>note 1<i>]</i></a></sup> Stop",
@@ -229,6 +231,7 @@ def test_deep_and_long_documents_are_read_in_time_in_proportion():
         "<p>",
         "<sup>",
         "<sup>1",
+        "<sup>*</sup>",
     ]
     texts = [long * (60_000 // len(long)) for long in [*longs, "<p><code>", "<b><i></b>", "<![x"]]
     texts += ["<b>" * 1000 + "x" + "</b>" * 1000, "<div>" * 1000 + "x" + "</div>" * 1000]

@@ -147,6 +147,18 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
         ),
         ("about {x}% of it", "etwa Prozent davon", "0-0 1-1 2-1 3-2", "etwa {x} Prozent davon"),
         ("it ({x} or b) is", "es oder b ist", "0-0 1-0 2-1 3-2 5-3", "es {x} oder b ist"),
+        (
+            "see a <b>cat</b>{x}?",
+            "eine Katze sehen?",
+            "0-2 1-0 2-1 3-3",
+            "eine <b>Katze</b>{x} sehen?",
+        ),
+        (
+            "see a cat!x!, it",
+            "eine Katze sehen, es",
+            "0-2 1-0 2-1 3-3 4-4",
+            "eine Katze!x! sehen, es",
+        ),
         ("it is 9 m{x}", "9 m ist es", "0-3 1-2 2-0 3-1", "9 m{x} ist es"),
         # Breaks.
         ("one~two~three four", "eins zwei drei vier", "1-1 2-2", "eins~zwei~drei vier"),
