@@ -8,6 +8,7 @@ changes with it in training; `vocab_size` comes from the data.
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import did_you_mean, require
+from keras_transformer.fields import check_arguments
 
 # name -> settings that differ from the base model (TransformerConfig, TrainingConfig defaults).
 PRESETS: dict[str, dict[str, int | float | str]] = {
@@ -92,6 +93,7 @@ def preset(name: str, vocab_size: int) -> tuple[TransformerConfig, TrainingConfi
     Raises:
         InputError: where no preset has that name.
     """
+    check_arguments(preset, locals())
     rule = f"preset must be one of {', '.join(PRESETS)}"
     require(name in PRESETS, rule, repr(name) + did_you_mean(name, PRESETS))
     model_fields = TransformerConfig.__dataclass_fields__

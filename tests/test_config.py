@@ -107,6 +107,8 @@ def test_wrong_settings(setting, message):
 def test_unknown_preset_names_those_there_are():
     with pytest.raises(InputError, match=r"^preset must be one of tiny, base, .*Received: 'huge'"):
         preset("huge", 100)
+    with pytest.raises(InputError, match=r"^name must be of type str\. Received: \[\"tiny\"\]$"):
+        preset(["tiny"], 100)
 
 
 def test_presets_change_training_too():

@@ -178,6 +178,19 @@ def test_every_public_layer_is_held_to_the_promises():
     assert made == {PUBLIC[name] for name in PUBLIC_LAYERS} - {kt.Transformer}
 
 
+@pytest.mark.parametrize("activation", ["swiglu", keras.activations.gelu, keras.layers.LeakyReLU()])
+@pytest.mark.parametrize("kind", [kt.EncoderLayer, kt.DecoderLayer])
+def test_activations_are_saved_with_their_layer(kind, activation, tmp_path):
+    inputs = keras.Input((None, 8))
+    memory = [keras.Input((None, 8))] if kind is kt.DecoderLayer else []
+    outputs = kind(2, 4, 8, activation=activation)(inputs, *memory)
+    model = keras.Model([inputs, *memory], outputs)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    arguments = [np.random.default_rng(0).normal(size=(2, 3, 8))] * len(model.inputs)
+    np.testing.assert_array_equal(loaded(arguments), model(arguments))
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name, tmp_path):
     case = LAYERS[name]

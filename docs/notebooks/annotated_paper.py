@@ -550,9 +550,9 @@ show_table(["seed", *(f"token {n}" for n in range(1, 9))], rows)
 #
 # Between any two words, information takes one step in self-attention, and as many steps as there
 # are words between them in a recurrent layer. The price is a time that grows with the square of
-# the length. This is Table 1, with the growth that was measured for our layers. Paths are counted for
-# contiguous kernels, which see $(k - 1) / 2$ words to each side; $O(\log_k(n))$ needs dilated ones. A
-# neighbourhood of $r$ words sees $r / 2$ to each side.
+# the length. This is Table 1, with the growth that was measured for our layers. Paths are counted
+# for contiguous kernels, which see $(k - 1) / 2$ words to each side; $O(\log_k(n))$ needs dilated
+# ones. A neighbourhood of $r$ words sees $r / 2$ to each side.
 
 # %%
 from keras_transformer.paper import tables as paper_tables

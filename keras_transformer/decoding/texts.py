@@ -19,7 +19,7 @@ def as_texts(texts: Iterable[str], argument: str) -> list[str]:
     Raises:
         InputError: for a single string, or for anything else that is no text.
     """
-    is_many = isinstance(texts, Iterable) and not isinstance(texts, str | bytes)
+    is_many = _is_many(texts)
     rule = f'{argument} must be a list of strings; for one text write ["..."]'
     require(is_many, rule, shown(texts))
     listed = list(texts)
@@ -36,7 +36,14 @@ def as_text(text: Any, argument: str) -> str:
 
 def as_text_lists(rows: Iterable[Iterable[str]], argument: str) -> list[list[str]]:
     """Makes lists of any iterable of iterables of strings; see `as_texts`."""
-    is_many = isinstance(rows, Iterable) and not isinstance(rows, str | bytes)
+    is_many = _is_many(rows)
     rule = f'{argument} must be a list with a list of strings for each text, as [["..."]]'
     require(is_many, rule, shown(rows))
     return [as_texts(row, f"{argument}[{place}]") for place, row in enumerate(rows)]
+
+
+def _is_many(values: Any) -> bool:
+    """Whether these are several values; a string is one, and so is an array of no dimensions."""
+    if isinstance(values, str | bytes):
+        return False
+    return isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0

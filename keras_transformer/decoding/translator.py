@@ -224,7 +224,7 @@ class Translator:
                 "keep" gives the model what is written.
             terminology: source phrases, and what the translations of sentences with them contain.
             columns: of a table (tsv, csv, jsonl), those that are translated: their names or, from
-                1, their numbers.
+                1, their numbers, both as strings: ["text", "3"].
             progress: whether to draw a bar on stderr.
             to: the language to translate into, of a model of several; see `with_codes`.
 

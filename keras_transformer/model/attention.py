@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.errors import require
 from keras_transformer.fields import Share, Size, check_arguments
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
@@ -103,6 +104,8 @@ class MultiHeadAttention(CompositeLayer):
         **kwargs,
     ):
         check_arguments(MultiHeadAttention, locals())
+        is_even = key_dim % 2 == 0
+        require(is_even or not rotary, "key_dim must be even for rotary positions", key_dim)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
@@ -124,6 +127,10 @@ class MultiHeadAttention(CompositeLayer):
     def build(self, query_shape, value_shape=None, key_shape=None):
         value_shape = query_shape if value_shape is None else value_shape
         key_shape = value_shape if key_shape is None else key_shape
+        shapes = {"query": query_shape, "value": value_shape, "key": key_shape}
+        for name, shape in shapes.items():
+            rule = f"{name} must have three dimensions: sentences, positions, width"
+            require(len(shape) == 3, rule, shape)
         self.query_dense.build(query_shape)
         self.key_dense.build(key_shape)
         self.value_dense.build(value_shape)

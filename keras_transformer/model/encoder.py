@@ -158,7 +158,8 @@ class Encoder(CompositeLayer):
     """A stack of EncoderLayers (section 3.1).
 
     Args:
-        layers: the EncoderLayers, the first one first; 6 equal ones in the paper.
+        layers: the EncoderLayers, the first one first; 6 equal ones in the paper. Other layers
+            may be among them that take `mask` and `training`.
         last_norm: whether a layer normalisation follows the last layer, as it must if the layers
             have `norm="pre"`.
         norm_epsilon: what this normalisation adds to variances.

@@ -151,6 +151,6 @@ def make_feed_forward(
 ) -> FeedForward | GatedFeedForward:
     """Makes the network of a layer: with a gate for the activation "swiglu"."""
     settings = {"dropout": dropout, "dtype": dtype, "name": "feed_forward"}
-    if activation in GATED:
+    if isinstance(activation, str) and activation in GATED:  # a saved function is a dict
         return GatedFeedForward(d_ff, activation=GATED[activation], **settings)
     return FeedForward(d_ff, activation=activation, **settings)

@@ -22,7 +22,12 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
 
     Returns:
         float32 [T, D].
+
+    Raises:
+        InputError: for an odd width.
     """
+    is_even = d_model > 0 and d_model % 2 == 0
+    require(is_even, "d_model must be an even number for sinusoids", d_model)
     rates = ops.convert_to_tensor(frequencies(d_model, divisor).astype(np.float32))
     angles = ops.cast(positions, "float32")[:, None] * rates  # [T, D/2]
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
@@ -137,7 +142,7 @@ class PositionalEncoding(keras.layers.Layer):
         return self.dropout(outputs, training=training)
 
     def encoding(self, length, d_model: int):
-        """Returns the encodings of the first positions.
+        """Returns the encodings of the first positions; InputError if they are more than learned.
 
         Args:
             length: T, an int or scalar tensor.
@@ -147,6 +152,9 @@ class PositionalEncoding(keras.layers.Layer):
             [T, D]; float32 for sinusoids.
         """
         if self.positions == "learned":
+            if isinstance(length, int):
+                rule = f"inputs must have at most {self.max_positions} positions, max_positions"
+                require(length <= self.max_positions, rule, length)
             # As large as the scaled token embeddings that they are added to.
             return self.embeddings[:length] * d_model**0.5
         divisor = d_model - 2 if self.positions == "marian" else d_model

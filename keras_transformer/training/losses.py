@@ -14,6 +14,7 @@ import keras
 from keras import ops
 
 from keras_transformer.config import PAD_ID
+from keras_transformer.errors import require
 from keras_transformer.fields import Share, check_arguments
 
 NUM_BLOCKS = 8  # that rows are divided into; only the logits of one block are held at a time
@@ -34,7 +35,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     Call arguments:
         y_true: int [B, T], labels; 0 is padding.
         y_pred: float [B, T, V], logits.
-        sample_weight: broadcast against [B, T], a factor on each token, or None.
+        sample_weight: broadcast against [B, T], a factor on each token, or None. Factors of
+            sentences are [B, 1].
 
     Returns:
         float32 scalar; [B, T], 0 at padding, where `reduction` is None.
@@ -56,6 +58,11 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         logits, labels = as_tensor(y_pred, "float32"), as_tensor(y_true, "int32")
+        wanted, given = tuple(logits.shape)[:-1], tuple(labels.shape)
+        fits = len(wanted) == len(given) and all(
+            None in pair or pair[0] == pair[1] for pair in zip(wanted, given, strict=True)
+        )
+        require(fits, f"y_true must have a label for each of the logits, {wanted}", given)
         return token_losses(logits, labels, self.label_smoothing)
 
     def get_config(self):

@@ -351,6 +351,8 @@ def test_one_text_is_refused_with_the_mending(translator_of, model):
     rule = r'^texts must be a list of strings; for one text write \["\.\.\."\]\. Received: "ab"$'
     with pytest.raises(InputError, match=rule):
         translator.translate("ab")
+    with pytest.raises(InputError, match=r"^texts must be a list of strings; for one text"):
+        translator.translate(np.array("ab"))
     with pytest.raises(
         InputError, match=r'^required_phrases\[0\] must be a list .* Received: "xy"$'
     ):

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from keras_transformer.errors import InputError
 from keras_transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
 from tests import numpy_reference
 
@@ -58,6 +59,18 @@ def by_numpy(layer, query, value, allowed):
     if layer.use_bias:
         biases = [ops.convert_to_numpy(dense.bias) for dense in dense_layers(layer)]
     return numpy_reference.multi_head(query, value, *kernels, layer.num_heads, allowed, biases)
+
+
+def test_what_cannot_be_attended_to_is_refused():
+    rule = r"^key_dim must be even for rotary positions\. Received: 3$"
+    with pytest.raises(InputError, match=rule):
+        MultiHeadAttention(2, 3, rotary=True)
+    inputs = np.ones((2, 5, 8), "float32")
+    rule = r"must have three dimensions: sentences, positions, width\. Received: \(5, 8\)$"
+    with pytest.raises(InputError, match=f"^query {rule}"):
+        MultiHeadAttention(2, 4)(inputs[0])
+    with pytest.raises(InputError, match=f"^value {rule}"):
+        MultiHeadAttention(2, 4)(inputs, inputs[0])
 
 
 @pytest.mark.parametrize("use_bias", [False, True])

@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -123,6 +124,26 @@ def test_only_sinusoids_need_an_even_width():
     assert PositionalEncoding("learned")(inputs).shape == (1, 4, 5)
     with pytest.raises(InputError, match=r"^inputs must be of an even width .* Received: 5$"):
         PositionalEncoding("sinusoidal")(inputs)
+
+
+@pytest.mark.parametrize("width", [0, 5])
+def test_sinusoids_of_an_odd_width_are_refused(width):
+    rule = rf"^d_model must be an even number for sinusoids\. Received: {width}$"
+    with pytest.raises(InputError, match=rule):
+        sinusoids(np.arange(5), width)
+
+
+@pytest.mark.parametrize("positions", [1, 3])
+def test_more_positions_than_were_learned_are_refused(positions):
+    layer = PositionalEncoding("learned", positions)
+    assert layer(np.ones((2, positions, 8), "float32")).shape == (2, positions, 8)
+    # Keras adds to the errors of a call.
+    rule = rf"inputs must have at most {positions} positions, max_positions\. Received: 4"
+    with pytest.raises(InputError, match=rule):
+        layer(np.ones((2, 4, 8), "float32"))
+    with pytest.raises(InputError, match=rule):
+        layer(keras.Input((4, 8)))
+    assert layer(keras.Input((None, 8))).shape == (None, None, 8)
 
 
 def test_rotary_positions_add_nothing_to_embeddings():

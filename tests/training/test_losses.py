@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.errors import InputError
 from keras_transformer.training import losses
 
 
@@ -74,6 +76,16 @@ def test_projected_loss_and_gradients_equal_the_plain_ones(rows, smoothing):
         results.append([smoothed, unsmoothed, *tape.gradient(scaled, [states, matrix])])
     for expected, found in zip(*results, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (2,), (2, 3, 5), (1, 3)])
+def test_labels_of_another_shape_are_refused(shape):
+    loss = losses.LabelSmoothedCrossEntropy()
+    logits = np.zeros((2, 3, 5), "float32")
+    assert loss(np.ones((2, 3), "int32"), logits) > 0
+    rule = r"^y_true must have a label for each of the logits, \(2, 3\)\. Received: "
+    with pytest.raises(InputError, match=rule + re.escape(f"{shape}")):
+        loss(np.ones(shape, "int32"), logits)
 
 
 def test_huge_logits_stay_finite():
