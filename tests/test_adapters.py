@@ -10,6 +10,7 @@ import pytest
 import keras_transformer as kt
 from keras_transformer.errors import InputError
 from keras_transformer.export import saved_model
+from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.loading import restore
 from keras_transformer.training.adapters import adapted_layers, weights_fingerprint
@@ -188,6 +189,8 @@ def test_a_base_that_is_not_there_or_is_another(copied, untrained):
     checkpoints = base / "checkpoints"
     for path in checkpoints.glob("step-00000010.*"):  # as if the base had been trained anew
         shutil.copy(path, checkpoints / path.name.replace("10", "20"))
+    record = read_json(checkpoints / "step-00000020.json")
+    write_json(checkpoints / "step-00000020.json", {**record, "step": 20})
     assert len(store.records) == 2
     with pytest.raises(
         InputError, match=f"^the base must have {trained_for}/.*, which has others$"
