@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 from keras_transformer.documents import encodings, formats, xliff
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.json_files import parse_json
-from keras_transformer.files.reading import opened, uncompressed_name
+from keras_transformer.files.reading import opened, require_text, uncompressed_name
 from pipelines.text_files import read_lines
 
 Pair = tuple[str, str]
@@ -86,8 +86,7 @@ def _read_jsonl(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
         sides = [row.get(name) for name in languages] if isinstance(row, dict) else [None]
         rule = f"{path}:{number} must have texts under {languages[0]!r} and {languages[1]!r}"
         require(all(isinstance(side, str) for side in sides), rule, line[:80])
-        has_nul = any("\0" in side for side in sides)
-        require(not has_nul, f"{path}:{number} must be text", "a NUL character")
+        require_text("".join(sides), path, number)
         yield sides[0], sides[1]
 
 
@@ -133,11 +132,13 @@ def _text_of(element: ElementTree.Element) -> str:
 
 def _of_language(texts: dict[str, str], language: str) -> str | None:
     """The text in a language, or in a variety of it: "en-gb" is "en"."""
-    wanted = language.lower()
-    for name, text in texts.items():
-        if name == wanted or name.replace("_", "-").startswith(f"{wanted}-"):
-            return text
-    return None
+    return next((text for name, text in texts.items() if _is_variety(name, language)), None)
+
+
+def _is_variety(name: str, language: str) -> bool:
+    """Whether a name is that of a language, or of a variety of it: "en-GB" is "en"."""
+    name, language = name.lower(), language.lower()
+    return name == language or name.replace("_", "-").startswith(f"{language}-")
 
 
 def _xml_events(
@@ -186,13 +187,10 @@ def _read_po(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
 
 def _read_xliff(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     for unit in _in_file(path, xliff.units, _document(path, argument, "xliff")):
-        texts = [unit.source.text, unit.target]
-        if unit.languages is not None:
-            names = [language.lower() for language in unit.languages]
-            by_language = dict(zip(names, texts, strict=True))
-            texts = [_of_language(by_language, language) for language in languages]
-        if None not in texts:
-            yield texts[0], texts[1]
+        if unit.languages is None or all(map(_is_variety, unit.languages, languages)):
+            yield unit.source.text, unit.target
+        elif all(map(_is_variety, unit.languages, reversed(languages))):
+            yield unit.target, unit.source.text
 
 
 def _document(path: str, argument: str, format: str) -> str:

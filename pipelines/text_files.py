@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import is_device, to_path
-from keras_transformer.files.reading import COMPRESSED, file_digest, opened, text_lines
+from keras_transformer.files.reading import (
+    COMPRESSED,
+    file_digest,
+    opened,
+    require_text,
+    text_lines,
+)
 
 _DIGEST_CHARACTERS = 16
 
@@ -29,8 +35,7 @@ def read_lines(path: str, argument: str) -> Iterator[str]:
     try:
         with _open(path, argument) as file:
             for number, line in enumerate(text_lines(file, path), start=1):
-                if "\0" in line:
-                    raise InputError(f"{path}:{number} must be text. Received: a NUL character")
+                require_text(line, path, number)
                 yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(

@@ -151,9 +151,9 @@ def read(text: str, language: str) -> Document:
     return Document(joined(parts_of(text)))
 
 
-def parts_of(source: str) -> list[str | Segment]:
+def parts_of(text: str) -> list[str | Segment]:
     """Reads HTML, a page or a piece of one, into the parts of a document."""
-    tags = tags_of(source)
+    tags = tags_of(text)
     parts: list[str | Segment] = []
     builder = SegmentBuilder(_write_text)
     open_tags = OpenTags()
@@ -167,9 +167,9 @@ def parts_of(source: str) -> list[str | Segment]:
         note_end = end_of_note(tags, number)
         if note_end is not None:
             end = note_end
-            element = tags[number:end]
-            text = text_of_note(element, builder.last_character)
-            builder.kept("".join(inner.source for inner in element), text)
+            note = tags[number:end]
+            source = "".join(inner.source for inner in note)
+            builder.kept(source, text_of_note(note, builder.last_character))
         elif tag.begins_kept:
             end = end_of_kept(tags, number, open_tags)
             rest = "".join(inner.source for inner in tags[number + 1 : end])

@@ -141,8 +141,8 @@ class Writer:
         self.written += self.alignment.sentence.pieces(insertion)
         if slot.is_before and placed.start < unit < placed.end and gap != "":
             return  # the gap follows
-        is_glued = touches_after and not lost_after
-        is_glued = is_glued and (slot.is_aligned or not following.isalnum())
+        is_likely = slot.is_aligned or not following.isalnum()
+        is_glued = touches_after and is_likely and not lost_after
         if not is_glued and following and not (gap == "" and following in CLOSING):
             self._append(" " if touches_after else text[insertion.end])
 

@@ -160,7 +160,6 @@ class _Placer:
         start, end = self.alignment.range_of(parent.element)
         place = self.alignment.sentence.places[insertion.start]
         before, after = self.alignment.neighbours(place)
-        touches_before, touches_after = touches(insertion, self.alignment.sentence.text)
         ends_word = self._ends_word(insertion)
         if place <= start:
             is_aligned = self._counterpart(after, parent) == parent.start
@@ -170,6 +169,7 @@ class _Placer:
             slot = parent.end if unit is None else unit + 1
             return Slot(self._outside(slot, parent), True, True)
         choices = [(after, False), (before, True)]
+        touches_before, touches_after = touches(insertion, self.alignment.sentence.text)
         if before == after or ends_word or (touches_before and not touches_after):
             choices.reverse()
         for source, is_before in choices:

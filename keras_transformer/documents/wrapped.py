@@ -36,23 +36,9 @@ _DIVIDED = re.compile(
 SOFT_HYPHEN = "\u00ad"
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 # Before these, a hyphen stands for a part of a word that follows: "Haupt- und Nebensatz".
-_CONJUNCTIONS = frozenset(
-    [
-        "and",
-        "or",
-        "to",
-        "und",
-        "oder",
-        "bzw",
-        "bis",
-        "sowie",
-        "et",
-        "ou",
-        "en",
-        "of",
-        "och",
-        "eller",
-    ]
+_CONJUNCTIONS = (
+    *("and", "or", "to", "und", "oder", "bzw", "bis", "sowie"),
+    *("et", "ou", "en", "of", "och", "eller"),
 )
 # A text looks wrapped if of so many lines at least one goes on in the next one, by its words alone.
 _LINES_FOR_ONE = 10

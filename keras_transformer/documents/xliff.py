@@ -136,7 +136,8 @@ class _Reader:
             self._has_code |= name != "mrk"
             self._inline.append(element)
             if not self._in_kept():
-                self._add_mark(element.start, self._tag_end(element.start), MarkKind.OPEN)
+                end = self._tag_end(element.start)
+                self._add_mark(element.start, end, MarkKind.OPEN, element.text_start)
         elif name in UNITS:
             self._unit = Unit(
                 Segment("", ""), is_locked=element.is_locked, languages=self._languages
@@ -175,7 +176,7 @@ class _Reader:
             elif is_alone:
                 self._marks[-1] = dataclasses.replace(self._marks[-1], kind=MarkKind.WHOLE)
             else:
-                self._add_mark(place, end, MarkKind.CLOSE)
+                self._add_mark(place, end, MarkKind.CLOSE, len(self._text))
         elif name in UNITS and self._unit is not None:
             self.units.append(self._unit)
             self._unit = None
@@ -216,22 +217,13 @@ class _Reader:
         """Whether the place is inside of an element that is a mark as a whole."""
         return any(element.is_kept for element in self._inline)
 
-    def _add_mark(
-        self, start: int, end: int, kind: MarkKind, text_start: int | None = None
-    ) -> None:
-        """Adds the mark that is written at some bytes of the file.
+    def _add_mark(self, start: int, end: int, kind: MarkKind, text_start: int) -> None:
+        """Adds the mark that is written at the bytes from start to end.
 
-        Args:
-            start: the first byte.
-            end: after the last one.
-            kind: of the mark.
-            text_start: where the text begins that the mark reads as; the end of the text so far
-                if it reads as nothing.
+        It reads as the text so far from `text_start` on; a tag reads as nothing.
         """
-        text_end = len(self._text)
-        text_start = text_end if text_start is None else text_start
         source = self.content[start:end].decode("utf-8")
-        self._marks.append(Mark(source, text_start, text_end, kind))
+        self._marks.append(Mark(source, text_start, len(self._text), kind))
 
     def _tag_end(self, start: int) -> int:
         """Where the tag ends that begins at a byte: after its ">", which no attribute hides."""

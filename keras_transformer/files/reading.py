@@ -148,6 +148,12 @@ def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Ite
             raise InputError(f"{rule}. Received: {received or byte}") from None
 
 
+def require_text(line: str, name: str, number: int) -> None:
+    """Raises InputError for a NUL character, which no text has, naming the file and the line."""
+    if "\0" in line:  # the message is not made for each of some million lines
+        raise InputError(f"{name}:{number} must be text. Received: a NUL character")
+
+
 def _not_utf_8(start: bytes) -> str | None:
     """What a file is that begins with such bytes, if they say so."""
     if start.startswith(tuple(UTF_16_MARKS)):

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from keras_transformer.errors import InputError, reason, require
-from keras_transformer.files.reading import opened, text_lines
+from keras_transformer.errors import InputError, reason
+from keras_transformer.files.reading import opened, require_text, text_lines
 
 TOP = "TOP"  # the label of a root that the treebank does not name
 TOP_LABELS = ("", "TOP", "ROOT", "S1")  # wrappers around a sentence, in one treebank or another
@@ -129,7 +129,7 @@ def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
     """
     stack: list[_OpenBracket] = []
     for number, line in enumerate(lines, start=1):
-        require("\0" not in line, f"{name}:{number} must be text", "a NUL character")
+        require_text(line, name, number)
         for token in _TOKEN.findall(line):
             if token == "(":
                 stack.append(_OpenBracket(f"{name}:{number}", [], []))

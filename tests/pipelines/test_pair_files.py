@@ -92,6 +92,13 @@ def test_languages_of_xliff(tmp_path, languages):
             list(read_pairs(str(path), "train_pairs", languages))
 
 
+def test_xliff_of_one_language_keeps_its_sides(tmp_path):
+    text = XLIFF.format("", ' source-language="en" target-language="en"', *["trans-unit"] * 2)
+    (tmp_path / "a.xlf").write_text(text)
+    pairs = read_pairs(str(tmp_path / "a.xlf"), "train_pairs", ("en", "en"))
+    assert list(pairs) == [("a cat", "eine Katze")]
+
+
 def test_documents_are_read_in_the_encoding_that_they_declare(tmp_path):
     catalogue = (
         'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=ISO-8859-1\\n"\n\n'
