@@ -1,5 +1,7 @@
 # make quickstart   trains, scores, exports and uses a Transformer, in about ten minutes
-# make test         the test suite, one process per core
+# make test         what guards correctness, one process per core: about six minutes
+# make test-slow    the rest of the suite: killed trainings, several workers, browsers, notebooks,
+#                   other engines, whole counts of random cases
 # make test-hard    the suite three times, each in random order with other random numbers
 #                   (TEST_SEED): beside a load, with the matrix products of AVX2; on one core, with
 #                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
@@ -37,20 +39,23 @@ SOAK_DATA := runs/soak-data/grammar
 SOAK_SOURCE := --dataset=grammar --vocab_size=2000
 endif
 
-# Idle processes take over tests from busy ones. The tests of a file mostly stay together.
-TEST := $(RUN) -m pytest --numprocesses=auto --dist=worksteal --durations=20
+# The tests of a file stay on one worker, with what they share; the longest files begin.
+TEST := $(RUN) -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=10
 # In random order and with other random numbers; TEST_SEED determines both.
 TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
+.PHONY: quickstart test test-slow commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
 
 test: install
-	$(TEST)
+	$(TEST) -m "not slow"
+
+test-slow: install
+	$(TEST) -m slow
 
 commands: install
 	$(RUN) -m tests.pages.run_commands $(PAGES)

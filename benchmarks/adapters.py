@@ -70,8 +70,8 @@ def main() -> None:
     parser.add_argument("train", nargs="*", help="flags of bin/train.py, after --")
     arguments = parser.parse_args()
     for word in arguments.train:
-        rule = f"flags after -- must not be --{', --'.join(OURS)}"
-        require(word.partition("=")[0].lstrip("-") not in OURS, rule, word)
+        rule = f"must be flags after -- other than --{', --'.join(OURS)}"
+        require(word.partition("=")[0].lstrip("-") not in OURS, "train", rule, word)
     arguments.work_dir.mkdir(parents=True, exist_ok=True)
 
     data_dirs = (arguments.own_data, arguments.general_data)
@@ -108,7 +108,7 @@ def newest_checkpoint(model_dir: Path) -> str:
     from keras_transformer.training.checkpoint_record import checkpoint_directory, read_records
 
     records = read_records(model_dir)
-    require(records != [], "--model_dir must have a checkpoint", model_dir)
+    require(records != [], "--model_dir", "must have a checkpoint", model_dir)
     return str(checkpoint_directory(model_dir) / records[-1].name)
 
 

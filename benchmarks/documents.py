@@ -53,8 +53,9 @@ def main() -> None:
     parser.add_argument("--output_dir", type=Path, help="where translated documents are written")
     arguments = parser.parse_args()
     check_positive(arguments, "beam_size", "lines", "rounds")
-    rule = "--source and --target must be given together"
-    require((arguments.source is None) == (arguments.target is None), rule, arguments.source)
+    are_both = (arguments.source is None) == (arguments.target is None)
+    rule = "must be given with --source, and only with it"
+    require(are_both, "--target", rule, arguments.target or "none")
 
     import keras_transformer as kt
 
@@ -78,7 +79,7 @@ def main() -> None:
 def translated_files(translator, format: str, pattern: str, arguments) -> list[tuple[str, str]]:
     """(document, translation) of all files of a pattern."""
     paths = sorted(Path(path) for path in glob.glob(pattern, recursive=True))
-    require(paths, f"--{format} must be a pattern of files", pattern)
+    require(paths, f"--{format}", "must be a pattern of files", pattern)
     pairs = []
     for path in paths:
         text = path.read_bytes().decode("utf-8")
@@ -189,7 +190,8 @@ def po_measure(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
     counts = Counter()
     for text, translation in pairs:
         before, after = polib.pofile(text), polib.pofile(translation)
-        require(len(before) == len(after), "a catalogue must keep its entries", len(after))
+        rule = f"must keep the {len(before)} entries of the catalogue"
+        require(len(before) == len(after), "translation", rule, len(after))
         for old, new in zip(before, after, strict=True):
             if (
                 old.msgstr

@@ -42,14 +42,14 @@ def main():
         arguments.tokens, arguments.length, arguments.steps = 128, 8, 2
     check_positive(arguments, "tokens", "length", "steps", "matmul_size")
     least = arguments.length
-    require(arguments.tokens >= least, "--tokens must be at least --length", arguments.tokens)
+    require(arguments.tokens >= least, "--tokens", "must be at least --length", arguments.tokens)
     from keras_transformer.presets import preset
 
     for name in arguments.presets:
         preset(name, arguments.vocab_size)  # raises for an unknown one, before anything is measured
     backend = os.environ["KERAS_BACKEND"]
     engine = {"jax": Jax, "tensorflow": TensorFlow}.get(backend)
-    require(engine is not None, "KERAS_BACKEND must be jax or tensorflow", backend)
+    require(engine is not None, "KERAS_BACKEND", "must be jax or tensorflow", backend)
     peak = matmul_peak(engine, arguments.matmul_size, arguments.precision)
     log(f"{engine.__name__} on {engine.device()}: matrix products at {peak / 1e12:.4g} TFLOP/s")
     rows = {preset: measure(engine, preset, arguments, peak) for preset in arguments.presets}

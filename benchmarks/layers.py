@@ -118,12 +118,12 @@ def check(arguments, sizes):
     """Rejects impossible sizes, before anything is imported or measured."""
     shortest = min(*sizes.lengths, sizes.length, *sizes.long)
     window, width, memory = arguments.window, arguments.width, arguments.memory_gb
-    rule = f"--window (r) must be from 2 to {shortest}, the shortest n"
-    require(2 <= window <= shortest, rule, window)
-    require(arguments.kernel >= 2, "--kernel must be at least 2", arguments.kernel)
-    rule = f"--width must be a multiple of {HEADS}, the number of heads"
-    require(width >= HEADS and width % HEADS == 0, rule, width)
-    require(memory is None or memory > 0, "--memory_gb must be positive", memory)
+    rule = f"must be from 2 to {shortest}, the shortest n"
+    require(2 <= window <= shortest, "--window", rule, window)
+    require(arguments.kernel >= 2, "--kernel", "must be at least 2", arguments.kernel)
+    rule = f"must be a multiple of {HEADS}, the number of heads"
+    require(width >= HEADS and width % HEADS == 0, "--width", rule, width)
+    require(memory is None or memory > 0, "--memory_gb", "must be positive", memory)
     check_chart("--output", arguments.output)
 
 

@@ -50,11 +50,12 @@ def main():
     # As a model reads them: EOS included.
     vocabulary = VocabularyPair.load(arguments.data_dir).source
     lengths = [len(ids) + 1 for ids in vocabulary.encode(text[0])]
-    rule = f"--split must have sentences of more than {trained} subwords, the longest trained on"
+    rule = f"must have sentences of more than {trained} subwords, the longest trained on"
     received = f"{arguments.split}, whose longest has {max(lengths)}"
-    require(max(lengths) > trained, rule, received)
-    rule = f"--split must have sentences of at most {trained} subwords, as those trained on"
-    require(min(lengths) <= trained, rule, f"{arguments.split}, whose shortest has {min(lengths)}")
+    require(max(lengths) > trained, "--split", rule, received)
+    rule = f"must have sentences of at most {trained} subwords, as those trained on"
+    received = f"{arguments.split}, whose shortest has {min(lengths)}"
+    require(min(lengths) <= trained, "--split", rule, received)
     buckets = length_buckets(lengths, trained, arguments.bucket, arguments.least)
     model_dirs = arguments.model_dirs.split(",")
     for model_dir in model_dirs:
@@ -136,12 +137,11 @@ def check_model(model_dir, data_dir):
     metadata, description = read_metadata(data_dir), read_description(model_dir)
     wanted = (metadata.fingerprint, metadata.source_fingerprint)
     found = (description.vocabulary_fingerprint, description.source_vocabulary_fingerprint)
-    same = found == wanted
-    rule = f"--model_dirs must have the vocabulary of --data_dir={data_dir}"
-    require(same, rule, f"{model_dir}, which has another")
+    rule = f"must have the vocabulary of --data_dir={data_dir}"
+    require(found == wanted, "--model_dirs", rule, f"{model_dir}, which has another")
     longest = description.max_length
-    rule = f"--model_dirs must be trained on at most {metadata.max_length} subwords"
-    require(longest == metadata.max_length, rule, f"{model_dir}, with {longest}")
+    rule = f"must be trained on at most {metadata.max_length} subwords"
+    require(longest == metadata.max_length, "--model_dirs", rule, f"{model_dir}, with {longest}")
 
 
 def shift_errors():

@@ -59,9 +59,9 @@ def main():
     arguments = parser.parse_args()
     check_positive(arguments, "train_steps")
     missing = [package for package, name in PROGRAMS.items() if shutil.which(name) is None]
-    rule = "Slurm must be installed: apt-get install --no-install-recommends " + " ".join(PROGRAMS)
-    require(not missing, rule, f"no {', '.join(missing)}")
-    require(os.geteuid() == 0, "a cluster must be started by root", f"user {os.geteuid()}")
+    rule = "must be installed: apt-get install --no-install-recommends " + " ".join(PROGRAMS)
+    require(not missing, "Slurm", rule, f"no {', '.join(missing)}")
+    require(os.geteuid() == 0, "user", "must be root, who can start a cluster", os.geteuid())
     if INSIDE not in os.environ:
         namespaces = ["--mount", "--net", "--uts", "--pid", "--mount-proc"]
         words = ["unshare", *namespaces, "--fork", "--kill-child", sys.executable, *sys.argv]
@@ -91,7 +91,8 @@ def compare(work_dir, steps, words):
         "same_curves": same_curves(alone, together),
     }
     print(json.dumps(result))
-    require(result["same_weights"] and result["same_curves"], "both must end alike", work_dir)
+    is_same = result["same_weights"] and result["same_curves"]
+    require(is_same, None, "must hold two models that end alike", "others", work_dir)
 
 
 def start_network(folder):
@@ -165,7 +166,7 @@ def train_under_slurm(folder, words, model_dir, middle):
         return state() not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
 
     wait_until(lambda: last_step(model_dir) >= middle or has_ended(), said)
-    require(not has_ended(), f"the job must run until step {middle}; see {said}", state())
+    require(not has_ended(), "job", f"must run until step {middle}; see {said}", state())
     requeued_at = last_step(model_dir)
     log(f"step {requeued_at}: scontrol requeue {job}")
     call("scontrol", "requeue", job)
@@ -174,7 +175,7 @@ def train_under_slurm(folder, words, model_dir, middle):
     # Slurm would wait for two minutes more before it starts the job again.
     call("scontrol", "update", f"JobId={job}", "StartTime=now")
     wait_until(has_ended, said)
-    require(state() == "COMPLETED", f"the job must end well; see {said}", state())
+    require(state() == "COMPLETED", "job", f"must end well; see {said}", state())
     return requeued_at
 
 
@@ -186,7 +187,7 @@ def call(*command):
     """What a command prints."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     last = done.stderr.strip().rpartition("\n")[2]
-    require(done.returncode == 0, f"{' '.join(map(str, command))} must end well", last)
+    require(done.returncode == 0, None, "must end well", last, " ".join(map(str, command)))
     return done.stdout.strip()
 
 
@@ -200,7 +201,7 @@ def wait_until(condition, log_file):
         if condition():
             return
         time.sleep(0.5)
-    raise InputError(f"Slurm must come on within {PATIENCE} s; see {log_file}")
+    raise InputError("Slurm", f"must come on within {PATIENCE} s; see {log_file}")
 
 
 if __name__ == "__main__":

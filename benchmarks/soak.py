@@ -74,7 +74,7 @@ def main():
     weights, curves = same_weights(whole, parts), same_curves(whole, parts)
     print(json.dumps({"steps": steps, **ends, "equal_weights": weights, "equal_curves": curves}))
     (arguments.work_dir / "soak.json").unlink()  # the next soak starts from the beginning
-    require(weights and curves, "a killed run must end like one left alone", "another end")
+    require(weights and curves, None, "must end like a run left alone", "another end", parts)
 
 
 def check(arguments) -> None:
@@ -82,8 +82,8 @@ def check(arguments) -> None:
 
     check_positive(arguments, "kills")
     for word in arguments.train:
-        rule = f"flags after -- must not be --{', --'.join(OURS)}"
-        require(word.partition("=")[0].lstrip("-") not in OURS, rule, word)
+        rule = f"must be flags after -- other than --{', --'.join(OURS)}"
+        require(word.partition("=")[0].lstrip("-") not in OURS, "train", rule, word)
     read_metadata(arguments.data_dir)
 
 
@@ -107,8 +107,8 @@ def begin(work_dir: Path, settings: dict) -> dict:
     try:
         work_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        rule = "--work_dir must be a folder that can be written to"
-        raise InputError(f"{rule}. Received: {work_dir} ({error.strerror})") from None
+        rule = "must be a folder that can be written to"
+        raise InputError("--work_dir", rule, f"{work_dir} ({error.strerror})") from None
     return {"settings": settings, "left_alone": None, "ends": []}
 
 
@@ -169,9 +169,8 @@ class Training:
         if code != 0 and not too_late:
             lines = self.errors.read_text(errors="replace").strip().splitlines()
             last = lines[-1] if lines else "nothing said"
-            raise InputError(
-                f"bin/train.py must end well. Received: exit code {code}, {last} ({self.errors})"
-            )
+            received = f"exit code {code}, {last} ({self.errors})"
+            raise InputError(None, "must end well", received, "bin/train.py")
         return json.loads(said)
 
 

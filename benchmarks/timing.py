@@ -46,12 +46,12 @@ def check_positive(arguments, *names: str) -> None:
     """Rejects flags that are not positive numbers."""
     for name in names:
         value = getattr(arguments, name)
-        require(value >= 1, f"--{name} must be at least 1", value)
+        require(value >= 1, f"--{name}", "must be at least 1", value)
 
 
 def check_chart(flag: str, path: Path) -> None:
     """Rejects a chart that could not be written, before anything is measured."""
-    require(path.parent.is_dir(), f"{flag} must be in a folder", path)
+    require(path.parent.is_dir(), flag, "must be in a folder", path)
 
 
 def seconds_of(call: Callable[[], object], repeats: int, limit: float) -> float:

@@ -96,7 +96,7 @@ def check(arguments) -> None:
     """Rejects impossible flags before anything is measured."""
     check_positive(arguments, "rounds", "tokens_per_batch")
     if arguments.chart:
-        require(arguments.growth, "--chart must go with --growth", arguments.chart)
+        require(arguments.growth, "--chart", "must go with --growth", arguments.chart)
         check_chart("--chart", arguments.chart)
     if arguments.data_dir:
         from pipelines.metadata import read_metadata

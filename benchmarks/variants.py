@@ -64,7 +64,7 @@ def main():
     check_positive(arguments, "train_steps", "tokens_per_batch")
     names = arguments.variants.split(",")
     unknown = [name for name in names if name not in VARIANTS]
-    require(not unknown, f"--variants must be of {', '.join(VARIANTS)}", ", ".join(unknown))
+    require(not unknown, "--variants", f"must be of {', '.join(VARIANTS)}", ", ".join(unknown))
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     if arguments.speed_rounds:
         print_speeds("training", training_seconds(names, arguments.speed_rounds))
@@ -72,7 +72,7 @@ def main():
             print_speeds("decoding", decoding_seconds(names, seeds[0], arguments))
         return
     for flag in ("data_dir", "model_dir"):
-        require(getattr(arguments, flag), f"--{flag} must be given", "nothing")
+        require(getattr(arguments, flag), f"--{flag}", "must be given", "nothing")
     arguments.model_dir.mkdir(parents=True, exist_ok=True)
 
     results: dict[str, list[dict]] = {name: [] for name in names}

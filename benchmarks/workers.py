@@ -24,7 +24,7 @@ def run_worker(program: str, *words: str, python: str = sys.executable, **enviro
     done = subprocess.run(command, capture_output=True, text=True, env=variables)
     if done.returncode:
         log(done.stderr)
-    require(done.returncode == 0, f"{program} must end well", f"exit code {done.returncode}")
+    require(done.returncode == 0, None, "must end well", f"exit code {done.returncode}", program)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -39,7 +39,7 @@ def run_program(name: str, *words: str) -> tuple[dict[str, Any], float]:
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    require(process.returncode == 0, f"{name} must end well", f"exit code {process.returncode}")
+    require(process.returncode == 0, None, "must end well", f"exit code {process.returncode}", name)
     # Linux counts in kibibytes, and macOS in bytes.
     unit = 1 if sys.platform == "darwin" else 1024
     return json.loads(output.splitlines()[-1]), usage.ru_maxrss * unit / 1e6
@@ -55,7 +55,7 @@ def has_module(python: str, module: str) -> bool:
     try:
         return subprocess.run([python, "-c", found], capture_output=True).returncode == 0
     except OSError as error:
-        raise InputError(f"a Python must be one that runs. Received: {python} ({error})") from None
+        raise InputError("python", "must be one that runs", f"{python} ({error})") from None
 
 
 def model_config(work: Work) -> TransformerConfig:

@@ -40,7 +40,7 @@ def main():
 
     for name in ("source", "target"):
         text = FLAGS[name].value
-        require(text is None or text.strip(), f"--{name} must hold a word", repr(text))
+        require(text is None or text.strip(), name, "must hold a word", repr(text))
     check_picture()
     check_output_flag("output")
     check_output_flag("picture", ("output",))
@@ -88,13 +88,13 @@ def check_picture():
 
     if FLAGS.picture is None:
         for name in PICTURE_FLAGS:
-            rule = f"--{name} must be given with --picture only"
-            require(not FLAGS[name].present, rule, FLAGS[name].value)
+            rule = "must be given with --picture only"
+            require(not FLAGS[name].present, name, rule, FLAGS[name].value)
         return
-    rule = f"--picture must end in {', '.join(PICTURE_ENDINGS)}"
-    require(FLAGS.picture.endswith(PICTURE_ENDINGS), rule, FLAGS.picture)
-    rule = f"--picture must have matplotlib ({INSTALL})"
-    require(has_matplotlib(), rule, FLAGS.picture)
+    rule = f"must end in {', '.join(PICTURE_ENDINGS)}"
+    require(FLAGS.picture.endswith(PICTURE_ENDINGS), "picture", rule, FLAGS.picture)
+    rule = f"must have matplotlib ({INSTALL})"
+    require(has_matplotlib(), "picture", rule, FLAGS.picture)
 
 
 def chosen_layer(num_layers):
@@ -118,7 +118,7 @@ def check_number(flag, value, count):
 
     number = whole_number(str(value))
     known = number is not None and 1 <= number <= count
-    require(known, f"--{flag} must be from 1 to {count}", value)
+    require(known, flag, f"must be from 1 to {count}", value)
     return number
 
 
@@ -130,8 +130,8 @@ def draw_picture(views, layer, heads):
 
     view = views[KINDS.index(FLAGS.kind)]
     words = word_labels(view.queries)
-    rule = f"--word must be one of {' '.join(words)}"
-    require(FLAGS.word is None or FLAGS.word in words, rule, repr(FLAGS.word))
+    rule = f"must be one of {' '.join(words)}"
+    require(FLAGS.word is None or FLAGS.word in words, "word", rule, repr(FLAGS.word))
     ending = Path(FLAGS.picture).suffix.removeprefix(".")
     return head_picture(view, layer, heads, FLAGS.word, ending)
 
@@ -140,7 +140,7 @@ def write(flag, content):
     """Writes the file of a flag whole or not at all."""
     from keras_transformer.output_files import opened_output
 
-    with opened_output(FLAGS[flag].value, flag) as file:
+    with opened_output(FLAGS[flag].value) as file:
         file.write(content)
 
 

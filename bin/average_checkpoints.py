@@ -16,7 +16,7 @@ def main():
     from keras_transformer.training.model_directory import read_description
 
     read_description(FLAGS.model_dir)  # fails before TensorFlow is imported
-    require(FLAGS.last >= 1, "--last must be at least 1", FLAGS.last)
+    require(FLAGS.last >= 1, "last", "must be at least 1", FLAGS.last)
 
     from keras_transformer.training.checkpoint_weights import average_checkpoints
 

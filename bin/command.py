@@ -114,12 +114,11 @@ def run(main: Callable[[], dict[str, Any] | None]) -> None:
             app.run(lambda arguments: _run(main, arguments), flags_parser=_parse_flags)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
-        _give_up_stdout()
-        sys.exit(141)
     except OSError as error:
         _give_up_stdout()
-        _fail(f"files and streams must be readable and writable. Received: {error}")
+        if isinstance(error, BrokenPipeError) and error.filename is None:
+            sys.exit(141)
+        _fail(_of_system(error))
 
 
 def as_typed(name: str, *arguments: str) -> str:
@@ -219,8 +218,8 @@ def lines_of(flag: str) -> Iterator[str] | None:
     path = flags.FLAGS[flag].value
     if path is None:
         return None
-    require(to_path(path).is_file(), f"--{flag} must be a file", repr(path))
-    return read_lines(path, f"--{flag}")
+    require(to_path(path).is_file(), flag, "must be a file", repr(path))
+    return read_lines(path, flag)
 
 
 def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
@@ -233,8 +232,8 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
 
     values = flags.FLAGS
     given = [name for name in ("model_dir", "saved_model") if values[name].value is not None]
-    rule = "exactly one of --model_dir and --saved_model must be given"
-    require(len(given) == 1, rule, " and ".join(given) or "neither")
+    rule = "must be given, or --saved_model, and not both"
+    require(len(given) == 1, "model_dir", rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
         names = [
             "checkpoint",
@@ -364,7 +363,7 @@ def _parse_flags(arguments: list[str]) -> list[str]:
         message = re.sub(missing, r"\1 must be given", "; ".join(lines))
         _fail(f"{message} (--help lists the flags)")
     except InputError as error:
-        _fail(str(error))
+        _fail(with_flag(error))
     except RecursionError:  # absl, which looks for flags that are like an unknown one
         _fail("flags must be those of this program (--help). Received: one with an endless name")
     except SystemExit:  # of absl, after --help
@@ -382,13 +381,13 @@ def _with_flag_files(arguments: list[str]) -> list[str]:
     try:
         given = flags.FLAGS.read_flags_from_files(arguments, force_gnu=False)
     except ValueError as error:  # of bytes that are no text, or a name with NUL
-        rule = "--flagfile must be a file of text, a flag a line"
-        raise InputError(f"{rule}. Received: {reason(error)}") from None
+        rule = "must be a file of text, a flag a line"
+        raise InputError("flagfile", rule, reason(error)) from None
     for argument in given:
-        name = argument.partition("=")[0]
+        name = argument.lstrip("-").partition("=")[0]
         is_utf8 = not any("\ud800" <= character <= "\udfff" for character in argument)
-        rule = f"{name} must be text in UTF-8 without NUL, names of files included"
-        require(is_utf8 and "\0" not in argument, rule, argument)
+        rule = "must be text in UTF-8 without NUL, names of files included"
+        require(is_utf8 and "\0" not in argument, name, rule, argument)
     return given
 
 
@@ -397,8 +396,8 @@ def _check_repeated(typed: list[str]) -> None:
     names = collections.Counter(argument.lstrip("-").partition("=")[0] for argument in typed)
     for name, count in names.items():
         is_list = name in flags.FLAGS and isinstance(flags.FLAGS[name].parser, flags.BaseListParser)
-        rule = f"--{name} must be given once, with commas between its values"
-        require(count == 1 or not is_list, rule, f"{count} times")
+        rule = "must be given once, with commas between its values"
+        require(count == 1 or not is_list, name, rule, f"{count} times")
 
 
 def _check_numbers() -> None:
@@ -406,7 +405,7 @@ def _check_numbers() -> None:
     for name in flags.FLAGS:
         value = flags.FLAGS[name].value
         is_finite = not isinstance(value, float) or math.isfinite(value)
-        require(is_finite, f"--{name} must be finite", value)
+        require(is_finite, name, "must be finite", value)
 
 
 def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> None:
@@ -416,7 +415,7 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
         with quiet_libraries(), remote_errors():
             result = main()
     except InputError as error:
-        _fail(with_flags(str(error)))
+        _fail(with_flag(error))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
@@ -424,29 +423,19 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
         print(json.dumps(result, ensure_ascii=False), flush=True)
 
 
-def with_flags(message: str) -> str:
-    """Writes the names of arguments in an error of the library as flags of this program.
+def with_flag(error: InputError) -> str:
+    """The line of an error, with its argument as the user of this program gave it.
 
     The library names the argument that its caller gave: "beam_size must be at least 1". The user of
-    a program gave --beam_size. The first word of a message becomes a flag if the program has that
-    flag, and so does every later word of the rule that has an underscore. What is said about a file
-    ("FILE: max_length must be ...") and what was received stay as they are. A setting that --config
-    gives is named so: "--config dropout must be ...", and it is no other flag of its name.
+    a program gave --beam_size, or a setting by --config: "--config dropout must be ...". What is no
+    flag of this program stays as it is, and so does what is said about a field of a file.
     """
-    rule, separator, received = message.partition(". Received: ")
-    place, colon, _ = rule.partition(": ")
-    first = re.match(r"[^\s=]*", place)[0]
-    if _is_setting(first):
-        return f"--config {message}"
-    if colon and " must " not in place and first not in flags.FLAGS:
-        return message  # about a file, which may be called as a flag
-
-    def as_flag(match: re.Match) -> str:
-        word = match[0]
-        is_name = match.start() == 0 or ("_" in word and first != "config")
-        return f"--{word}" if is_name and word in flags.FLAGS else word
-
-    return re.sub(r"(?<![\w./=-])[a-z]\w*", as_flag, rule) + separator + received
+    if error.argument is None or error.place is not None:
+        return str(error)
+    name = re.split(r"[\[. ]", error.argument)[0]
+    if _is_setting(name):
+        return error.message(f"--config {error.argument}")
+    return error.message(f"--{error.argument}" if name in flags.FLAGS else error.argument)
 
 
 def _is_setting(name: str) -> bool:
@@ -480,6 +469,15 @@ def _give_up_stdout() -> None:
 def _fail(message: str) -> None:
     print(f"error: {_one_line(message)}", file=sys.stderr)
     sys.exit(1)
+
+
+def _of_system(error: OSError) -> str:
+    """What the operating system said: "No space left on device: FILE (advice; more advice)"."""
+    message = error.strerror or reason(error)
+    if error.strerror and error.filename is not None:
+        message += f": {error.filename}"
+    notes = "; ".join(getattr(error, "__notes__", []))
+    return f"{message} ({notes})" if notes else message
 
 
 def _one_line(message: str) -> str:

@@ -28,12 +28,12 @@ def main():
     from keras_transformer.parsing.trees import clean, read_trees
 
     known = FLAGS.output == "-" or Path(FLAGS.output).suffix in (".html", ".svg")
-    require(known, "--output must be FILE.html, FILE.svg or -", FLAGS.output)
+    require(known, "output", "must be FILE.html, FILE.svg or -", FLAGS.output)
     check_output_flag("output", ("trees", "gold"))
     trees = list(read_trees(FLAGS.trees))
     gold = list(read_trees(FLAGS.gold)) if FLAGS.gold else []
-    rule = f"--first must not exceed the number of trees in {FLAGS.trees}, {len(trees)}"
-    require(FLAGS.first <= len(trees), rule, FLAGS.first)
+    rule = f"must not exceed the number of trees in {FLAGS.trees}, {len(trees)}"
+    require(FLAGS.first <= len(trees), "first", rule, FLAGS.first)
     scores = compare(trees, gold) if FLAGS.gold else None
     drawn = slice(FLAGS.first - 1, FLAGS.first - 1 + FLAGS.count)
     trees = trees[drawn]
@@ -59,7 +59,8 @@ def compare(trees, gold):
     try:
         return score_trees(gold, trees)
     except InputError as error:
-        raise InputError(f"--trees={FLAGS.trees} --gold={FLAGS.gold}: {error}") from None
+        place = f"--trees={FLAGS.trees} --gold={FLAGS.gold}"
+        raise InputError(error.argument, error.rule, error.received, place) from None
 
 
 def draw_page(trees, gold, scores):

@@ -52,8 +52,8 @@ flags.DEFINE_bool(
 def main():
     started = time.monotonic()
     check_output_flag("output")
-    rule = "--choose_alpha and --alpha must not be given together"
-    require(not (FLAGS.choose_alpha and FLAGS["alpha"].present), rule, FLAGS.alpha)
+    is_free = not (FLAGS.choose_alpha and FLAGS["alpha"].present)
+    require(is_free, "alpha", "must not be given with --choose_alpha", FLAGS.alpha)
     config = EvaluationConfig(**flag_values(EvaluationConfig))
     config.check(FLAGS.data_dir)
     check_model_flags()

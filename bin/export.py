@@ -40,15 +40,16 @@ flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir
 def main():
     if FLAGS.format == "ctranslate2":
         refuse_flags_of_saved_model()
-    rule = "--shortlist and --data_dir must be given together"
-    require(FLAGS.shortlist == bool(FLAGS.data_dir), rule, f"--data_dir={FLAGS.data_dir}")
+    rule = "must be given with --shortlist, and only with it"
+    is_pair = FLAGS.shortlist == bool(FLAGS.data_dir)
+    require(is_pair, "data_dir", rule, FLAGS.data_dir or "none")
     date = FLAGS.date or datetime.date.today().isoformat()
-    require(is_date(date), "--date must be a date as YYYY-MM-DD", repr(date))
+    require(is_date(date), "date", "must be a date as YYYY-MM-DD", repr(date))
     model_dirs = FLAGS.model_dir.split(",")
     several = len(model_dirs) > 1
-    rule = "--shortlist, --weights=int8 and --format=ctranslate2 are for one model, not an ensemble"
+    rule = "must be one model, no ensemble, for --shortlist, --weights=int8, --format=ctranslate2"
     alone = FLAGS.shortlist or FLAGS.weights == "int8" or FLAGS.format == "ctranslate2"
-    require(not (several and alone), rule, f"--model_dir={FLAGS.model_dir}")
+    require(not (several and alone), "model_dir", rule, FLAGS.model_dir)
     check_model_dir_flag()
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
@@ -90,8 +91,8 @@ def refuse_flags_of_saved_model():
     """Refuses what the caller of CTranslate2 decides, as its files do not."""
     names = [flag.name for flag in SEARCH_FLAGS if flag.affects_results]
     for name in [*names, "weights", "constraints", "signatures"]:
-        rule = f"--{name} is for --format=saved_model; CTranslate2's caller chooses"
-        require(not FLAGS[name].present, rule, FLAGS[name].value)
+        rule = "must be given with --format=saved_model only; CTranslate2's caller chooses"
+        require(not FLAGS[name].present, name, rule, FLAGS[name].value)
 
 
 def learned_shortlist(vocabularies):
@@ -101,8 +102,8 @@ def learned_shortlist(vocabularies):
 
     metadata = read_metadata(FLAGS.data_dir)
     prints = (metadata.fingerprint, metadata.source_fingerprint)
-    rule = "--data_dir must have the vocabulary that the model was trained with"
-    require(prints == tuple(vocabularies.fingerprints.values()), rule, FLAGS.data_dir)
+    rule = "must have the vocabulary that the model was trained with"
+    require(prints == tuple(vocabularies.fingerprints.values()), "data_dir", rule, FLAGS.data_dir)
     return Shortlist(*learn_shortlist(FLAGS.data_dir))
 
 

@@ -30,14 +30,14 @@ def main():
     path, model_dir = to_path(FLAGS.path), to_path(FLAGS.model_dir)
     require_new(FLAGS.model_dir)
     local = isinstance(path, Path) or FLAGS.format != "marian"
-    require(local, "--path must be a local folder with --format=marian", path)
-    require(path.exists(), "--path must exist", path)
+    require(local, "path", "must be a local folder with --format=marian", path)
+    require(path.exists(), "path", "must exist", path)
     from keras_transformer.model_card import CARD, read_card
 
     if FLAGS.format == "marian":
         kinds = {"keras": path.suffix == ".keras", "saved_model": (path / CARD).exists()}
         for format, is_such in kinds.items():
-            require(not is_such, f"--format={format} must be given for this --path", path)
+            require(not is_such, "format", f"must be {format} for --path={path}", FLAGS.format)
         from keras_transformer.importing.marian import import_marian
 
         return import_marian(path, model_dir)
@@ -45,7 +45,7 @@ def main():
     if FLAGS.format == "saved_model":
         read_card(path, "path")  # fails before TensorFlow is imported
     else:
-        require(path.suffix == ".keras", "--path must be a .keras file for --format=keras", path)
+        require(path.suffix == ".keras", "path", "must be a .keras file for --format=keras", path)
     from keras_transformer.importing.directory import write_model_directory
     from keras_transformer.loading import decoding_config, restore
 

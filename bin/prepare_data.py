@@ -192,8 +192,9 @@ def main() -> dict[str, Any]:
     require_company("script_share", ["scripts"])
     source = make_source()
     if FLAGS.runner == "local":
-        rule = "--pipeline_options must not be given without --runner=beam"
-        require(not FLAGS["pipeline_options"].present, rule, FLAGS.pipeline_options)
+        is_given = FLAGS["pipeline_options"].present
+        rule = "must not be given without --runner=beam"
+        require(not is_given, "pipeline_options", rule, FLAGS.pipeline_options)
         return prepare(source, FLAGS.data_dir, config)
     from pipelines.beam import training_writer
 
@@ -218,8 +219,8 @@ def make_source() -> Source:
         demand(LANGUAGE_FLAGS)
         name = FLAGS.dataset.removeprefix("tfds:")
         return TfdsSource(name, FLAGS.source_language, FLAGS.target_language, FLAGS.tfds_data_dir)
-    rule = "--dataset must be files, grammar, treebank or tfds:NAME"
-    raise InputError(f"{rule}. Received: {FLAGS.dataset}")
+    rule = "must be files, grammar, treebank or tfds:NAME"
+    raise InputError("dataset", rule, FLAGS.dataset)
 
 
 def file_source() -> FileSource:
@@ -255,20 +256,20 @@ def file_source() -> FileSource:
 def parallel_files(name: str) -> dict[str, list[str]]:
     """The files of a flag such as en:train.en,de:train.de, by their languages."""
     texts = FLAGS[name].value
-    rule = f"--{name} must be languages and their files, each once, as en:train.en,de:train.de"
+    rule = "must be languages and their files, each once, as en:train.en,de:train.de"
     found = {}
     for text in texts:
         language, separator, path = text.partition(":")
         is_new = language not in found
-        require(separator and language and path and is_new, rule, ",".join(texts))
-        found[language] = matching_files(f"--{name}", [path])
+        require(separator and language and path and is_new, name, rule, ",".join(texts))
+        found[language] = matching_files(name, [path])
     return found
 
 
 def treebank_source() -> TreebankSource:
     demand(["train_trees"])
-    rule = "--tokenizer must be bpe with --dataset=treebank, which keeps brackets whole"
-    require(FLAGS.tokenizer == "bpe", rule, FLAGS.tokenizer)
+    rule = "must be bpe with --dataset=treebank, which keeps brackets whole"
+    require(FLAGS.tokenizer == "bpe", "tokenizer", rule, FLAGS.tokenizer)
     files = {}
     for split in SPLITS:
         if FLAGS[f"{split}_trees"].value is not None:
@@ -278,7 +279,7 @@ def treebank_source() -> TreebankSource:
 
 def files_of(name: str) -> list[str]:
     """The files that a flag names, also by patterns."""
-    return matching_files(f"--{name}", FLAGS[name].value)
+    return matching_files(name, FLAGS[name].value)
 
 
 def numbers(name: str, kind: type) -> list[float] | None:
@@ -289,8 +290,8 @@ def numbers(name: str, kind: type) -> list[float] | None:
     try:
         return [kind(text) for text in texts]
     except ValueError:
-        rule = f"--{name} must be {'whole ' if kind is int else ''}numbers, separated by commas"
-        raise InputError(f"{rule}. Received: {','.join(texts)}") from None
+        rule = f"must be {'whole ' if kind is int else ''}numbers, separated by commas"
+        raise InputError(name, rule, ",".join(texts)) from None
 
 
 def shares(name: str) -> dict[str, float] | None:
@@ -298,35 +299,34 @@ def shares(name: str) -> dict[str, float] | None:
     texts = FLAGS[name].value
     if not texts:
         return None
-    rule = f"--{name} must be kinds and their shares, each kind once, as in upper:0.05,typos:0.1"
+    rule = "must be kinds and their shares, each kind once, as in upper:0.05,typos:0.1"
     found = {}
     for text in texts:
         kind, _, share = text.partition(":")
-        require(kind not in found, rule, ",".join(texts))
+        require(kind not in found, name, rule, ",".join(texts))
         try:
             found[kind] = float(share)
         except ValueError:
-            raise InputError(f"{rule}. Received: {','.join(texts)}") from None
+            raise InputError(name, rule, ",".join(texts)) from None
     return found
 
 
 def demand(names: list[str]) -> None:
     for name in names:
-        rule = f"--{name} must be given with --dataset={FLAGS.dataset}"
-        require(FLAGS[name].value, rule, "none")
+        require(FLAGS[name].value, name, f"must be given with --dataset={FLAGS.dataset}", "none")
 
 
 def require_company(name: str, others: list[str]) -> None:
     """Refuses a flag that says how another one is meant, where no such flag is given."""
     is_used = any(FLAGS[other].present for other in others)
-    rule = f"--{name} must be given with {' or '.join(f'--{other}' for other in others)}"
-    require(is_used or not FLAGS[name].present, rule, FLAGS[name].value)
+    rule = f"must be given with {' or '.join(f'--{other}' for other in others)}"
+    require(is_used or not FLAGS[name].present, name, rule, FLAGS[name].value)
 
 
 def refuse(names: list[str]) -> None:
     for name in names:
-        rule = f"--{name} must not be given with --dataset={FLAGS.dataset}"
-        require(not FLAGS[name].present, rule, FLAGS[name].value)
+        rule = f"must not be given with --dataset={FLAGS.dataset}"
+        require(not FLAGS[name].present, name, rule, FLAGS[name].value)
 
 
 if __name__ == "__main__":

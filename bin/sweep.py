@@ -43,14 +43,14 @@ def main():
     from keras_transformer.paper.trained_rows import reduced_settings, select_rows, trained_row
     from pipelines.metadata import read_metadata
 
-    rule = "--model_dir must be a local folder, for the logs of the rows"
-    require("://" not in FLAGS.model_dir, rule, FLAGS.model_dir)
+    rule = "must be a local folder, for the logs of the rows"
+    require("://" not in FLAGS.model_dir, "model_dir", rule, FLAGS.model_dir)
     settings = {}
     for row in select_rows(FLAGS.rows):
         settings[row] = reduced_settings(row, FLAGS.divide_layers, FLAGS.divide_widths)
     has_validation = "validation" in read_metadata(FLAGS.data_dir).splits
-    rule = "--data_dir must have a validation split"
-    require(has_validation, rule, f"{FLAGS.data_dir}, without one")
+    rule = "must have a validation split"
+    require(has_validation, "data_dir", rule, f"{FLAGS.data_dir}, without one")
 
     root = Path(FLAGS.model_dir)
     check_folder(root)
@@ -67,7 +67,7 @@ def main():
             failed[row] = str(error)
             print(f"row {row} failed: {error}", file=sys.stderr)
         table = write_tables(root, trained)
-    require(len(trained) > 0, "at least one row must succeed", failed)
+    require(len(trained) > 0, "rows", "must have at least one that succeeds", failed)
     print(table, file=sys.stderr)
     return {"table": str(root / "table.md"), "rows": trained, "failed": failed}
 
@@ -80,8 +80,8 @@ def check_folder(root: Path) -> None:
     is_sweep = any(root.glob("*.log")) or any(root.glob("*/sweep.json"))
     if not is_sweep:
         foreign += [name for name in ("table.md", "table.json") if (root / name).exists()]
-    rule = "--model_dir must be a folder of its own, or that of an earlier sweep"
-    require(not foreign, rule, f"{root}, which holds {', '.join(foreign)}")
+    rule = "must be a folder of its own, or that of an earlier sweep"
+    require(not foreign, "model_dir", rule, f"{root}, which holds {', '.join(foreign)}")
 
 
 def write_tables(root: Path, trained: list[dict[str, Any]]) -> str:
@@ -158,7 +158,7 @@ def program(log: Path, name: str, *arguments: str) -> dict[str, Any]:
             raise
     if code != 0:
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1]
-        raise InputError(f"bin/{name}.py ended with exit code {code}: {last}")
+        raise InputError(None, "must end well", f"exit code {code}: {last}", f"bin/{name}.py")
 
 
 if __name__ == "__main__":

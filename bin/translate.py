@@ -160,8 +160,8 @@ def takes_lines():
 def refuse_document_flags(where, received):
     from keras_transformer.errors import require
 
-    given = [name for name in OF_DOCUMENTS if FLAGS[name].present]
-    require(not given, f"--{''.join(given[:1])} must not be given {where}", received)
+    for name in OF_DOCUMENTS:
+        require(not FLAGS[name].present, name, f"must not be given {where}", received)
 
 
 def terminology():
@@ -173,10 +173,12 @@ def terminology():
         return None
     for number, line in enumerate(lines, start=1):
         source, *targets = map(str.strip, line.split("\t"))
-        rule = f"{path}:{number} must be a source phrase, a tab and a target phrase"
-        require(source and len(targets) == 1 and targets[0], rule, repr(line))
-        rule = f"{path}:{number} must have a source phrase that no line before it has"
-        require(source not in terms, rule, repr(source))
+        place = f"{path}:{number}"
+        is_term = source and len(targets) == 1 and targets[0]
+        rule = "must be a source phrase, a tab and a target phrase"
+        require(is_term, None, rule, repr(line), place)
+        rule = "must have a source phrase that no line before it has"
+        require(source not in terms, None, rule, repr(source), place)
         terms[source] = targets[0]
     return terms
 
@@ -187,8 +189,8 @@ def sampling_config():
     from keras_transformer.errors import require
 
     for name in OF_SAMPLING:
-        given = FLAGS[name].present
-        require(FLAGS.sample or not given, f"--{name} needs --sample", FLAGS[name].value)
+        is_free = FLAGS.sample or not FLAGS[name].present
+        require(is_free, name, "must be given with --sample", FLAGS[name].value)
     return SamplingConfig(*[FLAGS[name].value for name in OF_SAMPLING]) if FLAGS.sample else None
 
 

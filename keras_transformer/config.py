@@ -103,17 +103,17 @@ class TransformerConfig:
         if self.d_v is None:
             object.__setattr__(self, "d_v", self._head_width("d_v"))
         if self.positions in SINUSOIDS:
-            require(self.d_model % 2 == 0, "d_model must be even for sinusoids", self.d_model)
+            require(self.d_model % 2 == 0, "d_model", "must be even for sinusoids", self.d_model)
         if self.positions == "rotary":
-            require(self.d_k % 2 == 0, "d_k must be even for rotary positions", self.d_k)
-        rule = f"d_model and the other sizes must make a model of at most {LARGEST_MODEL:,} weights"
-        require(self.parameters <= LARGEST_MODEL, rule, f"{self.parameters:,}")
+            require(self.d_k % 2 == 0, "d_k", "must be even for rotary positions", self.d_k)
+        rule = f"must, with the other sizes, make a model of at most {LARGEST_MODEL:,} weights"
+        require(self.parameters <= LARGEST_MODEL, "d_model", rule, f"{self.parameters:,}")
 
     def _head_width(self, name: str) -> int:
         """Returns d_model / num_heads, for the field `name`."""
         width, rest = divmod(self.d_model, self.num_heads)
-        rule = f"{name} must be given, as num_heads does not divide d_model"
-        require(rest == 0, rule, f"{self.num_heads} and {self.d_model}")
+        rule = "must be given, as num_heads does not divide d_model"
+        require(rest == 0, name, rule, f"{self.num_heads} and {self.d_model}")
         return width
 
     @property
@@ -193,11 +193,18 @@ class TrainingConfig:
     def __post_init__(self):
         check_fields(self)
         if self.lora_rank is None:
-            require(self.lora_alpha is None, "lora_alpha must go with lora_rank", self.lora_alpha)
+            require(
+                self.lora_alpha is None, "lora_alpha", "must go with lora_rank", self.lora_alpha
+            )
         elif self.lora_alpha is None:
             object.__setattr__(self, "lora_alpha", float(self.lora_rank))
-        rule = f"accumulate_steps must be at most tokens_per_batch={self.tokens_per_batch}"
-        require(self.accumulate_steps <= self.tokens_per_batch, rule, self.accumulate_steps)
+        rule = f"must be at most tokens_per_batch={self.tokens_per_batch}"
+        require(
+            self.accumulate_steps <= self.tokens_per_batch,
+            "accumulate_steps",
+            rule,
+            self.accumulate_steps,
+        )
 
     @property
     def dtype_policy(self) -> str:
@@ -211,10 +218,10 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
     del fields["vocab_size"], fields["source_vocab_size"]  # the data's
     values = {}
     for setting in settings:
-        require("=" in setting, "config must be KEY=VALUE", repr(setting))
+        require("=" in setting, "config", "must be KEY=VALUE", repr(setting))
         key, _, text = setting.partition("=")
-        rule = f"config key must be one of {', '.join(fields)}"
-        require(key in fields, rule, repr(key) + did_you_mean(key, fields))
+        rule = f"must be KEY=VALUE, where KEY is one of {', '.join(fields)}"
+        require(key in fields, "config", rule, repr(key) + did_you_mean(key, fields))
         values[key] = _parse(key, text, fields[key])
     return values
 
@@ -238,8 +245,8 @@ def replace_settings(
     del fields["vocab_size"], fields["source_vocab_size"]  # the data's
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     for name, value in settings.items():
-        rule = f"settings must be fields of the configurations: {', '.join(fields)}"
-        require(name in fields, rule, repr(name) + did_you_mean(name, fields))
+        rule = f"must be fields of the configurations: {', '.join(fields)}"
+        require(name in fields, "settings", rule, repr(name) + did_you_mean(name, fields))
         changes[fields[name]][name] = value
     return (
         replace_model_settings(model, changes[TransformerConfig]),
@@ -260,8 +267,8 @@ def replace_model_settings(
     """
     fields = [field.name for field in dataclasses.fields(TransformerConfig)]
     for name in settings:
-        rule = f"settings must be fields of TransformerConfig: {', '.join(fields)}"
-        require(name in fields, rule, repr(name))
+        rule = f"must be fields of TransformerConfig: {', '.join(fields)}"
+        require(name in fields, "settings", rule, repr(name))
     even_heads = model.d_k * model.num_heads == model.d_v * model.num_heads == model.d_model
     if even_heads and settings.keys() & {"d_model", "num_heads"}:
         settings = {"d_k": None, "d_v": None, **settings}
@@ -272,7 +279,7 @@ def _parse(key: str, text: str, kind: type) -> Any:
     """Reads `text` as a value of the annotation `kind`."""
     if kind is bool:
         is_bool = text.lower() in ("true", "false")
-        require(is_bool, f"config {key} must be true or false", repr(text))
+        require(is_bool, f"config {key}", "must be true or false", repr(text))
         return text.lower() == "true"
     if kind is str:
         return text
@@ -280,5 +287,5 @@ def _parse(key: str, text: str, kind: type) -> Any:
     try:
         return float(text) if is_float else int(text)
     except ValueError:
-        wanted = "a number" if is_float else "a whole number"
-        raise InputError(f"config {key} must be {wanted}. Received: {text!r}") from None
+        rule = "must be a number" if is_float else "must be a whole number"
+        raise InputError(f"config {key}", rule, repr(text)) from None

@@ -1,6 +1,7 @@
 """The one exception for what a user got wrong: an argument, a file, a configuration."""
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -10,30 +11,61 @@ DISTRIBUTION = "keras-transformer-nmt"
 
 
 class InputError(ValueError):
-    """Input that cannot be used.
+    """Input that cannot be used: an argument, a file, a configuration.
 
-    The message is one line: the argument, or the file and its line, then the rule, then the value
-    received. A program prints it and exits with code 1; callers of the library may catch it.
+    The message is one line, "PLACE: ARGUMENT RULE. Received: RECEIVED", of which the parts that are
+    None are left out. A program prints it and exits with code 1; callers of the library may catch
+    it, and find the parts as attributes.
+
+    Args:
+        argument: the name of the argument that is wrong, or of the field of a file: "beam_size".
+            None if the file as a whole is wrong.
+        rule: what must hold: "must be at least 1".
+        received: what was received instead.
+        place: the file, or the file and the line, as in "train.en:7".
     """
 
-    def __init__(self, message: str):
-        super().__init__(" ".join(message.splitlines()))
+    def __init__(
+        self,
+        argument: str | None,
+        rule: str,
+        received: Any = None,
+        place: str | os.PathLike | None = None,
+    ):
+        self.argument, self.rule, self.received = argument, rule, received
+        self.place = None if place is None else str(place)
+        super().__init__(self.argument, self.rule, self.received, self.place)
+
+    def __str__(self) -> str:
+        return self.message(self.argument)
+
+    def message(self, argument: str | None) -> str:
+        """Returns the error's line with the argument under another name, such as that of a flag."""
+        if argument is None:
+            subject = self.place
+        else:
+            subject = argument if self.place is None else f"{self.place}: {argument}"
+        line = self.rule if subject is None else f"{subject} {self.rule}"
+        if self.received is not None:
+            line = f"{line}. Received: {self.received}"
+        return " ".join(line.splitlines())
 
 
-def require(condition: bool, rule: str, received: Any) -> None:
+def require(
+    condition: bool,
+    argument: str | None,
+    rule: str,
+    received: Any,
+    place: str | os.PathLike | None = None,
+) -> None:
     """Raises an InputError where input does not meet a condition.
 
     Args:
         condition: whether the input meets it.
-        rule: what the input must be, beginning with the argument or the file that it is about:
-            "beam_size must be at least 1".
-        received: what the input is.
-
-    Raises:
-        InputError: "RULE. Received: RECEIVED".
+        argument, rule, received, place: the parts of the error; see InputError.
     """
     if not condition:
-        raise InputError(f"{rule}. Received: {received}")
+        raise InputError(argument, rule, "None" if received is None else received, place)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -69,24 +69,20 @@ _SHOWN_CHARACTERS = 60
 class _Place(NamedTuple):
     """Where a value stands: an error names it as "FILE: parts.a[2]"."""
 
-    file: str  # empty for a dataclass that was made in Python
-    path: str = ""  # empty for the whole content of the file
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.name}" if self.file else self.name
-
-    @property
-    def name(self) -> str:
-        return self.path or "its content"
+    file: str | os.PathLike | None  # None for a dataclass that was made in Python
+    path: str | None = None  # None for the whole content of the file
 
     def field(self, name: str) -> "_Place":
         return _Place(self.file, f"{self.path}.{name}" if self.path else name)
 
     def item(self, index: int) -> "_Place":
-        return _Place(self.file, f"{self.path}[{index}]")
+        return _Place(self.file, f"{self.path or ''}[{index}]")
 
     def key(self) -> "_Place":
-        return _Place(self.file, f"a key of {self.name}")
+        return _Place(self.file, f"a key of {self.path}" if self.path else "a key")
+
+    def require(self, condition: bool, rule: str, received: str) -> None:
+        require(condition, self.path, rule, received, self.file)
 
 
 def check_fields(config: Any) -> None:
@@ -100,7 +96,7 @@ def check_fields(config: Any) -> None:
             or breaks its rule.
     """
     for name, kind in typing.get_type_hints(type(config), include_extras=True).items():
-        _read(getattr(config, name), kind, _Place(file="", path=name))
+        _read(getattr(config, name), kind, _Place(file=None, path=name))
 
 
 def check_arguments(called: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
@@ -117,7 +113,7 @@ def check_arguments(called: Callable[..., Any], arguments: Mapping[str, Any]) ->
     function = called.__init__ if isinstance(called, type) else called
     for name, annotation in typing.get_type_hints(function, include_extras=True).items():
         if name != "return":
-            _read(arguments[name], annotation, _Place(file="", path=name))
+            _read(arguments[name], annotation, _Place(file=None, path=name))
 
 
 def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
@@ -139,7 +135,7 @@ def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
         InputError: naming the file and the field, if one is missing, unknown, of another type or
             breaks a rule.
     """
-    return _read(content, kind, _Place(str(path)))
+    return _read(content, kind, _Place(path))
 
 
 def _read(value: Any, kind: Any, place: _Place) -> Any:
@@ -183,7 +179,7 @@ def _is_of_type(value: Any, kind: Any) -> bool:
 
 def _read_with_rule(value: Any, kind: Any, rule: Rule, place: _Place) -> Any:
     value = _read(value, kind, place)
-    require(rule.holds(value), f"{place} must {rule.text}", shown(value))
+    place.require(rule.holds(value), f"must {rule.text}", shown(value))
     return value
 
 
@@ -195,9 +191,9 @@ def _read_plain(value: Any, kind: type, place: _Place) -> Any:
     allowed = (int, float) if kind is float else kind
     is_bool = isinstance(value, bool)
     fits = isinstance(value, allowed) and is_bool == (kind is bool)
-    require(fits, f"{place} must be of type {kind.__name__}", shown(value))
+    place.require(fits, f"must be of type {kind.__name__}", shown(value))
     if isinstance(value, int):
-        require(abs(value) < _LARGEST_INT, f"{place} must be below 2^40 in size", shown(value))
+        place.require(abs(value) < _LARGEST_INT, "must be below 2^40 in size", shown(value))
     return value
 
 
@@ -226,7 +222,7 @@ def _read_some_fields(value: Any, kinds: dict[str, Any], place: _Place) -> dict[
         is_optional = known != name
         if is_optional and value.get(known) is None:
             continue
-        require(known in value, f"{place.field(known)} must be given", "none")
+        place.field(known).require(known in value, "must be given", "none")
         _read(value[known], kind, place.field(known))
     return value
 
@@ -243,18 +239,19 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
     value = without_former(value, kind)
     kinds = typing.get_type_hints(kind, include_extras=True)
     for name, item in value.items():
-        rule = f"{place.field(name)} must be a field that this version knows"
-        require(name in kinds, rule, shown(item))
+        rule = "must be a field that this version knows"
+        place.field(name).require(name in kinds, rule, shown(item))
     for field in dataclasses.fields(kind):
         missing = dataclasses.MISSING
         has_default = field.default is not missing or field.default_factory is not missing
-        rule = f"{place.field(field.name)} must be given"
-        require(has_default or field.name in value, rule, "none")
+        is_given = has_default or field.name in value
+        place.field(field.name).require(is_given, "must be given", "none")
     read = {name: _read(item, kinds[name], place.field(name)) for name, item in value.items()}
     try:
         return kind(**read)
-    except InputError as error:  # of several fields together: its first word is one of them
-        raise InputError(str(place.field(str(error)))) from None
+    except InputError as error:  # of several fields together: its argument is one of them
+        path = place.field(error.argument).path
+        raise InputError(path, error.rule, error.received, place.file) from None
 
 
 def without_former(fields: dict[str, Any], kind: type) -> dict[str, Any]:

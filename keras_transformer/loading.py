@@ -154,7 +154,7 @@ def load(
         require_unset(fixed, FREE_IN_EXPORT)
         card = read_card(path, "path")
         if card.weights == "int8":
-            require_int8("path, an export with int8 weights,")
+            require_int8("path")
         free = {name: options.get(name) for name in FREE_IN_EXPORT}
         card = dataclasses.replace(card, decoding=dataclasses.replace(card.decoding, **free))
         graphs = load_signatures(path)
@@ -168,8 +168,8 @@ def load(
         compiled = [compile_model(model) for model in trained.models]
         graphs = Graphs(compiled, trained.vocabularies, decoding)
     is_parser = card.origin.task == "parsing"
-    rule = "mbr must be asked of a translation model"
-    require(not (is_parser and card.decoding.mbr), rule, "a parsing model")
+    rule = "must be asked of a translation model"
+    require(not (is_parser and card.decoding.mbr), "mbr", rule, "a parsing model")
     kind = Parser if is_parser else Translator
     return kind(
         graphs, card, functools.partial(load_model, path, checkpoint, adapter, adapter_scale)
@@ -198,8 +198,8 @@ def load_model(
         InputError: as of `restore`, and where there are several models.
     """
     trained = restore(path, checkpoint, adapter, adapter_scale)
-    rule = "model must be asked of a single model, not of an ensemble"
-    require(len(trained.models) == 1, rule, f"{len(trained.models)} models")
+    rule = "must be asked of a single model, not of an ensemble"
+    require(len(trained.models) == 1, "model", rule, f"{len(trained.models)} models")
     training = TrainingConfig(**(trained.origin.training or {}))
     adam = make_adam(trained.model.config.d_model, training)
     loss = LabelSmoothedCrossEntropy(training.label_smoothing)
@@ -210,24 +210,24 @@ def load_model(
 def check_path(path: Any) -> None:
     """Raises an InputError for what is no path and no list of paths, such as a Keras model."""
     rule = (
-        "path must be a keras model in a file: save it with model.save beside the files of its "
+        "must be a keras model in a file: save it with model.save beside the files of its "
         "vocabulary, as FOLDER/model.keras, and load that"
     )
-    require(not isinstance(path, keras.Model), rule, shown(path))
+    require(not isinstance(path, keras.Model), "path", rule, shown(path))
     is_single = isinstance(path, str | os.PathLike)
     paths = [path] if is_single else path
     is_list = isinstance(paths, Sequence) and len(paths) > 0
     are_paths = is_list and all(isinstance(one, str | os.PathLike) for one in paths)
-    require(are_paths, "path must be a path, or a list of paths", shown(path))
-    require(all(os.fspath(one) for one in paths), "path must be given", "''")
+    require(are_paths, "path", "must be a path, or a list of paths", shown(path))
+    require(all(os.fspath(one) for one in paths), "path", "must be given", "''")
 
 
 def check_options(options: dict[str, Any]) -> None:
     """Raises an InputError for the name of an option that is no field of DecodingConfig."""
     names = [field.name for field in dataclasses.fields(DecodingConfig)]
     for name in options:
-        rule = f"options must be {', '.join(names[:-1])} and {names[-1]}"
-        require(name in names, rule, repr(name))
+        rule = f"must be {', '.join(names[:-1])} and {names[-1]}"
+        require(name in names, "options", rule, repr(name))
 
 
 def decoding_config(trained: TrainedModel, **options: Any) -> DecodingConfig:
@@ -274,19 +274,19 @@ def restore(
     check_arguments(restore, locals())
     if not isinstance(path, str | os.PathLike):
         if len(path) > 1:
-            rule = "adapter must go with one model, not with an ensemble"
-            require(adapter is None, rule, adapter)
-            require(adapter_scale is None, f"adapter_scale: {rule}", adapter_scale)
+            rule = "must go with one model, not with an ensemble"
+            require(adapter is None, "adapter", rule, adapter)
+            require(adapter_scale is None, "adapter_scale", rule, adapter_scale)
             return _restore_ensemble(path, checkpoint)
         (path,) = path
     if adapter is not None:
         return _restore_with_adapter(path, checkpoint, adapter, adapter_scale)
-    rule = f"adapter_scale must go with an adapter, and {path} is none"
-    require(adapter_scale is None or holds_adapter(path), rule, adapter_scale)
+    rule = f"must go with an adapter, and {path} is none"
+    require(adapter_scale is None or holds_adapter(path), "adapter_scale", rule, adapter_scale)
     model_dir = described_in(path)
     path = to_path(path)
-    rule = "checkpoint goes with a model directory only"
-    require(model_dir == path or checkpoint is None, rule, f"{checkpoint} of {path}")
+    rule = "must go with a model directory"
+    require(model_dir == path or checkpoint is None, "checkpoint", rule, f"{checkpoint} of {path}")
     if (path / CARD).exists():
         return _restore_export(path)
     if path.suffix == ".keras":
@@ -305,7 +305,7 @@ def _restore_with_adapter(
     model_dir = described_in(adapter)
     base = restore(path, checkpoint).model
     found = Base(os.fspath(path), weights_fingerprint(base))
-    require_same_base(model_dir, description.base, found, "the model of an adapter")
+    require_same_base(model_dir, description.base, found, "path")
     adapter_checkpoint = "latest" if model_dir == adapter else adapter.name
     return _restore_model_directory(model_dir, adapter_checkpoint, base, adapter_scale)
 
@@ -320,9 +320,9 @@ def _restore_model_directory(
     description = read_description(model_dir)
     vocabularies = VocabularyPair.load(model_dir)
     for name, fingerprint in vocabularies.fingerprints.items():
-        rule = f"{model_dir}: {name.removesuffix('_fingerprint')} must be that of the training"
         is_same = fingerprint == getattr(description, name)
-        require(is_same, rule, "a file of other content")
+        field, rule = name.removesuffix("_fingerprint"), "must be that of the training"
+        require(is_same, field, rule, "a file of other content", model_dir)
     if description.base is None:
         model, info = restore_model(model_dir, checkpoint, description)
     else:
@@ -339,12 +339,12 @@ def _restore_base(model_dir: Path, base: Base) -> Transformer:
     """Reads the base of an adapter, from where it was when the adapter was trained."""
     there = to_path(base.path).exists() or to_path(f"{base.path}.index").exists()
     is_whole = there and not holds_adapter(base.path)
-    place = f"be a model at {base.path}, or be given as the model, with adapter={model_dir}"
+    rule = f"must be a model at {base.path}, or be given as the model, with adapter={model_dir}"
     received = "an adapter" if there else "nothing there"
-    require(is_whole, f"the base of the adapter in {model_dir} must {place}", received)
+    require(is_whole, "base", rule, received, model_dir / "config.json")
     model = restore(base.path).model
     found = Base(base.path, weights_fingerprint(model))
-    require_same_base(model_dir, base, found, "the base")
+    require_same_base(model_dir, base, found, "base", model_dir / "config.json")
     return model
 
 
@@ -378,14 +378,14 @@ def _restore_export(path: Path) -> TrainedModel:
     card = read_card(path, "path")
     kind = "an ensemble" if card.ensemble else card.weights
     is_float = kind in ("float32", "bfloat16")
-    require(is_float, f"{path} must hold float weights of one model", kind)
+    require(is_float, None, "must hold float weights of one model", kind, path)
     vocabularies = VocabularyPair.load((path / CARD).parent)
     fingerprints = {
         "vocabulary_fingerprint": card.vocabulary_fingerprint,
         "source_vocabulary_fingerprint": card.source_vocabulary_fingerprint,
     }
-    rule = f"{path / CARD} must be of the vocabulary beside it"
-    require(vocabularies.fingerprints == fingerprints, rule, "another")
+    rule = "must be of the vocabulary beside it"
+    require(vocabularies.fingerprints == fingerprints, None, rule, "another", path / CARD)
     model = _read_exported_weights(path, card.config)
     chosen = {"alpha": card.decoding.alpha, "beam_size": card.decoding.beam_size}
     info = CheckpointInfo(path.name)
@@ -399,11 +399,11 @@ def _read_exported_weights(path: Path, config: TransformerConfig) -> Transformer
     model = Transformer(config, dtype="float32")
     weights = read_weights(model)
     variables = variables_of(weights)
-    rule = f"{path} must be of the model in {path / CARD}, with {len(variables)} variables"
-    require(len(values) == len(variables), rule, len(values))
+    rule = f"must be of the model in {path / CARD}, with {len(variables)} variables"
+    require(len(values) == len(variables), None, rule, len(values), path)
     for number, (variable, value) in enumerate(zip(variables, values, strict=True)):
-        rule = f"{path}: weight {number} must have shape {tuple(variable.shape)}"
-        require(tuple(variable.shape) == value.shape, rule, value.shape)
+        rule = f"must have shape {tuple(variable.shape)}"
+        require(tuple(variable.shape) == value.shape, f"weights[{number}]", rule, value.shape, path)
         variable.assign(value)
     write_weights(weights, model)
     return model
@@ -413,10 +413,10 @@ def _restore_ensemble(paths: Sequence[AnyPath], checkpoint: str | None) -> Train
     members = [restore(path, checkpoint) for path in paths]
     first = members[0]
     for path, member in zip(paths, members, strict=True):
-        rule = f"a model of an ensemble must have the vocabularies and the task of {paths[0]}"
+        rule = f"must have the vocabularies and the task of {paths[0]}, the first of the ensemble"
         same = member.vocabularies.fingerprints == first.vocabularies.fingerprints
         same = same and member.origin.task_options == first.origin.task_options
-        require(same, rule, f"{path}, which has others")
+        require(same, None, rule, "others", path)
     return TrainedModel(
         models=tuple(member.model for member in members),
         vocabularies=first.vocabularies,
@@ -427,17 +427,17 @@ def _restore_ensemble(paths: Sequence[AnyPath], checkpoint: str | None) -> Train
 
 
 def _restore_keras_file(path: Path) -> TrainedModel:
-    rule = "a .keras file must be a Transformer that was saved with model.save"
-    require(not is_device(path), rule, f"{path}, a pipe or a device")
+    rule = "must be a Transformer that was saved with model.save"
+    require(not is_device(path), None, rule, "a pipe or a device", path)
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):  # of which Keras says that there is no such file
                 raise ValueError("not a Keras file")
         model = keras.models.load_model(path, compile=False)
     except Exception as error:  # damaged bytes can end in any
-        raise InputError(f"{rule}. Received: {path}: {reason(error)}") from None
-    rule = "a .keras file must hold float weights: export the float model with weights=int8"
-    require(not quantized_parts(model), rule, f"{path}, which is quantized")
+        raise InputError(None, rule, reason(error), path) from None
+    rule = "must hold float weights: export the float model with weights=int8"
+    require(not quantized_parts(model), None, rule, "a model that is quantized", path)
     folder, info = path.parent, CheckpointInfo(path.name)
     vocabularies = VocabularyPair.load(folder)
     origin = ModelOrigin()
@@ -446,6 +446,6 @@ def _restore_keras_file(path: Path) -> TrainedModel:
     config = model.config
     sizes = (config.source_vocab_size or config.vocab_size, config.vocab_size)
     for vocabulary, size in zip(vocabularies, sizes, strict=True):
-        rule = f"{vocabulary.file} must have the {size} subwords of the model"
-        require(vocabulary.vocab_size == size, rule, vocabulary.vocab_size)
+        rule = f"must have the {size} subwords of the model"
+        require(vocabulary.vocab_size == size, None, rule, vocabulary.vocab_size, vocabulary.file)
     return TrainedModel((model,), vocabularies, origin, info)

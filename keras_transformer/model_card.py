@@ -107,8 +107,8 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
         values[name] = inner
     card = from_json(ModelCard, values, place)
     fingerprint = from_json({"config_fingerprint": str}, content, place)["config_fingerprint"]
-    rule = f"{place}: config must be that of the exported weights, whose config_fingerprint it has"
-    require(card.config.fingerprint == fingerprint, rule, "another config")
+    rule = "must be that of the exported weights, whose config_fingerprint it has"
+    require(card.config.fingerprint == fingerprint, "config", rule, "another config", place)
     return card
 
 
@@ -128,24 +128,24 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
     require_name(export_dir, argument)
     folder = to_path(export_dir)
     put_back(folder)
-    rule = f"{argument} must be a directory that an export has made"
+    rule = "must be a directory that an export has made"
     is_model_dir = (folder / "checkpoints").is_dir()
     what = "a model directory" if is_model_dir else f"which has no {CARD}"
-    require((folder / CARD).exists(), rule, f"{str(folder)!r}, {what}")
+    require((folder / CARD).exists(), argument, rule, f"{str(folder)!r}, {what}")
     content = read_json(folder / CARD)
     version = content.get("format_version")
-    rule = f"{argument} must be of format_version {FORMAT_VERSION}; export the model again"
-    require(version == FORMAT_VERSION, rule, f"{str(folder)!r}, of {version}")
+    rule = f"must be of format_version {FORMAT_VERSION}; export the model again"
+    require(version == FORMAT_VERSION, argument, rule, f"{str(folder)!r}, of {version}")
     expected_sizes = from_json({"files": dict[str, Count]}, content, folder / CARD)["files"]
-    rule = f"{argument} must be of format saved_model"
+    rule = "must be of format saved_model"
     is_saved_model = "saved_model.pb" in expected_sizes
-    require(is_saved_model, rule, f"{str(folder)!r}, which holds no SavedModel")
+    require(is_saved_model, argument, rule, f"{str(folder)!r}, which holds no SavedModel")
     card = card_from_json(content, folder / CARD)
     sizes = file_sizes(folder)
     for name, size in expected_sizes.items():
         found = f"has {sizes[name]} of {size} bytes" if name in sizes else "is missing"
-        rule = f"{argument} must be whole"
-        require(sizes.get(name) == size, rule, f"{str(folder)!r}, where {name} {found}")
+        rule = "must be whole"
+        require(sizes.get(name) == size, argument, rule, f"{str(folder)!r}, where {name} {found}")
     return card
 
 
@@ -170,5 +170,5 @@ def require_unset(options: dict[str, Any], names: Sequence[str] = ()) -> None:
         InputError: for the first one that was given.
     """
     for name, value in options.items():
-        rule = f"{name} is fixed in an export; give it when the model is exported"
-        require(value is None or name in names, rule, value)
+        rule = "must be given when the model is exported; in an export it is fixed"
+        require(value is None or name in names, name, rule, value)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import require
 from keras_transformer.files.paths import RemotePath, is_device, resolved, to_path
 from keras_transformer.files.reading import zstandard
 from keras_transformer.files.replacing import replacing
@@ -35,12 +35,12 @@ def check_output(
     for name, read in (inputs or {}).items():
         paths = [resolved(each) for each in read]
         is_within = file.exists() and any(path in file.parents for path in paths)
-        rule = f"{argument} must be another file than {name}"
+        rule = f"must be another file than {name}"
         is_read = file in paths or is_within
-        require(not is_read or is_device(path), rule, repr(path))
+        require(not is_read or is_device(path), argument, rule, repr(path))
     place = to_path(path) if is_device(path) else file.parent
     writable = (isinstance(file, RemotePath) or os.access(place, os.W_OK)) and not file.is_dir()
-    require(writable, f"{argument} must be a file in a directory that can be written", repr(path))
+    require(writable, argument, "must be a file in a directory that can be written", repr(path))
     if path.endswith(".zst"):
         zstandard(path)
 
@@ -60,54 +60,41 @@ def one_line(text: str) -> str:
 
 
 class Output:
-    """A file that is being written; an error of it names the argument that named the file."""
+    """A file that is being written; an error of it has the name of the file."""
 
-    def __init__(self, file: BinaryIO, path: str, argument: str):
+    def __init__(self, file: BinaryIO, path: str):
         self._file = file
         self._path = path
-        self._argument = argument
 
     def write(self, content: bytes) -> None:
-        """Writes bytes; raises an InputError where they cannot be written."""
+        """Writes bytes; raises an OSError where they cannot be written."""
         try:
             self._file.write(content)
         except OSError as error:
-            raise unwritable(self._path, self._argument, error) from None
+            raise OSError(error.errno, error.strerror, self._path) from None
 
     def flush(self) -> None:
-        """Hands on what is written so far; raises an InputError where that fails."""
+        """Hands on what is written so far; raises an OSError where that fails."""
         try:
             self._file.flush()
         except OSError as error:
-            raise unwritable(self._path, self._argument, error) from None
+            raise OSError(error.errno, error.strerror, self._path) from None
 
 
 @contextlib.contextmanager
-def opened_output(path: str, argument: str = "output") -> Iterator[Output | BinaryIO]:
+def opened_output(path: str) -> Iterator[Output | BinaryIO]:
     """Opens stdout, or a file that takes its place when it is complete.
 
     A file whose name ends in .gz or .zst is compressed.
 
-    Other errors of the block, such as those of a file that it reads, are raised as they are.
-
     Raises:
-        InputError: which names the argument, if the file cannot be written.
+        OSError: if the file cannot be written; it has the name of the file.
     """
     if path == STANDARD_STREAM:
         yield sys.stdout.buffer
         return
-    error_of_block = None
-    try:
-        with replacing(path) as file, _compressing(file, path) as file:
-            try:
-                yield Output(file, path, argument)
-            except OSError as error:
-                error_of_block = error
-                raise
-    except OSError as error:
-        if error is error_of_block:
-            raise
-        raise unwritable(path, argument, error) from None
+    with replacing(path) as file, _compressing(file, path) as file:
+        yield Output(file, path)
 
 
 @contextlib.contextmanager
@@ -122,8 +109,3 @@ def _compressing(file: BinaryIO, path: str) -> Iterator[BinaryIO]:
             yield compressed
     else:
         yield file
-
-
-def unwritable(path: str, argument: str, error: OSError) -> InputError:
-    """Says that a file cannot be written, and why."""
-    return InputError(f"{argument} must be writable. Received: {path!r}: {error}")

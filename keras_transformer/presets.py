@@ -94,8 +94,8 @@ def preset(name: str, vocab_size: int) -> tuple[TransformerConfig, TrainingConfi
         InputError: where no preset has that name.
     """
     check_arguments(preset, locals())
-    rule = f"preset must be one of {', '.join(PRESETS)}"
-    require(name in PRESETS, rule, repr(name) + did_you_mean(name, PRESETS))
+    rule = f"must be one of {', '.join(PRESETS)}"
+    require(name in PRESETS, "preset", rule, repr(name) + did_you_mean(name, PRESETS))
     model_fields = TransformerConfig.__dataclass_fields__
     settings = PRESETS[name]
     model = {key: value for key, value in settings.items() if key in model_fields}

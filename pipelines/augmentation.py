@@ -66,8 +66,8 @@ def augment(source: Source, shares: dict[str, float] | None, seed: int) -> Augme
     """
     if not shares:
         return Augmentation(source, {})
-    rule = "augment must not be given for trees, which are no text"
-    require(source.task == "translation", rule, ",".join(shares))
+    rule = "must not be given for trees, which are no text"
+    require(source.task == "translation", "augment", rule, ",".join(shares))
     counts = source.counts()
     added = Counter()
     sizes = []

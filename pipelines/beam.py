@@ -32,8 +32,8 @@ try:
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.pvalue import AsDict
 except ImportError:
-    rule = f"runner=beam must find Apache Beam ({install_command('beam')})"
-    raise InputError(f"{rule}. Received: none installed") from None
+    rule = f"must be local where Apache Beam is not installed ({install_command('beam')})"
+    raise InputError("runner", rule, "beam") from None
 
 
 def training_writer(pipeline_options: Sequence[str]) -> TrainingWriter:
@@ -59,7 +59,7 @@ def training_writer(pipeline_options: Sequence[str]) -> TrainingWriter:
     except (SystemExit, Exception) as error:  # argparse prints what is wrong, and exits
         is_refused = isinstance(error, SystemExit)
         received = _last_line(messages.getvalue() if is_refused else str(error) or repr(error))
-        raise InputError(f"pipeline_options must suit Beam. Received: {received}") from None
+        raise InputError("pipeline_options", "must suit Beam", received) from None
     return functools.partial(_write_training_shards, argv)
 
 
@@ -87,9 +87,8 @@ def _write_training_shards(
                 | "write" >> beam.Map(_write_shard, shards)
             )
     except Exception as error:  # those of runners have no type in common
-        rule = "runner=beam must run its pipeline to the end: prepare the data again to resume"
-        received = _last_line(str(error) or repr(error))
-        raise InputError(f"{rule}. Received: {received}") from error
+        rule = "must run its pipeline to the end: prepare the data again to resume"
+        raise InputError("runner", rule, _last_line(str(error) or repr(error))) from error
     shards.finish()
 
 

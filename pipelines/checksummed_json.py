@@ -36,8 +36,8 @@ def checked(content: dict[str, Any], path: str | os.PathLike, kind: Any) -> Any:
     fields = {name: value for name, value in content.items() if name != _CHECKSUM}
     read = from_json(kind, fields, path)
     unchanged = content.get(_CHECKSUM) == _checksum(path, fields)
-    rule = f"{path} must be as it was written: delete its folder, and prepare the data again"
-    require(unchanged, rule, "a changed file")
+    rule = "must be as it was written: delete its folder, and prepare the data again"
+    require(unchanged, None, rule, "a changed file", path)
     return read
 
 

@@ -66,9 +66,9 @@ def split_damage(
 def _changed(path: Path, digest: str) -> Iterator[Damage]:
     """The damage of a file that had the SHA-256 `digest`."""
     if not path.is_file():
-        yield _damage(path, "exist", "no such file")
+        yield _damage(path, "must exist", "no such file")
     elif file_digest(path) != digest:
-        yield _damage(path, "be as it was prepared", "a changed file")
+        yield _damage(path, "must be as it was prepared", "a changed file")
 
 
 def _shard_damage(
@@ -76,26 +76,25 @@ def _shard_damage(
 ) -> Iterator[Damage]:
     """The damage of a shard that had `size` bytes, and a beginning of that digest."""
     if not shard.is_file():
-        yield _damage(shard, f"have {size} bytes", "no such file")
+        yield _damage(shard, f"must have {size} bytes", "no such file")
         return
     found_size = shard.stat().st_size
     if found_size != size:
-        yield _damage(shard, f"have {size} bytes", f"{found_size} bytes")
+        yield _damage(shard, f"must have {size} bytes", f"{found_size} bytes")
         return
     begins_otherwise = digest != digest_of_beginning(shard)
     byte = damaged_byte(shard) if begins_otherwise or read_records else None
     if byte is not None:
-        yield _damage(shard, "hold sound records", f"damage at byte {byte}")
+        yield _damage(shard, "must hold sound records", f"damage at byte {byte}")
     elif begins_otherwise:
-        yield _damage(shard, "be the shard that was prepared", "a shard of another data set")
+        yield _damage(shard, "must be the shard that was prepared", "a shard of another data set")
 
 
 def _damage(path: Path, rule: str, received: str) -> Damage:
-    error = InputError(
-        f"{path} must {rule}: prepare the data again with the same settings, which rewrites "
-        f"damaged and missing files. Received: {received}"
+    advice = (
+        "prepare the data again with the same settings, which rewrites damaged and missing files"
     )
-    return Damage(path, error)
+    return Damage(path, InputError(None, f"{rule}: {advice}", received, path))
 
 
 def require_unchanged(path: Path, info: SplitInfo) -> None:

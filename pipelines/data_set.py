@@ -112,10 +112,9 @@ def repair_data_set(preparation: Preparation, metadata: Metadata, damaged: list[
     splits = [split for split in counts if split in damaged_splits]
     _write_splits(preparation, VocabularyPair.load(data_dir), counts, splits, keep_shards=True)
     for damage in damaged_files(data_dir, metadata, read_records=True):
-        raise InputError(
-            f"{damage.path} must be the same when it is written again: prepare the data in a new "
-            "folder. Received: another file, as of another version of the programs"
-        )
+        rule = "must be the same when it is written again: prepare the data in a new folder"
+        received = "another file, as of another version of the programs"
+        raise InputError(None, rule, received, damage.path)
 
 
 def _resumed_counts(preparation: Preparation) -> dict[str, int] | None:
@@ -249,15 +248,16 @@ def _write_splits(
 
 def _check_pairs(data_dir: Path, split: str, info: SplitInfo, expected: int) -> None:
     pairs = info.pairs + sum(info.dropped.values())
-    rule = f"the split {split} in {data_dir} must have its {expected} pairs"
-    require(pairs == expected, f"{rule}: delete the folder, and prepare the data again", pairs)
+    rule = f"must have its {expected} pairs: delete the folder, and prepare the data again"
+    require(pairs == expected, split, rule, pairs, data_dir)
 
 
 def _check_usable_pairs(split: str, info: SplitInfo, max_length: int) -> None:
     too_long, blank = info.dropped["too_long"], info.dropped["blank"]
     require(
         info.pairs > 0,
-        f"max_length must leave at least one pair of the split {split}",
+        "max_length",
+        f"must leave at least one pair of the split {split}",
         f"{max_length}, with {too_long} pairs too long and {blank} blank",
     )
 

@@ -37,8 +37,8 @@ def training_batches(
     info = _split(data_dir, read_metadata(data_dir), "train")
     require(
         tokens_per_batch >= info.longest,
-        f"tokens_per_batch must be at least {info.longest}, the longest training sentence in "
-        f"{data_dir}",
+        "tokens_per_batch",
+        f"must be at least {info.longest}, the longest training sentence in {data_dir}",
         tokens_per_batch,
     )
     files = _files(data_dir, info)
@@ -97,7 +97,7 @@ def split_text(data_dir: str | os.PathLike, split: str) -> tuple[list[str], list
             the training split; and if the text is missing or has been changed.
     """
     info = _split(data_dir, read_metadata(data_dir), split)
-    require(len(info.texts) > 0, "split must be one whose text is kept", split)
+    require(len(info.texts) > 0, "split", "must be one whose text is kept", split)
     return _lines(data_dir, split, "source", info), _lines(data_dir, split, "target", info)
 
 
@@ -128,18 +128,18 @@ def gold_trees(data_dir: str | os.PathLike, split: str) -> list[Tree]:
             the trees are missing or have been changed.
     """
     metadata = read_metadata(data_dir)
-    rule = "data_dir must be prepared from a treebank"
-    require(metadata.task == "parsing", rule, f"{data_dir}, for {metadata.task}")
+    rule = "must be prepared from a treebank"
+    require(metadata.task == "parsing", "data_dir", rule, f"{data_dir}, for {metadata.task}")
     info = _split(data_dir, metadata, split)
     path = text_file(data_dir, split, "trees")
-    require(path.name in info.texts, "split must be one whose trees are kept", split)
+    require(path.name in info.texts, "split", "must be one whose trees are kept", split)
     require_unchanged(path, info)
     return list(read_trees(str(path)))
 
 
 def _split(data_dir: str | os.PathLike, metadata: Metadata, split: str) -> SplitInfo:
-    rule = f"split must be one of {', '.join(metadata.splits)} in {data_dir}"
-    require(split in metadata.splits, rule, split)
+    rule = f"must be one of {', '.join(metadata.splits)} in {data_dir}"
+    require(split in metadata.splits, "split", rule, split)
     return metadata.splits[split]
 
 

@@ -56,26 +56,23 @@ class EvaluationConfig:
         """
         metadata = read_metadata(data_dir)
         with_text = [name for name, info in metadata.splits.items() if info.texts]
-        rule = f"split must be one whose text {data_dir} has ({', '.join(with_text) or 'none'})"
-        require(self.split in with_text, rule, self.split)
+        rule = f"must be one whose text {data_dir} has ({', '.join(with_text) or 'none'})"
+        require(self.split in with_text, "split", rule, self.split)
         if self.output is not None:
             files = [os.path.join(data_dir, name) for name in [METADATA_FILE, *metadata.files()]]
             check_output(self.output, inputs={"those of data_dir": files})
         if metadata.task == "parsing":
-            rule = "tokenize is for translations, and data_dir has trees"
-            require(self.tokenize is None, rule, self.tokenize)
-            rule = "lowercase is for translations, and data_dir has trees"
-            require(not self.lowercase, rule, self.lowercase)
-            rule = "robustness is for translations, and data_dir has trees"
-            require(not self.robustness, rule, self.robustness)
-            rule = "choose_alpha is for translations, and data_dir has trees"
-            require(not self.choose_alpha, rule, self.choose_alpha)
-        rule = "robustness is for data of one direction"
+            rule = "must be asked of translations, and data_dir has trees"
+            require(self.tokenize is None, "tokenize", rule, self.tokenize)
+            require(not self.lowercase, "lowercase", rule, self.lowercase)
+            require(not self.robustness, "robustness", rule, self.robustness)
+            require(not self.choose_alpha, "choose_alpha", rule, self.choose_alpha)
+        rule = "must be asked of data of one direction"
         is_one = not directions_of(metadata.task_options)
-        require(is_one or not self.robustness, rule, f"{data_dir}, of several")
-        rule = "choose_alpha needs a validation split in data_dir"
-        has_validation = CHOOSING_SPLIT in metadata.splits
-        require(has_validation or not self.choose_alpha, rule, ", ".join(metadata.splits))
+        require(is_one or not self.robustness, "robustness", rule, f"{data_dir}, of several")
+        rule = "must have a validation split in data_dir"
+        is_possible = CHOOSING_SPLIT in metadata.splits or not self.choose_alpha
+        require(is_possible, "choose_alpha", rule, ", ".join(metadata.splits))
         return metadata
 
 
@@ -203,16 +200,16 @@ def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: Mode
     """Raises InputError where a model was trained on data of another vocabulary or task."""
     same_target = metadata.fingerprint == card.vocabulary_fingerprint
     same_source = metadata.source_fingerprint == card.source_vocabulary_fingerprint
-    rule = "data_dir must have the vocabulary of the model"
+    rule = "must have the vocabulary of the model"
     received = f"{data_dir}, which has another. Choose the data of training"
-    require(same_target and same_source, rule, received)
-    rule = f"data_dir must be prepared for the task of the model, {card.origin.task}"
-    require(metadata.task == card.origin.task, rule, f"{data_dir}, for {metadata.task}")
+    require(same_target and same_source, "data_dir", rule, received)
+    rule = f"must be prepared for the task of the model, {card.origin.task}"
+    require(metadata.task == card.origin.task, "data_dir", rule, f"{data_dir}, for {metadata.task}")
     has_codes = bool(target_languages_of(metadata.task_options))
     needs_codes = bool(target_languages_of(card.origin.task_options))
-    rule = "data_dir must be prepared with codes of target languages where the model needs them"
+    rule = "must be prepared with codes of target languages where the model needs them"
     received = f"{data_dir}, {'with' if has_codes else 'without'} codes"
-    require(has_codes == needs_codes, rule, received)
+    require(has_codes == needs_codes, "data_dir", rule, received)
 
 
 def _check_positions(
@@ -220,8 +217,8 @@ def _check_positions(
 ) -> None:
     """Raises InputError where a split has longer sentences than a model has learned positions."""
     most, longest = card.config.longest_text, metadata.splits[split].longest
-    rule = f"{split} must have sentences of at most {most} ids, the max_positions of the model"
-    require(most is None or longest <= most, rule, f"{longest} in {data_dir}")
+    rule = f"must have sentences of at most {most} ids, the max_positions of the model"
+    require(most is None or longest <= most, split, rule, longest, data_dir)
 
 
 def _check_directions(
@@ -230,8 +227,8 @@ def _check_directions(
     """Raises InputError for a direction that a model was not trained for, as far as is known."""
     trained = [str(direction) for direction in directions_of(card.origin.task_options)]
     for direction in dict.fromkeys(directions or ()):
-        rule = f"data_dir must be of directions of the model: {', '.join(trained)}"
-        require(not trained or direction in trained, rule, f"{direction} in {data_dir}")
+        rule = f"must be of directions of the model: {', '.join(trained)}"
+        require(not trained or direction in trained, "data_dir", rule, f"{direction} in {data_dir}")
 
 
 def _text_of(

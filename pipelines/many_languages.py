@@ -56,27 +56,25 @@ def make_file_source(
     Raises:
         InputError: for arguments that do not go together, and as these functions do.
     """
-    rule = "directions must be given with parallel"
-    require(directions is None or parallel, rule, ",".join(directions or []))
+    rule = "must be given with parallel"
+    require(directions is None or parallel, "directions", rule, ",".join(directions or []))
     if not target_languages and not parallel:
         return FileSource(files, pair_files, languages)
     kind = "parallel" if parallel else "target_languages"
+    rule = f"must not be given with {kind}"
     for split in pair_files:
-        require(False, f"{split}_pairs must not be given with {kind}", ",".join(pair_files[split]))
-    rule = f"source_language must not be given with {kind}"
-    require(languages is None, rule, ",".join(map(str, languages or ())))
+        require(False, f"{split}_pairs", rule, ",".join(pair_files[split]))
+    require(languages is None, "source_language", rule, ",".join(map(str, languages or ())))
     if not parallel:
-        rule = "target_languages must be given, for the training files"
-        require("train" in target_languages, rule, "none")
+        rule = "must be given, for the training files"
+        require("train" in target_languages, "target_languages", rule, "none")
         return source_of_files(files, target_languages)
     for split, (sources, _) in files.items():
-        rule = f"{split}_source must not be given with parallel"
-        require(False, rule, ",".join(sources))
+        require(False, f"{split}_source", rule, ",".join(sources))
     for split in target_languages:
         argument = _argument("target_languages", split)
-        rule = f"{argument} must not be given with parallel"
-        require(False, rule, ",".join(target_languages[split]))
-    require("train" in parallel, "parallel must be given, for training", "none")
+        require(False, argument, rule, ",".join(target_languages[split]))
+    require("train" in parallel, "parallel", "must be given, for training", "none")
     return source_of_parallel_text(parallel, directions)
 
 
@@ -100,15 +98,15 @@ def source_of_files(
         argument = _argument("target_languages", split)
         languages = target_languages.get(split) or target_languages["train"]
         _check_codes(languages, argument)
-        rule = f"{argument} must have a language for each file of {split}_target"
+        rule = f"must have a language for each file of {split}_target"
         received = f"{','.join(languages)} for {len(target_files)} files"
-        require(len(languages) == len(target_files), rule, received)
+        require(len(languages) == len(target_files), argument, rule, received)
         for path, language in zip(target_files, languages, strict=True):
             is_other = language_of(path) in known - {language}
-            require(not is_other, f"{argument} must be those of the files", f"{language} of {path}")
+            require(not is_other, argument, "must be those of the files", f"{language} of {path}")
         sources = [language_of(path) for path in source_files]
-        rule = f"{split}_source must be files whose names end in their language, as train.en"
-        require(all(sources), rule, ",".join(source_files))
+        rule = "must be files whose names end in their language, as train.en"
+        require(all(sources), f"{split}_source", rule, ",".join(source_files))
         directions[split] = _directions(sources, languages, argument)
     return FileSource(dict(files), directions=directions)
 
@@ -129,27 +127,29 @@ def source_of_parallel_text(
     """
     known = list(parallel["train"])
     _check_codes(known, "parallel")
-    require(len(known) >= 2, "parallel must have two languages or more", ",".join(known) or "none")
+    require(
+        len(known) >= 2, "parallel", "must have two languages or more", ",".join(known) or "none"
+    )
     all_directions = {str(each): each for each in _all_directions(known)}
     chosen = list(all_directions) if names is None else list(dict.fromkeys(names))
-    require(chosen, "directions must name at least one direction", "none")
+    require(chosen, "directions", "must name at least one direction", "none")
     for name in chosen:
-        rule = f"directions must be SOURCE-TARGET of the languages {', '.join(known)}"
-        require(name in all_directions, rule, name)
+        rule = f"must be SOURCE-TARGET of the languages {', '.join(known)}"
+        require(name in all_directions, "directions", rule, name)
     files, directions, arguments = {}, {}, {}
     for split, files_of in parallel.items():
         argument = _argument("parallel", split)
         for language in files_of:
-            rule = f"{argument} must have languages of parallel: {', '.join(known)}"
-            require(language in known, rule, language)
+            rule = f"must have languages of parallel: {', '.join(known)}"
+            require(language in known, argument, rule, language)
         counts = {language: len(paths) for language, paths in files_of.items()}
-        rule = f"{argument} must have the same number of files for each language"
-        require(len(set(counts.values())) == 1, rule, counts)
+        rule = "must have the same number of files for each language"
+        require(len(set(counts.values())) == 1, argument, rule, counts)
         of_split = [
             all_directions[name] for name in chosen if set(all_directions[name]) <= set(files_of)
         ]
-        rule = f"{argument} must have both languages of a direction: {', '.join(chosen)}"
-        require(of_split, rule, ", ".join(files_of))
+        rule = f"must have both languages of a direction: {', '.join(chosen)}"
+        require(of_split, argument, rule, ", ".join(files_of))
         sources = [path for each in of_split for path in files_of[each.source]]
         targets = [path for each in of_split for path in files_of[each.target]]
         files[split] = (sources, targets)
@@ -170,13 +170,13 @@ def _all_directions(languages: Sequence[str]) -> Iterator[Direction]:
 
 def _check_codes(languages: Sequence[str], argument: str) -> None:
     for language in languages:
-        rule = f"{argument} must be codes of languages: letters, digits, - and _, as pt-BR"
-        require(is_language(language), rule, repr(language))
+        rule = "must be codes of languages: letters, digits, - and _, as pt-BR"
+        require(is_language(language), argument, rule, repr(language))
 
 
 def _directions(sources: Sequence[str], targets: Sequence[str], argument: str) -> list[Direction]:
     directions = [Direction(*pair) for pair in zip(sources, targets, strict=True)]
     for direction in directions:
-        rule = f"{argument} must be other languages than those of the source files"
-        require(direction.source != direction.target, rule, direction)
+        rule = "must be other languages than those of the source files"
+        require(direction.source != direction.target, argument, rule, direction)
     return directions

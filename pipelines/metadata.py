@@ -33,12 +33,12 @@ def read_metadata(data_dir: str | os.PathLike, check_files: bool = True) -> Meta
             files that are changed, missing, cut off or of another data set.
     """
     path = to_path(data_dir) / METADATA_FILE
-    rule = "data_dir must be a prepared data directory"
-    require(path.exists(), rule, f"{data_dir}, which has no {METADATA_FILE}")
+    rule = "must be a prepared data directory"
+    require(path.exists(), "data_dir", rule, f"{data_dir}, which has no {METADATA_FILE}")
     content = read_json(path)
     version = content.get("format_version")
-    rule = f"{path} must be of format_version {FORMAT_VERSION}: prepare the data again"
-    require(version == FORMAT_VERSION, rule, version)
+    rule = f"must be of format_version {FORMAT_VERSION}: prepare the data again"
+    require(version == FORMAT_VERSION, None, rule, version, path)
     metadata = checked(content, path, Metadata)
     if check_files:
         for damage in damaged_files(data_dir, metadata):

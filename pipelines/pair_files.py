@@ -38,8 +38,8 @@ def check_pair_file(path: str, argument: str) -> None:
     Raises:
         InputError: where no reader is known.
     """
-    rule = f"{argument} must be files that end in {', '.join(READERS)}"
-    require(_ending(path) in READERS, rule, path)
+    rule = f"must be files that end in {', '.join(READERS)}"
+    require(_ending(path) in READERS, argument, rule, path)
 
 
 def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
@@ -63,8 +63,8 @@ def read_pairs(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
         if source and target:
             found = True
             yield source, target
-    rule = f"{argument} must have pairs of {languages[0]} and {languages[1]}"
-    require(found, rule, f"{path}, which has none")
+    rule = f"must have pairs of {languages[0]} and {languages[1]}"
+    require(found, argument, rule, f"{path}, which has none")
 
 
 def _ending(path: str) -> str:
@@ -74,8 +74,10 @@ def _ending(path: str) -> str:
 def _read_tsv(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(path, argument), start=1):
         columns = line.split("\t")
-        rule = f"{path}:{number} must have two columns with a tab between them"
-        require(len(columns) == 2, rule, f"{len(columns)} in {line[:80]!r}")
+        rule = "must have two columns with a tab between them"
+        require(
+            len(columns) == 2, None, rule, f"{len(columns)} in {line[:80]!r}", f"{path}:{number}"
+        )
         yield columns[0], columns[1]
 
 
@@ -84,8 +86,10 @@ def _read_jsonl(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
         row = parse_json(line.encode("utf-8"), f"{path}:{number}", Any)
         row = row.get("translation", row) if isinstance(row, dict) else row
         sides = [row.get(name) for name in languages] if isinstance(row, dict) else [None]
-        rule = f"{path}:{number} must have texts under {languages[0]!r} and {languages[1]!r}"
-        require(all(isinstance(side, str) for side in sides), rule, line[:80])
+        rule = f"must have texts under {languages[0]!r} and {languages[1]!r}"
+        require(
+            all(isinstance(side, str) for side in sides), None, rule, line[:80], f"{path}:{number}"
+        )
         require_text("".join(sides), path, number)
         yield sides[0], sides[1]
 
@@ -97,7 +101,7 @@ def _read_tmx(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
         name = _local(element.tag)
         if root is None:
             root = element
-            require(name == "tmx", f"{path} must be a translation memory, <tmx>", f"<{name}>")
+            require(name == "tmx", None, "must be a translation memory, <tmx>", f"<{name}>", path)
         if name == "body":
             body = element
         elif name == "tu" and event == "end":
@@ -153,13 +157,12 @@ def _xml_events(
         yield from parser.read_events()
     except ElementTree.ParseError as error:
         line, _ = error.position
-        rule = f"{path}:{line} must be well-formed XML"
-        raise InputError(f"{rule}. Received: {error}") from None
+        raise InputError(None, "must be well-formed XML", error, f"{path}:{line}") from None
     except InputError:
         raise
     except (LookupError, ValueError) as error:  # of the XML parser, which knows few encodings
-        rule = f"{path} must be XML in UTF-8, or in another encoding that can be read"
-        raise InputError(f"{rule}. Received: {error}") from None
+        rule = "must be XML in UTF-8, or in another encoding that can be read"
+        raise InputError(None, rule, error, path) from None
 
 
 @contextlib.contextmanager
@@ -169,8 +172,8 @@ def _opened_whole(path: str, argument: str) -> Iterator[BinaryIO]:
         with opened(path) as file:
             yield file
     except (EOFError, OSError, zlib.error) as error:
-        rule = f"{argument} must be a whole file that can be read"
-        raise InputError(f"{rule}. Received: {path}: {error}") from None
+        rule = "must be a whole file that can be read"
+        raise InputError(argument, rule, f"{path}: {error}") from None
 
 
 def _local(tag: str) -> str:
@@ -205,7 +208,7 @@ def _in_file(path: str, read: Callable[[str], list], text: str) -> list:
     try:
         return read(text)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise formats.in_file(error, path) from None
 
 
 READERS = {

@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import logging
 
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, require
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import require_name, resolved, to_path
 from keras_transformer.files.replacing import remove_abandoned
@@ -64,6 +64,7 @@ def prepare(
 
     Raises:
         InputError: for bad input, and for a folder that holds another data set or other files.
+        OSError: where a file cannot be written.
 
     Example:
         source = FileSource({"train": (["train.en"], ["train.de"])})
@@ -90,8 +91,8 @@ def _require_files_elsewhere(files: list[str], data_dir: Path) -> None:
     """Refuses to read files of the folder that is written to."""
     for file in files:
         is_within = resolved(file).is_relative_to(resolved(data_dir))
-        rule = f"data_dir={data_dir} must be another folder than that of the files it is made of"
-        require(not is_within, rule, file)
+        rule = "must be another folder than that of the files it is made of"
+        require(not is_within, "data_dir", rule, f"{data_dir}, which holds {file}")
 
 
 def _recorded(settings: dict[str, Any]) -> dict[str, Any]:
@@ -137,12 +138,13 @@ def _existing_metadata(preparation: Preparation) -> Metadata | None:
     # Data sets of earlier versions have fewer settings; theirs were what is the default now.
     present = {**_recorded(PreparationConfig().settings()), **metadata.settings}
     for name in {**wanted, **present}:
-        require(
-            present.get(name) == wanted.get(name),
-            f"data_dir={data_dir} holds a data set of another {name.removeprefix('--')}: choose a "
-            "new folder or delete this one",
-            _shown_difference(wanted.get(name), present.get(name)),
+        rule = (
+            f"must not hold a data set of another {name.removeprefix('--')}: choose a new folder "
+            "or delete this one"
         )
+        difference = _shown_difference(wanted.get(name), present.get(name))
+        same = present.get(name) == wanted.get(name)
+        require(same, "data_dir", rule, f"{data_dir} ({difference})")
     return metadata
 
 
@@ -177,10 +179,9 @@ def _require_own_files(data_dir: Path) -> None:
     else:
         foreign = [name for name in foreign if name not in record.files]
     for name in foreign:
-        raise InputError(
-            "data_dir must be empty, new, or a data set, finished or not. Received: "
-            f"{data_dir}, which holds {name}, and no record of a preparation that writes it"
-        )
+        rule = "must be empty, new, or a data set, finished or not"
+        received = f"{data_dir}, which holds {name}, and no record of a preparation that writes it"
+        raise InputError("data_dir", rule, received)
 
 
 @contextmanager
@@ -209,10 +210,11 @@ def _full_disk_named(data_dir: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise InputError(
-            "data_dir must have room for about twice the size of the data set: prepare the data "
-            f"again to resume. Received: {data_dir} ({reason(error)})"
-        ) from None
+        if error.filename is None:
+            error = OSError(error.errno, error.strerror, str(data_dir))
+        error.add_note("a data set needs room for about twice its size")
+        error.add_note("prepare the data again to resume")
+        raise error from None
 
 
 def _result(data_dir: Path, up_to_date: bool, seconds: float) -> dict[str, Any]:

@@ -50,27 +50,27 @@ class PreparationConfig(SelectionConfig):
     def __post_init__(self):
         check_fields(self)
         if self.tokenizer == "pieces":
-            rule = "tokenizer=pieces needs a vocabulary, that of an imported model"
-            require(len(self.vocabulary) > 0, rule, "none")
+            rule = "must be given with tokenizer=pieces: that of an imported model"
+            require(len(self.vocabulary) > 0, "vocabulary", rule, "none")
         if self.vocab_size is None and not self.vocabulary:
             object.__setattr__(self, "vocab_size", _PAPER_VOCAB_SIZE)
         self._check_vocabulary()
-        rule = "max_length must be at least 2, for a subword and EOS"
-        require(self.max_length >= 2, rule, self.max_length)
-        rule = f"max_length must be at most {LARGEST_LENGTH}"
-        require(self.max_length <= LARGEST_LENGTH, rule, self.max_length)
+        rule = "must be at least 2, for a subword and EOS"
+        require(self.max_length >= 2, "max_length", rule, self.max_length)
+        rule = f"must be at most {LARGEST_LENGTH}"
+        require(self.max_length <= LARGEST_LENGTH, "max_length", rule, self.max_length)
 
     def _check_vocabulary(self) -> None:
         if not self.vocabulary:
             return
         wanted = 1 if self.shared_vocabulary else 2
-        rule = "vocabulary must be one file, or SOURCE,TARGET with shared_vocabulary=False"
-        require(len(self.vocabulary) == wanted, rule, ",".join(self.vocabulary))
+        rule = "must be one file, or SOURCE,TARGET with shared_vocabulary=False"
+        require(len(self.vocabulary) == wanted, "vocabulary", rule, ",".join(self.vocabulary))
         for path in self.vocabulary:
             check_files("vocabulary", [path])
             kind = vocabulary_kind(path)
-            rule = f"tokenizer must be {kind} with vocabulary={path}"
-            require(self.tokenizer == kind, rule, self.tokenizer)
+            rule = f"must be {kind} with vocabulary={path}"
+            require(self.tokenizer == kind, "tokenizer", rule, self.tokenizer)
 
     def settings(self) -> dict[str, Any]:
         """Argument -> JSON value; equal settings prepare equal pairs equally."""

@@ -104,8 +104,9 @@ def prepare(
     languages = None
     if source_language is not None or target_language is not None:
         languages = (source_language, target_language)
-        rule = "source_language and target_language must both be given, as texts"
-        require(all(isinstance(name, str) for name in languages), rule, languages)
+        rule = "must be given with target_language, both as texts"
+        are_texts = all(isinstance(name, str) for name in languages)
+        require(are_texts, "source_language", rule, languages)
     given_languages = {
         "train": ("target_languages", target_languages),
         "validation": ("validation_target_languages", validation_target_languages),
@@ -224,8 +225,8 @@ def evaluate(
     _check_path(data_dir, "data_dir")
     check_options(options)
     alpha = options.get("alpha")
-    rule = "choose_alpha and alpha must not be given together"
-    require(not choose_alpha or alpha is None, rule, alpha)
+    is_free = not choose_alpha or alpha is None
+    require(is_free, "alpha", "must not be given with choose_alpha", alpha)
     config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
     config.check(data_dir)
     translator = load(model_dir, checkpoint, adapter, **{"n_best": 1, **options})
@@ -242,7 +243,7 @@ def evaluate(
 
 
 def _check_path(path: Any, argument: str) -> None:
-    require(isinstance(path, str | os.PathLike), f"{argument} must be a path", repr(path))
+    require(isinstance(path, str | os.PathLike), argument, "must be a path", repr(path))
 
 
 def _fields(kind: type) -> list[str]:
@@ -251,7 +252,7 @@ def _fields(kind: type) -> list[str]:
 
 def _check_names(options: dict[str, Any], names: Collection[str]) -> None:
     for name in options:
-        require(name in names, f"options must be among {', '.join(names)}", repr(name))
+        require(name in names, "options", f"must be among {', '.join(names)}", repr(name))
 
 
 def _plain(value: Any) -> Any:
@@ -265,7 +266,7 @@ def _paths(paths: Paths, argument: str) -> list[str]:
     is_list = isinstance(listed, Iterable)
     listed = list(listed) if is_list else []
     are_paths = is_list and all(isinstance(path, str | os.PathLike) for path in listed)
-    require(are_paths, f"{argument} must be a path, or a list of paths", repr(paths))
+    require(are_paths, argument, "must be a path, or a list of paths", repr(paths))
     return [os.fspath(path) for path in listed]
 
 
@@ -274,15 +275,15 @@ def _names(names: Iterable[str], argument: str) -> list[str]:
     is_list = isinstance(names, Iterable) and not isinstance(names, str)
     listed = list(names) if is_list else []
     are_names = is_list and all(isinstance(name, str) for name in listed)
-    require(are_names, f'{argument} must be a list of names, as ["de", "cs"]', repr(names))
+    require(are_names, argument, 'must be a list of names, as ["de", "cs"]', repr(names))
     return listed
 
 
 def _parallel_files(files: Mapping[str, Paths], argument: str) -> dict[str, list[str]]:
     """The files of each language, also by patterns."""
-    rule = f'{argument} must be files by their languages, as {{"en": "train.en"}}'
+    rule = 'must be files by their languages, as {"en": "train.en"}'
     is_by_name = isinstance(files, Mapping) and all(isinstance(name, str) for name in files)
-    require(is_by_name, rule, repr(files))
+    require(is_by_name, argument, rule, repr(files))
     return {
         language: matching_files(argument, _paths(paths, f"{argument}[{language!r}]"))
         for language, paths in files.items()

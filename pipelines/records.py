@@ -45,7 +45,9 @@ class SplitInfo:
 
     def __post_init__(self):
         pairs = sum(self.length_histogram.values())
-        require(self.pairs == pairs, f"pairs must be {pairs}, as in length_histogram", self.pairs)
+        require(
+            self.pairs == pairs, "pairs", f"must be {pairs}, as in length_histogram", self.pairs
+        )
 
     @property
     def longest(self) -> int:

@@ -157,13 +157,14 @@ def select(source: Source, config: SelectionConfig) -> Selection:
         InputError: if nothing is left, or a value does not suit the text.
     """
     rules = config.rules
-    rule = "weights must not be given with temperature, which sets them"
-    require(config.weights is None or config.temperature is None, rule, config.weights)
+    rule = "must not be given with temperature, which sets them"
+    require(config.weights is None or config.temperature is None, "weights", rule, config.weights)
     if not rules and config.weights is None and config.temperature is None:
         return Selection(source, {}, {})
     files = len(source.parts("train"))
-    rule = f"weights must be {files} numbers, one for each training file"
-    require(config.weights is None or len(config.weights) == files, rule, config.weights)
+    rule = f"must be {files} numbers, one for each training file"
+    fits = config.weights is None or len(config.weights) == files
+    require(fits, "weights", rule, config.weights)
     counts = source.counts()
     broken = _broken_rules(source, counts["train"], config)
     times = broken == 0
@@ -173,8 +174,8 @@ def select(source: Source, config: SelectionConfig) -> Selection:
     for number, rule in enumerate(rules, start=1):
         dropped[rule] = int(np.count_nonzero(broken == number))
         logging.info("%s leaves out %d of %d training pairs", rule, dropped[rule], len(broken))
-    names = ", ".join([*rules, "weights"])
-    require(times.any(), f"{names} must leave at least one training pair", f"{dropped} left out")
+    strictest = max(dropped, key=dropped.get, default="weights") if broken.all() else "weights"
+    require(times.any(), strictest, "must leave at least one training pair", f"{dropped} left out")
     selected = SelectedSource(source, counts, times.astype(np.uint16))
     return Selection(selected, dropped, _examples(source, broken, rules))
 
@@ -228,9 +229,9 @@ def temperature_weights(sizes: list[int], temperature: float) -> list[float]:
     """
     largest = max(sizes)
     weights = [(largest / max(size, 1)) ** (1 - 1 / temperature) for size in sizes]
-    rule = f"temperature must repeat no training file more than {_LARGEST_WEIGHT} times"
+    rule = f"must repeat no training file more than {_LARGEST_WEIGHT} times"
     received = f"{temperature:g}, for files of {largest} and {min(sizes)} pairs"
-    require(max(weights) <= _LARGEST_WEIGHT, rule, received)
+    require(max(weights) <= _LARGEST_WEIGHT, "temperature", rule, received)
     logging.info("temperature=%g gives the training files weights %s", temperature, weights)
     return weights
 

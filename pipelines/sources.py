@@ -147,12 +147,9 @@ class ParallelFiles:
         source_argument, target_argument = self.arguments
         source_lines = self._count(self.source, source_argument)
         target_lines = self._count(self.target, target_argument)
-        names = " and ".join(dict.fromkeys(self.arguments))
-        require(
-            source_lines == target_lines,
-            f"{names} must have the same number of lines",
-            f"{source_lines} in {self.source}, {target_lines} in {self.target}",
-        )
+        rule = "must have the same number of lines as the source"
+        received = f"{source_lines} in {self.source}, {target_lines} in {self.target}"
+        require(source_lines == target_lines, target_argument, rule, received)
         return source_lines
 
     def _count(self, path: str, argument: str) -> int:
@@ -163,8 +160,8 @@ class ParallelFiles:
         has_code = re.compile(pattern_of(self.target_languages)).search
         for number, line in enumerate(read_lines(path, argument), start=1):
             if ">>" in line and (found := has_code(line)):
-                rule = f"{path}:{number} must be text without the code of a target language"
-                raise InputError(f"{rule}, which is put before it. Received: {found[0]}")
+                rule = "must be text without the code of a target language, which is put before it"
+                raise InputError(None, rule, found[0], f"{path}:{number}")
         return number
 
     def pairs(self) -> Iterator[Pair]:
@@ -239,16 +236,15 @@ class FileSource(Source):
             source_argument, target_argument = names
             check_files(source_argument, source_files)
             check_files(target_argument, target_files)
-            require(
-                len(source_files) == len(target_files),
-                f"{source_argument} and {target_argument} must name the same number of files",
-                f"{len(source_files)} and {len(target_files)}",
-            )
+            rule = f"must name the same number of files as {source_argument}"
+            received = f"{len(target_files)} for {len(source_files)}"
+            require(len(source_files) == len(target_files), target_argument, rule, received)
             of_files = directions[split] if trained else [None] * len(source_files)
             for direction in of_files:
-                rule = f"{source_argument} must be of directions that the training files have"
                 known = ", ".join(map(str, trained))
-                require(direction is None or direction in trained, f"{rule}: {known}", direction)
+                rule = f"must be of directions that the training files have: {known}"
+                is_known = direction is None or direction in trained
+                require(is_known, source_argument, rule, direction)
             _warn_of_equal_sides(split, source_files, target_files)
             parts[split] = [
                 ParallelFiles(split, source, target, names, direction, self.target_languages)
@@ -259,12 +255,13 @@ class FileSource(Source):
         for split, paths in (pair_files or {}).items():
             argument = f"{split}_pairs"
             check_files(argument, paths)
-            rule = f"source_language and target_language must be given with {argument}"
-            require(languages is not None and all(languages), rule, languages or "none")
+            rule = f"must be given with {argument}, and so must target_language"
+            are_given = languages is not None and all(languages)
+            require(are_given, "source_language", rule, languages or "none")
             for path in paths:
                 check_pair_file(path, argument)
                 parts.setdefault(split, []).append(PairFile(split, path, languages))
-        require("train" in parts, "train_source or train_pairs must be given", "neither")
+        require("train" in parts, "train_source", "must be given, or train_pairs", "neither")
         if trained:
             languages = tuple(dict.fromkeys(itertools.chain.from_iterable(trained)))
             self.kept_texts = (*self.kept_texts, "directions")
@@ -351,7 +348,7 @@ class GrammarSource(Source):
     languages = ("en", "de")
 
     def __init__(self, grammar_pairs: int, seed: int):
-        require(grammar_pairs >= 1, "grammar_pairs must be at least 1", grammar_pairs)
+        require(grammar_pairs >= 1, "grammar_pairs", "must be at least 1", grammar_pairs)
         self._grammar_pairs = grammar_pairs
         self._seed = seed
 

@@ -38,11 +38,9 @@ def read_lines(path: str, argument: str) -> Iterator[str]:
                 require_text(line, path, number)
                 yield line
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(
-            f"{argument} must be a whole compressed file. "
-            f"Received: {path}, broken after line {number} ({error})"
-        ) from None
-    require(number > 0, f"{argument} must not be empty", path)
+        received = f"{path}, broken after line {number} ({error})"
+        raise InputError(argument, "must be a whole compressed file", received) from None
+    require(number > 0, argument, "must not be empty", path)
 
 
 def _open(path: str, argument: str):
@@ -50,7 +48,7 @@ def _open(path: str, argument: str):
     if not path.endswith(tuple(COMPRESSED.values())):
         with opened(path) as file:
             ending = COMPRESSED.get(file.read(2))
-        require(ending is None, f"{argument} must end in {ending} if it is compressed", path)
+        require(ending is None, argument, f"must end in {ending} if it is compressed", path)
     return opened(path)
 
 
@@ -74,7 +72,7 @@ def matching_files(argument: str, paths: list[str]) -> list[str]:
             found.append(path)
             continue
         files = sorted(map(str, pattern.parent.glob(pattern.name)))
-        require(files, f"{argument} must match a file", path)
+        require(files, argument, "must match a file", path)
         found += files
     return found
 
@@ -90,17 +88,16 @@ def check_files(argument: str, paths: list[str]) -> None:
         InputError: for an empty list, and for a file that is missing, empty or unreadable, or a
             pipe or a device.
     """
-    require(paths, f"{argument} must name at least one file", "none")
+    require(paths, argument, "must name at least one file", "none")
     for path in paths:
-        rule = f"{argument} must be a file, which is read several times"
-        require(not is_device(path), rule, f"{path}, a pipe or a device")
+        rule = "must be a file, which is read several times"
+        require(not is_device(path), argument, rule, f"{path}, a pipe or a device")
         try:
             with to_path(path).open("rb") as file:
-                require(file.read(1), f"{argument} must not be empty", path)
+                require(file.read(1), argument, "must not be empty", path)
         except OSError as error:
-            raise InputError(
-                f"{argument} must be a readable file. Received: {path} ({error.strerror})"
-            ) from None
+            received = f"{path} ({error.strerror})"
+            raise InputError(argument, "must be a readable file", received) from None
 
 
 def content_digests(paths: list[str]) -> list[str]:

@@ -46,11 +46,8 @@ class TfdsSource(Source):
         _ensure_prepared(dataset, self._builder)
         splits = self._builder.info.splits
         self._splits = [split for split in _SPLITS if split in splits]
-        require(
-            "train" in self._splits,
-            f"dataset=tfds:{dataset} must have a split train",
-            f"splits {', '.join(splits) or 'none'}",
-        )
+        received = f"tfds:{dataset}, with the splits {', '.join(splits) or 'none'}"
+        require("train" in self._splits, "dataset", "must have a split train", received)
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -82,7 +79,7 @@ def _find_builder(dataset: str, tfds_data_dir: str | None):
         rule = "must be a data set that TFDS knows or that is in tfds_data_dir"
     except Exception as error:  # TFDS raises many types, including AssertionError
         rule = f"must name a configuration and version that TFDS knows ({_brief(error)})"
-    raise InputError(f"dataset {rule}. Received: tfds:{dataset}")
+    raise InputError("dataset", rule, f"tfds:{dataset}")
 
 
 def _check_languages(dataset: str, features, languages: Pair) -> None:
@@ -91,14 +88,15 @@ def _check_languages(dataset: str, features, languages: Pair) -> None:
     # Translation is a FeaturesDict; the features of some other data sets are not.
     features = dict(features) if isinstance(features, tfds.features.FeaturesDict) else {}
     texts = [name for name, feature in features.items() if isinstance(feature, tfds.features.Text)]
-    rule = "dataset must be a translation set, with a Translation feature"
-    require(len(texts) >= 2, rule, f"tfds:{dataset}, which has the features {', '.join(features)}")
+    rule = "must be a translation set, with a Translation feature"
+    received = f"tfds:{dataset}, which has the features {', '.join(features)}"
+    require(len(texts) >= 2, "dataset", rule, received)
     source_language, target_language = languages
     rule = f"must be one of {', '.join(texts)} for tfds:{dataset}"
-    require(source_language in texts, f"source_language {rule}", repr(source_language))
-    require(target_language in texts, f"target_language {rule}", repr(target_language))
-    rule = "target_language must differ from source_language"
-    require(source_language != target_language, rule, repr(target_language))
+    require(source_language in texts, "source_language", rule, repr(source_language))
+    require(target_language in texts, "target_language", rule, repr(target_language))
+    rule = "must differ from source_language"
+    require(source_language != target_language, "target_language", rule, repr(target_language))
 
 
 def _ensure_prepared(dataset: str, builder) -> None:
@@ -111,17 +109,15 @@ def _ensure_prepared(dataset: str, builder) -> None:
         with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
             builder.download_and_prepare()
     except ImportError as error:
-        raise InputError(
-            f"dataset=tfds:{dataset} must have the Python packages that TFDS needs for it. "
-            f"Received: {error}"
-        ) from error
+        rule = "must have the Python packages that TFDS needs for it"
+        raise InputError("dataset", rule, f"tfds:{dataset} ({error})") from error
     except Exception as error:  # TFDS passes on all errors of the download and of parsing
-        raise InputError(
-            f"tfds_data_dir must hold tfds:{dataset} where it cannot be downloaded: run "
-            f"`tfds build {dataset}` on a machine with a network, and copy its "
-            f"~/tensorflow_datasets here. "
-            f"Received: {builder.data_dir}, without it ({_brief(error)})"
-        ) from error
+        rule = (
+            f"must hold tfds:{dataset} where it cannot be downloaded: run `tfds build {dataset}` "
+            "on a machine with a network, and copy its ~/tensorflow_datasets here"
+        )
+        received = f"{builder.data_dir}, without it ({_brief(error)})"
+        raise InputError("tfds_data_dir", rule, received) from error
 
 
 def _check_network(builder) -> None:

@@ -75,6 +75,7 @@ def train_on(
 
     Raises:
         InputError: where an argument or a file cannot be used.
+        OSError: where a file cannot be written.
         KeyboardInterrupt: on Ctrl-C, after the steps under way were saved.
     """
     check_arguments(train_on, locals())
@@ -106,7 +107,7 @@ def train_on(
         make_repeatable(description.training.seed, devices.deterministic)
         data = _training_data(data_dir, metadata, description, sample_sentences)
         contexts.enter_context(damage_named(data_dir))
-        contexts.enter_context(_lacks_named())
+        contexts.enter_context(_lacks_named(model_dir))
         if cluster is None or cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
             check_model_dir(model_dir, description)  # now that no other process may change it
@@ -127,21 +128,28 @@ def train_on(
 
 
 @contextlib.contextmanager
-def _lacks_named() -> Iterator[None]:
-    """In the block, an InputError tells of memory that a device lacks, and of room on the disk."""
+def _lacks_named(model_dir: str | os.PathLike) -> Iterator[None]:
+    """In the block, an error tells of memory that a device lacks, or of room that the disk lacks.
+
+    Raises:
+        InputError: for memory.
+        OSError: for room.
+    """
     import tensorflow as tf
 
     try:
         yield
     except (OSError, tf.errors.ResourceExhaustedError) as error:
         # TensorFlow has one error for both, and only its text tells which it is.
-        if os.strerror(errno.ENOSPC) in str(error):
-            rule = "model_dir must have room for the curves and the log of the training"
-        elif isinstance(error, tf.errors.ResourceExhaustedError):
-            rule = "tokens_per_batch and the sizes of the model must fit the memory of the device"
-        else:
+        no_room = os.strerror(errno.ENOSPC)
+        if no_room in str(error) and getattr(error, "filename", None) is None:
+            error = OSError(errno.ENOSPC, no_room, str(model_dir))
+            error.add_note("the curves and the log of the training need room")
+            raise error from None
+        if isinstance(error, OSError):
             raise
-        raise InputError(f"{rule}. Received: {reason(error)}") from None
+        rule = "must fit the memory of the device, and so must the sizes of the model"
+        raise InputError("tokens_per_batch", rule, reason(error)) from None
 
 
 def _measured(metadata: Metadata, sample_sentences: int) -> list[str]:
@@ -194,18 +202,18 @@ def _check_positions(
     if model.longest_text is None:
         return
     for split, info in metadata.splits.items():
-        rule = f"max_positions must be at least {info.longest}, the longest sentence of {split}"
-        require(info.longest <= model.longest_text, f"{rule} in {data_dir}", model.longest_text)
+        rule = f"must be at least {info.longest}, the longest sentence of {split} in {data_dir}"
+        require(info.longest <= model.longest_text, "max_positions", rule, model.longest_text)
 
 
 def _check_base(preset: str | None, init_from: str | os.PathLike | None) -> None:
     """Raises InputError where there can be no adapter for a model."""
-    rule = "lora_rank must go with init_from, the model that the adapter is trained for"
-    require(init_from is not None, rule, "no init_from")
-    rule = "preset must not be given with lora_rank: the model is that of init_from"
-    require(preset is None, rule, preset)
-    rule = "init_from must be a whole model for lora_rank; export an adapter, and take that"
-    require(not holds_adapter(init_from), rule, f"{init_from}, an adapter")
+    rule = "must go with init_from, the model that the adapter is trained for"
+    require(init_from is not None, "lora_rank", rule, "no init_from")
+    rule = "must not be given with lora_rank: the model is that of init_from"
+    require(preset is None, "preset", rule, preset)
+    rule = "must be a whole model for lora_rank; export an adapter, and take that"
+    require(not holds_adapter(init_from), "init_from", rule, f"{init_from}, an adapter")
 
 
 def _model_of(init_from: str | os.PathLike) -> tuple[str, TransformerConfig]:
@@ -231,8 +239,8 @@ def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
     trained = restore(init_from)
     check_same_layers(trained.model.config, description.model, may_differ=DROPOUTS)
     for name, fingerprint in trained.vocabularies.fingerprints.items():
-        rule = "data_dir must have the vocabulary of init_from, if an adapter is trained"
-        require(getattr(description, name) == fingerprint, rule, f"another {name}")
+        rule = "must have the vocabulary of init_from, if an adapter is trained"
+        require(getattr(description, name) == fingerprint, "data_dir", rule, f"another {name}")
     path = os.fspath(init_from)
     is_model_dir = described_in(path) == to_path(path) and not (to_path(path) / CARD).exists()
     if is_model_dir:  # its latest checkpoint may be another one in the future
@@ -303,8 +311,8 @@ def _training_data(
     vocabularies = VocabularyPair.load(data_dir)
     sizes = (metadata.source_vocab_size or metadata.vocab_size, metadata.vocab_size)
     for vocabulary, size in zip(vocabularies, sizes, strict=True):
-        rule = f"{vocabulary.file} must have the {size} ids that metadata.json says"
-        require(vocabulary.vocab_size == size, rule, vocabulary.vocab_size)
+        rule = f"must have the {size} ids that metadata.json says"
+        require(vocabulary.vocab_size == size, None, rule, vocabulary.vocab_size, vocabulary.file)
     training = description.training
     batches = training_batches(data_dir, training.tokens_per_batch, training.seed)
     lengths = length_lattice(metadata.splits["train"].longest)

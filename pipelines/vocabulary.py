@@ -77,9 +77,10 @@ def learn_subwords(
     Raises:
         InputError: if the text gives no vocabulary of that size.
     """
-    require(not symbols or kind == "bpe", "tokenizer must be bpe for this data set", kind)
+    require(not symbols or kind == "bpe", "tokenizer", "must be bpe for this data set", kind)
     sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
-    require(sample, "the training text must hold at least one sentence", "none")
+    rule = "must hold at least one that is not blank, in the training text"
+    require(sample, "sentences", rule, "none")
     file = to_path(directory) / (name + SUFFIXES[kind])
     codes = [code_of(language) for language in languages]
     if kind == "bpe":
@@ -110,16 +111,17 @@ def adopt_subwords(
     """
     vocabulary = Subwords(to_path(given))
     cut = [symbol for symbol in symbols if len(vocabulary.encode([symbol])[0]) != 1]
-    rule = f"vocabulary={given} must have an id for each bracket and tag of the training trees"
-    require(not cut, f"{rule}, as one learned from them has", f"none for {', '.join(cut[:5])}")
+    rule = "must have an id for each bracket and tag of the training trees"
+    received = f"{given}, with none for {', '.join(cut[:5])}"
+    require(not cut, "vocabulary", f"{rule}, as one learned from them has", received)
     lacking = [code_of(each) for each in languages if each not in vocabulary.languages]
-    rule = f"vocabulary={given} must have an id for the code of each target language"
-    require(not lacking, rule, f"none for {', '.join(lacking)}")
+    rule = "must have an id for the code of each target language"
+    require(not lacking, "vocabulary", rule, f"{given}, with none for {', '.join(lacking)}")
     content = vocabulary.file.read_bytes()
     write_file(file, _special_ids_first(content) if vocabulary.kind == "bpe" else content)
     size = Subwords(file).vocab_size
-    rule = f"vocab_size must be {size}, or not be given, with vocabulary={given}"
-    require(vocab_size in (None, size), rule, vocab_size)
+    rule = f"must be {size}, or not be given, with vocabulary={given}"
+    require(vocab_size in (None, size), "vocab_size", rule, vocab_size)
 
 
 def _special_ids_first(model: bytes) -> bytes:
@@ -234,7 +236,7 @@ def _size_error(message: str, vocab_size: int) -> InputError:
         rule = f"must be at least {smallest[1]}, to hold every character, byte and special id"
     else:
         rule = f"must suit the training text ({message})"
-    return InputError(f"vocab_size {rule}. Received: {vocab_size}")
+    return InputError("vocab_size", rule, vocab_size)
 
 
 def _learn_wordpiece(sentences: list[str], vocab_size: int, codes: Sequence[str]) -> bytes:
@@ -250,8 +252,8 @@ def _learn_wordpiece(sentences: list[str], vocab_size: int, codes: Sequence[str]
     droppable = [piece for piece in pieces if len(piece.removeprefix(JOINER)) > 1]
     droppable = droppable[len(reserved) :]
     least = len(pieces) - len(droppable)
-    rule = f"vocab_size must be at least {least}, to hold every character and special id"
-    require(vocab_size >= least, rule, vocab_size)
+    rule = f"must be at least {least}, to hold every character and special id"
+    require(vocab_size >= least, "vocab_size", rule, vocab_size)
     excess = len(pieces) - vocab_size
     dropped = set(droppable[len(droppable) - excess :])
     return "".join(f"{piece}\n" for piece in pieces if piece not in dropped).encode("utf-8")
@@ -276,8 +278,8 @@ def _pieces_above_threshold(
         if len(pieces) <= vocab_size * (1 + _TRIMMED_SHARE):
             break
     largest = len(pieces)  # where nothing was found, the last threshold was the lowest
-    rule = f"vocab_size must be at most {largest}, which is all the training text supports"
-    require(best is not None, rule, vocab_size)
+    rule = f"must be at most {largest}, which is all the training text supports"
+    require(best is not None, "vocab_size", rule, vocab_size)
     return best
 
 

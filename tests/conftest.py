@@ -1,7 +1,14 @@
-"""TensorFlow on the CPU alone, quiet, and the same random numbers in every test."""
+"""TensorFlow on the CPU alone, quiet; the two tiers of the suite, and how workers share it.
+
+A test is marked `slow` where it needs what takes long: trainings that are killed, several workers,
+notebooks, a browser, other engines, whole counts of random cases. `make test` leaves these tests
+out, and `make test-slow` runs them.
+"""
 
 import gc
 import os
+import random
+import re
 
 # What the suite checks are the CPU's numbers and messages, on a machine with a GPU too.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -10,30 +17,62 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # One thread for each process of the suite: models are tiny, and there is a process per core.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
+import numpy as np
 import pytest
 
-pytest_plugins = ["tests.program_fixtures"]
+pytest_plugins = ["tests.program_fixtures", "tests.worlds"]
 
 # Most objects are TensorFlow's, and live on: to look through them again and again takes long.
 gc.set_threshold(100_000, 50, 1000)
 
+# The files that take longest, the longest first. They start first, so that no worker is left with
+# one in the end.
+LONG = ()
+
+# With TESTS_MUST_RUN=1, a test that is skipped is an error, except for these reasons.
+MAY_BE_SKIPPED = ()
+
 
 @pytest.fixture(autouse=True)
 def _seeded():
-    import keras
-
+    """Seeds Python and NumPy. Keras takes the seeds of layers and initializers from Python."""
     from tests.program_fixtures import SEED
 
-    keras.utils.set_random_seed(SEED)
-
-
-# Their tests take longest. They start first, so that no process is left with one in the end.
-LONG = ("test_train_killed", "test_end_to_end", "test_strategy", "test_train_workers", "test_xla")
+    random.seed(SEED)
+    np.random.seed(SEED)
 
 
 def pytest_collection_modifyitems(config, items):
     if not config.pluginmanager.has_plugin("randomly"):
-        items.sort(key=lambda item: item.path.stem not in LONG)
+        place = {stem: number for number, stem in enumerate(LONG)}
+        items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
+
+
+def skip_reasons(terminalreporter):
+    """The reasons of all tests that were skipped, one for each test."""
+    return [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Says what to install for the tests that were skipped."""
+    reasons = skip_reasons(terminalreporter)
+    found = {command for reason in reasons for command in re.findall("install: (.*)", reason)}
+    if found:
+        line = (
+            f"{len(reasons)} tests were skipped. To run them, install: {'; '.join(sorted(found))}"
+        )
+        terminalreporter.write_line(line, yellow=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("TESTS_MUST_RUN"):
+        return
+    wrong = [r for r in skip_reasons(reporter) if not any(known in r for known in MAY_BE_SKIPPED)]
+    if wrong:
+        reporter.write_line(f"error: {len(wrong)} tests must not be skipped: {sorted(set(wrong))}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(params=["local", "remote"])

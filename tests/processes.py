@@ -13,6 +13,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,13 +96,31 @@ def _run(command, files, environment, cwd):
     os.environ.update(environment)
     os.chdir(cwd)
     sys.path[:] = [path for path in sys.path if path != str(ROOT)]  # which pytest has added
+    execute(command)
+
+
+def execute(command):
+    """Runs `python COMMAND...` in this process, and ends the process as the interpreter does."""
+    code = 1
     try:
-        _execute(*command)
+        _run_program(*command)
+        code = 0
+    except SystemExit as ending:
+        if isinstance(ending.code, str):
+            print(ending.code, file=sys.stderr)
+        code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
     finally:
-        atexit._run_exitfuncs()  # which multiprocessing leaves out: TensorFlow deletes files there
+        threading._shutdown()  # waits for threads
+        atexit._run_exitfuncs()  # TensorFlow deletes files there
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
 
 
-def _execute(program, *arguments):
+def _run_program(program, *arguments):
     """Runs a program as the interpreter does."""
     if program == "-c":
         text, *arguments = arguments
@@ -109,6 +128,11 @@ def _execute(program, *arguments):
         sys.path.insert(0, "")
         main = sys.modules["__main__"] = type(sys)("__main__")
         exec(compile(text, "<string>", "exec"), main.__dict__)
+    elif program == "-m":
+        module, *arguments = arguments
+        sys.argv = [module, *arguments]
+        sys.path.insert(0, "")
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     else:
         sys.argv = [program, *arguments]
         sys.path.insert(0, os.path.dirname(program))

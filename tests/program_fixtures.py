@@ -1,4 +1,4 @@
-"""A small data directory and a model directory that goes with it, and ways to run programs.
+"""Ways to run programs, and a model directory that goes with prepared data.
 
 `run_program` starts a process, as a user does; `call_program` does the same within the process of
 the tests, where TensorFlow has been imported once for all. `load_program` gives the module.
@@ -34,7 +34,7 @@ PAIRS = [
 ]
 
 
-# Of the random numbers of every test that has no seed of its own.
+# Seeds the random numbers of every test that has no seed of its own.
 SEED = int(os.environ.get("TEST_SEED", "20170612"))
 
 
@@ -157,25 +157,6 @@ def logs_to(stream):
         root.removeHandler(handler)
 
 
-@pytest.fixture(scope="session")
-def prepared(tmp_path_factory):
-    """A data directory of a few sentences; its test split has a blank and an over-long pair."""
-    from pipelines.preparation import PreparationConfig, prepare
-    from pipelines.sources import FileSource
-
-    folder = tmp_path_factory.mktemp("prepared")
-    texts = {"train": PAIRS * 5, "test": [*PAIRS, ("", "nichts"), ("cat " * 40, "katze " * 40)]}
-    files = {}
-    for split, pairs in texts.items():
-        paths = [folder / f"{split}.{side}" for side in ("en", "de")]
-        for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        files[split] = ([str(paths[0])], [str(paths[1])])
-    config = PreparationConfig(vocab_size=310, max_length=32, seed=1)
-    prepare(FileSource(files), folder / "data", config)
-    return folder / "data"
-
-
 def make_model_dir(data_dir, model_dir, checkpoints, **other_sizes):
     """A model directory for prepared data, with random weights: {step: (seed, validation loss)}."""
     import keras
@@ -209,10 +190,3 @@ def make_model_dir(data_dir, model_dir, checkpoints, **other_sizes):
         variables = [variable.value for variable in Transformer(config).variables]
         store.save({"model": variables}, step, validation={"loss": loss})
     return model_dir
-
-
-@pytest.fixture(scope="session")
-def untrained(prepared, tmp_path_factory):
-    """A model directory for that data, with two checkpoints of random weights."""
-    model_dir = tmp_path_factory.mktemp("trained") / "model"
-    return make_model_dir(prepared, model_dir, {10: (10, 20), 20: (20, 10)})

@@ -50,8 +50,8 @@ def attention_views(found: "PairAttention") -> list[AttentionView]:
     for view in views:
         if not np.isfinite(view.weights).all():
             bad = view.weights[~np.isfinite(view.weights)][0]
-            rule = f"weights of the {view.kind} attention must be finite"
-            raise InputError(f"{rule}. Received: {bad}")
+            received = f"{bad} in the {view.kind} attention"
+            raise InputError("attention", "must have finite weights", received)
     return views
 
 

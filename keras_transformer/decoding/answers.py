@@ -20,7 +20,6 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
 
 # The outputs of a search that there are for each translation.
 TRANSLATION_OUTPUTS = ("translation", "score", "log_prob", "length", "unfinished")
-WEIGHTS_RULE = "the model's weights must be finite"
 
 
 class AlignedPair(NamedTuple):
@@ -111,7 +110,7 @@ def translations(
     if "score" not in found:
         return unscored_translations(found, truncated)
     finite = not np.isnan(found["score"]).any()
-    require(finite, WEIGHTS_RULE, "scores that are NaN")
+    require(finite, "model", "must have finite weights", "scores that are NaN")
     columns = [found[name].tolist() for name in TRANSLATION_OUTPUTS]
     rows = []
     for was_cut, *beams in zip(truncated, *columns, strict=True):
@@ -128,7 +127,8 @@ def unscored_translations(
     found: dict[str, np.ndarray], truncated: Sequence[bool]
 ) -> list[list[Translation]]:
     """Makes the answers to a batch of the outputs of greedy_ids: one for each sentence."""
-    require(found["is_finite"].all(), WEIGHTS_RULE, "logits that are NaN")
+    is_finite = found["is_finite"].all()
+    require(is_finite, "model", "must have finite weights", "logits that are NaN")
     texts, lengths, unfinished = (
         found[name][:, 0].tolist() for name in ("translation", "length", "unfinished")
     )

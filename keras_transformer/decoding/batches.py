@@ -31,11 +31,11 @@ def as_ids(ids: ArrayLike, vocab_size: int, argument: str) -> tf.Tensor:
     except ValueError:  # of rows of several lengths
         found = np.zeros(0)
     is_batch = found.ndim == 2 and found.shape[1] > 0 and found.dtype.kind in "iu"
-    rule = f"{argument} must be rows of ids, int [B, S], of one length with padding"
-    require(is_batch, rule, f"{found.dtype} {list(found.shape)}")
+    rule = "must be rows of ids, int [B, S], of one length with padding"
+    require(is_batch, argument, rule, f"{found.dtype} {list(found.shape)}")
     known = (found >= 0) & (found < vocab_size)
-    rule = f"{argument} must be ids from 0 to {vocab_size - 1}"
-    require(known.all(), rule, shown(found[~known].tolist()))
+    rule = f"must be ids from 0 to {vocab_size - 1}"
+    require(known.all(), argument, rule, shown(found[~known].tolist()))
     return tf.constant(found, tf.int32)
 
 

@@ -82,10 +82,12 @@ class DecodingConfig:
 
     def __post_init__(self):
         is_sampling = self.sampling is None or isinstance(self.sampling, SamplingConfig)
-        require(is_sampling, "sampling must be a SamplingConfig, or None", shown(self.sampling))
+        require(is_sampling, "sampling", "must be a SamplingConfig, or None", shown(self.sampling))
         check_fields(self)
-        rule = f"n_best must be from 1 to the beam size, {self.beam_size}"
-        require(self.n_best is None or 1 <= self.n_best <= self.beam_size, rule, self.n_best)
+        rule = f"must be from 1 to the beam size, {self.beam_size}"
+        require(
+            self.n_best is None or 1 <= self.n_best <= self.beam_size, "n_best", rule, self.n_best
+        )
 
     @property
     def exact(self) -> int:

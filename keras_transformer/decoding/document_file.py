@@ -30,6 +30,7 @@ from keras_transformer.documents.formats import (
     WRAPPED,
     check_format,
     format_of,
+    in_file,
     read_document,
 )
 from keras_transformer.documents.segments import Document, Segment
@@ -120,7 +121,7 @@ def _read(text: str, format: str, language: str, config: DocumentConfig) -> Docu
     try:
         return read_document(text, format, language, config.columns)
     except InputError as error:
-        raise InputError(f"{name_of(config.input)}: {error}") from None
+        raise in_file(error, name_of(config.input)) from None
 
 
 def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str]:

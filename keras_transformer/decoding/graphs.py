@@ -508,8 +508,8 @@ def _forbidden_ids(options: DecodingConfig, vocabulary: Subwords) -> tuple[tuple
     if not options.forbidden_phrases:
         return ()
     ids = vocabulary.encode_tensor(tf.constant(options.forbidden_phrases)).to_list()
-    rule = "forbidden_phrases must have a subword in each phrase"
-    require(all(ids), rule, options.forbidden_phrases)
+    rule = "must have a subword in each phrase"
+    require(all(ids), "forbidden_phrases", rule, options.forbidden_phrases)
     return tuple(tuple(phrase) for phrase in ids)
 
 

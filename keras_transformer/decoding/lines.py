@@ -13,6 +13,7 @@ and after it the beginning of its translation.
 
 import contextlib
 import dataclasses
+import gzip
 import os
 import sys
 import time
@@ -57,7 +58,7 @@ class LinesConfig:
     to: str | None = None  # the language to translate into, of a model of several
 
     def __post_init__(self):
-        require(self.n_best >= 1, "n_best must be at least 1", self.n_best)
+        require(self.n_best >= 1, "n_best", "must be at least 1", self.n_best)
         check_terminology(self.terminology)
         check_streams(self.input, self.output)
 
@@ -67,7 +68,7 @@ def check_streams(input: str, output: str) -> None:
     path = to_path(input)
     readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
     readable |= input == STANDARD_STREAM and sys.stdin is not None
-    require(readable, "input must be a file that can be read", repr(input))
+    require(readable, "input", "must be a file that can be read", repr(input))
     if input != STANDARD_STREAM:
         require_end(path, "input")
     if output != STANDARD_STREAM:
@@ -182,7 +183,9 @@ def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[s
     """Yields the lines of the input as `files.reading.text_lines` does.
 
     Raises:
-        InputError: for a line that is not UTF-8, naming it, and where the input cannot be read.
+        InputError: for a line that is not UTF-8, naming it, and where the input is badly
+            compressed.
+        OSError: where it cannot be read; it has the name of the input.
     """
     with reading(name):
         yield from text_lines(source, name, keep_ends)
@@ -190,16 +193,17 @@ def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[s
 
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Raises an InputError where the input cannot be read, or is badly compressed."""
+    """Raises an InputError where the input is badly compressed; an OSError gets its name."""
     try:
         yield
-    except (OSError, EOFError, zlib.error) as error:
-        rule = "input must be a file that can be read"
-        raise InputError(f"{rule}. Received: {name!r}: {error}") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError("input", "must be a file that can be read", f"{name!r}: {error}") from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from None
 
 
 def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Yields lists of `size` lines, and a shorter one; lines before an InputError precede it."""
+    """Yields lists of `size` lines, and a shorter one; lines before an error precede it."""
     chunk: list[str] = []
     try:
         for line in lines:
@@ -207,7 +211,7 @@ def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
             if len(chunk) == size:
                 yield chunk
                 chunk = []
-    except InputError:
+    except (InputError, OSError):
         if chunk:
             yield chunk
         raise

@@ -160,7 +160,7 @@ def require_int8(argument: str) -> None:
     """Raises an InputError where TensorFlow has no product of int8, or it is not exact.
 
     Args:
-        argument: what asked for int8, as the error names it.
+        argument: what asked for weights of int8, as the error names it.
     """
 
     @tf.function(autograph=False)
@@ -173,8 +173,9 @@ def require_int8(argument: str) -> None:
     except Exception as error:  # of any kind: the operation is missing, or its kernel
         found = type(error).__name__
     if found != [[4.0] * 3]:
-        rule = f"{argument} must run in a TensorFlow with oneDNN's product of int8, as for x86"
-        raise InputError(f"{rule}; export with weights=bfloat16 instead. Received: {found}")
+        rule = "must run in a TensorFlow with oneDNN's product of int8, as for x86; "
+        rule += "export with weights=bfloat16 instead"
+        raise InputError(argument, rule, f"weights of int8, whose product gives {found}")
 
 
 def _columns_as_vectors(matrix: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:

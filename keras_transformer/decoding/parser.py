@@ -97,8 +97,8 @@ class Parser(Translator):
 
         Those that needed no repair come first, then the others, each by score.
         """
-        rule = "words are aligned, and phrases required, for translations only"
-        require(not any(others.values()), rule, "a parsing model")
+        for name, value in others.items():
+            require(not value, name, "must be asked of a translation model", "a parsing model")
         words = [_words(text) for text in as_texts(texts, "texts")]
         sources = [" ".join(row) for row in words]
         answers = super().translate(sources, progress, target_prefixes, scores=scores)
@@ -109,10 +109,8 @@ class Parser(Translator):
         return [best.tree for best, *_ in self.translate(texts, progress, scores=False)]
 
     def document_translators(self, *arguments: Any, **options: Any) -> list[DocumentTranslator]:
-        raise InputError(
-            "translate_document must be asked of a translation model. Received: a parsing model, "
-            "which has translate and parse"
-        )
+        received = "a parsing model, which has translate and parse"
+        raise InputError("translate_document", "must be asked of a translation model", received)
 
     def score(
         self, sources: Iterable[str], targets: Iterable[str], progress: bool = False

@@ -9,8 +9,8 @@ def check_terminology(terminology: dict[str, str] | None) -> None:
     """Raises InputError for a phrase that is empty; None is no terminology."""
     for source, target in (terminology or {}).items():
         has_phrases = source.strip() and target.strip()
-        rule = "terminology must have a source phrase and a target phrase in each entry"
-        require(has_phrases, rule, repr({source: target}))
+        rule = "must have a source phrase and a target phrase in each entry"
+        require(has_phrases, "terminology", rule, repr({source: target}))
 
 
 def required_terms(text: str, terminology: dict[str, str]) -> list[str]:

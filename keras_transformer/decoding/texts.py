@@ -20,8 +20,8 @@ def as_texts(texts: Iterable[str], argument: str) -> list[str]:
         InputError: for a single string, or for anything else that is no text.
     """
     is_many = _is_many(texts)
-    rule = f'{argument} must be a list of strings; for one text write ["..."]'
-    require(is_many, rule, shown(texts))
+    rule = 'must be a list of strings; for one text write ["..."]'
+    require(is_many, argument, rule, shown(texts))
     listed = list(texts)
     for place, text in enumerate(listed):
         as_text(text, f"{argument}[{place}]")
@@ -30,15 +30,15 @@ def as_texts(texts: Iterable[str], argument: str) -> list[str]:
 
 def as_text(text: Any, argument: str) -> str:
     """Returns a text; anything else raises an InputError."""
-    require(isinstance(text, str), f"{argument} must be a string", shown(text))
+    require(isinstance(text, str), argument, "must be a string", shown(text))
     return text
 
 
 def as_text_lists(rows: Iterable[Iterable[str]], argument: str) -> list[list[str]]:
     """Makes lists of any iterable of iterables of strings; see `as_texts`."""
     is_many = _is_many(rows)
-    rule = f'{argument} must be a list with a list of strings for each text, as [["..."]]'
-    require(is_many, rule, shown(rows))
+    rule = 'must be a list with a list of strings for each text, as [["..."]]'
+    require(is_many, argument, rule, shown(rows))
     return [as_texts(row, f"{argument}[{place}]") for place, row in enumerate(rows)]
 
 

@@ -21,7 +21,6 @@ from tqdm import tqdm
 from keras_transformer.config import EOS_ID
 from keras_transformer.decoding.answer_counts import AnswerCounts
 from keras_transformer.decoding.answers import (
-    WEIGHTS_RULE,
     AlignedPair,
     AlignedTranslation,
     PairAttention,
@@ -87,8 +86,8 @@ class Translator:
         make_model: Callable[[], keras.Model] | None = None,
     ):
         vocab_size = card.config.vocab_size
-        rule = f"beam_size must not exceed the model's vocabulary of {vocab_size}"
-        require(card.decoding.beam_size <= vocab_size, rule, card.decoding.beam_size)
+        rule = f"must not exceed the model's vocabulary of {vocab_size}"
+        require(card.decoding.beam_size <= vocab_size, "beam_size", rule, card.decoding.beam_size)
         self.graphs = graphs
         self.card = card
         self.config = card.decoding
@@ -110,8 +109,8 @@ class Translator:
         Raises:
             InputError: of an ensemble, and of an export of int8 weights.
         """
-        rule = "model must be asked of what keras_transformer.load has loaded"
-        require(self._make_model is not None, rule, "another translator")
+        rule = "must be asked of what keras_transformer.load has loaded"
+        require(self._make_model is not None, "model", rule, "another translator")
         return self._make_model()
 
     def with_alpha(self, alpha: float) -> "Translator":
@@ -120,8 +119,8 @@ class Translator:
         Raises:
             InputError: of an export, whose length penalty is fixed.
         """
-        rule = "alpha must be chosen of a model directory or a .keras file"
-        require(isinstance(self.graphs, Graphs), rule, "an export, which has a fixed one")
+        rule = "must be chosen of a model directory or a .keras file"
+        require(isinstance(self.graphs, Graphs), "alpha", rule, "an export, which has a fixed one")
         config = dataclasses.replace(self.config, alpha=alpha)
         card = dataclasses.replace(self.card, decoding=config)
         return type(self)(self.graphs.with_options(config), card, self._make_model)
@@ -177,8 +176,8 @@ class Translator:
         """
         texts = as_texts(texts, "texts")
         known = ", ".join(self.target_languages) or "none, as the model has one target language"
-        rule = f"to must be one of the model's target languages: {known}"
-        require(to is None or to in self.target_languages, rule, shown(to))
+        rule = f"must be one of the model's target languages: {known}"
+        require(to is None or to in self.target_languages, "to", rule, shown(to))
         if not self._has_codes:
             return texts
         if len(self.target_languages) == 1 and not any(map(self._codes_in, texts)):
@@ -186,14 +185,14 @@ class Translator:
         for text in texts:
             codes = self._codes_in(text)
             if to is not None:
-                rule = "texts must be without the code of a language, which to puts before them"
-                require(not codes, rule, shown(text))
+                rule = "must be without the code of a language, which to puts before them"
+                require(not codes, "texts", rule, shown(text))
             elif text.strip():
                 begins_with_code = codes and text.startswith(codes[0])
-                rule = f"to must be given for texts that begin with no code, one of {known}"
-                require(begins_with_code, rule, shown(text))
-                rule = "texts must have no code of a language but at the beginning"
-                require(len(codes) == 1, rule, shown(text))
+                rule = f"must be given for texts that begin with no code, one of {known}"
+                require(begins_with_code, "to", rule, shown(text))
+                rule = "must have no code of a language but at the beginning"
+                require(len(codes) == 1, "texts", rule, shown(text))
         if to is None:
             return texts
         return [f"{code_of(to)} {text}" if text.strip() else text for text in texts]
@@ -275,8 +274,8 @@ class Translator:
             counts: are added to.
         """
         check_arguments(Translator.document_translators, locals())
-        rule = f"count must be from 1 to the beam size, {self.config.beam_size}"
-        require(1 <= count <= self.config.beam_size, rule, count)
+        rule = f"must be from 1 to the beam size, {self.config.beam_size}"
+        require(1 <= count <= self.config.beam_size, "count", rule, count)
         check_terminology(terminology)
         self.with_codes([], to)  # refuses a language at once
         # Of all translations if the best one is that which is most like the others.
@@ -366,7 +365,7 @@ class Translator:
         as_text(target, "target")
         (source,) = self.with_codes([source], to)
         received = f"an ensemble of {len(self.card.ensemble)}"
-        require(not self.card.ensemble, "attention needs a single model", received)
+        require(not self.card.ensemble, "attention", "must be asked of a single model", received)
         graph = self._graph("attention")
         found = graph(source=string_tensor([source]), target=string_tensor([target]))
         values = {name: tensor.numpy()[0] for name, tensor in found.items()}
@@ -392,24 +391,23 @@ class Translator:
         source_size = config.source_vocab_size or config.vocab_size
         source_ids = as_ids(source, source_size, "source")
         target_ids = as_ids(target, config.vocab_size, "target")
-        rule = "there must be a target for every source"
-        same = len(source_ids) == len(target_ids)
-        require(same, rule, f"{len(source_ids)} and {len(target_ids)}")
+        received = f"{len(target_ids)} for {len(source_ids)}"
+        is_same = len(source_ids) == len(target_ids)
+        require(is_same, "target", "must have as many rows as source", received)
         for name, ids in (("source", source_ids), ("target", target_ids)):
             has_positions = config.longest_text is None or ids.shape[1] <= config.longest_text
-            rule = f"{name} must be at most {config.longest_text} ids, the model's max_positions"
-            require(has_positions, rule, ids.shape[1])
+            rule = f"must be at most {config.longest_text} ids, the model's max_positions"
+            require(has_positions, name, rule, ids.shape[1])
         graph = self._graph("score_ids")
         log_probs = graph(source=source_ids, target=target_ids)["log_prob"].numpy()
-        require(not np.isnan(log_probs).any(), WEIGHTS_RULE, "log-probabilities that are NaN")
+        is_finite = not np.isnan(log_probs).any()
+        require(is_finite, "model", "must have finite weights", "log-probabilities that are NaN")
         return log_probs
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list:
         """Returns the trees of a Parser; any other translator raises an InputError."""
-        raise InputError(
-            "parse must be asked of a parsing model. Received: a translation model, which has "
-            "translate, score and attention"
-        )
+        received = "a translation model, which has translate, score and attention"
+        raise InputError("parse", "must be asked of a parsing model", received)
 
     @property
     def checkpoint(self) -> dict[str, Any]:
@@ -467,8 +465,7 @@ class Translator:
     ) -> tuple[EncodedTexts, EncodedTexts]:
         """Cuts sources and targets into ids, with EOS."""
         sources, targets = as_texts(sources, "sources"), as_texts(targets, "targets")
-        rule = "there must be a target for every source"
-        require(len(sources) == len(targets), rule, f"{len(sources)} and {len(targets)}")
+        self._require_one_each(sources, targets, "targets", "sources")
         target_rows, _ = self._encode("encode_target", targets)
         return self._encode_sources(sources), self._with_eos(target_rows, self.target_limit)
 
@@ -479,12 +476,11 @@ class Translator:
         if prefixes is None:
             return [np.zeros(0, np.int32)] * len(sources)
         prefixes = as_texts(prefixes, "target_prefixes")
-        what = "a target prefix"
-        self._require_one_each(sources, prefixes, what)
+        self._require_one_each(sources, prefixes, "target_prefixes")
         # A space at the end would be a subword: "a " does not begin "a dog".
         rows, _ = self._encode("encode_target", [prefix.strip(SPACES) for prefix in prefixes])
         for source, prefix, row in zip(sources, prefixes, rows, strict=True):
-            self._require_room(source, len(row), prefix, what)
+            self._require_room(source, len(row), prefix, "target_prefixes")
         return rows
 
     def _encode_phrases(
@@ -492,12 +488,11 @@ class Translator:
     ) -> list[list[np.ndarray]]:
         """Cuts what translations contain into ids, without EOS."""
         required_phrases = as_text_lists(required_phrases, "required_phrases")
-        rule = "required_phrases must be asked of a search"
-        require(self.config.sampling is None, rule, "random draws")
-        rule = "required_phrases must be asked of an export that was made with constraints"
-        require("constrain_ids" in self.graphs, rule, "one without them")
-        what = "a list of required phrases"
-        self._require_one_each(sources, required_phrases, what)
+        rule = "must be asked of a search"
+        require(self.config.sampling is None, "required_phrases", rule, "random draws")
+        rule = "must be asked of an export that was made with constraints"
+        require("constrain_ids" in self.graphs, "required_phrases", rule, "one without them")
+        self._require_one_each(sources, required_phrases, "required_phrases")
         every_phrase = list(itertools.chain(*required_phrases))
         stripped = [phrase.strip(SPACES) for phrase in every_phrase]
         rows, has_unknown = self._encode("encode_target", stripped)
@@ -506,24 +501,27 @@ class Translator:
             for phrase, ids, unknown in zip(every_phrase, rows, has_unknown, strict=True)
             if unknown or len(ids) == 0
         ]
-        rule = "required phrases must have subwords, and characters that the vocabulary has"
-        require(not wrong, rule, shown(wrong))
+        rule = "must have subwords, and characters that the vocabulary has"
+        require(not wrong, "required_phrases", rule, shown(wrong))
         remaining, phrase_ids = iter(rows), []
         for source, phrases in zip(sources, required_phrases, strict=True):
             phrase_ids.append([next(remaining) for _ in phrases])
             count = sum(len(ids) for ids in phrase_ids[-1])
-            self._require_room(source, count, " ".join(phrases), what)
+            self._require_room(source, count, " ".join(phrases), "required_phrases")
         return phrase_ids
 
-    def _require_one_each(self, sources: list, rows: Sequence, what: str) -> None:
-        rule = f"there must be {what} for every sentence"
-        require(len(rows) == len(sources), rule, f"{len(rows)} for {len(sources)}")
+    def _require_one_each(
+        self, sources: Sequence, rows: Sequence, argument: str, of: str = "texts"
+    ) -> None:
+        """Refuses other than one row for each source; `of` is the argument that has the sources."""
+        received = f"{len(rows)} for {len(sources)}"
+        require(len(rows) == len(sources), argument, f"must be as many as the {of}", received)
 
-    def _require_room(self, source: np.ndarray, count: int, text: str, what: str) -> None:
+    def _require_room(self, source: np.ndarray, count: int, text: str, argument: str) -> None:
         """Refuses what leaves no room for the EOS of a translation."""
         room = min(len(source) + self.config.extra_length, self.target_limit) - 1
-        rule = f"{what} must have at most {room} subwords for its sentence"
-        require(count <= room, rule, f"{count}: {shown(text)}")
+        rule = f"must have at most {room} subwords for the sentence"
+        require(count <= room, argument, rule, f"{count}: {shown(text)}")
 
     def _encode(self, name: str, texts: Sequence[str]) -> tuple[list[np.ndarray], list[bool]]:
         """Cuts texts into ids, without EOS; also says which have characters of no subword."""
@@ -601,6 +599,6 @@ class Translator:
         return results
 
     def _graph(self, name: str) -> Callable[..., dict[str, tf.Tensor]]:
-        rule = f"{name} must be among the signatures of the export; export the model again with it"
-        require(name in self.graphs, rule, ", ".join(self.graphs))
+        rule = "must be among the signatures of the export; export the model again with it"
+        require(name in self.graphs, name, rule, ", ".join(self.graphs))
         return self.graphs[name]

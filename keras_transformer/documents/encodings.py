@@ -54,8 +54,8 @@ def decoded(content: bytes, format: str, name: str) -> str:
         encoding = _encoding_of(declared, format)
     except LookupError:
         line = by_byte.count("\n", 0, declarations[0].start("name")) + 1
-        rule = f"{name}:{line} must declare an encoding that is known"
-        raise InputError(f"{rule}. Received: {declared!r}") from None
+        rule = "must declare an encoding that is known"
+        raise InputError(None, rule, repr(declared), f"{name}:{line}") from None
     return _text(_declaring_utf_8(by_byte, format).encode("latin-1"), encoding, declared, name)
 
 
@@ -81,8 +81,7 @@ def _text(content: bytes, encoding: str, declared: str, name: str) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
         byte = f"byte 0x{content[error.start]:02x} at column {column}"
-        rule = f"{name}:{line} must be {declared.upper()}"
-        raise InputError(f"{rule}. Received: {byte}") from None
+        raise InputError(None, f"must be {declared.upper()}", byte, f"{name}:{line}") from None
 
 
 def _declaring_utf_8(text: str, format: str) -> str:

@@ -54,27 +54,39 @@ def read_document(
 
     Raises:
         InputError: for another format, for one whose packages are not installed, or for text that
-            the format cannot be.
+            the format cannot be. Its place is "line 7" or "the document"; see `in_file`.
     """
     check_format(format, columns)
     module, name, has_columns = FORMATS[format][1:]
     try:
         reader_module = importlib.import_module(f"{__package__}.{module}")
     except ModuleNotFoundError as error:
-        rule = f"format {format} needs packages ({install_command('documents')})"
-        raise InputError(f"{rule}. Received: {error}") from None
+        rule = f"must be one whose packages are installed ({install_command('documents')})"
+        raise InputError("format", rule, f"{format}: {error}") from None
     mark = text[: text.startswith(BYTE_ORDER_MARK)]
     options = {"columns": columns} if has_columns else {}
     document = getattr(reader_module, name)(text[len(mark) :], language, **options)
     return Document((mark, *document.parts)) if mark else document
 
 
+def in_file(error: InputError, name: str) -> InputError:
+    """Returns an error of a document that was read from a file, with the name of the file.
+
+    An error without a place is about an option, and stays as it is.
+    """
+    if error.place is None:
+        return error
+    line = error.place.removeprefix("line ")
+    place = f"{name}:{line}" if line.isdecimal() else name
+    return InputError(error.argument, error.rule, error.received, place)
+
+
 def check_format(format: str, columns: Sequence[str] | None) -> None:
     """Raises an InputError for an unknown format, or for columns that do not go with it."""
-    require(format in FORMATS, f"format must be one of {', '.join(FORMATS)}", repr(format))
-    rule = "columns must be given for a table (tsv, csv, jsonl), and for a table only"
+    require(format in FORMATS, "format", f"must be one of {', '.join(FORMATS)}", repr(format))
+    rule = "must be given for a table (tsv, csv, jsonl), and for a table only"
     received = f"{columns or 'none'} with format={format}"
-    require((columns is not None) == FORMATS[format].has_columns, rule, received)
+    require((columns is not None) == FORMATS[format].has_columns, "columns", rule, received)
 
 
 def format_of(path: str) -> str:

@@ -95,12 +95,12 @@ def entries(text: str) -> list[Entry]:
         catalogue = polib.pofile(_Lines(text), encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         message = re.sub(r"^Syntax error in po file ", "", reason(error))
-        raise InputError(f"a catalogue must be one of gettext. Received: {message}") from None
+        raise InputError(None, "must be a catalogue of gettext", message, "the document") from None
     lines = [line.strip() for line in text.split("\n")]
     for number, line in enumerate(lines, start=1):
         if line.startswith(("msg", '"')):  # polib takes any characters for the quotes
-            rule = f"line {number} must have a text in quotes"
-            require(QUOTED.fullmatch(line), rule, line[:80])
+            is_quoted = QUOTED.fullmatch(line)
+            require(is_quoted, None, "must have a text in quotes", line[:80], f"line {number}")
     found: list[Entry] = []
     starts = [max(entry.linenum, 1) for entry in catalogue]  # polib gives 0 for the first entry
     ends = [*starts[1:], len(lines) + 1]
@@ -108,7 +108,7 @@ def entries(text: str) -> list[Entry]:
         if entry.obsolete or not entry.msgid:
             continue
         forms = _forms(lines, start, end)
-        require(forms, f"the message at line {start} must have a {FORM}", "none")
+        require(forms, None, f"must begin a message that has a {FORM}", "none", f"line {start}")
         target = entry.msgstr or "".join(entry.msgstr_plural.values())
         found.append(
             Entry(start, entry.msgid, entry.msgid_plural, target, tuple(forms), entry.fuzzy)
@@ -116,8 +116,9 @@ def entries(text: str) -> list[Entry]:
     # polib leaves out what it cannot read in some places, without an error.
     messages = sum(re.match(r"msgid\s", line) is not None for line in lines)
     has_header = re.search(r'^msgid\s+""\n(?!")', "\n".join(lines), re.MULTILINE) is not None
-    rule = f"a catalogue with {messages} lines of msgid must have as many entries"
-    require(messages == len(found) + has_header, rule, len(found) + has_header)
+    count = len(found) + has_header
+    rule = f"must have as many entries as lines of msgid, {messages}"
+    require(count == messages, None, rule, count, "the document")
     return found
 
 

@@ -94,8 +94,9 @@ def _lines(text: str) -> list[_Line]:
                 start = place + line.index(content)
                 found.append(_Line(cue, start, start + len(content), visible))
         place += len(line) + 1
-    rule = "subtitles must have cues with times, as 00:00:21,000 --> 00:00:23,500"
-    require(cue or not text.strip() or text.startswith("WEBVTT"), rule, "none")
+    rule = "must have cues with times, as 00:00:21,000 --> 00:00:23,500"
+    has_cues = cue or not text.strip() or text.startswith("WEBVTT")
+    require(has_cues, None, rule, "none", "the document")
     return found
 
 

@@ -100,7 +100,7 @@ def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Documen
     Raises:
         InputError: for a line that is no object, or has no such key, naming the line.
     """
-    require(columns, "columns must name the keys to be translated", "none")
+    require(columns, "columns", "must name the keys to be translated", "none")
     parts: Parts = []
     for number, line in enumerate(_lines(text), start=1):
         content = line.strip()
@@ -175,15 +175,13 @@ def _csv_cell(text: str, place: int, separator: str, number: int) -> _CsvCell:
     if not text.startswith('"', place):
         unquoted = re.compile(f"[^\r\n{separator}]*").match(text, place)[0]
         return _CsvCell(unquoted, unquoted)
-    rule = "a table must be comma-separated values"
+    rule, line = "must be comma-separated values", f"line {number}"
     quoted = _QUOTED.match(text, place)
     begun = text[place : place + 80]
-    require(
-        quoted is not None, rule, f"line {number}: a cell without a quote at its end, {begun!r}"
-    )
+    require(quoted is not None, None, rule, f"a cell without a quote at its end, {begun!r}", line)
     end = quoted.end()
     has_ended = text.startswith(separator, end) or _LINE_END.match(text, end)
-    require(has_ended, rule, f"line {number}: text after the quotes of a cell, {begun!r}")
+    require(has_ended, None, rule, f"text after the quotes of a cell, {begun!r}", line)
     return _CsvCell(quoted[0], quoted[1].replace('""', '"'))
 
 
@@ -224,13 +222,14 @@ class _Member(NamedTuple):
 
 
 def _json_parts(content: str, number: int, columns: Sequence[str], language: str) -> Parts:
+    line = f"line {number}"
     try:
         row = _JSON.decode(content)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"line {number} must be JSON. Received: {error}") from None
-    require(isinstance(row, dict), f"line {number} must be an object of JSON", content[:80])
+        raise InputError(None, "must be JSON", error, line) from None
+    require(isinstance(row, dict), None, "must be an object of JSON", content[:80], line)
     for name in columns:
-        require(name in row, f"line {number} must have the key {name!r}", sorted(row))
+        require(name in row, None, f"must have the key {name!r}", sorted(row), line)
     parts: Parts = []
     done = 0  # characters that are in `parts`
     for member in _members(content, 0):
@@ -238,9 +237,9 @@ def _json_parts(content: str, number: int, columns: Sequence[str], language: str
             continue
         is_list = isinstance(member.value, list)
         texts = list(_members(content, member.start)) if is_list else [member]
-        rule = f"line {number}: {member.name!r} must be a text or a list of texts"
+        rule = "must be a text or a list of texts"
         are_texts = all(isinstance(text.value, str) for text in texts)
-        require(are_texts, rule, content[member.start : member.end])
+        require(are_texts, member.name, rule, content[member.start : member.end], line)
         for text in texts:
             start, end = text.start + 1, text.end - 1  # without its quotes
             written = _JSON_CHARACTER.findall(content, start, end)
@@ -280,31 +279,30 @@ class _Chosen(NamedTuple):
 
     def check(self, cells: Sequence[str], number: int) -> None:
         """Refuses a row, by the number of its line, of which it is not clear what is where."""
-        least = max(self.places) + 1
-        rule = f"line {number} must have at least {least} columns"
-        require(least <= len(cells), rule, len(cells))
+        least, line = max(self.places) + 1, f"line {number}"
+        require(least <= len(cells), None, f"must have at least {least} columns", len(cells), line)
         if self.names is not None:
             most = len(self.names)
-            rule = f"line {number} must have at most {most} columns, as many as the first line"
+            rule = f"must have at most {most} columns, as many as the first line"
             further = "".join(cells[most : most + 1])[:80]
-            require(len(cells) <= most, rule, f"{len(cells)}, the next one {further!r}")
+            require(len(cells) <= most, None, rule, f"{len(cells)}, the next one {further!r}", line)
 
 
 def _chosen(columns: Sequence[str], first_row: Sequence[str]) -> _Chosen:
     """Finds columns by their numbers, or by their names in the first row."""
     require(
-        columns, "columns must name the columns to be translated, or give their numbers", "none"
+        columns, "columns", "must name the columns to be translated, or give their numbers", "none"
     )
     if all(column.isdecimal() for column in columns):
         numbers = [whole_number(column) for column in columns]
-        rule = "columns must be numbers that a table can have, from 1"
-        require(all(numbers), rule, shown(columns))
+        rule = "must be numbers that a table can have, from 1"
+        require(all(numbers), "columns", rule, shown(columns))
         return _Chosen({number - 1 for number in numbers}, None)
     for column in columns:
-        rule = f"columns must be names of the first line, {', '.join(first_row)}"
-        require(column in first_row, rule, repr(column))
-        rule = f"line 1 must name one column {column!r}, or columns be given by numbers"
-        require(first_row.count(column) == 1, rule, ", ".join(first_row))
+        rule = f"must be names of the first line, {', '.join(first_row)}"
+        require(column in first_row, "columns", rule, repr(column))
+        rule = f"must name one column {column!r}, or columns be given by numbers"
+        require(first_row.count(column) == 1, None, rule, ", ".join(first_row), "line 1")
     return _Chosen({first_row.index(column) for column in columns}, first_row)
 
 

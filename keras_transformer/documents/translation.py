@@ -113,7 +113,7 @@ class DocumentTranslator:
     """
 
     def __init__(self, model: Model, language: str, case: str = "auto"):
-        require(case in CASE_RULES, f"case must be one of {', '.join(CASE_RULES)}", repr(case))
+        require(case in CASE_RULES, "case", f"must be one of {', '.join(CASE_RULES)}", repr(case))
         self.model = model
         self.language = language
         self.case = case

@@ -113,10 +113,10 @@ class _Reader:
         try:
             self._parser.Parse(self.content, True)
         except expat.ExpatError as error:
-            rule = "an XLIFF file must be well-formed XML"
-            message = expat.ErrorString(error.code)
-            raise InputError(f"{rule}. Received: line {error.lineno}: {message}") from None
-        require(self._root == "xliff", "an XLIFF file must be an <xliff>", f"<{self._root}>")
+            message, line = expat.ErrorString(error.code), f"line {error.lineno}"
+            raise InputError(None, "must be well-formed XML", message, line) from None
+        is_xliff = self._root == "xliff"
+        require(is_xliff, None, "must be an <xliff>", f"<{self._root}>", "the document")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         name = _local(tag)
@@ -156,9 +156,8 @@ class _Reader:
 
     def _entity(self, name: str, *declaration) -> None:
         """Refuses what could be a whole text, with tags, at each place that names it."""
-        line = self._parser.CurrentLineNumber
-        rule = "an XLIFF file must not declare entities"
-        raise InputError(f"{rule}. Received: line {line}: {name}")
+        line = f"line {self._parser.CurrentLineNumber}"
+        raise InputError(None, "must not declare entities", name, line)
 
     def _end(self, tag: str) -> None:
         element = self._open.pop()

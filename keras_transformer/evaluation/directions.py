@@ -35,8 +35,8 @@ def direction_scores(
         InputError: if there are no sentences, or unequal numbers of them.
     """
     counts = (len(translations), len(references), len(directions))
-    rule = "translations, references and directions must be equally many, and at least one"
-    require(0 < counts[0] == counts[1] == counts[2], rule, counts)
+    rule = "must be as many as the references and the directions, and at least one"
+    require(0 < counts[0] == counts[1] == counts[2], "translations", rule, counts)
     found = {}
     signatures = {}
     for direction in dict.fromkeys(directions):

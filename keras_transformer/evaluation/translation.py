@@ -39,8 +39,9 @@ def translation_scores(
         InputError: if there are no sentences, or unequal numbers of them.
     """
     received = f"{len(translations)} translations of {len(references)} references"
-    paired = 0 < len(references) == len(translations)
-    require(paired, "BLEU needs a translation for each reference", received)
+    is_paired = 0 < len(references) == len(translations)
+    rule = "must be as many as the references, and at least one"
+    require(is_paired, "translations", rule, received)
     # force=True: sacreBLEU would warn about references that are tokenized already.
     bleu_metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     chrf_metric = CHRF(lowercase=lowercase)

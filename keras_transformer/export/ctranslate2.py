@@ -67,8 +67,8 @@ def export_ctranslate2(
     """
     ctranslate2 = load_ctranslate2()
     window = model.config.attention_window
-    rule = "model must be one without attention_window, which CTranslate2 does not have"
-    require(window is None, rule, f"attention_window={window}")
+    rule = "must be one without attention_window, which CTranslate2 does not have"
+    require(window is None, "model", rule, f"attention_window={window}")
 
     source_tokens = vocabulary_tokens(vocabularies.source)
     target_tokens = vocabulary_tokens(vocabularies.target)
@@ -105,8 +105,8 @@ def load_ctranslate2() -> ModuleType:
     try:
         import ctranslate2
     except ImportError:
-        rule = "the package ctranslate2 must be installed (pip install ctranslate2)"
-        raise InputError(f"{rule}. Received: none installed") from None
+        rule = "must be installed (pip install ctranslate2)"
+        raise InputError("ctranslate2", rule, "none installed") from None
     return ctranslate2
 
 

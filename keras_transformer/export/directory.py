@@ -1,5 +1,6 @@
 """The directory of an export: written whole or not at all, with a card that says what it holds."""
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,12 +24,13 @@ def check_export_dir(export_dir: str | os.PathLike, overwrite: bool) -> None:
     export_dir = to_path(export_dir)
     put_back(export_dir)
     if export_dir.exists() and not (export_dir.is_dir() and not any(export_dir.glob("*"))):
-        rule = "export_dir must not exist yet, or be empty, without overwrite"
-        require(overwrite, rule, repr(str(export_dir)))
-        rule = "overwrite replaces nothing but an earlier export"
-        require((export_dir / CARD).is_file(), rule, f"export_dir={str(export_dir)!r}")
+        rule = "must not exist yet, or be empty, without overwrite"
+        require(overwrite, "export_dir", rule, repr(str(export_dir)))
+        rule = "must replace nothing but an earlier export"
+        is_export = (export_dir / CARD).is_file()
+        require(is_export, "overwrite", rule, f"export_dir={str(export_dir)!r}")
         for file in _other_files(export_dir):
-            raise InputError(f"{rule}. Received: {file}, which no export has written")
+            raise InputError("overwrite", rule, f"{file}, which no export has written")
 
 
 def _other_files(export_dir: Path) -> Iterator[Path]:
@@ -61,7 +63,8 @@ def write_export(
         The size in bytes.
 
     Raises:
-        InputError: if `export_dir` holds something else, or cannot be written.
+        InputError: if `export_dir` holds something else.
+        OSError: if it cannot be written.
     """
     export_dir = resolved(export_dir)
     check_export_dir(export_dir, overwrite)
@@ -72,7 +75,10 @@ def write_export(
             sizes = file_sizes(folder)
             content = {"format_version": FORMAT_VERSION, **card.to_json(), "files": sizes}
             write_json(folder / CARD, content)
-    except (OSError, tf.errors.OpError) as error:
-        rule = "export_dir must be writable"
-        raise InputError(f"{rule}. Received: {export_dir}: {reason(error)}") from None
+    except tf.errors.OpError as error:
+        raise OSError(errno.EIO, reason(error), str(export_dir)) from None
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(export_dir)) from None
     return sum(file_sizes(export_dir).values())

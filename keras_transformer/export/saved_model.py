@@ -76,7 +76,7 @@ def export_saved_model(
             signature; or for int8 where TensorFlow has no product of it.
     """
     if card.weights == "int8":
-        require_int8("weights=int8")
+        require_int8("weights")
     compiled = [compile_model(model, card.weights) for model in models]
     graphs = Graphs(compiled, vocabularies, card.decoding, shortlist, constraints)
     exported = _graphs_named(graphs, signatures)
@@ -104,9 +104,9 @@ def _graphs_named(graphs: Graphs, names: Sequence[str] | None) -> dict[str, Call
     """The graphs of these names; all of them where no names are given."""
     if names is None:
         return dict(graphs)
-    rule = f"signatures must be some of {', '.join(graphs)}"
+    rule = f"must be some of {', '.join(graphs)}"
     unknown = [name for name in names if name not in graphs]
-    require(names and not unknown, rule, ", ".join(map(repr, unknown)) or "none")
+    require(names and not unknown, "signatures", rule, ", ".join(map(repr, unknown)) or "none")
     return {name: graphs[name] for name in names}
 
 
@@ -125,5 +125,5 @@ def load_signatures(path: str | os.PathLike) -> dict[str, Callable[..., dict[str
     try:  # the operations of tensorflow_text have been registered by vocabulary/subwords.py
         return dict(tf.saved_model.load(str(path)).signatures)
     except Exception as error:  # damaged bytes can end in any
-        rule = "path must be a directory that an export has made"
-        raise InputError(f"{rule}. Received: {str(path)!r}: {reason(error)}") from None
+        rule = "must be a directory that an export has made"
+        raise InputError("path", rule, f"{str(path)!r}: {reason(error)}") from None

@@ -29,13 +29,14 @@ def read_json(path: str | os.PathLike, kind: Any = dict[str, Any]) -> Any:
         The content of the file, as `fields.from_json` returns it.
 
     Raises:
-        InputError: if the file cannot be read, or holds anything else.
+        InputError: if there is no such file, or it holds anything else.
+        OSError: if it cannot be read.
     """
     require_end(path)
     try:
         content = to_path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} must be readable JSON. Received: {reason(error)}") from None
+    except FileNotFoundError as error:
+        raise InputError(None, "must be readable JSON", error.strerror, path) from None
     return parse_json(content, str(path), kind)
 
 
@@ -57,5 +58,5 @@ def parse_json(content: bytes, name: str, kind: Any) -> Any:
         if "\n" + " " * _MAX_DEPTH in written:
             raise ValueError(f"more than {_MAX_DEPTH} levels")
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} must be readable JSON. Received: {reason(error)}") from None
+        raise InputError(None, "must be readable JSON", reason(error), name) from None
     return from_json(kind, parsed, name)

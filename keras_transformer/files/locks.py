@@ -27,17 +27,14 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
         argument: the caller's name of that folder, for errors, such as "model_dir".
 
     Raises:
-        InputError: if another process holds the lock, or the folder cannot be written to.
+        InputError: if another process holds the lock.
+        OSError: if the folder cannot be made or written to.
     """
     import filelock  # takes 30 ms, and only some programs lock a folder
 
     path = to_path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    except OSError as error:
-        rule = f"{argument} must be a directory that can be written to"
-        raise InputError(f"{rule}. Received: {path.parent} ({reason(error)})") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
     if isinstance(path, RemotePath):
         _warn_of_no_lock(path, "it is remote")
         yield
@@ -47,9 +44,8 @@ def locked(path: str | os.PathLike, argument: str) -> Iterator[None]:
         lock.acquire()
     except filelock.Timeout:
         holder = path.read_bytes().decode().strip() or "another process"
-        rule = f"{argument} must not be in use by another process"
         received = f"{path.parent}, locked by {holder} ({path})"
-        raise InputError(f"{rule}. Received: {received}") from None
+        raise InputError(argument, "must not be in use by another process", received) from None
     except OSError as error:
         _warn_of_no_lock(path, reason(error))
     with contextlib.suppress(OSError):  # a note for others; the lock does not depend on it

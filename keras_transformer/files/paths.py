@@ -24,12 +24,12 @@ def to_path(path: str | os.PathLike) -> "Path | RemotePath":
         InputError: for what no file can be called: NUL characters, and halves of surrogate pairs.
     """
     text = os.fspath(path).removeprefix("file://")
-    rule = "a path must be a name that a file can have"
-    require("\0" not in text, rule, ascii(text))
+    rule = "must be a name that a file can have"
+    require("\0" not in text, "path", rule, ascii(text))
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
-        raise InputError(f"{rule}. Received: {text!a}") from None
+        raise InputError("path", rule, ascii(text)) from None
     scheme, separator, _ = text.partition("://")
     if not separator or not scheme.isalnum():
         return Path(text)
@@ -43,7 +43,7 @@ def to_path(path: str | os.PathLike) -> "Path | RemotePath":
 
 def require_name(path: str | os.PathLike, argument: str) -> None:
     """Raises InputError for an empty path, which would stand for the working directory."""
-    require(os.fspath(path) != "", f"{argument} must be given: the name of a directory", "''")
+    require(os.fspath(path) != "", argument, "must be given: the name of a directory", "''")
 
 
 class RemotePath(PurePosixPath):
@@ -130,8 +130,8 @@ def resolved(path: str | os.PathLike) -> "Path | RemotePath":
     try:
         target.stat()
     except OSError as error:
-        rule = f"{path} must lead to a file or folder"
-        require(error.errno != errno.ELOOP, rule, "links that lead to each other")
+        rule = "must lead to a file or folder"
+        require(error.errno != errno.ELOOP, None, rule, "links that lead to each other", path)
     return target
 
 

@@ -21,14 +21,14 @@ COMPRESSED = {b"\x1f\x8b": ".gz", b"\x28\xb5": ".zst"}
 UTF_16_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-def require_end(path: str | os.PathLike, argument: str = "") -> None:
+def require_end(path: str | os.PathLike, argument: str | None = None) -> None:
     """Refuses to read a device such as /dev/zero, which has no end.
 
     Pipes, terminals and the empty device are read like files.
 
     Args:
         path: what is to be read.
-        argument: what the caller calls it, for errors; the path if not given.
+        argument: what the caller calls it, for errors; they name the path if it is not given.
 
     Raises:
         InputError: for such a device.
@@ -41,8 +41,9 @@ def require_end(path: str | os.PathLike, argument: str = "") -> None:
     descriptor = os.open(file, os.O_RDONLY | os.O_NOCTTY)
     is_terminal = os.isatty(descriptor)
     os.close(descriptor)
-    rule = f"{argument or path} must be a file, a pipe or a terminal"
-    require(is_terminal, rule, f"{path}, a device")
+    place = path if argument is None else None
+    rule = "must be a file, a pipe or a terminal"
+    require(is_terminal, argument, rule, f"{path}, a device", place)
 
 
 def file_digest(path: str | os.PathLike) -> str:
@@ -115,9 +116,8 @@ def zstandard(path: str | os.PathLike) -> Any:
     for name in ("compression.zstd", "backports.zstd"):
         with contextlib.suppress(ImportError):
             return importlib.import_module(name)
-    raise InputError(
-        f"{path} needs a package (pip install backports.zstd). Received: none installed"
-    )
+    rule = "must have a package for its compression (pip install backports.zstd)"
+    raise InputError(None, rule, "none installed", path)
 
 
 def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Iterator[str]:
@@ -144,14 +144,13 @@ def text_lines(file: Iterable[bytes], name: str, keep_ends: bool = False) -> Ite
         except UnicodeDecodeError as error:
             byte = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
             received = _not_utf_8(line) if number == 1 else None
-            rule = f"{name}:{number} must be UTF-8"
-            raise InputError(f"{rule}. Received: {received or byte}") from None
+            raise InputError(None, "must be UTF-8", received or byte, f"{name}:{number}") from None
 
 
 def require_text(line: str, name: str, number: int) -> None:
     """Raises InputError for a NUL character, which no text has, naming the file and the line."""
     if "\0" in line:  # the message is not made for each of some million lines
-        raise InputError(f"{name}:{number} must be text. Received: a NUL character")
+        raise InputError(None, "must be text", "a NUL character", f"{name}:{number}")
 
 
 def _not_utf_8(start: bytes) -> str | None:

@@ -48,7 +48,8 @@ def write_model_directory(
         {"model_dir", "checkpoint", "parameters"}.
 
     Raises:
-        InputError: if `model_dir` holds something, or cannot be written.
+        InputError: if `model_dir` holds something.
+        OSError: if it cannot be written.
     """
     require_new(model_dir)
     source_vocabulary = None

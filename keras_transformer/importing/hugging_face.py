@@ -136,8 +136,8 @@ def _read_options(folder: Path) -> dict[str, Any]:
     if generation_file.is_file():
         options |= read_json(generation_file)
     kind = options.get("model_type")
-    rule = f"{config_file}: model_type must be marian, the only one that can be imported"
-    require(kind == "marian", rule, kind)
+    rule = "must be marian, the only one that can be imported"
+    require(kind == "marian", "model_type", rule, str(kind), config_file)
     return from_json(OPTION_TYPES, options, config_file)
 
 
@@ -146,8 +146,7 @@ def _weight_file(folder: Path) -> Path:
     for name in ("model.safetensors", "pytorch_model.bin"):
         if (folder / name).is_file():
             return folder / name
-    rule = f"{folder} must hold model.safetensors or pytorch_model.bin"
-    raise InputError(f"{rule}. Received: neither")
+    raise InputError(None, "must hold model.safetensors or pytorch_model.bin", "neither", folder)
 
 
 def _read_weights(file: Path) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def import_marian(path: Path, model_dir: Path) -> dict[str, str | int]:
             or the model has something that this library's has not, or `model_dir` holds something.
     """
     for file in path.glob("*"):
-        require(not is_device(file), f"{file} must be a file", "a pipe or a device")
+        require(not is_device(file), None, "must be a file", "a pipe or a device", file)
     is_hugging_face = (path / "config.json").is_file()
     kept = read_hugging_face(path) if is_hugging_face else read_npz(path)
     model = build(kept)

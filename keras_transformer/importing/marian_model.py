@@ -67,8 +67,8 @@ def names_of_layers(
 def require_values(place: Path, options: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Raises InputError for the first option that is given, and not as it must be."""
     for name, value in wanted.items():
-        rule = f"{place}: {name} must be {shown(value)}, as no other can be imported"
-        require(options.get(name, value) == value, rule, shown(options.get(name)))
+        rule = f"must be {shown(value)}, as no other can be imported"
+        require(options.get(name, value) == value, name, rule, shown(options.get(name)), place)
 
 
 def make_config(
@@ -86,12 +86,12 @@ def make_config(
         InputError: if an option is missing, or has a value that the field cannot have.
     """
     for field, option in option_names.items():
-        require(option in options, f"{place} must give {option}", "none")
+        require(option in options, option, "must be given", "none", place)
         fields[field] = options[option]
     try:
         return TransformerConfig(attention_bias=True, logits_bias=True, **fields)
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(error.argument, error.rule, error.received, place) from None
 
 
 def build(kept: MarianModel) -> Transformer:
@@ -114,8 +114,8 @@ def build(kept: MarianModel) -> Transformer:
             values = _layer_weight(kept, variable)
         variable.assign(values)
     left_over = sorted(kept.tensors.keys() - used)
-    rule = f"{kept.file} must hold nothing that a Transformer of this library has no place for"
-    require(not left_over, rule, ", ".join(left_over[:3]))
+    rule = "must hold nothing that a Transformer of this library has no place for"
+    require(not left_over, None, rule, ", ".join(left_over[:3]), kept.file)
     return model
 
 
@@ -151,14 +151,14 @@ def _layer_weight(kept: MarianModel, variable) -> np.ndarray:
 def _tensor(kept: MarianModel, path: str, shape: tuple[int, ...]) -> np.ndarray:
     """The tensor of the file that a variable's values are in, with the shape that it must have."""
     name = _name(kept, path)
-    require(name in kept.tensors, f"{kept.file} must hold {name}", "a file without it")
+    require(name in kept.tensors, None, f"must hold {name}", "a file without it", kept.file)
     tensor = kept.tensors[name]
     if path.endswith("kernel") and kept.kernels_are_transposed:
         tensor = tensor.T
     if len(shape) == 1:
         tensor = tensor.reshape(-1)  # Marian's are [1, D]
-    rule = f"{kept.file}: {name} must fit the configuration and the vocabulary, {shape}"
-    require(tensor.shape == shape, rule, tensor.shape)
+    rule = f"must fit the configuration and the vocabulary, {shape}"
+    require(tensor.shape == shape, name, rule, tensor.shape, kept.file)
     return tensor
 
 

@@ -127,15 +127,15 @@ def read_npz(path: Path) -> MarianModel:
             model has something that this library's has not.
     """
     files = sorted(path.glob("*.npz"))
-    rule = "path must be a directory that holds config.json (Hugging Face) or one *.npz (Marian)"
-    require(len(files) == 1, rule, f"{path}, with {len(files)} of *.npz")
+    rule = "must be a directory that holds config.json (Hugging Face) or one *.npz (Marian)"
+    require(len(files) == 1, "path", rule, f"{path}, with {len(files)} of *.npz")
     file = files[0]
     tensors = read_tensors(file)
-    require(OPTIONS in tensors, f"{file} must hold {OPTIONS}", "a file without it")
+    require(OPTIONS in tensors, None, f"must hold {OPTIONS}", "a file without it", file)
     options = _read_options(file, tensors.pop(OPTIONS).tobytes())
     for name, tensor in tensors.items():
-        rule = f"{file}: {name} must have numbers of floating point"
-        require(tensor.dtype.kind == "f", rule, tensor.dtype)
+        rule = "must have numbers of floating point"
+        require(tensor.dtype.kind == "f", name, rule, tensor.dtype, file)
     source, target = _read_vocabularies(file)
     _replace_former_gelu(file, options, tensors)
 
@@ -187,13 +187,13 @@ def _decoder_vocabularies(file: Path) -> tuple[Path, Path] | None:
         if place.is_file():
             vocabularies = read_yaml(place, place.read_bytes(), typed=False).get("vocabs")
             is_pair = isinstance(vocabularies, list) and len(vocabularies) == 2
-            rule = f"{place}: vocabs must be the files of source and target"
-            require(is_pair, rule, shown(vocabularies))
+            rule = "must be the files of source and target"
+            require(is_pair, "vocabs", rule, shown(vocabularies), place)
             # The paths are those of the machine where the model was trained.
             files = [file.parent / Path(str(name)).name for name in vocabularies]
             for vocabulary in files:
-                rule = f"{place}: vocabs must be files beside it"
-                require(vocabulary.is_file(), rule, shown(vocabulary.name))
+                rule = "must be files beside it"
+                require(vocabulary.is_file(), "vocabs", rule, shown(vocabulary.name), place)
             source_file, target_file = files
             return source_file, target_file
     return None
@@ -204,15 +204,15 @@ def _named_vocabularies(folder: Path) -> tuple[Path, Path]:
     suffixes = (".yml", ".yaml", ".json", ".spm")
     files = [file for file in sorted(folder.glob("*vocab*")) if file.suffix in suffixes]
     names = ", ".join(file.name for file in files)
-    rule = f"{folder} must hold one or two vocabularies, *vocab*.yml or *vocab*.spm"
-    require(len(files) in (1, 2), rule, names or "none")
+    rule = "must hold one or two vocabularies, *vocab*.yml or *vocab*.spm"
+    require(len(files) in (1, 2), None, rule, names or "none", folder)
     if len(files) == 1:
         return files[0], files[0]
     source_files = [file for file in files if SOURCE_NAMES.search(file.name)]
     target_files = [file for file in files if TARGET_NAMES.search(file.name)]
     sides_are_told = len(source_files) == len(target_files) == 1 and source_files != target_files
-    rule = f"{folder} must hold decoder.yml, or names with src and trg, to tell its vocabularies"
-    require(sides_are_told, rule, names)
+    rule = "must hold decoder.yml, or names with src and trg, to tell its vocabularies"
+    require(sides_are_told, None, rule, names, folder)
     return source_files[0], target_files[0]
 
 
@@ -229,8 +229,8 @@ def _replace_former_gelu(
         return
     version = re.match(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})", str(options.get("version")))
     written = ".".join(map(str, EXACT_GELU_VERSION))
-    rule = f"{file} must give the version of Marian, as gelu is another function before {written}"
-    require(version is not None, rule, shown(options.get("version")))
+    rule = f"must give the version of Marian, as gelu is another function before {written}"
+    require(version is not None, None, rule, shown(options.get("version")), file)
     if tuple(map(int, version.groups())) >= EXACT_GELU_VERSION:
         return
     options[activation] = "swish"

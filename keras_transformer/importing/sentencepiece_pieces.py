@@ -49,14 +49,14 @@ def read_pieces(sentencepiece_model: Path, id_file: Path, start_id: int = NEW_RO
     except InputError:
         raise
     except (OSError, RuntimeError, ValueError, TypeError) as error:
-        rule = f"{sentencepiece_model} must be a SentencePiece model, and {id_file} a vocabulary"
-        raise InputError(f"{rule}. Received: {reason(error)}") from None
+        rule = f"must be a SentencePiece model, and {id_file} a vocabulary"
+        raise InputError(None, rule, reason(error), sentencepiece_model) from None
 
     are_consecutive = sorted(ids.values()) == list(range(len(ids)))
     has_special_pieces = "</s>" in ids and "<unk>" in ids
-    rule = f"{id_file} must give the ids from 0 on to as many pieces, </s> and <unk> among them"
+    rule = "must give the ids from 0 on to as many pieces, </s> and <unk> among them"
     is_vocabulary = are_consecutive and has_special_pieces and start_id < len(ids)
-    require(is_vocabulary, rule, f"{len(ids)} pieces")
+    require(is_vocabulary, None, rule, f"{len(ids)} pieces", id_file)
 
     pieces = sorted(ids, key=ids.__getitem__)
     padding_id = ids.get("<pad>", NEW_ROW)

@@ -30,8 +30,7 @@ def read_tensors(file: Path) -> dict[str, np.ndarray]:
     except InputError:
         raise
     except Exception as error:  # damaged bytes can end in any
-        rule = f"{file} must be a whole file of tensors"
-        raise InputError(f"{rule}. Received: {reason(error)}") from None
+        raise InputError(None, "must be a whole file of tensors", reason(error), file) from None
 
 
 def package(module: str, file: Path) -> ModuleType:
@@ -43,5 +42,5 @@ def package(module: str, file: Path) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
-        rule = f"{file} needs a package (pip install {PACKAGES.get(module, module)})"
-        raise InputError(f"{rule}. Received: none installed") from None
+        rule = f"must be read with a package (pip install {PACKAGES.get(module, module)})"
+        raise InputError(None, rule, "none installed", file) from None

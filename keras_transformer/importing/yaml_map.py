@@ -37,7 +37,7 @@ def read_yaml(file: Path, content: bytes, typed: bool) -> dict[str, Any]:
             raise ValueError(f"a {type(found).__name__}")
         return found
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise InputError(f"{file} must be a map in YAML. Received: {reason(error)}") from None
+        raise InputError(None, "must be a map in YAML", reason(error), file) from None
 
 
 def _check_structure(yaml: ModuleType, text: str, loader: type) -> None:

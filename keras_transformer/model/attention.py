@@ -105,7 +105,7 @@ class MultiHeadAttention(CompositeLayer):
     ):
         check_arguments(MultiHeadAttention, locals())
         is_even = key_dim % 2 == 0
-        require(is_even or not rotary, "key_dim must be even for rotary positions", key_dim)
+        require(is_even or not rotary, "key_dim", "must be even for rotary positions", key_dim)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
@@ -129,8 +129,8 @@ class MultiHeadAttention(CompositeLayer):
         key_shape = value_shape if key_shape is None else key_shape
         shapes = {"query": query_shape, "value": value_shape, "key": key_shape}
         for name, shape in shapes.items():
-            rule = f"{name} must have three dimensions: sentences, positions, width"
-            require(len(shape) == 3, rule, shape)
+            rule = "must have three dimensions: sentences, positions, width"
+            require(len(shape) == 3, name, rule, shape)
         self.query_dense.build(query_shape)
         self.key_dense.build(key_shape)
         self.value_dense.build(value_shape)

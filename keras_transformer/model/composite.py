@@ -53,8 +53,8 @@ def enable_lora(layer: keras.layers.Layer, rank: int) -> None:
         InputError: for a rank below 1, or where the layer is not built yet.
     """
     is_size = isinstance(rank, int) and rank >= 1
-    require(is_size, "rank must be a whole number, at least 1", repr(rank))
-    require(layer.built, "enable_lora must be called on a layer that is built", layer.name)
+    require(is_size, "rank", "must be a whole number, at least 1", repr(rank))
+    require(layer.built, "enable_lora", "must be called on a layer that is built", layer.name)
     for part in parts_with_matrices(layer):
         part.enable_lora(rank)
 

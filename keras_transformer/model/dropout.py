@@ -61,9 +61,9 @@ class Dropout(keras.layers.Dropout):
     def _mask_shape(self, inputs_shape):
         if self.noise_shape is None:
             return inputs_shape
-        rule = "noise_shape must have as many dimensions as inputs"
+        rule = "must have as many dimensions as inputs"
         received = f"{self.noise_shape} and {len(inputs_shape)}"
-        require(len(self.noise_shape) == len(inputs_shape), rule, received)
+        require(len(self.noise_shape) == len(inputs_shape), "noise_shape", rule, received)
         sizes = zip(self.noise_shape, inputs_shape, strict=True)
         return [size if given is None else given for given, size in sizes]
 

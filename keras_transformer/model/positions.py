@@ -27,7 +27,7 @@ def sinusoids(positions, d_model: int, divisor: int | None = None):
         InputError: for an odd width.
     """
     is_even = d_model > 0 and d_model % 2 == 0
-    require(is_even, "d_model must be an even number for sinusoids", d_model)
+    require(is_even, "d_model", "must be an even number for sinusoids", d_model)
     rates = ops.convert_to_tensor(frequencies(d_model, divisor).astype(np.float32))
     angles = ops.cast(positions, "float32")[:, None] * rates  # [T, D/2]
     pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # [T, D/2, 2]
@@ -126,7 +126,7 @@ class PositionalEncoding(keras.layers.Layer):
     def build(self, inputs_shape):
         d_model = inputs_shape[-1]
         if self.positions in SINUSOIDS:
-            require(d_model % 2 == 0, "inputs must be of an even width for sinusoids", d_model)
+            require(d_model % 2 == 0, "inputs", "must be of an even width for sinusoids", d_model)
         if self.positions == "learned":
             self.embeddings = self.add_weight(
                 name="embeddings",
@@ -153,8 +153,8 @@ class PositionalEncoding(keras.layers.Layer):
         """
         if self.positions == "learned":
             if isinstance(length, int):
-                rule = f"inputs must have at most {self.max_positions} positions, max_positions"
-                require(length <= self.max_positions, rule, length)
+                rule = f"must have at most {self.max_positions} positions, max_positions"
+                require(length <= self.max_positions, "inputs", rule, length)
             # As large as the scaled token embeddings that they are added to.
             return self.embeddings[:length] * d_model**0.5
         divisor = d_model - 2 if self.positions == "marian" else d_model

@@ -63,8 +63,8 @@ class Transformer(keras.Model):
         **kwargs,
     ):
         is_config = isinstance(config, TransformerConfig | dict)
-        rule = "config must be a TransformerConfig, or a dict of its fields"
-        require(is_config, rule, shown(config))
+        rule = "must be a TransformerConfig, or a dict of its fields"
+        require(is_config, "config", rule, shown(config))
         check_arguments(Transformer, locals())
         if isinstance(config, dict):
             config = TransformerConfig(**without_former(config, TransformerConfig))

@@ -36,8 +36,9 @@ def path_lengths(length: int, kernel: int, window: int) -> dict[str, int]:
             count += 1
             if is_reached[-1]:
                 break
-        rule = "each position must depend on another"
-        require(is_reached[-1], rule, f"{length} unconnected ones")
+        argument = "window" if name == "restricted self-attention" else "kernel"
+        rule = "must make each position depend on another"
+        require(is_reached[-1], argument, rule, f"{length} unconnected ones")
         lengths[name] = count
     return lengths
 

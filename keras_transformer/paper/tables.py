@@ -78,8 +78,8 @@ def read_layers(layers: str | Path) -> dict[str, Any]:
         exponents = json.loads(last_line)["layers"]
         return {name: {**exponents[name]} for name in exponents}
     except Exception as error:  # content of any kind
-        rule = "layers must be the output of benchmarks/layers"
-        raise InputError(f"{rule}. Received: {layers} ({error})") from None
+        received = f"{layers} ({error})"
+        raise InputError("layers", "must be the output of benchmarks/layers", received) from None
 
 
 def table_1(layers: dict[str, Any]) -> Table:

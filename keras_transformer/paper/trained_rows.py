@@ -62,8 +62,8 @@ def find_model_dirs(model_dirs: list[str]) -> list[Path]:
     found = []
     for folder in map(to_path, model_dirs):
         configs = list(folder.glob("config.json")) or sorted(folder.glob("*/config.json"))
-        rule = "model_dirs must name directories of trained models, or folders of these"
-        require(bool(configs), rule, folder)
+        rule = "must name directories of trained models, or folders of these"
+        require(bool(configs), "model_dirs", rule, folder)
         found += [path.parent for path in configs]
     return found
 
@@ -83,8 +83,7 @@ def read_measured(measured: str | Path) -> list[dict[str, Any]]:
     try:
         return read_json(measured, list[_ROW])
     except InputError as error:
-        rule = "measured must be the table.json of a sweep"
-        raise InputError(f"{rule}. Received: {error}") from None
+        raise InputError("measured", "must be the table.json of a sweep", str(error)) from None
 
 
 def trained_row(model_dir: str | Path) -> dict[str, Any]:
@@ -215,7 +214,7 @@ def select_rows(rows: list[str]) -> list[str]:
     groups = {name: name[0] for name in TABLE_3 if name[1:].isdecimal()}
     known = [*TABLE_3, *dict.fromkeys(groups.values())]
     for name in rows or [""]:
-        require(name in known, f"rows must be of Table 3's {', '.join(known)}", repr(name))
+        require(name in known, "rows", f"must be of Table 3's {', '.join(known)}", repr(name))
     return [name for name in TABLE_3 if name in rows or groups.get(name) in rows]
 
 
@@ -242,8 +241,8 @@ def reduced_settings(row: str, divide_layers: int, divide_widths: int) -> dict[s
 
 
 def _divided(name: str, number: int, divisor: int, divided: str, row: str) -> int:
-    rule = f"divide_{divided} must divide {name}={number} of row {row}"
-    require(number % divisor == 0, rule, divisor)
+    rule = f"must divide {name}={number} of row {row}"
+    require(number % divisor == 0, f"divide_{divided}", rule, divisor)
     return number // divisor
 
 

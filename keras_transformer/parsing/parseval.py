@@ -224,17 +224,17 @@ def score_trees(gold: Sequence[Tree], predicted: Sequence[Tree]) -> dict[str, An
     Raises:
         InputError: if there are no trees, unequal numbers of them, or more than MAX_ERRORS errors.
     """
-    rule = "there must be as many predicted trees as gold trees"
+    rule = "must be as many trees as gold"
     received = f"{len(predicted)} predicted trees, and more gold ones"
-    require(len(predicted) >= len(gold), rule, received)
+    require(len(predicted) >= len(gold), "predicted", rule, received)
     received = f"{len(gold)} gold trees, and more predicted ones"
-    require(len(gold) >= len(predicted), rule, received)
-    require(len(gold) > 0, "scores need at least one tree", "none")
+    require(len(gold) >= len(predicted), "predicted", rule, received)
+    require(len(gold) > 0, "gold", "must have at least one tree", "none")
     scores = list(map(score_sentence, gold, predicted))
     errors = [f"tree {n}: {score.error}" for n, score in enumerate(scores, 1) if score.error]
     if len(errors) > MAX_ERRORS:
-        rule = f"at most {MAX_ERRORS} predicted trees may differ from the gold ones in words"
-        raise InputError(f"{rule}. Received: more; the first is {errors[0]}")
+        rule = f"must have the words of the gold trees, but for at most {MAX_ERRORS} trees"
+        raise InputError("predicted", rule, f"more; the first is {errors[0]}")
     short = [score for score in scores if score.length <= CUTOFF_LENGTH]
     return {
         **summary(scores),
@@ -278,7 +278,7 @@ def parsing_scores(trees: Sequence[Tree], gold: Sequence[Tree]) -> dict[str, Any
         of trees over exactly the gold tree's words.
     """
     received = f"{len(trees)} trees of {len(gold)} sentences"
-    require(len(trees) == len(gold), "F1 needs a tree for each sentence", received)
+    require(len(trees) == len(gold), "trees", "must be one for each sentence", received)
     scores = score_trees(gold, list(map(with_gold_tags, trees, gold)))
     del scores["up_to_40_words"]["tagging_accuracy"]  # it would be that of the gold tags
     words = correct_tags = well_formed = 0

@@ -105,8 +105,8 @@ def read_trees(path: str) -> Iterator[Tree]:
         with opened(path) as file:
             yield from parse_trees(text_lines(file, str(path)), str(path))
     except (OSError, EOFError, zlib.error) as error:
-        rule = "trees must be in a readable UTF-8 file, plain, .gz or .zst"
-        raise InputError(f"{rule}. Received: {path} ({reason(error)})") from None
+        rule = "must be a readable UTF-8 file of trees, plain, .gz or .zst"
+        raise InputError(None, rule, reason(error), path) from None
 
 
 class _OpenBracket(NamedTuple):
@@ -134,8 +134,7 @@ def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
             if token == "(":
                 stack.append(_OpenBracket(f"{name}:{number}", [], []))
             elif not stack:
-                rule = f"{name}:{number}: trees must begin with '('"
-                raise InputError(f"{rule}. Received: {token!r}")
+                raise InputError("tree", "must begin with '('", repr(token), f"{name}:{number}")
             elif token != ")":
                 stack[-1].texts.append(token)
             else:
@@ -146,8 +145,8 @@ def parse_trees(lines: Iterable[str], name: str) -> Iterator[Tree]:
                 else:
                     yield node
     if stack:
-        rule = f"{stack[0].place}: a tree's brackets must all be closed"
-        raise InputError(f"{rule}. Received: {len(stack)} open at the file's end")
+        received = f"{len(stack)} open at the file's end"
+        raise InputError("brackets", "must all be closed", received, stack[0].place)
 
 
 def _closed(bracket: _OpenBracket, is_tree: bool) -> Tree:
@@ -161,11 +160,11 @@ def _closed(bracket: _OpenBracket, is_tree: bool) -> Tree:
         if bracket.children:
             parts.append("(...)")
         received = " ".join(parts).strip() + ")"
-        rule = f"{bracket.place}: a bracket must hold a label and either one word or brackets"
-        raise InputError(f"{rule}. Received: {received!r}")
+        rule = "must hold a label and either one word or brackets"
+        raise InputError("bracket", rule, repr(received), bracket.place)
     node = Tree(label, tuple(bracket.children), words[0] if words else None)
     if is_tree and all(tag == TRACE_TAG for tag, _ in node.leaves()):
-        raise InputError(f"{bracket.place}: a tree must hold a word. Received: {str(node)[:60]!r}")
+        raise InputError("tree", "must hold a word", repr(str(node)[:60]), bracket.place)
     return node
 
 

@@ -41,6 +41,6 @@ def _identifier():
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ModuleNotFoundError as error:
-        rule = f"detection needs a package ({install_command('detect')})"
-        raise InputError(f"{rule}. Received: {error}") from None
+        rule = f"must have its package ({install_command('detect')})"
+        raise InputError("detect", rule, str(error)) from None
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

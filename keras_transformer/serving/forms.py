@@ -23,6 +23,7 @@ class Upload(NamedTuple):
 
 
 FormField = str | Upload
+_PLACE = "the body"  # of errors
 
 
 def is_form(body: bytes, content_type: str) -> bool:
@@ -44,7 +45,6 @@ def form_fields(body: bytes, content_type: str) -> dict[str, FormField | list[st
     Raises:
         InputError: for what is no such form.
     """
-    rule = "the body must be a form as its Content-Type says, in UTF-8"
     try:
         if content_type.strip().lower().startswith(MULTIPART):
             pairs = _multipart(body, content_type)
@@ -56,24 +56,24 @@ def form_fields(body: bytes, content_type: str) -> dict[str, FormField | list[st
     # Python's parser of messages is made for mail that can be read somehow; what else it raises
     # at malformed headers is not documented.
     except Exception as error:
-        raise InputError(f"{rule}. Received: {reason(error)}") from None
+        rule = "must be a form as its Content-Type says, in UTF-8"
+        raise InputError(None, rule, reason(error), _PLACE) from None
     values: dict[str, list[FormField]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
     for name, several in values.items():
         has_file = any(isinstance(value, Upload) for value in several)
-        rule = f"a form must have one file of a name. Field {shown(name)}"
-        require(len(several) == 1 or not has_file, rule, "several")
+        require(len(several) == 1 or not has_file, name, "must be one file", "several", _PLACE)
     return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
 
 
 def _multipart(body: bytes, content_type: str) -> list[tuple[str, FormField]]:
     head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1")
     message = email.message_from_bytes(head + body, policy=email.policy.compat32)
-    rule = "a form must have parts, between the boundary that Content-Type names"
-    require(message.is_multipart(), rule, shown(content_type))
+    rule = "must have parts, between the boundary that Content-Type names"
+    require(message.is_multipart(), None, rule, shown(content_type), _PLACE)
     is_cut = any(isinstance(each, CloseBoundaryNotFoundDefect) for each in message.defects)
-    require(not is_cut, "a form must end with its boundary and --", "one without an end")
+    require(not is_cut, None, "must end with its boundary and --", "one without an end", _PLACE)
     return [_part(part) for part in message.get_payload()]
 
 
@@ -83,8 +83,8 @@ def _part(part: email.message.Message) -> tuple[str, FormField]:
         if header.lower() == "content-disposition":  # in UTF-8, as browsers send it, unlike mail
             disposition[header] = value.encode("utf-8", "surrogateescape").decode("utf-8")
     name = disposition.get_param("name", header="content-disposition")
-    require(isinstance(name, str), "each part of a form must have a name", "one without")
-    require(not part.is_multipart(), "a part of a form must be a text or a file", "a form")
+    require(isinstance(name, str), None, "must name each part", "a part without a name", _PLACE)
+    require(not part.is_multipart(), name, "must be a text or a file", "a form", _PLACE)
     content = part.get_payload(decode=True)
     file_name = disposition.get_filename()
     if file_name is not None:

@@ -27,8 +27,8 @@ def usable_cores() -> list[int]:
 def check_processes(count: int) -> None:
     """Raises InputError for more processes than cores, and where processes cannot be forked."""
     cores = len(usable_cores())
-    rule = f"processes must be from 1 to {cores}, the cores that this process may use"
-    require(1 <= count <= cores, rule, count)
+    rule = f"must be from 1 to {cores}, the cores that this process may use"
+    require(1 <= count <= cores, "processes", rule, count)
 
 
 def serve_in_processes(count: int, serve_one: Callable[[bool], dict[str, Any]]) -> dict[str, Any]:
@@ -157,9 +157,9 @@ def _answer_of(receiver: Connection, worker: BaseProcess) -> dict[str, Any] | In
         answer = None
     worker.join()
     if answer is None:
-        rule = "processes must have the memory that they need, and run until they are told to stop"
+        rule = "must have the memory that they need, and run until they are told to stop"
         ended = f"{worker.name}, which has ended with exit code {worker.exitcode}"
-        answer = InputError(f"{rule}. Received: {ended}")
+        answer = InputError("processes", rule, ended)
     return answer
 
 

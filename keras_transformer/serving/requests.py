@@ -48,10 +48,12 @@ class Limits:
     max_waiting: int = 64  # requests that wait for the model
 
     def __post_init__(self):
-        require(0 < self.timeout < math.inf, "timeout must be positive seconds", self.timeout)
-        require(self.max_sentences >= 1, "max_sentences must be at least 1", self.max_sentences)
-        require(self.max_characters >= 1, "max_characters must be at least 1", self.max_characters)
-        require(self.max_waiting >= 1, "max_waiting must be at least 1", self.max_waiting)
+        require(0 < self.timeout < math.inf, "timeout", "must be positive seconds", self.timeout)
+        require(self.max_sentences >= 1, "max_sentences", "must be at least 1", self.max_sentences)
+        require(
+            self.max_characters >= 1, "max_characters", "must be at least 1", self.max_characters
+        )
+        require(self.max_waiting >= 1, "max_waiting", "must be at least 1", self.max_waiting)
 
     @property
     def body_bytes(self) -> int:
@@ -84,9 +86,9 @@ class Limits:
 
 def check_cors_origin(origin: str | None) -> None:
     """Raises an InputError where `origin` is not an origin as browsers send it, "*", or None."""
-    rule = "cors_origin must be the origin of pages, such as https://example.org, or * for all"
+    rule = "must be the origin of pages, such as https://example.org, or * for all"
     fits = origin in (None, "*") or _is_origin(origin) is not None
-    require(fits, rule, repr(origin))
+    require(fits, "cors_origin", rule, repr(origin))
 
 
 def allows(cors_origin: str | None, origin: str | None) -> bool:

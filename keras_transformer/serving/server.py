@@ -38,25 +38,25 @@ def listening_socket(host: str, port: int) -> socket.socket:
     Raises:
         InputError: where the address cannot be had.
     """
-    host_rule = "host must be a name or an address of this machine"
+    host_rule = "must be a name or an address of this machine"
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
         number = ipaddress.ip_address(address[0])
         of_many = number.is_multicast or str(number) == "255.255.255.255"
-        require(not of_many, host_rule, f"{host!r}: the address of many machines")
+        require(not of_many, "host", host_rule, f"{host!r}: the address of many machines")
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         return socket.create_server(address, family=family, dualstack_ipv6=both)
     except (socket.gaierror, UnicodeError) as error:
-        raise InputError(f"{host_rule}. Received: {host!r}: {reason(error)}") from None
+        raise InputError("host", host_rule, f"{host!r}: {reason(error)}") from None
     except OSError as error:
         why = os.strerror(error.errno)
         if error.errno == errno.EADDRNOTAVAIL:
-            raise InputError(f"{host_rule}. Received: {host!r}: {why}") from None
-        rule = "port must be one that is free, or 0 for any free one"
+            raise InputError("host", host_rule, f"{host!r}: {why}") from None
+        rule = "must be one that is free, or 0 for any free one"
         if error.errno == errno.EACCES:
-            rule = "port must be one that this user may take, such as 8501"
-        raise InputError(f"{rule}. Received: {host}:{port}: {why}") from None
+            rule = "must be one that this user may take, such as 8501"
+        raise InputError("port", rule, f"{host}:{port}: {why}") from None
 
 
 def allowed_names(host: str, listening: socket.socket) -> frozenset[str] | None:

@@ -42,8 +42,8 @@ def add_adapters(model: Transformer, rank: int, alpha: float) -> None:
     """
     layers = adapted_layers(model)
     narrowest = min(min(layer.kernel.shape) for layer in layers)
-    rule = f"lora_rank must be less than {narrowest}, the smallest width of the matrices"
-    require(rank < narrowest, rule, rank)
+    rule = f"must be less than {narrowest}, the smallest width of the matrices"
+    require(rank < narrowest, "lora_rank", rule, rank)
     for variable in model.weights:
         variable.trainable = False
     for layer in layers:
@@ -135,7 +135,8 @@ def _read_changes(
     for layer in layers:
         width, units = layer.kernel.shape
         sizes += [(width, rank), (rank, units)]
-    rule = f"checkpoint {path} must hold an adapter of rank {rank} for this model"
-    require([matrix.shape for matrix in matrices] == sizes, rule, "matrices of other shapes")
+    rule = f"must hold an adapter of rank {rank} for this model"
+    is_adapter = [matrix.shape for matrix in matrices] == sizes
+    require(is_adapter, None, rule, "matrices of other shapes", path)
     pairs = zip(matrices[::2], matrices[1::2], strict=True)
     return [ops.convert_to_numpy(scale * ops.matmul(a, b)) for a, b in pairs]

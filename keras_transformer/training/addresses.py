@@ -35,19 +35,19 @@ def own_addresses() -> Addresses:
         InputError: where there is neither, or it does not say who the workers are.
     """
     if os.environ.get("TF_CONFIG"):
-        read, source = _read_tf_config, "TF_CONFIG"
-        rule = "TF_CONFIG must be JSON: {cluster: {worker: [address, ...]}, task: {type, index}}"
+        read, source, argument = _read_tf_config, "TF_CONFIG", "TF_CONFIG"
+        rule = "must be JSON: {cluster: {worker: [address, ...]}, task: {type, index}}"
     else:
-        read, source = _read_slurm, "Slurm"
-        rule = "strategy=multi_worker must be told who the workers are, by TF_CONFIG or srun"
+        read, source, argument = _read_slurm, "Slurm", "strategy"
+        rule = "must not be multi_worker unless TF_CONFIG or srun says who the workers are"
     try:
         jobs, own = read()
         workers = [*jobs.get("chief", []), *jobs.get("worker", [])]
         index = workers.index(own)
     except (LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(f"{rule}. Received: {reason(error)}") from None
-    rule = f"{source}: every worker must have an address that no other has"
-    require(len({*workers}) == len(workers), rule, ", ".join(workers))
+        raise InputError(argument, rule, reason(error)) from None
+    rule = "must give every worker an address that no other has"
+    require(len({*workers}) == len(workers), "cluster", rule, ", ".join(workers), source)
     return Addresses(tuple(workers), index, source)
 
 

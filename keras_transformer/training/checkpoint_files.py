@@ -7,12 +7,14 @@ name, and nothing else is ever removed.
 """
 
 import contextlib
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.errors import InputError, reason
+from keras_transformer.errors import reason
 from keras_transformer.files.json_files import write_json
 from keras_transformer.files.paths import remove_folder
 from keras_transformer.training.checkpoint_record import CheckpointRecord
@@ -26,17 +28,31 @@ def write_checkpoint(directory: Path, record: CheckpointRecord, trackables: dict
     """Writes a checkpoint, which has its name when all of it is on the disk.
 
     Raises:
-        OSError, tf.errors.OpError: where it cannot be written. Nothing is left of it then.
+        OSError: where it cannot be written; it names a file. Nothing is left of it then.
     """
     name = _WRITING + record.name
     try:
         tf.train.Checkpoint(**trackables).write(str(directory / name))
         write_json(directory / f"{name}.json", record.to_json())
         _rename_all(directory, name, record.name)
-    except (OSError, tf.errors.OpError):
+    except (OSError, tf.errors.OpError) as error:
         with contextlib.suppress(OSError):
             recover_checkpoints(directory, record.name)
-        raise
+        raise _named(error, directory / record.name) from None
+
+
+def _named(error: OSError | tf.errors.OpError, path: Path) -> OSError:
+    """An error of writing, as one of the system with the name of a file.
+
+    That of TensorFlow has a text alone, "FILE; REASON".
+    """
+    if isinstance(error, OSError):
+        return error if error.filename else OSError(error.errno, error.strerror, str(path))
+    why = reason(error)
+    for code in errno.errorcode:
+        if why.endswith(f"; {os.strerror(code)}"):
+            return OSError(code, os.strerror(code), str(path))
+    return OSError(errno.EIO, why, str(path))
 
 
 def _rename_all(directory: Path, name: str, new_name: str) -> None:
@@ -88,9 +104,3 @@ def put_aside(directory: Path, name: str) -> None:
 def damage_of(error: BaseException) -> str:
     """What is said of a checkpoint that could not be read, beside the text of TensorFlow."""
     return f"damaged or missing files ({reason(error)})"
-
-
-def no_room(path: str | Path, why: str) -> InputError:
-    """The error of a checkpoint that cannot be written, and why."""
-    rule = "model_dir must have room for a checkpoint"
-    return InputError(f"{rule}. Received: {path}: {why}")

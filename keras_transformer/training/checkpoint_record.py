@@ -116,7 +116,8 @@ def read_record(path: str | Path) -> CheckpointRecord:
     file = to_path(f"{path}.json")
     content = read_json(file)
     version = content.get("format_version")
-    require(version == FORMAT_VERSION, f"{file}: format_version must be {FORMAT_VERSION}", version)
+    rule = f"must be {FORMAT_VERSION}"
+    require(version == FORMAT_VERSION, "format_version", rule, str(version), file)
     return CheckpointRecord.from_json(to_path(path).name, from_json(_RECORD, content, file))
 
 
@@ -134,13 +135,14 @@ def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
         name = file.name.removesuffix(".json")
         try:
             record = read_record(directory / name)
-            rule = f"{file} must have the step of its name"
-            require(name == checkpoint_name(record.step), rule, record.step)
+            rule = "must have the step of its name"
+            require(name == checkpoint_name(record.step), None, rule, record.step, file)
         except InputError as error:
             if not file.exists():  # the run has removed it in this moment
                 continue
             advice = f"without this checkpoint, all goes on: move the files {name}.* elsewhere"
-            raise InputError(f"{error}; {advice}") from None
+            received = f"{error.received}; {advice}"
+            raise InputError(error.argument, error.rule, received, error.place) from None
         records.append(record)
     return sorted(records, key=lambda record: record.step)
 

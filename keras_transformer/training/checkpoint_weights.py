@@ -10,13 +10,12 @@ import tensorflow as tf
 from absl import logging
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, require
 from keras_transformer.fields import whole_number
 from keras_transformer.files.locks import locked
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.checkpoint_files import (
     damage_of,
-    no_room,
     recover_checkpoints,
     write_checkpoint,
 )
@@ -81,11 +80,11 @@ def build_model(
     require_plausible_sizes(config, weights, file)
     model = Transformer(config, dtype="float32")
     count = len(model.trainable_variables)
-    rule = f"{source} must be of the model in {file}, with {count} variables"
-    require(len(weights) == count, rule, len(weights))
+    rule = f"must be of the model in {file}, with {count} variables"
+    require(len(weights) == count, None, rule, len(weights), source)
     for variable, weight in zip(model.trainable_variables, weights, strict=True):
-        rule = f"{source}: {variable.path} must have shape {tuple(variable.shape)}"
-        require(tuple(variable.shape) == weight.shape, rule, weight.shape)
+        rule = f"must have shape {tuple(variable.shape)}"
+        require(tuple(variable.shape) == weight.shape, variable.path, rule, weight.shape, source)
         variable.assign(weight)
     return model
 
@@ -108,8 +107,8 @@ def require_plausible_sizes(
     given = sum(weight.size for weight in weights)
     heads = config.num_heads * (config.d_k + config.d_v)
     needed = config.d_model * (config.vocab_size + config.d_ff + heads) + config.num_layers
-    rule = f"{file} must describe the model of the {given} weights"
-    require(needed <= given, rule, f"sizes of {needed} weights or more")
+    rule = f"must describe the model of the {given} weights"
+    require(needed <= given, None, rule, f"sizes of {needed} weights or more", file)
 
 
 def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
@@ -128,9 +127,9 @@ def read_variables(path: str, name: str = "model") -> list[np.ndarray]:
         while reader.has_tensor(key := f"{name}/{len(weights)}/.ATTRIBUTES/VARIABLE_VALUE"):
             weights.append(reader.get_tensor(key))
     except (ValueError, OSError, RuntimeError, IndexError, tf.errors.OpError) as error:
-        rule = "checkpoint must be latest, best, average:K or the path of a whole checkpoint"
-        raise InputError(f"{rule}. Received: {path}, with {damage_of(error)}") from None
-    require(weights != [], "checkpoint must be one that training has written", path)
+        rule = "must be latest, best, average:K or the path of a whole checkpoint"
+        raise InputError("checkpoint", rule, f"{path}, with {damage_of(error)}") from None
+    require(weights != [], "checkpoint", "must be one that training has written", path)
     return weights
 
 
@@ -181,10 +180,9 @@ def _read_average(
     store: CheckpointStore, checkpoint: str, read: Callable[[str], list[np.ndarray]]
 ) -> tuple[list[np.ndarray], CheckpointInfo]:
     """Reads the mean of the last checkpoints: "average:K"."""
-    text = checkpoint.removeprefix("average:")
-    count = whole_number(text)
-    rule = "the number of checkpoints to average must be 1 or more"
-    require(count is not None and count >= 1, rule, repr(text))
+    count = whole_number(checkpoint.removeprefix("average:"))
+    is_count = count is not None and count >= 1
+    require(is_count, "checkpoint", "must be average:K with K of 1 or more", repr(checkpoint))
     records = store.records[-count:]
     _require_checkpoint(records != [], store, checkpoint, "a checkpoint")
     if len(records) < count:
@@ -202,16 +200,16 @@ def _info(checkpoint: str, record: CheckpointRecord) -> CheckpointInfo:
 
 def _require_checkpoint(exists: bool, store: CheckpointStore, checkpoint: str, wanted: str) -> None:
     """Raises InputError where a directory lacks the checkpoint that is wanted."""
-    rule = f"checkpoint={checkpoint} needs {wanted} in {store.directory}"
+    rule = f"must hold {wanted}, for checkpoint={checkpoint}"
     advice = "training writes them, and validates if the data has a validation split"
-    require(exists, rule, f"none; {advice}")
+    require(exists, None, rule, f"none; {advice}", store.directory)
 
 
 def _mean(models: list[list[np.ndarray]], checkpoint: str) -> list[np.ndarray]:
     """The mean of several models, variable by variable."""
     shapes = {tuple(variable.shape for variable in model) for model in models}
-    rule = f"checkpoint={checkpoint} must name checkpoints of models of one size"
-    require(len(shapes) == 1, rule, f"{len(shapes)} sizes")
+    rule = "must name checkpoints of models of one size"
+    require(len(shapes) == 1, "checkpoint", rule, f"{checkpoint}, of {len(shapes)} sizes")
     return [_mean_variable(versions) for versions in zip(*models, strict=True)]
 
 
@@ -235,11 +233,12 @@ def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
         Which weights were written; `checkpoint` is the path of the new checkpoint.
 
     Raises:
-        InputError: where there are no checkpoints, or the mean cannot be written.
+        InputError: where there are no checkpoints.
+        OSError: where the mean cannot be written.
     """
     description = read_description(model_dir)
-    rule = "model_dir must hold a whole model; of an adapter, use checkpoint=average:K"
-    require(description.base is None, rule, f"{model_dir}, an adapter")
+    rule = "must hold a whole model; of an adapter, use checkpoint=average:K"
+    require(description.base is None, "model_dir", rule, f"{model_dir}, an adapter")
     model = description.model
     weights, info = read_checkpoint(model_dir, f"average:{last}", model)
     directory = checkpoint_directory(model_dir)
@@ -247,10 +246,5 @@ def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     record = CheckpointRecord(name, info.step, model.fingerprint)
     with locked(directory / "averages.lock", "model_dir"):
         recover_checkpoints(directory, "average-")
-        try:
-            write_checkpoint(
-                directory, record, {"model": [tf.Variable(weight) for weight in weights]}
-            )
-        except (OSError, tf.errors.OpError) as error:
-            raise no_room(directory / name, reason(error)) from None
+        write_checkpoint(directory, record, {"model": [tf.Variable(weight) for weight in weights]})
     return dataclasses.replace(info, checkpoint=str(directory / name))

@@ -14,11 +14,10 @@ import tensorflow as tf
 from absl import logging
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import to_path
 from keras_transformer.training.checkpoint_files import (
     damage_of,
-    no_room,
     put_aside,
     recover_checkpoints,
     remove_checkpoint,
@@ -76,10 +75,10 @@ class CheckpointStore:
 
     def _check_model(self, record: CheckpointRecord, path: str) -> None:
         """Raises InputError where a checkpoint was written for another model."""
-        rule = f"{self.model_dir / 'config.json'} must describe the model of {path}.json"
         received = "another configuration than the checkpoint was written with"
         is_same = self.model is None or record.model == self.model.fingerprint
-        require(is_same, rule, received)
+        file = self.model_dir / "config.json"
+        require(is_same, None, f"must describe the model of {path}.json", received, file)
 
     @property
     def latest(self) -> CheckpointRecord | None:
@@ -125,8 +124,9 @@ class CheckpointStore:
         inside = str(self.directory / path)
         if to_path(f"{inside}.index").exists():
             path = inside
-        rule = "checkpoint must be latest, best, average:K or the path of a whole checkpoint"
-        require(to_path(f"{path}.json").exists(), rule, f"{checkpoint}, without {path}.json")
+        rule = "must be latest, best, average:K or the path of a whole checkpoint"
+        received = f"{checkpoint}, without {path}.json"
+        require(to_path(f"{path}.json").exists(), "checkpoint", rule, received)
         record = read_record(path)
         self._check_model(record, path)
         return path, record
@@ -151,23 +151,25 @@ class CheckpointStore:
         """
         if name is not None:
             self.records = [record for record in self._read_records() if record.name == name]
-            rule = "model_dir must be the same directory on every worker"
-            require(self.records != [], rule, f"{self.directory}, which has no {name}")
-        damaged: list[str] = []
+            rule = "must be the same directory on every worker"
+            require(self.records != [], "model_dir", rule, f"{self.directory}, which has no {name}")
+        damaged: list[InputError] = []
         for record in reversed(self.records):
             path = self.path(record)
             try:
                 tf.train.Checkpoint(**trackables).read(path).assert_existing_objects_matched()
             except (ValueError, AssertionError, IndexError, tf.errors.OpError) as error:
-                damaged.append(f"checkpoint {path} must be whole. Received: {damage_of(error)}")
+                damaged.append(InputError(None, "must be whole", damage_of(error), path))
                 continue
-            for message in damaged:
-                logging.warning("%s; resuming from %s", message, record.name)
+            for error in damaged:
+                logging.warning("%s; resuming from %s", error, record.name)
             for other in self.records[len(self.records) - len(damaged) :]:
                 self._put_aside(other)
             return record
         if damaged:
-            raise InputError(f"{damaged[0]}; nor is any before it. Choose a new model_dir")
+            newest = damaged[0]
+            received = f"{newest.received}; nor is any before it. Choose a new model_dir"
+            raise InputError(None, newest.rule, received, newest.place)
         return None
 
     def _put_aside(self, record: CheckpointRecord) -> None:
@@ -190,9 +192,9 @@ class CheckpointStore:
         names = {record.name for record in self.records}
         for path in self.directory.glob("step-*"):
             name = path.name.partition(".")[0]
-            rule = f"{path} must have its record {name}.json beside it"
+            rule = f"must have its record {name}.json beside it"
             advice = "put it back, or move the files of this checkpoint elsewhere"
-            require(name in names, rule, f"none; {advice}")
+            require(name in names, None, rule, f"none; {advice}", path)
 
     def save(
         self,
@@ -215,7 +217,7 @@ class CheckpointStore:
             The record of the new checkpoint.
 
         Raises:
-            InputError: where it cannot be written; earlier ones stay as they were.
+            OSError: where it cannot be written; earlier ones stay as they were.
         """
         record = CheckpointRecord(
             name=checkpoint_name(step),
@@ -236,10 +238,10 @@ class CheckpointStore:
             for other in records:
                 if other not in last and other is not best:
                     self._remove(other)
-        except (OSError, tf.errors.OpError) as error:
+        except OSError as error:
             complete = "none" if self.latest is None else f"step {self.latest.step}"
-            unchanged = f"The last complete checkpoint ({complete}) is unchanged"
-            raise no_room(self.directory, f"{reason(error)}. {unchanged}") from None
+            error.add_note(f"the last complete checkpoint ({complete}) is unchanged")
+            raise
         return record
 
     def _remove(self, record: CheckpointRecord) -> None:

@@ -70,13 +70,14 @@ def multi_worker_strategy(
             return _OnLogicalDevices(resolver)
     except (tf.errors.DeadlineExceededError, tf.errors.UnavailableError) as error:
         late = re.findall(rf"^{_task('')}(\d+)$", str(error), re.MULTILINE)
-        rule = f"every worker must be there within connect_seconds={seconds:g}"
+        rule = "must be long enough for every worker to be there"
         missing = ", ".join(addresses.name(n) for n in sorted(map(int, late)) or [0])
-        raise InputError(f"{rule}. Received: no word from {missing}") from None
+        received = f"{seconds:g}, and no word from {missing}"
+        raise InputError("connect_seconds", rule, received) from None
     except (tf.errors.OpError, RuntimeError) as error:
-        rule = f"{addresses.source}: TensorFlow must be able to use all addresses, and own this one"
-        own = addresses.workers[addresses.index]
-        raise InputError(f"{rule}. Received: {own} ({reason(error)})") from None
+        rule = "must have addresses that TensorFlow can use, this worker's own among them"
+        received = f"{addresses.workers[addresses.index]} ({reason(error)})"
+        raise InputError("cluster", rule, received, addresses.source) from None
 
 
 def _task(worker: int | str) -> str:
@@ -167,7 +168,7 @@ class Cluster:
             message = self._read(key, 1.0)
             if message is not None:
                 return message[0]
-        raise InputError(self._failure_message())
+        raise self._failure_error()
 
     def require_same(self, settings: Mapping[str, Any]) -> None:
         """Compares the addresses and the settings of this worker with the chief's.
@@ -178,13 +179,13 @@ class Cluster:
         Raises:
             InputError: where one differs, or another worker has died or failed.
         """
-        cluster = {f"{self.addresses.source}: cluster": self.addresses.workers}
-        ours = json.loads(json.dumps({**cluster, **settings}))
+        ours = json.loads(json.dumps({"cluster": self.addresses.workers, **settings}))
         chiefs = self.agreed(ours)
         for name in {**chiefs, **ours}:
             here, there = ours.get(name), chiefs.get(name)
             received = f"{here} on worker {self.index}, {there} on worker 0"
-            require(here == there, f"{name} must be the same on every worker", received)
+            place = self.addresses.source if name == "cluster" else None
+            require(here == there, name, "must be the same on every worker", received, place)
 
     def pass_on(self, number: int) -> None:
         """Tells the chief of a signal that ends the run. The chief needs no telling of its own."""
@@ -211,7 +212,7 @@ class Cluster:
                 if self._failure != [worker, None] and not self._is_dead(worker):
                     self._read(f"left/{worker}", _PARTING_SECONDS)
         if self._failure is not None and isinstance(error, Exception):
-            raise InputError(self._failure_message()) from None
+            raise self._failure_error() from None
 
     def _tell(self, key: str, value: Any) -> None:
         """Writes a value into the store, where all can read it; the first value of a key stays."""
@@ -250,12 +251,13 @@ class Cluster:
             if self._failure:
                 context.context().abort_collective_ops(tf.errors.ABORTED, "a worker has failed")
 
-    def _failure_message(self) -> str:
+    def _failure_error(self) -> InputError:
         """Says why this worker ends, and from where all can continue if another has died."""
         worker, why = self._failure
-        about = f"strategy=multi_worker: {self.addresses.name(worker)}"
+        failed, place = self.addresses.name(worker), "strategy=multi_worker"
         if why is not None:
-            return f"{about} failed: {why}"
+            return InputError(failed, "must not fail", why, place)
         name = self.newest_checkpoint()
         last = f"checkpoint {name}" if name else "the last checkpoint, if there is one"
-        return f"{about} stopped answering. Start all workers again: they continue from {last}"
+        received = f"no answer. Start all workers again: they continue from {last}"
+        return InputError(failed, "must answer until the run ends", received, place)

@@ -166,7 +166,7 @@ def _open_writer(opened: contextlib.ExitStack, folder: Path) -> tf.summary.Summa
     TensorBoard reads them in the order of their names, and would show none of the steps of a later
     start if the clock had been set back.
     """
-    require(folder.is_dir() or not folder.exists(), f"{folder} must be a folder", "a file")
+    require(folder.is_dir() or not folder.exists(), None, "must be a folder", "a file", folder)
     for number, path in enumerate(sorted(folder.glob("events.out.tfevents.*"))):
         parts = path.name.split(".")
         path.replace(folder / ".".join([*parts[:3], f"{number:010d}", *parts[4:]]))

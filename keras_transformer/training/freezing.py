@@ -25,10 +25,10 @@ def freeze(model: keras.Model, names: str) -> None:
             continue
         matching = fnmatch.filter(variables, f"*/{name}/*")
         parts = ", ".join(_parts(variables))
-        require(matching != [], f"freeze must name parts of the model ({parts})", name)
+        require(matching != [], "freeze", f"must name parts of the model ({parts})", name)
         for path in matching:
             variables[path].trainable = False
-    require(model.trainable_variables != [], "freeze must leave something to train", names)
+    require(model.trainable_variables != [], "freeze", "must leave something to train", names)
 
 
 def _parts(paths) -> list[str]:

@@ -75,8 +75,9 @@ def train(
         the run stands. Workers that are not the chief: {"worker", "step", "minutes", "stopped"}.
 
     Raises:
-        InputError: where a checkpoint cannot be read or written, too many steps in a row had
-            gradients that are not finite, a validation had such a loss, or another worker died.
+        InputError: where a checkpoint cannot be read, too many steps in a row had gradients that
+            are not finite, a validation had such a loss, or another worker died.
+        OSError: where a checkpoint cannot be written.
         KeyboardInterrupt: on Ctrl-C.
     """
     is_chief = cluster is None or cluster.is_chief
@@ -260,9 +261,8 @@ class _Run:
     def _diverged(self, what: str, received: str) -> InputError:
         """The error of a run that has left all useful weights; `what` is no longer finite."""
         advice = "try a lower learning_rate_scale, more warmup_steps, or precision=float32"
-        return InputError(
-            f"{what} must be finite; {advice}. Received: {received}; {self._last_good_checkpoint()}"
-        )
+        received = f"{received}; {self._last_good_checkpoint()}"
+        return InputError(what, f"must be finite; {advice}", received)
 
     def _skipped_steps(self) -> str:
         return f"{self.state.skipped_in_row} steps in a row skipped up to step {self.state.step}"

@@ -38,9 +38,9 @@ class LoopConfig:
             listed = steps if isinstance(steps, list | tuple) else [steps]
             numbers = [whole_number(str(step)) for step in listed]
             all_numbers = len(numbers) == 2 and None not in numbers
-            rule = "profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST"
+            rule = "must be FIRST,LAST with 1 <= FIRST <= LAST"
             received = ",".join(map(str, listed))
-            require(all_numbers and 1 <= numbers[0] <= numbers[1], rule, received)
+            require(all_numbers and 1 <= numbers[0] <= numbers[1], "profile_steps", rule, received)
             object.__setattr__(self, "profile_steps", tuple(numbers))
         check_fields(self)
 
@@ -52,8 +52,8 @@ class LoopConfig:
         """
         chosen = self.patience is not None or self.best_metric != "loss"
         named = ", ".join(measured) or "nothing, without a validation split"
-        rule = f"best_metric must be measured in validation (measured here: {named})"
-        require(not chosen or self.best_metric in measured, rule, self.best_metric)
+        rule = f"must be measured in validation (measured here: {named})"
+        require(not chosen or self.best_metric in measured, "best_metric", rule, self.best_metric)
 
     def expected_steps(self, step: int, seconds: float) -> int:
         """How many steps the run will have taken, if it continues at its mean speed so far.

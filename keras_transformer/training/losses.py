@@ -62,7 +62,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         fits = len(wanted) == len(given) and all(
             None in pair or pair[0] == pair[1] for pair in zip(wanted, given, strict=True)
         )
-        require(fits, f"y_true must have a label for each of the logits, {wanted}", given)
+        require(fits, "y_true", f"must have a label for each of the logits, {wanted}", given)
         return token_losses(logits, labels, self.label_smoothing)
 
     def get_config(self):

@@ -79,7 +79,7 @@ def held_out_perplexity(losses: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     for batch_losses, target in losses:
         total_loss += float(np.sum(batch_losses, dtype=np.float64))
         tokens += int(np.count_nonzero(np.asarray(target) != PAD_ID))
-    require(tokens > 0, "perplexity needs at least one target token", "none")
+    require(tokens > 0, "perplexity", "must be of at least one target token", "none")
     nats = total_loss / tokens
     return {"perplexity": perplexity_of(nats), "cross_entropy": nats, "tokens": tokens}
 

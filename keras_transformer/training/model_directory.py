@@ -118,9 +118,9 @@ def check_model_dir(model_dir: str | Path, description: ModelDescription) -> Non
         _check_same(model_dir, description)
         _check_vocabularies(model_dir, description)
         return
-    rule = "model_dir must be new or empty, or a directory that training has made"
+    rule = "must be new or empty, or a directory that training has made"
     received = f"{model_dir}, which holds something else"
-    require(_is_free(model_dir) or _is_begun(model_dir), rule, received)
+    require(_is_free(model_dir) or _is_begun(model_dir), "model_dir", rule, received)
 
 
 def _is_free(model_dir: Path) -> bool:
@@ -164,9 +164,9 @@ def _check_same(model_dir: Path, description: ModelDescription) -> None:
         advice = f"preset={existing['preset']}"
     else:
         advice = "the data and settings it has"
-    rule = "model_dir must be new or hold the model asked for"
-    received = f"{model_dir}, which has {'; '.join(differences)}"
-    require(not differences, rule, f"{received}. Choose another directory, or {advice}")
+    rule = "must be new or hold the model asked for"
+    received = f"{model_dir}, which has {'; '.join(differences)}. Choose another directory"
+    require(not differences, "model_dir", rule, f"{received}, or {advice}")
     if description.base is not None:
         require_same_base(model_dir, existing_description.base, description.base, "init_from")
 
@@ -178,30 +178,33 @@ def _check_vocabularies(model_dir: Path, description: ModelDescription) -> None:
         fingerprints[description.source_vocabulary] = description.source_vocabulary_fingerprint
     for name, fingerprint in fingerprints.items():
         file = model_dir / name
-        rule = f"{file} must be the vocabulary of the model and its data: remove it, to have it"
+        rule = "must be the vocabulary of the model and its data: remove it, to have it copied"
         is_same = not file.exists() or file_digest(file) == fingerprint
-        require(is_same, f"{rule} copied from the data again", "another file")
+        require(is_same, None, f"{rule} from the data again", "another file", file)
 
 
-def require_same_base(model_dir: str | Path, base: Base, found: Base, subject: str) -> None:
+def require_same_base(
+    model_dir: str | Path, base: Base, found: Base, argument: str, place: Path | None = None
+) -> None:
     """Raises InputError where a model is not the one that an adapter was trained for.
 
     Args:
         model_dir: of the adapter.
         base: what its config.json says of that one.
         found: the model.
-        subject: what the error calls the model.
+        argument, place: what the error calls the model; see InputError.
     """
     trained_for = f"the weights that the adapter in {model_dir} was trained for"
-    rule = f"{subject} must have {trained_for}, those of {base.path}"
-    require(found.fingerprint == base.fingerprint, rule, f"{found.path}, which has others")
+    rule = f"must have {trained_for}, those of {base.path}"
+    received = f"{found.path}, which has others"
+    require(found.fingerprint == base.fingerprint, argument, rule, received, place)
 
 
 def require_new(model_dir: str | Path) -> None:
     """Raises InputError where a new model directory would join what is there."""
     require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
-    require(_is_free(model_dir), "model_dir must not exist yet, or be empty", model_dir)
+    require(_is_free(model_dir), "model_dir", "must not exist yet, or be empty", model_dir)
 
 
 def described_in(path: str | Path, argument: str = "model_dir") -> Path:
@@ -229,15 +232,16 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     """
     require_name(model_dir, argument)
     path = to_path(model_dir) / "config.json"
-    rule = f"{argument} must be a directory that training has made"
-    require(path.exists(), rule, f"{model_dir}, which has no config.json")
+    rule = "must be a directory that training has made"
+    require(path.exists(), argument, rule, f"{model_dir}, which has no config.json")
     content = read_json(path)
     version = content.pop("format_version", None)
-    require(version == FORMAT_VERSION, f"{path}: format_version must be {FORMAT_VERSION}", version)
+    rule = f"must be {FORMAT_VERSION}"
+    require(version == FORMAT_VERSION, "format_version", rule, str(version), path)
     description = from_json(ModelDescription, content, path)
-    is_adapter = description.training.lora_rank is not None
-    rule = f"{path}: base must be given where training.lora_rank is, and only there"
-    require((description.base is not None) == is_adapter, rule, shown(content.get("base")))
+    fits = (description.base is not None) == (description.training.lora_rank is not None)
+    rule = "must be given where training.lora_rank is, and only there"
+    require(fits, "base", rule, shown(content.get("base")), path)
     return description
 
 
@@ -261,6 +265,6 @@ def read_adapter(path: str | Path) -> ModelDescription:
         InputError: where there is none.
     """
     description = read_description(described_in(path, "adapter"), "adapter")
-    rule = "adapter must be a directory in which training has made an adapter"
-    require(description.base is not None, rule, f"{path}, which holds a whole model")
+    rule = "must be a directory in which training has made an adapter"
+    require(description.base is not None, "adapter", rule, f"{path}, which holds a whole model")
     return description

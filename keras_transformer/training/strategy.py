@@ -27,14 +27,15 @@ def make_strategy(
         InputError: where the arguments do not go together, there is no GPU for "mirrored", some
             workers do not come, or TensorFlow cannot start a server at this worker's address.
     """
-    rule = "replicas must go with the strategy mirrored or multi_worker"
-    require(replicas is None or name != "one_device", rule, name)
-    require(replicas is None or replicas >= 1, "replicas must be at least 1", replicas)
+    rule = "must go with the strategy mirrored or multi_worker"
+    require(replicas is None or name != "one_device", "replicas", rule, name)
+    require(replicas is None or replicas >= 1, "replicas", "must be at least 1", replicas)
     if name == "one_device":
         return tf.distribute.get_strategy()
-    rule = "strategy=mirrored must find a GPU, or be given replicas=N for N replicas on the CPU"
     may_use_cpu = replicas is not None or name == "multi_worker"
-    require(may_use_cpu or bool(tf.config.list_physical_devices("GPU")), rule, "no GPU")
+    has_device = may_use_cpu or bool(tf.config.list_physical_devices("GPU"))
+    rule = "must not be mirrored without a GPU, unless replicas=N asks for N replicas on the CPU"
+    require(has_device, "strategy", rule, "no GPU")
     if replicas is not None:
         cpu = tf.config.list_physical_devices("CPU")[0]
         devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]

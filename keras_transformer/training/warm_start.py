@@ -97,8 +97,8 @@ def check_same_layers(
         for name in wanted
         if name not in may_differ and existing[name] != wanted[name]
     ]
-    rule = "init_from must have the layers of the model that is to be trained"
-    require(not differences, rule, "; ".join(differences))
+    rule = "must have the layers of the model that is to be trained"
+    require(not differences, "init_from", rule, "; ".join(differences))
 
 
 def _embeddings(model: Transformer, vocabularies: VocabularyPair) -> list[_Embedding]:

@@ -32,9 +32,9 @@ class VocabularyPair(NamedTuple):
                 if file.is_file():
                     files.append(file)
         names = tuple(file.stem for file in files)
-        rule = f"{folder} must hold vocabulary.model or .txt, or one each of {', '.join(SEPARATE)}"
+        rule = f"must hold vocabulary.model or .txt, or one each of {', '.join(SEPARATE)}"
         received = ", ".join(file.name for file in files) or "none of them"
-        require(names in (SHARED, SEPARATE), rule, received)
+        require(names in (SHARED, SEPARATE), None, rule, received, folder)
         if names == SHARED:
             shared = Subwords(files[0])
             return VocabularyPair(shared, shared)

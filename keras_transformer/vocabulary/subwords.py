@@ -72,14 +72,14 @@ class Subwords(tf.Module):
         self.kind = vocabulary_kind(file)
         self.fingerprint = hashlib.sha256(content).hexdigest()
         tokenizers = {"bpe": _sentencepiece, "wordpiece": _WordPiece, "pieces": _NumberedPieces}
-        rule = f"{file} must be a {self.kind} vocabulary"
+        rule = f"must be a {self.kind} vocabulary"
         try:
             self._tokenizer = tokenizers[self.kind](content)
         except tf.errors.OpError:
             received = "another file (it is no SentencePiece model)"
-            raise InputError(f"{rule}. Received: {received}") from None
+            raise InputError(None, rule, received, file) from None
         except ValueError as error:
-            raise InputError(f"{rule}. Received: another file ({reason(error)})") from None
+            raise InputError(None, rule, f"another file ({reason(error)})", file) from None
         self.vocab_size = int(self._tokenizer.vocab_size())
         pieces = self.pieces_tensor(tf.range(self.vocab_size))
         self._is_code = tf.strings.regex_full_match(pieces, CODE_PATTERN).numpy()  # [V]

@@ -34,7 +34,7 @@ class _Words(dict[Any, Any]):
     """Entries by name; asking for a name that the lexicon lacks ends in an InputError."""
 
     def __missing__(self, name: object) -> Any:
-        raise InputError(f"{PATH} must have every word that the rules name. Received: no {name!r}")
+        raise InputError(None, "must have every word that the rules name", f"no {name!r}", PATH)
 
 
 def _by_name(word_class: str) -> _Words:

@@ -15,8 +15,7 @@ class Row(dict[str, str]):
     def __init__(self, where: str, cells: list[str]) -> None:
         columns = COLUMNS.split(",")
         if len(cells) > len(columns):
-            rule = f"a row must have at most {len(columns)} cells"
-            raise InputError(f"{where}: {rule}. Received: {len(cells)}")
+            raise InputError(None, f"must have at most {len(columns)} cells", len(cells), where)
         padded = cells + [""] * (len(columns) - len(cells))
         super().__init__(zip(columns, (cell.strip() for cell in padded), strict=True))
         self.where = where
@@ -24,7 +23,7 @@ class Row(dict[str, str]):
     def require(self, condition: object, column: str, rule: str) -> None:
         """Raises an InputError about the column unless the condition holds."""
         if not condition:
-            raise InputError(f"{self.where}: {column} must {rule}. Received: {self[column]!r}")
+            raise InputError(column, f"must {rule}", repr(self[column]), self.where)
 
     def require_words(self, column: str, allowed: str) -> None:
         """Raises an InputError unless the cell holds only allowed words, if any."""
@@ -54,7 +53,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         try:
             cells = next(csv.reader([line.decode("utf-8-sig")]), [])
         except (UnicodeDecodeError, csv.Error) as error:
-            raise InputError(f"{where}: a line must be UTF-8 CSV. Received: {line!r}") from error
+            raise InputError(None, "must be UTF-8 CSV", repr(line), where) from error
         if not any(cells) or cells[0].startswith("#"):
             continue
         if header:
@@ -62,4 +61,4 @@ def read_rows(path: Path) -> Iterator[Row]:
             continue
         header = ",".join(cells)
         if header != COLUMNS:
-            raise InputError(f"{where}: the first row must be {COLUMNS}. Received: {header!r}")
+            raise InputError(None, f"must be the first row, {COLUMNS}", repr(header), where)

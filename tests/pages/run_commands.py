@@ -5,8 +5,10 @@
 
 The shell blocks of a page are given to bash in order, in a folder with the files that they name
 (files.py), as they stand, except that a loop over three seeds has one. There, `python` starts the
-program with fewer steps and a smaller model (small.py). A sample of Python is run by an interpreter
-of its own in the same folder. What cannot run here is named, with the reason, when it is come to.
+program with fewer steps and a smaller model (small.py). A sample of Python is run in a process of
+its own in the same folder. README and the installation page are run by new interpreters, all others
+by processes that have imported TensorFlow already (fork_server.py), two pages at a time. What
+cannot run here is named, with the reason.
 """
 
 import argparse
@@ -17,13 +19,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.pages import files, small
+from tests.pages import files, fork_server, small
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 600  # that a block may take
+LANES = 2  # pages at a time
+PORT = 8501  # of the first lane; the next ones have the ports after it
+# What a new user types, in interpreters of their own; so is README, which runs before all others.
+REAL_INTERPRETERS = ("guides/install",)
+LONG = ()  # pages that take longest, which begin first
 MINE, DATA = "runs/mine/model", "runs/mine/data"  # README's
 # Page -> folders that its commands read and do not make: copies of what README's commands make.
 COPIES = {
@@ -64,22 +72,52 @@ def main() -> None:
     unknown = sorted(set(wanted) - set(known))
     if unknown:
         sys.exit(f"error: pages must be of {', '.join(known)}. Received: {', '.join(unknown)}")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         # README's commands run first. Every page then has a copy of the folder that they leave.
-        readme = Path(folder) / "README"
+        readme = folder / "README"
         readme.mkdir()
         files.write(readme)
         small.write_shims(readme / "shims")
-        run_page("README", readme, known["README"])
-        for page in wanted:
-            if page == "README":
-                continue
-            place = Path(folder) / page
-            shutil.copytree(readme, place, symlinks=True)
-            for copy, original in COPIES.get(page, {}).items():
-                shutil.copytree(readme / original, place / copy)
-            run_page(page, place, known[page])
+        run_page("README", readme, known["README"], {})
+        others = [page for page in wanted if page != "README"]
+        others.sort(key=lambda page: page not in LONG)
+        with fork_server.running(folder) as server:
+            run_in_lanes(others, folder, known, server)
     print("every command ended well")
+
+
+def run_in_lanes(
+    wanted: list[str], folder: Path, known: dict[str, list[Block]], server: Path
+) -> None:
+    """Runs pages, each in a copy of README's folder, a page at a time in each lane.
+
+    A lane has a port of its own. After a failure no further page begins.
+    """
+    waiting, failures = iter(wanted), []
+
+    def run_lane(port: int) -> None:
+        for page in waiting:
+            if failures:
+                return
+            place = folder / page
+            shutil.copytree(folder / "README", place, symlinks=True)
+            for copy, original in COPIES.get(page, {}).items():
+                shutil.copytree(place / original, place / copy)
+            environment = {"COMMANDS_PORT": str(port)}
+            if page not in REAL_INTERPRETERS:
+                environment[fork_server.VARIABLE] = str(server)
+            try:
+                run_page(page, place, known[page], environment)
+            except BlockError as error:
+                failures.append(error)
+            shutil.rmtree(place)
+
+    with ThreadPoolExecutor(LANES) as lanes:
+        for lane in [lanes.submit(run_lane, PORT + number) for number in range(LANES)]:
+            lane.result()
+    if failures:
+        sys.exit("\n".join(map(str, failures)))
 
 
 def pages() -> dict[str, list[Block]]:
@@ -99,24 +137,37 @@ def blocks_of(file: Path) -> list[Block]:
     return [Block(language, text) for _, language, text in fences if language in ("bash", "python")]
 
 
-def run_page(page: str, folder: Path, blocks: list[Block]) -> None:
-    """Runs the blocks of a page in its folder; a block that fails ends this program."""
+class BlockError(Exception):
+    """A block of a page has failed: its page, its text and its output."""
+
+
+def run_page(page: str, folder: Path, blocks: list[Block], environment: dict[str, str]) -> None:
+    """Runs the blocks of a page in its folder.
+
+    Args:
+        environment: variables for its commands, beside those of this process.
+
+    Raises:
+        BlockError: a block has failed.
+    """
+    variables = {**os.environ, **environment}
     try:
         for number, block in enumerate(blocks, start=1):
             begun = time.monotonic()
-            done = run_block(block, folder)
+            done = run_block(block, folder, variables)
             seconds = time.monotonic() - begun
-            for reason in re.findall(r"^not run: .*", done.stderr, re.M):
-                print(f"    {reason}")
-            print(f"{page}, block {number}: {seconds:.0f} s", flush=True)
+            reasons = [f"    {line}\n" for line in re.findall(r"^not run: .*", done.stderr, re.M)]
+            print(f"{''.join(reasons)}{page}, block {number}: {seconds:.0f} s", flush=True)
             if done.returncode != 0:
                 output = f"{done.stdout}\n{done.stderr}\nexit code {done.returncode}"
-                sys.exit(f"{block.text}\n{output}")
+                raise BlockError(f"{page}, block {number}:\n{block.text}\n{output}")
     finally:
         small.stop_server(folder)
 
 
-def run_block(block: Block, folder: Path) -> subprocess.CompletedProcess:
+def run_block(
+    block: Block, folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess:
     if block.language == "python":
         command = ["python", "-c", block.text]
     else:
@@ -125,11 +176,11 @@ def run_block(block: Block, folder: Path) -> subprocess.CompletedProcess:
         command = ["bash", "-e", "-o", "pipefail", "-c", text]
         if text.startswith("#!"):
             command = ["echo"]  # a file that another command starts
-    path = f"{folder / 'shims'}:{os.environ['PATH']}"
+    path = f"{folder / 'shims'}:{environment['PATH']}"
     return subprocess.run(
         [shutil.which(command[0], path=path), *command[1:]],
         cwd=folder,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={**environment, "PATH": path, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
         timeout=SECONDS,

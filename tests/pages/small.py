@@ -16,6 +16,8 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.pages import fork_server
+
 SHIMS = ("python", "keras-transformer", "curl", "make", "pip", "docker", "hf", "sbatch", "sudo")
 # Commands, and words among the arguments, that are not run, and why.
 COMMANDS_NOT_RUN = {
@@ -80,7 +82,8 @@ FURTHER = {
     "variants.py": ["--variants=pre"],
     "scaling.py": ["--quick", "--output=chart.svg"],
 }
-PORT = 8501
+RUN_PYTHON = "run-python"  # in place of a command's name: the arguments are Python's
+PORT = int(os.environ.get("COMMANDS_PORT", "8501"))  # of this lane, in place of 8501
 
 
 def write_shims(folder: Path) -> None:
@@ -100,17 +103,27 @@ def main(name: str, arguments: Sequence[str]) -> int:
     if reason:
         print(f"not run: {name} {' '.join(arguments)[:60]}: {reason}", file=sys.stderr)
         return 0
+    arguments = [re.sub("(localhost|127.0.0.1):8501", rf"\1:{PORT}", word) for word in arguments]
+    if name == RUN_PYTHON:
+        return run_python(arguments)
     if name == "curl":
         curl = shutil.which("curl", path="/usr/bin:/bin:/usr/local/bin")
         return subprocess.run([curl, "--fail-with-body", "--silent", *arguments]).returncode
     if name == "keras-transformer":
-        return subprocess.run([Path(sys.executable).with_name(name), *arguments]).returncode
+        return run_python([str(Path(sys.executable).with_name(name)), *arguments])
     if arguments[0] == "-c":
-        return subprocess.run([sys.executable, "-c", smaller_sample(arguments[1])]).returncode
-    command = [sys.executable, *smaller(arguments)]
+        return run_python(["-c", smaller_sample(arguments[1])])
     if arguments[0] == "bin/serve.py":
-        return start_server(command)
-    return subprocess.run(command).returncode
+        return start_server([*smaller(arguments), f"--port={PORT}"])
+    return run_python(smaller(arguments))
+
+
+def run_python(command: Sequence[str]) -> int:
+    """Runs `python COMMAND...`: by the fork server if there is one, or as a new interpreter."""
+    server = os.environ.get(fork_server.VARIABLE)
+    if server:
+        return fork_server.run(command, server)
+    os.execv(sys.executable, [sys.executable, *command])
 
 
 def reason_not_to_run(name: str, arguments: Sequence[str]) -> str | None:
@@ -161,8 +174,9 @@ def start_server(command: Sequence[str]) -> int:
     """Starts a server beside the block, in place of the one before it, and waits until it is up."""
     stop_server(Path.cwd())
     with open("server.log", "w", encoding="utf-8") as log:
+        command = [sys.executable, __file__, RUN_PYTHON, *command]
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    Path("server.pid").write_text(str(process.pid), encoding="utf-8")
+    Path("server.pid").write_text(f"{process.pid} {PORT}", encoding="utf-8")
     for _ in range(240):
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz").read()
@@ -180,7 +194,7 @@ def stop_server(folder: Path) -> None:
     file = folder / "server.pid"
     if not file.exists():
         return
-    pid = int(file.read_text(encoding="utf-8"))
+    pid, port = map(int, file.read_text(encoding="utf-8").split())
     file.unlink()
     try:
         os.kill(pid, signal.SIGTERM)
@@ -188,7 +202,7 @@ def stop_server(folder: Path) -> None:
         return
     for _ in range(40):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz").read()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz").read()
             time.sleep(0.5)
         except OSError:
             return

@@ -1,0 +1,102 @@
+"""What several files of tests need and what takes seconds to make: made once in a run.
+
+Nothing may be written into what `made_once` gives, as both workers have it. A test that writes
+copies the folder first.
+"""
+
+import os
+import shutil
+
+import pytest
+from filelock import FileLock
+
+from tests.program_fixtures import PAIRS, make_model_dir
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Gives a function: made_once(name, make) calls make(folder) once for all workers.
+
+    It returns the folder. The name stands for its content in the whole run.
+    """
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent  # of all workers
+
+    def made(name, make):
+        folder, done = root / f"world-{name}", root / f"world-{name}.done"
+        with FileLock(root / f"world-{name}.lock"):
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a worker that has failed
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def prepared(made_once):
+    """A data directory of a few sentences; its test split has a blank and an over-long pair."""
+
+    def make(folder):
+        from pipelines.preparation import PreparationConfig, prepare
+        from pipelines.sources import FileSource
+
+        texts = {"train": PAIRS * 5, "test": [*PAIRS, ("", "nichts"), ("cat " * 40, "katze " * 40)]}
+        files = {}
+        for split, pairs in texts.items():
+            paths = [folder / f"{split}.{side}" for side in ("en", "de")]
+            for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
+                path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            files[split] = ([str(paths[0])], [str(paths[1])])
+        config = PreparationConfig(vocab_size=310, max_length=32, seed=1)
+        prepare(FileSource(files), folder / "data", config)
+
+    return made_once("prepared", make) / "data"
+
+
+@pytest.fixture(scope="session")
+def untrained(prepared, made_once, tmp_path_factory):
+    """A model directory for that data, with two checkpoints of random weights.
+
+    Each worker has its own, as programs write their results into it.
+    """
+
+    def make(folder):
+        make_model_dir(prepared, folder / "model", {10: (10, 20), 20: (20, 10)})
+
+    folder = tmp_path_factory.mktemp("trained")
+    return shutil.copytree(made_once("untrained", make) / "model", folder / "model")
+
+
+@pytest.fixture(scope="session")
+def exported(untrained, made_once):
+    """A SavedModel with all signatures: the mean of the two checkpoints of `untrained`, 2 beams."""
+
+    def make(folder):
+        from keras_transformer.export.saved_model import export_saved_model
+        from keras_transformer.loading import decoding_config, restore
+
+        trained = restore(untrained, "average:2")
+        card = trained.card(decoding_config(trained, beam_size=2))
+        export_saved_model(trained.models, trained.vocabularies, folder / "model", card)
+
+    return made_once("exported", make) / "model"
+
+
+@pytest.fixture(scope="session")
+def trained_run(prepared, made_once):
+    """What `train_on` writes in two steps of a small model of `prepared`, with seed 3."""
+
+    def make(folder):
+        from keras_transformer.training.loop_config import LoopConfig
+        from pipelines.training import train_on
+
+        settings = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2}
+        settings |= {"tokens_per_batch": 256, "seed": 3}
+        loop = LoopConfig(train_steps=2)
+        train_on(prepared, folder / "model", "tiny", settings, loop=loop)
+
+    return made_once("trained", make) / "model"
