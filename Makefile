@@ -2,6 +2,8 @@
 # make test         what guards correctness, one process per core: about six minutes
 # make test-slow    the rest of the suite: killed trainings, several workers, browsers, notebooks,
 #                   other engines, whole counts of random cases
+# make test-beam    the tests of Apache Beam, which has packages of its own
+# make test-packages  installs what slow tests need of Debian's packages, as root
 # make test-hard    the suite three times, each in random order with other random numbers
 #                   (TEST_SEED): beside a load, with the matrix products of AVX2; on one core, with
 #                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
@@ -27,8 +29,11 @@ RUN := $(VENV)/bin/python
 OPENNMT_PYTHON ?=
 SOAK_KILLS ?= 30
 SOAK_STEPS ?= 600
+# The folder of corpora: without it, the tests of real documents are skipped.
+CORPORA ?=
+export CORPORA
 # Multi30k if its files are there, the embedded grammar otherwise.
-MULTI30K ?= ../shared/data/multi30k/raw
+MULTI30K := $(CORPORA)/multi30k/raw
 ifneq ($(wildcard $(MULTI30K)/train.en.gz),)
 SOAK_DATA := runs/soak-data/multi30k
 SOAK_SOURCE := --dataset=files --vocab_size=8000 \
@@ -46,7 +51,7 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-slow commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
+.PHONY: quickstart test test-slow test-beam test-packages commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -54,8 +59,15 @@ quickstart: install
 test: install
 	$(TEST) -m "not slow"
 
-test-slow: install
+test-slow: $(VENV)/.slow
 	$(TEST) -m slow
+
+test-beam: $(VENV)/.beam
+	PYTHONPATH=$(VENV)/beam $(RUN) -m pytest tests/pipelines/test_beam.py
+
+test-packages:
+	apt-get update --quiet
+	apt-get install --yes --no-install-recommends chromium nginx-light openssl
 
 commands: install
 	$(RUN) -m tests.pages.run_commands $(PAGES)
@@ -120,6 +132,18 @@ $(VENV)/.installed: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,bench]"
+	touch $@
+
+$(VENV)/.slow: pyproject.toml setup.py constraints.txt | $(VENV)/.made
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,docs,jax]"
+	touch $@
+
+# Beam asks for older versions of some packages, so it is put beside the others.
+$(VENV)/.beam: pyproject.toml constraints.txt | $(VENV)/.installed
+	grep -vE "^(pillow|protobuf|pyarrow|python-dateutil|sentencepiece)==" constraints.txt \
+		> $(VENV)/beam.txt
+	$(VENV)/bin/pip install --quiet --constraint $(VENV)/beam.txt --target $(VENV)/beam \
+		--upgrade apache-beam "sentencepiece<0.2.3"
 	touch $@
 
 $(VENV)/.docs: pyproject.toml setup.py constraints.txt | $(VENV)/.made

@@ -382,7 +382,7 @@ def _with_flag_files(arguments: list[str]) -> list[str]:
         given = flags.FLAGS.read_flags_from_files(arguments, force_gnu=False)
     except ValueError as error:  # of bytes that are no text, or a name with NUL
         rule = "must be a file of text, a flag a line"
-        raise InputError("flagfile", rule, reason(error)) from None
+        raise InputError("--flagfile", rule, reason(error)) from None
     for argument in given:
         name = argument.lstrip("-").partition("=")[0]
         is_utf8 = not any("\ud800" <= character <= "\udfff" for character in argument)

@@ -25,10 +25,15 @@ class InputError(ValueError):
         place: the file, or the file and the line, as in "train.en:7".
     """
 
+    # What a layer raises when it is called, Keras raises again as a new error, with the first of
+    # `args` for its message, unless it finds this mark. Where it builds a functional model, it
+    # makes an error of the whole message, which is the argument then, without a rule.
+    _keras_call_info_injected = True
+
     def __init__(
         self,
         argument: str | None,
-        rule: str,
+        rule: str = "",
         received: Any = None,
         place: str | os.PathLike | None = None,
     ):
@@ -45,7 +50,7 @@ class InputError(ValueError):
             subject = self.place
         else:
             subject = argument if self.place is None else f"{self.place}: {argument}"
-        line = self.rule if subject is None else f"{subject} {self.rule}"
+        line = self.rule if subject is None else f"{subject} {self.rule}".rstrip()
         if self.received is not None:
             line = f"{line}. Received: {self.received}"
         return " ".join(line.splitlines())

@@ -114,7 +114,7 @@ def execute(command):
     finally:
         threading._shutdown()  # waits for threads
         atexit._run_exitfuncs()  # TensorFlow deletes files there
-        for stream in (sys.stdout, sys.stderr):
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # a program may have closed one
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         os._exit(code)

@@ -6,10 +6,10 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.errors import InputError
 from keras_transformer.fields import from_json
 from keras_transformer.presets import preset
 from tests.configurations import with_settings
+from tests.refusals import refused
 
 
 def test_defaults_are_the_base_model():
@@ -22,50 +22,45 @@ def test_defaults_are_the_base_model():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "argument", "received", "about"),
     [
-        ({"d_model": 0}, "d_model must be at least 1. Received: 0"),
-        ({"d_model": 6, "num_heads": 4}, "d_k must be given, .* d_model. Received: 4 and 6"),
-        ({"d_model": 7, "num_heads": 7}, "d_model must be even for sinusoids. Received: 7"),
-        (
-            {"positions": "marian", "d_model": 7, "num_heads": 7},
-            "d_model must be even for sinusoids. Received: 7",
-        ),
-        ({"dropout": 1.0}, r"dropout must be in \[0, 1\). Received: 1.0"),
-        ({"vocab_size": 4.5}, "vocab_size must be of type int. Received: 4.5"),
-        ({"vocab_size": 3}, r"vocab_size must exceed the 4 special ids, .*\. Received: 3"),
-        (
-            {"source_vocab_size": 3},
-            r"source_vocab_size must exceed the 4 special ids, .*\. Received: 3",
-        ),
-        ({"num_layers": True}, "num_layers must be of type int. Received: true"),
-        ({"norm": "both"}, 'norm must be one of post, pre. Received: "both"'),
-        ({"positions": ""}, 'positions must be one of .*, rotary. Received: ""'),
-        ({"positions": "rotary", "d_k": 3}, "d_k must be even for rotary positions. Received: 3"),
-        ({"d_k": -1}, "d_k must be at least 1. Received: -1"),
-        ({"attention_window": 0}, "attention_window must be from 1 to 1073741824. Rec"),
-        ({"attention_window": 2.5}, "attention_window must be of type int. Received: 2.5"),
-        ({"num_layers": 1001}, "num_layers must be from 1 to 1000. Received: 1001"),
-        ({"d_ff": 2**33}, "d_model and the other .* at most 68,719,476,736 weights. Received: 10"),
-        ({"dropout": float("nan")}, r"dropout must be in \[0, 1\). Received: NaN"),
+        ({"d_model": 0}, "d_model", 0, "1"),
+        ({"d_model": 6, "num_heads": 4}, "d_k", "4 and 6", "given"),
+        ({"d_model": 7, "num_heads": 7}, "d_model", 7, "even"),
+        ({"positions": "marian", "d_model": 7, "num_heads": 7}, "d_model", 7, "even"),
+        ({"dropout": 1.0}, "dropout", 1.0, "[0, 1)"),
+        ({"vocab_size": 4.5}, "vocab_size", 4.5, "int"),
+        ({"vocab_size": 3}, "vocab_size", 3, "4"),
+        ({"source_vocab_size": 3}, "source_vocab_size", 3, "4"),
+        ({"num_layers": True}, "num_layers", "true", "int"),
+        ({"norm": "both"}, "norm", '"both"', "post, pre"),
+        ({"positions": ""}, "positions", '""', "rotary"),
+        ({"positions": "rotary", "d_k": 3}, "d_k", 3, "even"),
+        ({"d_k": -1}, "d_k", -1, "1"),
+        ({"attention_window": 0}, "attention_window", 0, "1073741824"),
+        ({"attention_window": 2.5}, "attention_window", 2.5, "int"),
+        ({"num_layers": 1001}, "num_layers", 1001, "1000"),
+        ({"d_ff": 2**33}, "d_model", "10", "68,719,476,736"),
+        ({"dropout": float("nan")}, "dropout", "NaN", "[0, 1)"),
     ],
 )
-def test_impossible_models(settings, message):
-    with pytest.raises(InputError, match=message):
+def test_impossible_models(settings, argument, received, about):
+    with refused(argument, received, about=about):
         TransformerConfig(**settings)
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings",
     [
-        ({"warmup_steps": 0}, "warmup_steps must be at least 1. Received: 0"),
-        ({"label_smoothing": -0.1}, "label_smoothing must be in"),
-        ({"learning_rate_scale": 0.0}, "learning_rate_scale must be positive"),
-        ({"precision": "int8"}, "precision must be one of float32, bfloat16, float16"),
+        {"warmup_steps": 0},
+        {"label_smoothing": -0.1},
+        {"learning_rate_scale": 0.0},
+        {"precision": "int8"},
     ],
 )
-def test_impossible_training(settings, message):
-    with pytest.raises(InputError, match=message):
+def test_impossible_training(settings):
+    ((argument, received),) = settings.items()
+    with refused(argument, received):
         TrainingConfig(**settings)
 
 
@@ -88,26 +83,26 @@ def test_settings_keep_head_widths_that_were_chosen():
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("setting", "argument", "received", "about"),
     [
-        ("dropout", "^config must be KEY=VALUE. Received: 'dropout'"),
-        ("droput=0.1", "^config key must be one of .*dropout.*. Received: 'droput'"),
-        ("vocab_size=9", "Received: 'vocab_size'"),
-        ("source_vocab_size=9", "Received: 'source_vocab_size'"),
-        ("d_model=large", "^config d_model must be a whole number. Received: 'large'"),
-        ("dropout=x", "^config dropout must be a number. Received: 'x'"),
-        ("tie_embeddings=1", "^config tie_embeddings must be true or false. Received: '1'"),
+        ("dropout", "config", "'dropout'", "KEY=VALUE"),
+        ("droput=0.1", "config", "'droput' (did you mean dropout?)", "dropout"),
+        ("vocab_size=9", "config", "'vocab_size'", "KEY"),
+        ("source_vocab_size=9", "config", "'source_vocab_size'", "KEY"),
+        ("d_model=large", "config d_model", "'large'", "whole"),
+        ("dropout=x", "config dropout", "'x'", "number"),
+        ("tie_embeddings=1", "config tie_embeddings", "'1'", "true"),
     ],
 )
-def test_wrong_settings(setting, message):
-    with pytest.raises(InputError, match=message):
+def test_wrong_settings(setting, argument, received, about):
+    with refused(argument, received, about=about):
         with_settings(TransformerConfig(), TrainingConfig(), [setting])
 
 
 def test_unknown_preset_names_those_there_are():
-    with pytest.raises(InputError, match=r"^preset must be one of tiny, base, .*Received: 'huge'"):
+    with refused("preset", "'huge'", about="tiny, base, "):
         preset("huge", 100)
-    with pytest.raises(InputError, match=r"^name must be of type str\. Received: \[\"tiny\"\]$"):
+    with refused("name", '["tiny"]', about="str"):
         preset(["tiny"], 100)
 
 
@@ -145,8 +140,8 @@ def test_a_configuration_of_an_earlier_version_is_read():
     config = TransformerConfig(vocab_size=100)
     fields = dataclasses.asdict(config)
     assert from_json(TransformerConfig, {**fields, "norm_type": "layer"}, "config.json") == config
-    rule = r'^config.json: norm_type must be a field that this version knows. Received: "rms"$'
-    with pytest.raises(InputError, match=rule):
+    with refused("norm_type", '"rms"', "config.json"):
         from_json(TransformerConfig, {**fields, "norm_type": "rms"}, "config.json")
-    model = kt.Transformer({**fields, "d_model": 8, "num_heads": 2, "norm_type": "layer"})
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2}
+    model = kt.Transformer({**fields, **sizes, "norm_type": "layer"})
     assert model.config.d_model == 8

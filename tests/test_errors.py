@@ -68,7 +68,7 @@ def test_every_message_reads_as_one_sentence_about_its_argument():
             assert path.parts[0] == "bin" or not re.search(" --[a-z]", rule), place
         name = spoken(argument)
         if name is not None:
-            assert re.fullmatch(r"[\w.\[\] ]+", name.replace(VALUE, "x")), f"{place}: {name}"
+            assert re.fullmatch(r"(--)?[\w.\[\] ]+", name.replace(VALUE, "x")), f"{place}: {name}"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_message_is_made_of_the_parts(parts, line):
     error = InputError(*parts)
     assert str(error) == line
     assert (error.argument, error.rule) == parts[:2]
-    assert error.message("--x").removeprefix("a.json: ").startswith("--x must")
+    assert " --x must" in f" {error.message('--x')}"
     assert str(type(error)(*error.args)) == line  # as when it is pickled
 
 

@@ -18,6 +18,7 @@ from keras_transformer.fields import (
     one_of,
     whole_number,
 )
+from tests.refusals import refused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,35 +49,32 @@ def test_dataclasses_come_back():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "argument", "received", "about"),
     [
-        ({"number": "1"}, 'f.json: number must be of type int. Received: "1"'),
-        ({"number": True}, "f.json: number must be of type int. Received: true"),
-        ({"number": None}, "f.json: number must be of type int. Received: null"),
-        ({"share": "half"}, 'f.json: share must be of type float. Received: "half"'),
-        ({"share": False}, "f.json: share must be of type float. Received: false"),
-        ({"limit": 0.5}, "f.json: limit must be of type int. Received: 0.5"),
-        ({"flag": 1}, "f.json: flag must be of type bool. Received: 1"),
-        ({"inner": [1]}, "f.json: inner must be of type dict. Received: [1]"),
-        ({"inner": {}}, "f.json: inner.sizes must be given. Received: none"),
-        ({"inner": {"sizes": {"a": 0.5}}}, "inner.sizes.a must be of type int. Received: 0.5"),
-        ({"inner": {"sizes": []}}, "inner.sizes must be of type dict. Received: []"),
-        (
-            {"inner": {"sizes": {}, "words": ["a", 1]}},
-            "f.json: inner.words[1] must be of type str. Received: 1",
-        ),
-        (
-            {"parts": {"p": {"sizes": {}, "width": 3}}},
-            "f.json: parts.p.width must be a field that this version knows. Received: 3",
-        ),
+        ({"number": "1"}, "number", '"1"', "int"),
+        ({"number": True}, "number", "true", "int"),
+        ({"number": None}, "number", "null", "int"),
+        ({"share": "half"}, "share", '"half"', "float"),
+        ({"share": False}, "share", "false", "float"),
+        ({"limit": 0.5}, "limit", "0.5", "int"),
+        ({"flag": 1}, "flag", "1", "bool"),
+        ({"inner": [1]}, "inner", "[1]", "dict"),
+        ({"inner": {}}, "inner.sizes", "none", "given"),
+        ({"inner": {"sizes": {"a": 0.5}}}, "inner.sizes.a", "0.5", "int"),
+        ({"inner": {"sizes": []}}, "inner.sizes", "[]", "dict"),
+        ({"inner": {"sizes": {}, "words": ["a", 1]}}, "inner.words[1]", "1", "str"),
+        ({"parts": {"p": {"sizes": {}, "width": 3}}}, "parts.p.width", "3", "field"),
     ],
 )
-def test_wrong_fields_are_named(change, message):
+def test_wrong_fields_are_named(change, argument, received, about):
     content = {"number": 1, "inner": {"sizes": {}}, **change}
-    with pytest.raises(InputError) as error:
+    with refused(argument, place="f.json", about=about) as caught:
         from_json(Outer, content, "f.json")
-    assert str(error.value).endswith(message)
-    with pytest.raises(InputError, match=r"f: its content must be of type dict. Received: 3"):
+    assert caught.value.received == received
+
+
+def test_content_of_another_type_is_refused():
+    with refused(None, 3, "f", "dict"):
         from_json(Outer, 3, "f")
 
 
@@ -92,32 +90,30 @@ class Ruled:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "argument", "received", "about"),
     [
-        ({"name": "../x"}, 'name must be the name of a file, without a folder. Received: "../x"'),
-        ({"name": "/etc/passwd"}, 'without a folder. Received: "/etc/passwd"'),
-        ({"name": ".."}, 'without a folder. Received: ".."'),
-        ({"name": "a\n"}, 'without a folder. Received: "a\\n"'),
-        ({"share": 1}, "f: share must be in [0, 1). Received: 1"),
-        ({"share": float("nan")}, "f: share must be in [0, 1). Received: NaN"),
-        ({"share": 10**400}, f"share must be below 2^40 in size. Received: 1{'0' * 59}..."),
-        ({"kind": "z"}, 'f: kind must be one of x, y. Received: "z"'),
-        ({"sizes": {"a": -1}}, "f: sizes.a must be at least 0. Received: -1"),
-        ({"sizes": {"a": 10**15}}, f"sizes.a must be below 2^40 in size. Received: {10**15}"),
-        (
-            {"sizes": {"a/b": 1}},
-            'f: a key of sizes must be the name of a file, without a folder. Received: "a/b"',
-        ),
-        ({"pair": ["a"]}, 'f: pair must be two names. Received: ["a"]'),
-        ({"text": None}, "f: text must be of type str. Received: null"),
-        ({"text": [None]}, "f: text[0] must be of type str. Received: null"),
-        ({"a\nb": 1}, "f: a b must be a field that this version knows. Received: 1"),
+        ({"name": "../x"}, "name", '"../x"', "file"),
+        ({"name": "/etc/passwd"}, "name", '"/etc/passwd"', "file"),
+        ({"name": ".."}, "name", '".."', "file"),
+        ({"name": "a\n"}, "name", '"a\\n"', "file"),
+        ({"share": 1}, "share", "1", "[0, 1)"),
+        ({"share": float("nan")}, "share", "NaN", "[0, 1)"),
+        ({"share": 10**400}, "share", f"1{'0' * 59}...", "2^40"),
+        ({"kind": "z"}, "kind", '"z"', "x, y"),
+        ({"sizes": {"a": -1}}, "sizes.a", "-1", "0"),
+        ({"sizes": {"a": 10**15}}, "sizes.a", str(10**15), "2^40"),
+        ({"sizes": {"a/b": 1}}, "a key of sizes", '"a/b"', "file"),
+        ({"pair": ["a"]}, "pair", '["a"]', "be two names"),
+        ({"text": None}, "text", "null", "str"),
+        ({"text": [None]}, "text[0]", "null", "str"),
+        ({"a\nb": 1}, "a\nb", "1", "field"),
     ],
 )
-def test_rules_beside_the_type(content, message):
-    with pytest.raises(InputError) as error:
+def test_rules_beside_the_type(content, argument, received, about):
+    with refused(argument, place="f", about=about) as caught:
         from_json(Ruled, content, "f")
-    assert str(error.value).endswith(message)
+    assert caught.value.received == received
+    assert "\n" not in str(caught.value)
 
 
 def test_fields_that_keep_to_their_rules():
@@ -126,9 +122,10 @@ def test_fields_that_keep_to_their_rules():
     content = {"share": None, "text": ["a"], "texts": None}
     assert dataclasses.asdict(from_json(Ruled, content, "f")).items() >= content.items()
     check_fields(Outer(1, Inner({}), share=1))
-    with pytest.raises(InputError, match=r"^limit must be of type int\. Received: 0\.5$"):
+    with refused("limit", "0.5", about="int") as caught:
         check_fields(Outer(1, Inner({}), limit=0.5))
-    with pytest.raises(InputError, match=r"^number must be of type int\. Received: \"array\(1\)\""):
+    assert caught.value.place is None
+    with refused("number", '"array(1)"', about="int"):
         check_fields(Outer(np.array(1), Inner({})))
 
 
@@ -138,11 +135,11 @@ class Checked:
 
     def __post_init__(self):
         if self.size == 3:
-            raise InputError("size must not be 3. Received: 3")
+            raise InputError("size", "must not be 3", 3)
 
 
 def test_an_error_of_the_class_itself_gets_the_name_of_the_file():
-    with pytest.raises(InputError, match=r"^f: size must not be 3\. Received: 3$"):
+    with refused("size", 3, "f", "must not be 3"):
         from_json(Checked, {"size": 3}, "f")
 
 
@@ -158,23 +155,20 @@ def test_whole_numbers(text, number):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "argument", "received", "about"),
     [
-        ({"names": "ab"}, '^names must be of type list. Received: "ab"$'),
-        ({"names": 5}, "^names must be of type list. Received: 5$"),
-        ({"names": ("a", 5)}, r"^names\[1\] must be of type str. Received: 5$"),
-        ({"count": "3"}, '^count must be of type int. Received: "3"$'),
-        (
-            {"count": 10**5000},
-            "^count must be below 2.40 in size. Received: one that cannot be sho",
-        ),
+        ({"names": "ab"}, "names", '"ab"', "list"),
+        ({"names": 5}, "names", 5, "list"),
+        ({"names": ("a", 5)}, "names[1]", 5, "str"),
+        ({"count": "3"}, "count", '"3"', "int"),
+        ({"count": 10**5000}, "count", "one that cannot be shown", "2^40"),
     ],
 )
-def test_arguments_of_a_function(arguments, message):
+def test_arguments_of_a_function(arguments, argument, received, about):
     def called(names: Sequence[str] | None = None, count: int = 0, **options: Any) -> str:
         check_arguments(called, locals())
         return "checked"
 
     assert called() == called(["a"], 3, other=object()) == called(("a",)) == "checked"
-    with pytest.raises(InputError, match=message):
+    with refused(argument, received, about=about):
         called(**arguments)

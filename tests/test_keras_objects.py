@@ -40,6 +40,7 @@ from tests.keras_harness import (
     same_outputs,
     sublayers_with_matrices,
 )
+from tests.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[1]
 D_MODEL = 8
@@ -164,6 +165,11 @@ QUANTIZED = [name for name in WITH_MATRICES if not name.startswith(("Encoder", "
 QUANTIZED.append("DecoderLayer")
 
 
+def slow_but(fast, cases):
+    """Cases of a test for pytest, of which all but a few are slow."""
+    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in cases]
+
+
 # All public names but `load`, which would need a trained model.
 PUBLIC = {name: getattr(kt, name) for name in kt.__all__ if name != "load"}
 PUBLIC_LAYERS = [
@@ -203,14 +209,21 @@ def test_layers_in_bfloat16(name):
     check_layer_in_bfloat16(case.make, case.inputs, **case.options)
 
 
-@pytest.mark.parametrize("name", WITH_MATRICES)
+# A layer whose matrix is its own, one with matrices of several shapes, and one with parts of parts.
+@pytest.mark.parametrize(
+    "name",
+    slow_but(
+        ["TokenEmbedding, reverse", "MultiHeadAttention of values and other keys", "DecoderLayer"],
+        WITH_MATRICES,
+    ),
+)
 def test_lora(name, tmp_path):
     case = LAYERS[name]
     check_lora(case.make, case.inputs, case.matrices, tmp_path, **case.options)
 
 
 @WITHOUT_WARNINGS_OF_QUANTIZE
-@pytest.mark.parametrize("name", QUANTIZED)
+@pytest.mark.parametrize("name", slow_but(["TokenEmbedding, reverse", "FeedForward"], QUANTIZED))
 def test_int8(name, tmp_path):
     case = LAYERS[name]
     check_int8(case.make, case.inputs, case.matrices, tmp_path, **case.options)
@@ -264,7 +277,7 @@ def test_layers_show_and_take_their_arguments(layer):
     made = layer(*arguments.values())
     assert arguments.items() <= made.get_config().items()
     assert arguments.items() <= round_trip(made).get_config().items()
-    with pytest.raises(ValueError, match=r"Unrecognized keyword arguments.*'num_head': 2"):
+    with pytest.raises(ValueError, match="'num_head': 2"):
         layer(2, 3, 4, num_head=2)
 
 
@@ -308,7 +321,7 @@ def test_layers_in_a_sequential_model(tmp_path):
             kt.TokenEmbedding(11, D_MODEL, mask_zero=True),
             kt.PositionalEncoding(),
             kt.EncoderLayer(**LAYER),
-            encoder(2),
+            encoder(1),
             kt.MultiHeadAttention(2, 4),
             kt.FeedForward(12),
             keras.layers.GlobalAveragePooling1D(),
@@ -339,21 +352,25 @@ def test_keras_masks_reach_attention():
 
 
 def reduced(name):
-    """The configuration of a preset with every width divided by 64 or so."""
+    """The configuration of a preset with one layer, and every width divided by 64 or so."""
     config, _ = kt.preset(name, 11)
     heads = min(config.num_heads, 4)
     return dataclasses.replace(
-        config, d_model=16, d_ff=8, num_heads=heads, d_k=4, d_v=3, num_layers=2, max_positions=20
+        config, d_model=16, d_ff=8, num_heads=heads, d_k=4, d_v=3, num_layers=1, max_positions=20
     )
 
 
-@pytest.mark.parametrize("name", ["base", "E", "parsing_wsj", "untied", "pre", "window", "modern"])
-def test_models_are_saved_and_loaded_to_the_last_bit(name, tmp_path):
-    own = {"untied": {"tie_embeddings": False}, "pre": {"norm": "pre"}}
-    own["window"] = {"attention_window": 3}
-    own["modern"] = {"norm": "pre", "activation": "swiglu"}
-    own["modern"] |= {"positions": "rotary", "d_k": 4}
-    config = dataclasses.replace(reduced("base" if name in own else name), **own.get(name, {}))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_layers": 2},
+        {"positions": "learned", "tie_embeddings": False, "norm": "pre", "attention_window": 3},
+        {"positions": "rotary", "d_k": 4, "activation": "swiglu", "decoder_layers": 2},
+    ],
+    ids=lambda settings: " ".join(settings),
+)
+def test_models_are_saved_and_loaded_to_the_last_bit(settings, tmp_path):
+    config = dataclasses.replace(reduced("base"), **settings)
     model = kt.Transformer(config)
     inputs = {"source": IDS, "target": IDS[:, :4]}
     expected = model(inputs)
@@ -374,17 +391,21 @@ def test_models_are_saved_and_loaded_to_the_last_bit(name, tmp_path):
         assert other.count_params() == model.count_params()
 
 
-@pytest.mark.parametrize("name", kt.PRESETS)
-def test_every_preset_makes_a_model(name):
-    model = kt.Transformer(reduced(name))
-    assert kt.Transformer.from_config(model.get_config()).count_params() == model.count_params()
+def test_every_preset_makes_a_model():
+    """Many presets differ in their sizes alone."""
+    kinds = {reduced(name): name for name in kt.PRESETS}
+    for config, name in kinds.items():
+        model = kt.Transformer(config)
+        same = kt.Transformer.from_config(model.get_config())
+        assert same.count_params() == model.count_params(), name
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"tie_embeddings": False, "norm": "pre", "logits_bias": True}]
-)
+UNTIED = {"tie_embeddings": False, "norm": "pre", "logits_bias": True}
+
+
+@pytest.mark.parametrize("settings", [{}, pytest.param(UNTIED, marks=pytest.mark.slow)])
 def test_lora_in_the_model(settings, tmp_path):
-    config = dataclasses.replace(reduced("base"), dropout=0.0, num_layers=1, **settings)
+    config = dataclasses.replace(reduced("base"), dropout=0.0, **settings)
     model = kt.Transformer(config)
     inputs = {"source": IDS, "target": IDS}
     randomize(model)
@@ -397,7 +418,7 @@ def test_lora_in_the_model(settings, tmp_path):
 
     frozen = [weight.numpy() for weight in model.non_trainable_weights]
     loss = kt.LabelSmoothedCrossEntropy()
-    model.compile(keras.optimizers.Adam(1e-2), loss)
+    model.compile(keras.optimizers.Adam(1e-2), loss, run_eagerly=True)
     before, after = (model.train_on_batch(inputs, IDS) for _ in range(2))
     assert after < before
     for weight, same in zip(model.non_trainable_weights, frozen, strict=True):
@@ -411,33 +432,39 @@ def test_lora_in_the_model(settings, tmp_path):
     assert loaded.count_params() == weights
 
 
-def test_lora_and_int8_reach_the_parts_of_a_layer():
+def test_lora_reaches_the_parts_of_a_layer():
     layer = kt.EncoderLayer(2, 3, 12)
-    with pytest.raises(ValueError, match=r"^enable_lora must be called on a layer that is built"):
+    with refused("enable_lora", layer.name, about="built"):
         layer.enable_lora(2)
     outputs = layer(X)
     for rank in (0, "2"):
-        with pytest.raises(ValueError, match=rf"^rank must be a whole .* Received: {rank!r}$"):
+        with refused("rank", repr(rank)):
             layer.enable_lora(rank)
     layer.enable_lora(2)
     same_outputs(outputs, layer(X))
     dense = sublayers_with_matrices(layer)
     assert len(dense) == 6 and all(part.lora_enabled for part in dense)
-    layer.quantize("int8")
-    assert {part.quantization_mode for part in dense} == {"int8"}
-    close_outputs(layer(X), outputs, 0.1)
 
     model = kt.Transformer(MODEL)
     model.enable_lora(rank=2)
     assert all(part.lora_enabled for part in sublayers_with_matrices(model))
 
 
+@pytest.mark.slow
+def test_lora_and_int8_reach_the_parts_of_a_layer():
+    layer = kt.EncoderLayer(2, 3, 12)
+    outputs = layer(X)
+    layer.enable_lora(2)
+    layer.quantize("int8")
+    assert {part.quantization_mode for part in sublayers_with_matrices(layer)} == {"int8"}
+    close_outputs(layer(X), outputs, 0.1)
+
+
+@pytest.mark.slow
 @WITHOUT_WARNINGS_OF_QUANTIZE
 def test_int8_in_the_model(tmp_path):
     """Of a model with three matrices; `test_int8` has the tied one, and weights in files."""
-    config = dataclasses.replace(
-        reduced("base"), num_layers=1, tie_embeddings=False, norm="pre", logits_bias=True
-    )
+    config = dataclasses.replace(reduced("base"), **UNTIED)
     inputs = {"source": IDS, "target": IDS}
     model = kt.Transformer(config)
     outputs = model(inputs)
@@ -471,9 +498,9 @@ def test_from_preset():
     model = kt.Transformer.from_preset("tiny", vocab_size=20, num_layers=1, d_model=16)
     assert (model.config.d_ff, model.config.num_layers, model.config.vocab_size) == (256, 1, 20)
     assert model.config.d_k * model.config.num_heads == 16
-    with pytest.raises(kt.InputError, match="preset must be one of"):
+    with refused("preset", "'huge'", about="tiny"):
         kt.Transformer.from_preset("huge", vocab_size=20)
-    with pytest.raises(kt.InputError, match=r"settings must be fields of .* Received: 'width'"):
+    with refused("settings", "'width'", about="TransformerConfig"):
         kt.Transformer.from_preset("tiny", vocab_size=20, width=3)
 
 
@@ -558,7 +585,6 @@ ARGUMENTS = {
         "shape": "cosine",
     },
 }
-WRONG_ARGUMENTS = [(kind, name) for kind, values in ARGUMENTS.items() for name in values]
 
 
 def test_every_public_class_refuses_wrong_arguments():
@@ -566,8 +592,13 @@ def test_every_public_class_refuses_wrong_arguments():
     assert set(ARGUMENTS) == classes
 
 
-@pytest.mark.parametrize(("kind", "name"), WRONG_ARGUMENTS)
-def test_wrong_arguments_are_refused_when_an_object_is_made(kind, name):
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_wrong_arguments_are_refused_when_an_object_is_made(kind):
+    for name in ARGUMENTS[kind]:
+        refuse_wrong_values(kind, name)
+
+
+def refuse_wrong_values(kind, name):
     arguments = ARGUMENTS[kind]
     value = arguments[name]
     wrong = [3.5, "0.1", -1, 0, 2.0]
@@ -582,22 +613,25 @@ def test_wrong_arguments_are_refused_when_an_object_is_made(kind, name):
     elif name == "seed":
         wrong = ["1", 2.0]
     for received in wrong:
-        with pytest.raises(ValueError, match=rf"^{name}\b.* must .*\. Received: [^\n]+$"):
+        with pytest.raises(kt.InputError) as caught:
             PUBLIC[kind](**{**arguments, name: received})
+        error = caught.value
+        assert error.argument.startswith(name) and error.received is not None, (received, error)
+        assert "\n" not in str(error)
 
 
 def test_wrong_arguments_by_hand():
-    with pytest.raises(ValueError, match=r"^label_smoothing must be in \[0, 1\)\. Received: 2\.0$"):
+    with refused("label_smoothing", 2.0, about="[0, 1)"):
         kt.LabelSmoothedCrossEntropy(2.0)
-    with pytest.raises(ValueError, match=r"^num_heads must be at least 1\. Received: 0$"):
+    with refused("num_heads", 0, about="at least 1"):
         kt.MultiHeadAttention(num_heads=0, key_dim=64)
-    with pytest.raises(ValueError, match=r'^d_model must be of type int\. Received: "512"$'):
+    with refused("d_model", '"512"', about="int"):
         kt.WarmupInverseSquareRoot("512")
-    with pytest.raises(ValueError, match=r'^norm must be one of post, pre\. Received: "before"$'):
+    with refused("norm", '"before"', about="post, pre"):
         kt.EncoderLayer(2, 3, 4, norm="before")
-    with pytest.raises(ValueError, match=r'^activation must be the name .*\. Received: "rely"$'):
+    with refused("activation", '"rely"', about="name"):
         kt.FeedForward(4, activation="rely")
-    with pytest.raises(ValueError, match=r"^inputs must be of an even width .*\. Received: 5$"):
+    with refused("inputs", 5, about="even"):
         kt.PositionalEncoding()(np.ones((1, 2, 5), "float32"))
 
 
@@ -625,7 +659,22 @@ print(*[type(thing).__name__ for thing in (model, model.loss, *made)])
 """
 
 
-def test_saved_objects_are_found_after_the_import_alone(tmp_path):
+@pytest.mark.parametrize(
+    "orders",
+    [
+        [("keras", "keras_transformer")],
+        pytest.param(
+            [
+                ("keras_transformer", "keras"),
+                ("keras_transformer.training.losses", "keras"),  # from which metrics.py imports
+                ("keras_transformer.model.composite", "keras"),  # which has no public class
+            ],
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["a new process", "every order"],
+)
+def test_saved_objects_are_found_after_the_import_alone(tmp_path, orders):
     """In new processes, whichever package, or module of a package, is imported first."""
     model = kt.Transformer(MODEL)
     rate = kt.WarmupToZero(8, 10, 100)
@@ -638,12 +687,6 @@ def test_saved_objects_are_found_after_the_import_alone(tmp_path):
     objects = json.dumps([keras.saving.serialize_keras_object(classes[n]) for n in sorted(classes)])
     wanted = ["Transformer", "LabelSmoothedCrossEntropy", *sorted(classes)]
 
-    orders = [
-        ("keras", "keras_transformer"),
-        ("keras_transformer", "keras"),
-        ("keras_transformer.training.losses", "keras"),  # from which metrics.py imports
-        ("keras_transformer.model.composite", "keras"),  # which has no public class
-    ]
     processes = []
     for first, second in orders:
         script = LOAD.format(first=first, second=second)
@@ -758,6 +801,7 @@ assert losses[-1] < losses[0], losses
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_fit_on_other_backends(backend):
     fit_on(backend, FIT)
@@ -792,13 +836,15 @@ assert max(np.abs(w).max() for w in trained[0]) > 0.1
 """
 
 
+@pytest.mark.slow
 def test_fit_with_data_parallel_devices():
     fit_on("jax", FIT_ON_DEVICES, XLA_FLAGS="--xla_force_host_platform_device_count=8")
 
 
 def fit_on(backend, script, **environment):
     if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed (an extra)")
+        extra = {"jax": "jax", "torch": "bench"}[backend]
+        pytest.skip(f"{backend} is not installed; install: pip install '.[{extra}]'")
     environment = {**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", **environment}
     command = [sys.executable, "-c", script]
     done = subprocess.run(

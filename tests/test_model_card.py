@@ -7,7 +7,6 @@ import pytest
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
-from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import write_results
 from keras_transformer.loading import origin_of
 from keras_transformer.model_card import (
@@ -18,6 +17,7 @@ from keras_transformer.model_card import (
 )
 from keras_transformer.training.checkpoint_info import CheckpointInfo
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
+from tests.refusals import refused
 
 CHECKPOINT = CheckpointInfo("average:5", step=70)
 DESCRIPTION = ModelDescription(
@@ -99,22 +99,22 @@ def test_fields_of_other_cards_may_be_left_out():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "argument", "received"),
     [
-        ({"forbidden_phrases": ["a", 3]}, r"card: forbidden_phrases\[1\] must be of type str"),
-        ({"beam_size": 0}, "card: beam_size must be at least 1. Received: 0"),
-        ({"weights": "int4"}, "card: weights must be one of float32, bfloat16, int8"),
-        ({"parameters": "many"}, "card: parameters must be of type int"),
-        ({"config": {"vocab_size": 0}}, "card: config.vocab_size must exceed the 4 special ids"),
-        ({"config_fingerprint": None}, "card: config_fingerprint must be of type str"),
-        ({"config_fingerprint": "0"}, "card: config must be that of the exported weights, whose"),
-        ({"config": {"vocab_size": 100, "activation": "gelu"}}, "card: config must be that of"),
-        ({"config": {"vocab_size": 2**30}}, "card: config.d_model and the other sizes must make"),
-        ({"vocabulary_fingerprint": None}, "card: vocabulary_fingerprint must be of type str"),
+        ({"forbidden_phrases": ["a", 3]}, "forbidden_phrases[1]", "3"),
+        ({"beam_size": 0}, "beam_size", "0"),
+        ({"weights": "int4"}, "weights", '"int4"'),
+        ({"parameters": "many"}, "parameters", '"many"'),
+        ({"config": {"vocab_size": 0}}, "config.vocab_size", "0"),
+        ({"config_fingerprint": None}, "config_fingerprint", "null"),
+        ({"config_fingerprint": "0"}, "config", "another config"),
+        ({"config": {"vocab_size": 100, "activation": "gelu"}}, "config", "another config"),
+        ({"config": {"vocab_size": 2**30}}, "config.d_model", "549,799,915,520"),
+        ({"vocabulary_fingerprint": None}, "vocabulary_fingerprint", "null"),
     ],
 )
-def test_wrong_fields(changes, message):
-    with pytest.raises(InputError, match=message) as error:
+def test_wrong_fields(changes, argument, received):
+    with refused(argument, received, "card") as error:
         card_from_json({**json.loads(json.dumps(SMALL.to_json())), **changes}, "card")
     assert "\n" not in str(error.value)
 
@@ -122,14 +122,13 @@ def test_wrong_fields(changes, message):
 def test_a_missing_field():
     content = SMALL.to_json()
     del content["parameters"]
-    with pytest.raises(InputError, match=r"card.*parameters"):
+    with refused("parameters", "none", place="card"):
         card_from_json(content, "card")
 
 
 def test_options_that_an_export_has_fixed():
     require_unset({"alpha": None, "n_best": 2}, ["n_best"])
-    rule = "^alpha is fixed in an export; give it when the model is exported. Received: 0.5$"
-    with pytest.raises(InputError, match=rule):
+    with refused("alpha", "0.5"):
         require_unset({"alpha": 0.5, "n_best": 2}, ["n_best"])
 
 

@@ -1,6 +1,7 @@
 """Rules of the house that no other test would notice being broken."""
 
 import ast
+import functools
 import importlib.metadata
 import re
 import subprocess
@@ -53,8 +54,14 @@ def test_the_map_names_every_module():
     assert set(LAYERS) == folders - {"__pycache__"}
 
 
+@functools.cache
+def nodes(path):
+    """The nodes of a module's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imports(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -62,19 +69,22 @@ def imports(path):
             yield node.module
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_run_one_way(path):
-    parts = path.relative_to(ROOT).parts
+def test_imports_run_one_way():
+    for path in MODULES:
+        for module in imports(path):
+            check_import(path, module)
+
+
+def check_import(path, module):
+    parts, top = path.relative_to(ROOT).parts, module.split(".")[0]
     folder = parts[0]
-    for module in imports(path):
-        top = module.split(".")[0]
-        if top in FOLDERS and (path.relative_to(ROOT).as_posix(), module) != OFFERED:
-            assert FOLDERS.index(top) <= FOLDERS.index(folder), f"{path} imports {module}"
-        if folder == "pipelines" and top == "keras_transformer" and path.name not in COMPOSED:
-            assert module in FOR_PIPELINES, f"{path} imports {module}"
-        inner = module.split(".")[1] if module.startswith("keras_transformer.") else None
-        if folder == "keras_transformer" and parts[1] in LAYERS and inner in LAYERS:
-            assert LAYERS.index(inner) <= LAYERS.index(parts[1]), f"{path} imports {module}"
+    if top in FOLDERS and (path.relative_to(ROOT).as_posix(), module) != OFFERED:
+        assert FOLDERS.index(top) <= FOLDERS.index(folder), f"{path} imports {module}"
+    if folder == "pipelines" and top == "keras_transformer" and path.name not in COMPOSED:
+        assert module in FOR_PIPELINES, f"{path} imports {module}"
+    inner = module.split(".")[1] if module.startswith("keras_transformer.") else None
+    if folder == "keras_transformer" and parts[1] in LAYERS and inner in LAYERS:
+        assert LAYERS.index(inner) <= LAYERS.index(parts[1]), f"{path} imports {module}"
 
 
 def test_the_order_has_every_folder():
@@ -82,11 +92,11 @@ def test_the_order_has_every_folder():
     assert folders == set(LAYERS)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_flags_live_in_bin(path):
-    if path.relative_to(ROOT).parts[0] != "bin":
-        assert "absl.flags" not in path.read_text(encoding="utf-8")
-        assert "flags.DEFINE" not in path.read_text(encoding="utf-8")
+def test_flags_live_in_bin():
+    for path in MODULES:
+        if path.relative_to(ROOT).parts[0] != "bin":
+            text = path.read_text(encoding="utf-8")
+            assert "absl.flags" not in text and "flags.DEFINE" not in text, path
 
 
 # What these modules write is a command or the name of a recorded setting, and no error.
@@ -99,29 +109,44 @@ WITH_COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_library_names_arguments_and_no_flags(path):
-    name = path.relative_to(ROOT).as_posix()
-    if name.startswith("bin/") or name in WITH_COMMANDS:
-        return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def strings(path):
+    """The texts in a module, docstrings among them."""
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            assert not re.search(r"(?<![-\w])--[a-z]|\bbin/\w+\.py", node.value), node.value
+            yield node.value
 
 
-@pytest.mark.parametrize("module", ["keras_transformer", "keras_transformer.presets"])
-def test_configuration_imports_without_tensorflow(module):
+def test_the_library_names_arguments_and_no_flags():
+    for path in MODULES:
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith("bin/") or name in WITH_COMMANDS:
+            continue
+        for text in strings(path):
+            assert not re.search(r"(?<![-\w])--[a-z]|\bbin/\w+\.py", text), (name, text)
+
+
+def test_tests_name_no_files_outside_the_repository():
+    """What is not in a clone is found by an environment variable, such as CORPORA."""
+    outside = re.compile(r"[\"'](?:file://)?/(?:home|root|work|mnt|srv)\b|\bshared/|ROOT\.parent\b")
+    for path in (ROOT / "tests").rglob("*.py"):
+        if path != Path(__file__):
+            found = outside.search(path.read_text(encoding="utf-8"))
+            assert found is None, f"{path}: {found[0]}"
+
+
+def test_configuration_imports_without_tensorflow():
+    module = "keras_transformer, keras_transformer.presets"
     program = f"import sys, {module}; print('tensorflow' in sys.modules or 'keras' in sys.modules)"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "keras_transformer" / "model").glob("*.py")))
-def test_model_is_backend_neutral(path):
+def test_model_is_backend_neutral():
     # Dropout alone draws its bits from TensorFlow where that is the backend.
-    if path.name != "dropout.py":
-        assert not any(module.startswith("tensorflow") for module in imports(path)), path
+    for path in (ROOT / "keras_transformer" / "model").glob("*.py"):
+        if path.name != "dropout.py":
+            assert not any(module.startswith("tensorflow") for module in imports(path)), path
 
 
 def private_names_of_libraries(paths):
@@ -132,7 +157,7 @@ def private_names_of_libraries(paths):
     used, assigned = set(), set()
     defined = {"_replace", "_asdict", "_fields"}  # those of named tuples
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 used.add(node.attr)
             elif isinstance(node, ast.Attribute):

@@ -94,8 +94,7 @@ def entries(text: str) -> list[Entry]:
     try:
         catalogue = polib.pofile(_Lines(text), encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        message = re.sub(r"^Syntax error in po file ", "", reason(error))
-        raise InputError(None, "must be a catalogue of gettext", message, "the document") from None
+        raise _syntax_error(reason(error), text) from None
     lines = [line.strip() for line in text.split("\n")]
     for number, line in enumerate(lines, start=1):
         if line.startswith(("msg", '"')):  # polib takes any characters for the quotes
@@ -120,6 +119,16 @@ def entries(text: str) -> list[Entry]:
     rule = f"must have as many entries as lines of msgid, {messages}"
     require(count == messages, None, rule, count, "the document")
     return found
+
+
+def _syntax_error(message: str, text: str) -> InputError:
+    """An error of polib: "Syntax error in po file (line 7): WHY", or without why, or another."""
+    rule = "must be a catalogue of gettext"
+    found = re.search(r"\(line (\d+)\)(?:: (.+))?$", message)
+    if found is None:
+        return InputError(None, rule, message, "the document")
+    line = text.split("\n")[int(found[1]) - 1]
+    return InputError(None, rule, found[2] or repr(line[:80]), f"line {found[1]}")
 
 
 def _forms(lines: Sequence[str], start: int, end: int) -> list[int]:

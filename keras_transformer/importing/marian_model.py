@@ -91,7 +91,8 @@ def make_config(
     try:
         return TransformerConfig(attention_bias=True, logits_bias=True, **fields)
     except InputError as error:
-        raise InputError(error.argument, error.rule, error.received, place) from None
+        argument = option_names.get(error.argument, error.argument)
+        raise InputError(argument, error.rule, error.received, place) from None
 
 
 def build(kept: MarianModel) -> Transformer:
@@ -151,7 +152,7 @@ def _layer_weight(kept: MarianModel, variable) -> np.ndarray:
 def _tensor(kept: MarianModel, path: str, shape: tuple[int, ...]) -> np.ndarray:
     """The tensor of the file that a variable's values are in, with the shape that it must have."""
     name = _name(kept, path)
-    require(name in kept.tensors, None, f"must hold {name}", "a file without it", kept.file)
+    require(name in kept.tensors, name, "must be among the tensors", "none", kept.file)
     tensor = kept.tensors[name]
     if path.endswith("kernel") and kept.kernels_are_transposed:
         tensor = tensor.T

@@ -229,8 +229,8 @@ def _replace_former_gelu(
         return
     version = re.match(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})", str(options.get("version")))
     written = ".".join(map(str, EXACT_GELU_VERSION))
-    rule = f"must give the version of Marian, as gelu is another function before {written}"
-    require(version is not None, None, rule, shown(options.get("version")), file)
+    rule = f"must be a version of Marian, as gelu is another function before {written}"
+    require(version is not None, "version", rule, shown(options.get("version")), file)
     if tuple(map(int, version.groups())) >= EXACT_GELU_VERSION:
         return
     options[activation] = "swish"

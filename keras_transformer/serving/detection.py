@@ -41,6 +41,6 @@ def _identifier():
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ModuleNotFoundError as error:
-        rule = f"must have its package ({install_command('detect')})"
-        raise InputError("detect", rule, str(error)) from None
+        rule = f"must have py3langid installed ({install_command('detect')})"
+        raise InputError(None, rule, error, "/detect") from None
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

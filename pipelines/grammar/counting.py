@@ -32,12 +32,13 @@ def distinct_pairs_lower_bound() -> int:
     phrases only those of `counted_phrases`, without possessors, numbers and relative clauses. A
     subject and an object with the same noun are left out, as they are in the corpus.
     """
+    phrases = {noun: len(counted_phrases(noun)) for noun in lexicon.NOUNS}
     total = 0
     for verb in counted_verbs():
         subjects = [noun for noun in verb.subjects if noun.kind != "kin"]
         objects = [noun for noun in verb.objects if noun.kind not in ("kin", "cause")]
         pairs = sum(
-            len(counted_phrases(subject)) * len(counted_phrases(object))
+            phrases[subject] * phrases[object]
             for subject in subjects
             for object in objects
             if subject is not object

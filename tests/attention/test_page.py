@@ -55,10 +55,11 @@ def test_heading_of_text_with_control_characters():
 @pytest.fixture(scope="module")
 def browser():
     """Chromium; absent browsers skip what needs one."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    reason = "install: pip install playwright"
+    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
-        pytest.skip("no chromium on the PATH")
+        pytest.skip("install: apt-get install chromium")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=program, timeout=120_000)
         yield browser
@@ -125,6 +126,7 @@ def test_size_and_no_addresses():
     assert not re.search(r"https?:|//\w+\.\w|@import|src=|<link", page)
 
 
+@pytest.mark.slow  # a browser
 def test_opens_with_one_head_of_the_last_cross_attention(open_page):
     page = open_page()
     assert lines(page) == 2, "head 2 of layer 2 is the sharpest"
@@ -133,6 +135,7 @@ def test_opens_with_one_head_of_the_last_cross_attention(open_page):
     assert page.locator("#overview [aria-pressed=true]").all_inner_texts() == ["2.2"]
 
 
+@pytest.mark.slow  # a browser
 def test_every_weight_is_there(open_page):
     page = open_page()
     encoder_heads(page, 1, 2)
@@ -153,6 +156,7 @@ def test_every_weight_is_there(open_page):
     assert page.inner_text("h1") == TEXT
 
 
+@pytest.mark.slow  # a browser
 def test_heat_map_is_a_table_of_the_weights(open_page):
     page = open_page()
     encoder_heads(page, 2)
@@ -170,6 +174,7 @@ def test_heat_map_is_a_table_of_the_weights(open_page):
     assert brightness == sorted(set(brightness)), "more weight is darker"
 
 
+@pytest.mark.slow  # a browser
 def test_lines_are_drawn_in_the_colour_of_their_head(open_page):
     page = open_page()
     encoder_heads(page, 2)
@@ -192,6 +197,7 @@ def test_lines_are_drawn_in_the_colour_of_their_head(open_page):
     assert last["y"] == pytest.approx(first["y"] + 3 * PITCH, abs=0.01)
 
 
+@pytest.mark.slow  # a browser
 def test_hover_isolates_a_subword(open_page):
     page = open_page()
     encoder_heads(page, 1, 2)
@@ -214,6 +220,7 @@ def test_hover_isolates_a_subword(open_page):
     assert lines(page) == 4 + 9
 
 
+@pytest.mark.slow  # a browser
 def test_a_click_chooses_a_head(open_page):
     page = open_page()
     encoder_heads(page, 1, 2)
@@ -236,6 +243,7 @@ def test_a_click_chooses_a_head(open_page):
     assert lines(page) == 9, "the last one stays"
 
 
+@pytest.mark.slow  # a browser
 def test_keyboard(open_page):
     page = open_page()
     encoder_heads(page, 1, 2)
@@ -259,6 +267,7 @@ def test_keyboard(open_page):
     assert lines(page) == 16
 
 
+@pytest.mark.slow  # a browser
 def test_all_heads_in_the_order_of_a_measure(open_page):
     page = open_page()
     encoder_heads(page, 1, 2)
@@ -274,6 +283,7 @@ def test_all_heads_in_the_order_of_a_measure(open_page):
     assert tiles.all_inner_texts() == ["1.1", "1.2", "2.1", "2.2"]
 
 
+@pytest.mark.slow  # a browser
 def test_phone_in_the_dark(open_page):
     page = open_page(viewport={"width": 360, "height": 640}, color_scheme="dark")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -284,6 +294,7 @@ def test_phone_in_the_dark(open_page):
     assert min(int(part) for part in re.findall(r"\d+", background)) > 200
 
 
+@pytest.mark.slow  # a browser
 def test_heat_map_of_a_long_sentence_on_a_phone(open_page, tmp_path):
     pieces = [f"▁w{i}" for i in range(59)] + ["</s>"]
     equal = {name: np.full((1, 1, 60, 60), 1 / 60) for name in ("encoder", "decoder", "memory")}
@@ -303,6 +314,7 @@ def test_heat_map_of_a_long_sentence_on_a_phone(open_page, tmp_path):
     assert (row["x"], column["y"]) == (box["x"], box["y"])
 
 
+@pytest.mark.slow  # a browser
 @pytest.mark.parametrize(("scheme", "colour"), [("light", "#fffefb"), ("dark", "#16171a")])
 def test_the_paper_of_a_picture_is_that_of_the_reader(browser, tmp_path, scheme, colour):
     found = types.SimpleNamespace(source_pieces=SOURCE, target_pieces=TARGET, **maps())

@@ -11,7 +11,7 @@ from keras_transformer.attention.views import (
     summary_table,
     word_labels,
 )
-from keras_transformer.errors import InputError
+from tests.refusals import refused
 
 SOURCE, TARGET = ["▁a", "▁b", "</s>"], ["▁x", "</s>"]
 
@@ -36,8 +36,7 @@ def test_words_at_both_sides(found):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_no_weight(found, bad):
     found.memory[1, 1, 0, 2] = bad
-    rule = f"weights of the cross attention must be finite. Received: {bad}"
-    with pytest.raises(InputError, match=rule):
+    with refused("attention", f"{bad} in the cross attention"):
         attention_views(found)
 
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.refusals import refused
+
 
 @pytest.fixture
 def layers(monkeypatch, request):
@@ -58,19 +60,11 @@ def test_exponents_of_measured_times_and_of_the_terms(layers, arguments):
 
 
 @pytest.mark.parametrize(
-    ("flag", "value", "rule"),
-    [
-        ("window", 1, r"--window \(r\) must be from 2 to 64"),
-        ("window", 65, r"--window \(r\) must be from 2 to 64"),
-        ("kernel", 1, "--kernel must be at least 2"),
-        ("width", 12, "--width must be a multiple of 8"),
-        ("memory_gb", 0.0, "--memory_gb must be positive"),
-    ],
+    ("flag", "value"),
+    [("window", 1), ("window", 65), ("kernel", 1), ("width", 12), ("memory_gb", 0.0)],
 )
-def test_impossible_sizes_are_refused(layers, arguments, flag, value, rule):
-    from keras_transformer.errors import InputError
-
+def test_impossible_sizes_are_refused(layers, arguments, flag, value):
     layers.check(arguments, layers.QUICK)
     setattr(arguments, flag, value)
-    with pytest.raises(InputError, match=f"{rule}.*Received: {value}"):
+    with refused(f"--{flag}", value):
         layers.check(arguments, layers.QUICK)

@@ -55,6 +55,7 @@ def test_children_s_memory_counts(pipeline):
     assert 45e6 < resident(50_000_000) - alone < 60e6
 
 
+@pytest.mark.slow  # whole programs, twice
 def test_program_goes_on_with_what_is_there(pipeline, monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(pipeline, "WORDS", 5000)
     words = ["pipeline.py", f"--work_dir={tmp_path}", "--pairs=1500", "--vocab_size=500"]

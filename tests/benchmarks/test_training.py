@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.errors import InputError
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -110,13 +111,13 @@ def test_engines_that_are_not_there_are_left_out_with_a_word(benchmarks, capsys)
     assert not benchmarks.training.has_module(sys.executable, "no_such_module_at_all")
     assert benchmarks.training.has_module(sys.executable, "json")
     assert "opennmt_tf" not in benchmarks.training.engines(arguments)
-    assert "opennmt_tf: left out, as there is no --opennmt_python" in capsys.readouterr().err
+    assert "opennmt_tf: left out" in capsys.readouterr().err
     arguments.opennmt_python = "/no/such/python"
-    with pytest.raises(InputError, match="Received: /no/such/python"):
+    with pytest.raises(InputError, match="/no/such/python"):
         benchmarks.training.engines(arguments)
     arguments.opennmt_python = sys.executable
     assert "opennmt_tf" not in benchmarks.training.engines(arguments)
-    assert f"as {sys.executable} has no opennmt (--opennmt_python)" in capsys.readouterr().err
+    assert f"{sys.executable} has no opennmt" in capsys.readouterr().err
 
 
 def test_growth_measures_each_point_once_and_fits_the_larger_half(benchmarks, monkeypatch):
@@ -177,21 +178,22 @@ def test_padding_of_an_epoch(benchmarks, prepared):
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("flags", "argument", "received"),
     [
-        (["--rounds=0"], "--rounds must be at least 1. Received: 0"),
-        (["--tokens_per_batch=0"], "--tokens_per_batch must be at least 1"),
-        (["--chart=growth.svg"], "--chart must go with --growth. Received: growth.svg"),
-        (["--growth", "--chart=/no/such/x.svg"], "--chart must be in a folder"),
-        (["--data_dir=/no/such"], "^data_dir must be a prepared data directory"),
+        (["--rounds=0"], "--rounds", "0"),
+        (["--tokens_per_batch=0"], "--tokens_per_batch", "0"),
+        (["--chart=growth.svg"], "--chart", "growth.svg"),
+        (["--growth", "--chart=/no/such/x.svg"], "--chart", "/no/such/x.svg"),
+        (["--data_dir=/no/such"], "data_dir", "/no/such"),
     ],
 )
-def test_impossible_flags(benchmarks, monkeypatch, flags, message):
+def test_impossible_flags(benchmarks, monkeypatch, flags, argument, received):
     monkeypatch.setattr(sys, "argv", ["training.py", *flags])
-    with pytest.raises(InputError, match=message):
+    with refused(argument, received):
         benchmarks.training.main()
 
 
+@pytest.mark.slow  # new interpreters, each with TensorFlow
 def test_the_program_measures_and_prints(benchmarks, monkeypatch, capsys):
     flags = ["--quick", "--rounds=1", "--torch_python=" + sys.executable]
     monkeypatch.setattr(sys, "argv", ["training.py", *flags])

@@ -5,6 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.refusals import check_line
+
 
 def data_of(page):
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
@@ -53,34 +55,28 @@ def test_the_model_translates(call_program, untrained, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "flag", "received", "about"),
     [
-        (["--source= "], "--source must hold a word. Received: ' '"),
-        (["--target="], "--target must hold a word. Received: ''"),
-        (["--model_dir=absent"], "--model_dir must be a directory that training has made"),
-        (["--output=absent/page.html"], "--output must be a file in a directory that can be"),
-        (
-            ["--picture=absent/head.svg"],
-            "--picture must be a file in a directory that can be written",
-        ),
-        (["--picture=a.svg", "--layer=2"], "--layer must be from 1 to 1. Received: 2"),
-        (["--picture=a.svg", "--heads=1,3"], "--heads must be from 1 to 2. Received: 3"),
-        (["--picture=a.svg", "--heads=one"], "--heads must be from 1 to 2. Received: one"),
-        (["--picture=a.svg", "--kind=other"], "--kind=other"),
-        (["--picture=page.html"], "--picture must end in .svg, .png, .pdf. Received: page.html"),
-        (
-            ["--picture=a.svg", "--output=./a.svg"],
-            "--picture must be another file than --output. Received: 'a.svg'",
-        ),
-        (["--heads=1,2"], "--heads must be given with --picture only. Received: 1,2"),
-        (["--picture=a.svg", "--word=dog"], "--word must be one of"),
+        (["--source= "], "--source", "' '", None),
+        (["--target="], "--target", "''", None),
+        (["--model_dir=absent"], "--model_dir", "absent", None),
+        (["--output=absent/page.html"], "--output", "absent/page.html", None),
+        (["--picture=absent/head.svg"], "--picture", "absent/head.svg", None),
+        (["--picture=a.svg", "--layer=2"], "--layer", "2", "from 1 to 1"),
+        (["--picture=a.svg", "--heads=1,3"], "--heads", "3", "from 1 to 2"),
+        (["--picture=a.svg", "--heads=one"], "--heads", "one", "from 1 to 2"),
+        (["--picture=a.svg", "--kind=other"], "flag --kind=other", None, "cross"),
+        (["--picture=page.html"], "--picture", "page.html", ".svg"),
+        (["--picture=a.svg", "--output=./a.svg"], "--picture", "a.svg", "--output"),
+        (["--heads=1,2"], "--heads", "1,2", "--picture"),
+        (["--picture=a.svg", "--word=dog"], "--word", "dog", "the cat"),
     ],
 )
-def test_bad_flags(call_program, untrained, tmp_path, arguments, message):
+def test_bad_flags(call_program, untrained, tmp_path, arguments, flag, received, about):
     given = [f"--model_dir={untrained}", "--source=the cat", "--target=die", "--output=page.html"]
     done = call_program("attention", *given, *arguments, cwd=tmp_path)
     assert done.code == 1
-    assert message in done.errors.splitlines()[-1]
+    check_line(done.errors, flag, received, about)
     assert done.output == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -88,15 +84,22 @@ def test_bad_flags(call_program, untrained, tmp_path, arguments, message):
 def test_the_layer_of_a_picture_is_one_of_its_side(call_program, prepared, tmp_path):
     from tests.program_fixtures import make_model_dir
 
-    model_dir = make_model_dir(
-        prepared, tmp_path / "model", {1: (1, 1.0)}, num_layers=4, decoder_layers=2
-    )
+    sizes = {"num_layers": 2, "decoder_layers": 1}
+    model_dir = make_model_dir(prepared, tmp_path / "model", {1: (1, 1.0)}, **sizes)
     given = [f"--model_dir={model_dir}", "--source=the cat", "--target=die", "--output=page.html"]
-    for kind, layers in (("encoder", 4), ("decoder", 2), ("cross", 2)):
-        picture = [*given, f"--picture={kind}.svg", f"--kind={kind}"]
-        assert call_program("attention", *picture, cwd=tmp_path).code == 0
-        done = call_program("attention", *picture, "--layer=5", cwd=tmp_path)
-        assert f"--layer must be from 1 to {layers}. Received: 5" in done.errors
+    given.append("--picture=a.svg")
+    done = call_program("attention", *given, "--kind=encoder", "--layer=2", cwd=tmp_path)
+    assert done.code == 0
+    for kind, layers in (("encoder", 2), ("decoder", 1), ("cross", 1)):
+        flags = [f"--kind={kind}", f"--layer={layers + 1}"]
+        done = call_program("attention", *given, *flags, cwd=tmp_path)
+        check_line(done.errors, "--layer", str(layers + 1), f"from 1 to {layers}")
+
+
+def test_the_layer_by_default_is_the_last_but_one(load_program):
+    given = ["--model_dir=model", "--source=a", "--output=page.html", "--picture=a.svg"]
+    chosen_layer = load_program("attention", *given).chosen_layer
+    assert [chosen_layer(layers) for layers in (1, 2, 6)] == [1, 1, 5]
 
 
 def test_picture_without_matplotlib(call_program, untrained, tmp_path, monkeypatch):
@@ -104,5 +107,5 @@ def test_picture_without_matplotlib(call_program, untrained, tmp_path, monkeypat
     given = [f"--model_dir={untrained}", "--source=the cat", "--target=die"]
     done = call_program("attention", *given, "--output=page.html", "--picture=a.svg", cwd=tmp_path)
     assert done.code == 1
-    assert 'pip install "keras-transformer-nmt[figures]"' in done.errors.splitlines()[-1]
+    check_line(done.errors, "--picture", "a.svg", 'pip install "keras-transformer-nmt[figures]"')
     assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,8 @@ import shutil
 
 import numpy as np
 
+from tests.refusals import check_line
+
 
 def test_average_is_a_checkpoint_of_its_own(call_program, untrained, tmp_path):
     from keras_transformer.training.checkpoint_weights import restore_model
@@ -22,10 +24,10 @@ def test_average_is_a_checkpoint_of_its_own(call_program, untrained, tmp_path):
 def test_wrong_input(call_program, untrained, tmp_path):
     done = call_program("average_checkpoints", f"--model_dir={tmp_path}")
     assert done.code == 1
-    assert "--model_dir must be a directory that training has made" in done.errors
+    check_line(done.errors, "--model_dir", tmp_path, "training")
     done = call_program("average_checkpoints", "--model_dir=")
     assert done.code == 1
-    assert "error: --model_dir must be given: the name of a directory. Received: ''" in done.errors
+    check_line(done.errors, "--model_dir", "''", "given")
     done = call_program("average_checkpoints", f"--model_dir={untrained}", "--last=0")
     assert done.code == 1
-    assert "--last must be at least 1. Received: 0" in done.errors
+    check_line(done.errors, "--last", "0")

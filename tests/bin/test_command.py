@@ -8,6 +8,7 @@ import sys
 import pytest
 from absl import flags
 
+from keras_transformer.errors import InputError
 from tests.processes import PATIENCE
 from tests.program_fixtures import BIN
 
@@ -40,7 +41,7 @@ def well():
     logging.error("its error")
 
 def wrong():
-    raise InputError("ending must be well. Received: wrong")
+    raise InputError("ending", "must be well", "wrong")
 
 def broken():
     raise ImportError("its library is damaged")
@@ -109,8 +110,13 @@ def test_an_interrupt_during_imports_has_no_traceback(tmp_path):
 
 
 def test_wrong_input_is_one_line(ending):
-    line = "error: --ending must be well. Received: wrong"
-    assert ending("wrong", "--ending=wrong") == (1, "", f"own line\n{NATIVE}\n{line}\n")
+    code, output, errors = ending("wrong", "--ending=wrong")
+    assert (code, output) == (1, "")
+    assert errors.splitlines() == [
+        "own line",
+        NATIVE,
+        "error: --ending must be well. Received: wrong",
+    ]
 
 
 def test_a_library_that_cannot_be_imported_has_a_traceback(ending):
@@ -128,39 +134,38 @@ def test_nothing_is_lost_when_a_library_aborts(ending):
 
 
 @pytest.mark.parametrize(
-    ("message", "wanted"),
+    ("error", "wanted"),
     [
-        # An argument at the beginning becomes a flag, with or without an underscore.
-        (
-            "beam_size must be at least 1. Received: 0",
-            "--beam_size must be at least 1. Received: 0",
-        ),
-        ("alpha must be positive", "--alpha must be positive"),
-        ("alpha=3: it must be less", "--alpha=3: it must be less"),
-        ("alpha=3 is of another model: give 4", "--alpha=3 is of another model: give 4"),
-        ("alpha[1] must be less. Received: 3", "--alpha[1] must be less. Received: 3"),
-        # So does a word with an underscore later in the rule, and no other word.
-        ("min_length must be below batch_tokens", "--min_length must be below --batch_tokens"),
-        ("the text must fit beam_size=4", "the text must fit --beam_size=4"),
-        ("the alpha of this checkpoint must be 1", "the alpha of this checkpoint must be 1"),
-        # A word that is no flag of the program stays, and so does what is a flag already.
-        ("width must be above min_width", "width must be above min_width"),
-        ("--beam_size must be 1", "--beam_size must be 1"),
+        (InputError("beam_size", "must be 1", 0), "--beam_size must be 1. Received: 0"),
+        (InputError("alpha", "must be less"), "--alpha must be less"),
+        (InputError("alpha[1]", "must be less", 3), "--alpha[1] must be less. Received: 3"),
+        (InputError("alpha.mean", "must be less"), "--alpha.mean must be less"),
+        # What is no flag of the program stays.
+        (InputError("width", "must be 1", 2), "width must be 1. Received: 2"),
+        (InputError("alphas", "must be 1", 2), "alphas must be 1. Received: 2"),
+        # Words of the rule and what was received stay.
+        (InputError("alpha", "must fit beam_size", "n"), "--alpha must fit beam_size. Received: n"),
         # What is said about a file stays.
-        (
-            "a/b.json: beam_size must be 1. Received: 2",
-            "a/b.json: beam_size must be 1. Received: 2",
-        ),
-        ("my models/c.json: beam_size must be 1", "my models/c.json: beam_size must be 1"),
-        ("alpha/c.json: min_length must be 1", "alpha/c.json: min_length must be 1"),
-        ("a/beam_size.json must have alpha", "a/beam_size.json must have alpha"),
-        # What was received stays.
-        ("alpha must be 1. Received: beam_size", "--alpha must be 1. Received: beam_size"),
+        (InputError("alpha", "must be 1", None, "a/b.json"), "a/b.json: alpha must be 1"),
+        (InputError(None, "must have alpha", 2, "alpha"), "alpha must have alpha. Received: 2"),
+        (InputError(None, "must be one line\nof text"), "must be one line of text"),
     ],
 )
-def test_arguments_are_named_as_flags(load_program, message, wanted):
-    with_flags = load_program("translate").run.__globals__["with_flags"]
-    assert with_flags(message) == wanted
+def test_arguments_are_named_as_flags(load_program, error, wanted):
+    with_flag = load_program("translate").run.__globals__["with_flag"]
+    assert with_flag(error) == wanted
+
+
+def test_settings_of_config_are_named_as_such(load_program):
+    program = load_program("train", "--data_dir=d", "--model_dir=m", "--config=clip_norm=-1")
+    with_flag = program.run.__globals__["with_flag"]
+    # Given by --config; without a flag of its own; with one.
+    for argument, wanted in (
+        ("clip_norm", "--config clip_norm"),
+        ("dropout", "--config dropout"),
+        ("tokens_per_batch", "--tokens_per_batch"),
+    ):
+        assert with_flag(InputError(argument, "must be 1")) == f"{wanted} must be 1"
 
 
 def test_every_search_flag_is_an_option_of_the_search(load_program, tmp_path):

@@ -5,18 +5,15 @@ import ctranslate2
 import numpy as np
 import pytest
 
+from tests.refusals import check_line
 
-@pytest.fixture(scope="module")
-def exported(run_program, untrained, tmp_path_factory):
-    export_dir = tmp_path_factory.mktemp("export") / "model" / "1"
+
+def test_result(call_program, untrained, tmp_path):
+    export_dir = tmp_path / "model" / "1"
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}", "--beam_size=2"]
-    arguments += ["--checkpoint=average:2", "--date=2017-06-12"]
-    return run_program("export", *arguments), export_dir
-
-
-def test_result(exported):
-    done, export_dir = exported
-    assert done.code == 0
+    arguments += ["--checkpoint=average:2", "--date=2017-06-12", "--signatures=tokenize"]
+    done = call_program("export", *arguments)
+    assert done.code == 0, done.errors
     assert done.result["saved_model"] == str(export_dir)
     assert done.result["checkpoint"] == "average:2"
     size = sum(path.stat().st_size for path in export_dir.rglob("*") if path.is_file())
@@ -26,12 +23,11 @@ def test_result(exported):
 
 
 def test_translate_gives_the_same_from_both(call_program, exported, untrained, tmp_path):
-    _, export_dir = exported
     lines = tmp_path / "lines.txt"
     lines.write_text("the cat\n\nbig red dogs\n")
     outputs = []
     for place in (
-        [f"--saved_model={export_dir}"],
+        [f"--saved_model={exported}"],
         [f"--model_dir={untrained}", "--checkpoint=average:2", "--beam_size=2"],
     ):
         output = tmp_path / f"out{len(outputs)}.txt"
@@ -44,12 +40,12 @@ def test_translate_gives_the_same_from_both(call_program, exported, untrained, t
 
 
 def test_second_export_needs_overwrite(call_program, exported, untrained, prepared, tmp_path):
-    export_dir = shutil.copytree(exported[1], tmp_path / "export")
+    export_dir = shutil.copytree(exported, tmp_path / "export")
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}"]
     done = call_program("export", *arguments)
     assert done.code == 1
-    assert "--export_dir must not exist yet, or be empty, without overwrite" in done.errors
-    arguments += ["--overwrite", "--shortlist", f"--data_dir={prepared}"]
+    check_line(done.errors, "--export_dir", export_dir, "overwrite")
+    arguments += ["--overwrite", "--shortlist", f"--data_dir={prepared}", "--signatures=best"]
     done = call_program("export", *arguments, "--checkpoint=best")
     assert done.result["checkpoint"] == "step-00000020"
     card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
@@ -73,7 +69,7 @@ def test_ctranslate2(call_program, untrained, prepared, tmp_path):
     assert len(translator.translate_batch([["▁the"]], **settings)) == 1
     done = call_program("export", *arguments)
     assert done.code == 1
-    assert "--export_dir must not exist yet, or be empty, without overwrite" in done.errors
+    check_line(done.errors, "--export_dir", export_dir, "overwrite")
 
 
 def test_ensemble(call_program, untrained, tmp_path):
@@ -81,13 +77,16 @@ def test_ensemble(call_program, untrained, tmp_path):
     model_dirs = ",".join(str(untrained / "checkpoints" / name) for name in names)
     export_dir = tmp_path / "export"
     arguments = ["--beam_size=2", f"--model_dir={model_dirs}"]
-    done = call_program("export", *arguments, f"--export_dir={export_dir}")
+    signatures = "--signatures=encode_source,search_ids,align_ids"
+    done = call_program("export", *arguments, f"--export_dir={export_dir}", signatures)
     assert done.code == 0, done.errors
     assert done.result["checkpoint"] == " + ".join(names)
     answers = []
-    for place in ([f"--saved_model={export_dir}"], arguments, [f"--model_dir={untrained}"]):
+    single = [f"--model_dir={untrained}", "--beam_size=2"]
+    for place in ([f"--saved_model={export_dir}"], arguments, single):
         stdin = b"the cat\n\nbig red dogs\n"
-        done = call_program("translate", *place, "--scores", "--alignments", stdin=stdin)
+        shown = ["--scores"] if place is single else ["--scores", "--alignments"]
+        done = call_program("translate", *place, *shown, stdin=stdin)
         assert done.code == 0, done.errors
         answers.append([line.split("\t") for line in done.output.splitlines()])
     scores = [[float(row.pop(0)) for row in rows] for rows in answers]
@@ -102,35 +101,32 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
     arguments = [f"--model_dir={untrained},{untrained}", f"--export_dir={tmp_path / 'export'}"]
     done = call_program("export", *arguments, flag)
     assert done.code == 1
-    assert "are for one model, not an ensemble. Received: " in done.errors.splitlines()[-1]
+    check_line(done.errors, "--model_dir", untrained, "ensemble")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "subject", "received"),
     [
-        (["--format=onnx"], "format"),
-        (["--weights=int4"], "weights"),
-        (
-            ["--shortlist"],
-            "--shortlist and --data_dir must be given together. Received: --data_dir",
-        ),
-        (["--data_dir=data"], "--shortlist and --data_dir must be given together. Received: "),
-        (["--format=ctranslate2", "--beam_size=3"], "--beam_size is for --format=saved_model"),
-        (["--format=ctranslate2", "--constraints"], "--constraints is for --format=saved_model"),
-        (["--format=ctranslate2", "--signatures=best"], "--signatures is for --format=saved_model"),
-        (["--signatures=best,nbest"], "--signatures must be some of serving_default, best, "),
-        (["--format=ctranslate2", "--weights=bfloat16"], "--weights is for --format=saved_model"),
+        (["--format=onnx"], "flag --format=onnx", None),
+        (["--weights=int4"], "flag --weights=int4", None),
+        (["--shortlist"], "--data_dir", "none"),
+        (["--data_dir=data"], "--data_dir", "data"),
+        (["--format=ctranslate2", "--beam_size=3"], "--beam_size", "3"),
+        (["--format=ctranslate2", "--constraints"], "--constraints", "True"),
+        (["--format=ctranslate2", "--signatures=best"], "--signatures", "best"),
+        (["--signatures=best,nbest"], "--signatures", "'nbest'"),
+        (["--format=ctranslate2", "--weights=bfloat16"], "--weights", "bfloat16"),
         *(
-            ([f"--date={date}"], f"--date must be a date as YYYY-MM-DD. Received: '{date}'")
+            ([f"--date={date}"], "--date", f"'{date}'")
             for date in ("2017-02-29", "20170612", "2017-6-12", "tomorrow")
         ),
     ],
 )
-def test_bad_flags(call_program, untrained, tmp_path, arguments, message):
+def test_bad_flags(call_program, untrained, tmp_path, arguments, subject, received):
     export_dir = tmp_path / "export"
     done = call_program(
         "export", f"--model_dir={untrained}", f"--export_dir={export_dir}", *arguments
     )
     assert done.code == 1
-    assert message in done.errors.splitlines()[-1]
+    check_line(done.errors, subject, received)
     assert not export_dir.exists()

@@ -5,7 +5,9 @@ import subprocess
 import pytest
 from absl import flags
 
+from tests import refusals
 from tests.program_fixtures import loaded
+from tests.refusals import check_line
 
 DIGITS = "9" * 5000  # more than Python makes a number of
 WRONG_NUMBERS = ["", "nan", "-1", DIGITS]
@@ -73,18 +75,14 @@ def test_any_value_of_any_flag(refused, name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_text_that_is_none(refused, tmp_path, name):
-    assert "Received: [Errno 2]" in refused(name, *PROGRAMS[name], "--flagfile=absent").replace(
-        "Unable to open flagfile: ", "Received: "
-    )
-    message = "must be text in UTF-8 without NUL, names of files included. Received: "
+    assert "[Errno 2]" in refused(name, *PROGRAMS[name], "--flagfile=absent")
     first = PROGRAMS[name][0].partition("=")[0]
-    assert refused(name, f"{first}=\udcff") == rf"error: {first} {message}{first}=\udcff"
+    check_line(refused(name, f"{first}=\udcff"), first, rf"{first}=\udcff")
     file = tmp_path / "flags"
     file.write_bytes(b"%s=a\0b\n" % first.encode())
-    assert refused(name, f"--flagfile={file}") == rf"error: {first} {message}{first}=a\x00b"
+    check_line(refused(name, f"--flagfile={file}"), first, rf"{first}=a\x00b")
     file.write_bytes(bytes(range(256)))
-    line = refused(name, f"--flagfile={file}")
-    assert line.startswith("error: --flagfile must be a file of text, a flag a line. Received: ")
+    check_line(refused(name, f"--flagfile={file}"), "--flagfile")
     assert len(refused(name, *PROGRAMS[name], f"--flagfile={'x' * 10**6}")) > 1000
 
 
@@ -100,36 +98,36 @@ def test_text_that_is_none(refused, tmp_path, name):
 def test_numbers_are_finite(refused, name, flag):
     for value, number in (("nan", "nan"), ("inf", "inf"), ("1e999", "inf")):
         line = refused(name, *PROGRAMS[name], f"--{flag}={value}")
-        assert line == f"error: --{flag} must be finite. Received: {number}"
+        check_line(line, f"--{flag}", number, "finite")
 
 
 def test_numbers_that_are_too_large(refused):
     line = refused("train", *PROGRAMS["train"], "--connect_seconds=1e308")
-    rule = "--connect_seconds must be positive, and 86400 at most"
-    assert line == f"error: {rule}. Received: 1e+308"
+    check_line(line, "--connect_seconds", "1e+308", "86400")
 
 
 def test_values_of_several_parts(refused, load_program):
     data = PROGRAMS["train"]
     line = refused("train", *data, f"--profile_steps={DIGITS},{DIGITS}")
-    assert line.startswith("error: --profile_steps must be FIRST,LAST with 1 <= FIRST <= LAST")
+    check_line(line, "--profile_steps", "999")
     line = refused("train", *data, f"--config=num_heads={DIGITS}")
-    assert line.startswith("error: --config num_heads must be a whole number. Received: '999")
+    check_line(line, "--config num_heads", "'999")
     limits = f"--length_limits=1,{DIGITS}"
     line = refused("prepare_data", *PROGRAMS["prepare_data"], limits, "--train_target=absent")
     assert "--train_source" in line or "--length_limits" in line
     attention = load_program("attention", *PROGRAMS["attention"])
-    with pytest.raises(ValueError, match=r"^--heads must be from 1 to 8\. Received: 999"):
+    with refusals.refused("heads", "999"):
         attention.check_number("heads", DIGITS, 8)
 
 
 @pytest.mark.parametrize(
-    ("name", "flag", "wanted"),
+    ("flag", "wanted"),
     [
-        ("train", "--tokens_per_bach=9", "flag 'tokens_per_bach'. Did you mean: tokens_per_batch"),
-        ("train", "--config=warmup_step=9", "Received: 'warmup_step' (did you mean warmup_steps?)"),
-        ("train", f"--{'x' * 5000}=1", "flags must be those of this program"),
+        ("--tokens_per_bach=9", ["tokens_per_bach", "tokens_per_batch"]),
+        ("--config=warmup_step=9", ["--config", "'warmup_step'", "warmup_steps?"]),
+        (f"--{'x' * 5000}=1", ["flags"]),
     ],
 )
-def test_what_was_meant(refused, name, flag, wanted):
-    assert wanted in refused(name, *PROGRAMS[name], flag)
+def test_what_was_meant(refused, flag, wanted):
+    line = refused("train", *PROGRAMS["train"], flag)
+    assert all(word in line for word in wanted), line

@@ -1,7 +1,10 @@
 import json
+import re
 import sys
 
 import pytest
+
+from tests.refusals import check_line
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def test_files_of_both_sides_beside_parallel_ones(call_program, text, tmp_path):
     arguments = flags(dataset="files", vocab_size=280, **files, **text)
     alone = call_program("prepare_data", *arguments)
     assert alone.code == 1
-    assert "--source_language must be given with --dataset=files. Received: none" in alone.errors
+    check_line(alone.errors, "--source_language", "none")
     languages = flags(source_language="en", target_language="de")
     done = call_program("prepare_data", *arguments, *languages)
     assert done.code == 0, done.errors
@@ -61,8 +64,8 @@ def test_filters_and_weights(call_program, text, tmp_path):
     assert done.result["pairs"] == {"train": 3}
     dropped = {"blank": 0, "too_long": 0, "length_limits": 0, "length_ratio": 1, "dedupe": 30}
     assert done.result["dropped"] == {"train": dropped}
-    assert "dedupe leaves out 30 of 33 training pairs" in done.errors
-    assert "length_ratio leaves out 1 of 33 training pairs" in done.errors
+    for rule, count in (("dedupe", 30), ("length_ratio", 1)):
+        assert re.search(rf"\b{rule} .*\b{count} of 33\b", done.errors)
 
 
 def test_pairs_are_added(call_program, text):
@@ -72,122 +75,82 @@ def test_pairs_are_added(call_program, text):
     )
     assert done.result["added"] == {"upper": 30, "no_stop": 0}  # no line ends in a full stop
     assert done.result["pairs"] == {"train": 60}
-    assert "augment=upper adds 30 pairs to 30" in done.errors
+    assert re.search(r"upper .*\b30\b.*\b30$", done.errors, re.M)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "subject", "received", "about"),
     [
-        (["--dataset=files"], "--train_source must be given with --dataset=files"),
+        ("", "--dataset", None, "given"),
+        ("--dataset=wmt", "--dataset", "wmt", "grammar"),
+        ("--dataset=files", "--train_source", "none", "given"),
         (
-            ["--dataset=files", "--train_source=no.en", "--train_target=no.de"],
-            "--train_source must be a readable file. Received: no.en (No such file or directory)",
+            "--dataset=files --train_source=no.en --train_target=no.de",
+            *("--train_source", "no.en", "readable"),
         ),
         (
-            ["--dataset=files", "--train_source=a", "--train_target=b", "--test_source=c"],
-            "--test_target must be given with --dataset=files",
+            "--dataset=files --train_source=a --train_target=b --test_source=c",
+            *("--test_target", "none", "given"),
+        ),
+        ("--dataset=files --test_source=a --test_source=b", "--test_source", "2 times", "once"),
+        ("--dataset=files --grammar_pairs=9", "--grammar_pairs", "9", "not be given"),
+        ("--dataset=files --tree_words=tags", "--tree_words", "tags", "not be given"),
+        ("--dataset=files --tokenizer=words", "flag --tokenizer=words", None, None),
+        ("--dataset=files --vocabulary=no.model", "--vocabulary", "no.model", "readable"),
+        ("--dataset=files --vocabulary=a,b", "--vocabulary", "a,b", "one file"),
+        ("--dataset=files --vocab_size=ten", "flag --vocab_size=ten", None, None),
+        ("--dataset=files --max_length=1", "--max_length", "1", "2"),
+        ("--dataset=files --weights=1,x", "--weights", "1,x", "numbers"),
+        ("--dataset=files --weights=0,0", "--weights", "[0", "above 0"),
+        ("--dataset=files --length_limits=1.5,9", "--length_limits", "1.5,9", "whole"),
+        ("--dataset=files --length_limits=9", "--length_limits", "9", "two"),
+        ("--dataset=files --length_limits=60,1", "--length_limits", "60", "first"),
+        ("--dataset=files --scripts=Latin", "--scripts", "Latin", "two"),
+        ("--dataset=files --number_overlap=2", "--number_overlap", "2", "from 0 to 1"),
+        ("--dataset=files --augment=upper", "--augment", "upper", "shares"),
+        ("--dataset=files --augment=upper:0.1,upper:0.2", "--augment", "upper:0.1,upper", "once"),
+        ("--dataset=files --augment=lower:0.1", "--augment", "lower", "title"),
+        ("--dataset=files --augment=title:2", "--augment.title", "2", "at most 1"),
+        ("--dataset=grammar --train_source=a", "--train_source", "a", "not be given"),
+        ("--dataset=grammar --source_language=en", "--source_language", "en", "not be given"),
+        ("--dataset=grammar --grammar_pairs=0", "--grammar_pairs", "0", None),
+        ("--dataset=grammar --script_share=0.9", "--script_share", "0.9", "--scripts"),
+        (
+            "--dataset=grammar --length_unit=characters",
+            *("--length_unit", "characters", "--length_limits or --length_ratio"),
+        ),
+        ("--dataset=grammar --runner=flink", "flag --runner=flink", None, "local"),
+        (
+            "--dataset=grammar --pipeline_options=--runner=FlinkRunner",
+            *("--pipeline_options", "--runner=Flink", "--runner=beam"),
+        ),
+        ("--dataset=tfds:x --target_language=de", "--source_language", "none", "given"),
+        ("--dataset=treebank", "--train_trees", "none", "given"),
+        ("--dataset=treebank --train_trees=none.mrg", "--train_trees", "none.mrg", "readable"),
+        (
+            "--dataset=treebank --train_trees=a --tokenizer=wordpiece",
+            *("--tokenizer", "wordpiece", "bpe"),
         ),
         (
-            ["--dataset=files", "--grammar_pairs=9"],
-            "--grammar_pairs must not be given with --dataset=files. Received: 9",
+            "--dataset=treebank --train_trees=a --tree_words=pos",
+            *("flag --tree_words=pos", None, "xx|tags|keep"),
         ),
-        (
-            ["--dataset=grammar", "--train_source=a"],
-            "--train_source must not be given with --dataset=grammar",
-        ),
-        (
-            ["--dataset=grammar", "--source_language=en"],
-            "--source_language must not be given with --dataset=grammar. Received: en",
-        ),
-        (["--dataset=grammar", "--grammar_pairs=0"], "--grammar_pairs must be at least 1"),
-        (
-            ["--dataset=tfds:x", "--target_language=de"],
-            "--source_language must be given with --dataset=tfds:x",
-        ),
-        (["--dataset=wmt"], "--dataset must be files, grammar, treebank or tfds:NAME. Received: w"),
-        (["--dataset=treebank"], "--train_trees must be given with --dataset=treebank"),
-        (
-            ["--dataset=treebank", "--train_trees=none.mrg"],
-            "--train_trees must be a readable file. Received: none.mrg",
-        ),
-        (
-            ["--dataset=treebank", "--train_trees=a", "--tokenizer=wordpiece"],
-            "--tokenizer must be bpe with --dataset=treebank",
-        ),
-        (
-            ["--dataset=treebank", "--train_trees=a", "--tree_words=pos"],
-            "flag --tree_words=pos: value should be one of <xx|tags|keep>",
-        ),
-        (["--dataset=files", "--tree_words=tags"], "--tree_words must not be given with"),
-        (["--dataset=files", "--tokenizer=words"], "--tokenizer"),
-        (["--dataset=files", "--vocabulary=no.model"], "--vocabulary must be a readable file. R"),
-        (["--dataset=files", "--vocabulary=a,b"], "--vocabulary must be one file, or SOURCE,TARG"),
-        (
-            ["--dataset=files", "--test_source=a", "--test_source=b"],
-            "--test_source must be given once, with commas between its values. Received: 2 times",
-        ),
-        (["--dataset=files", "--max_length=1"], "--max_length must be at least 2"),
-        (["--dataset=files", "--weights=1,x"], "--weights must be numbers, separated by commas. R"),
-        (
-            ["--dataset=files", "--length_limits=1.5,9"],
-            "--length_limits must be whole numbers, sep",
-        ),
-        (["--dataset=files", "--length_limits=9"], "--length_limits must be two values, separated"),
-        (
-            ["--dataset=files", "--length_limits=60,1"],
-            "--length_limits must be two values, separated by a comma, the first not above the sec",
-        ),
-        (
-            ["--dataset=files", "--weights=0,0"],
-            "--weights must have a number above 0. Received: [0",
-        ),
-        (["--dataset=files", "--scripts=Latin"], "--scripts must be two values, separated by a co"),
-        (
-            ["--dataset=files", "--number_overlap=2"],
-            "--number_overlap must be from 0 to 1. Received",
-        ),
-        (
-            ["--dataset=files", "--augment=upper"],
-            "--augment must be kinds and their shares, each k",
-        ),
-        (["--dataset=files", "--augment=upper:0.1,upper:0.2"], "each kind once, as in upper:0.05"),
-        (["--dataset=files", "--augment=lower:0.1"], "--augment must be shares of upper, title, t"),
-        (
-            ["--dataset=files", "--augment=title:2"],
-            "--augment.title must be above 0 and at most 1.",
-        ),
-        (
-            ["--dataset=grammar", "--script_share=0.9"],
-            "--script_share must be given with --scripts. Received: 0.9",
-        ),
-        (
-            ["--dataset=grammar", "--length_unit=characters"],
-            "--length_unit must be given with --length_limits or --length_ratio. Received: char",
-        ),
-        (["--dataset=treebank", "--augment=upper:1"], "--augment must not be given with --dataset"),
-        (["--dataset=treebank", "--dedupe"], "--dedupe must not be given with --dataset=treebank"),
-        (["--dataset=files", "--vocab_size=ten"], "--vocab_size"),
-        (["--dataset=grammar", "--runner=flink"], "--runner=flink: value should be one of <local|"),
-        (
-            ["--dataset=grammar", "--pipeline_options=--runner=FlinkRunner"],
-            "--pipeline_options must not be given without --runner=beam. Received: --runner=Flink",
-        ),
-        ([], "--dataset"),
+        ("--dataset=treebank --augment=upper:1", "--augment", "upper:1", "not be given"),
+        ("--dataset=treebank --dedupe", "--dedupe", "True", "not be given"),
     ],
 )
-def test_wrong_flags_end_in_one_line(call_program, tmp_path, arguments, message):
-    done = call_program("prepare_data", f"--data_dir={tmp_path / 'data'}", *arguments, cwd=tmp_path)
+def test_wrong_flags_end_in_one_line(call_program, tmp_path, arguments, subject, received, about):
+    words = [f"--data_dir={tmp_path / 'data'}", *arguments.split()]
+    done = call_program("prepare_data", *words, cwd=tmp_path)
     assert done.code == 1 and not done.output
-    (line,) = [line for line in done.errors.splitlines() if line.startswith("error: ")]
-    assert message in line
+    check_line(done.errors, subject, received, about)
     assert not (tmp_path / "data").exists()
 
 
 def test_the_default_vocabulary_size_is_no_exception(call_program, text):
     done = call_program("prepare_data", *flags(dataset="files", **text))
     assert done.code == 1
-    assert "error: --vocab_size must be at most " in done.errors
-    assert "Received: 37000" in done.errors
+    check_line(done.errors, "--vocab_size", "37000", "at most")
 
 
 def test_beam_is_an_extra(call_program, tmp_path, monkeypatch):
@@ -196,8 +159,7 @@ def test_beam_is_an_extra(call_program, tmp_path, monkeypatch):
     data_dir = tmp_path / "data"
     done = call_program("prepare_data", *flags(dataset="grammar", runner="beam", data_dir=data_dir))
     assert done.code == 1 and not data_dir.exists()
-    rule = '--runner=beam must find Apache Beam (pip install "keras-transformer-nmt[beam]")'
-    assert done.errors.splitlines()[-1] == f"error: {rule}. Received: none installed"
+    check_line(done.errors, "--runner", "beam", 'pip install "keras-transformer-nmt[beam]"')
 
 
 def test_a_vocabulary_that_is_none(call_program, text, tmp_path):
@@ -205,5 +167,4 @@ def test_a_vocabulary_that_is_none(call_program, text, tmp_path):
     arguments = flags(dataset="files", vocabulary="no.model", **text)
     done = call_program("prepare_data", *arguments, cwd=tmp_path)
     assert done.code == 1
-    message = "error: no.model must be a bpe vocabulary. Received: another file (it is no SentenceP"
-    assert message in done.errors.splitlines()[-1]
+    check_line(done.errors, "no.model", "SentencePiece", "bpe")

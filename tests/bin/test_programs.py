@@ -10,6 +10,7 @@ import pytest
 
 from tests.processes import PATIENCE
 from tests.program_fixtures import BIN
+from tests.refusals import check_line
 
 PROGRAM = """
 import runpy, sys
@@ -73,16 +74,16 @@ def test_flags_in_a_file(call_program, tmp_path):
     assert done.code == 0 and list(done.result) == ["table3"]
     file.write_text("--json\n--tabel=3\n")
     done = call_program("paper_tables", f"--flagfile={file}")
-    told = (
-        "error: Unknown command line flag 'tabel'. Did you mean: table ? (--help lists the flags)"
-    )
-    assert (done.code, done.errors) == (1, f"{told}\n")
+    (line,) = done.errors.splitlines()
+    assert done.code == 1
+    assert all(word in line for word in ("error: ", "'tabel'", ": table ", "--help"))
 
 
 def test_flags_that_must_be_given(call_program):
     done = call_program("train", "--preset=tiny")
-    missing = "--data_dir must be given; --model_dir must be given"
-    assert (done.code, done.errors) == (1, f"error: {missing} (--help lists the flags)\n")
+    (line,) = done.errors.splitlines()
+    assert done.code == 1
+    assert all(word in line for word in ("error: ", "--data_dir ", "--model_dir ", "--help"))
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +137,7 @@ def test_the_help_of_a_program_lists_its_flags(command):
 
 
 def test_the_console_command_names_an_unknown_program(command):
-    rule = f"the program must be one of {', '.join(PROGRAMS)}"
-    assert command("trian") == (1, "", f"error: {rule}. Received: 'trian' (did you mean train?)\n")
-    assert command("parse") == (1, "", f"error: {rule}. Received: 'parse'\n")
+    for name, received in (("trian", "'trian' (did you mean train?)"), ("parse", "'parse'")):
+        code, output, errors = command(name)
+        assert (code, output) == (1, "") and errors.count("\n") == 1
+        check_line(errors, "the program", received, ", ".join(PROGRAMS))

@@ -1,11 +1,10 @@
 """The programs on files of a file system that only TensorFlow has."""
 
-import re
-
 import pytest
 import tensorflow as tf
 
 from tests.program_fixtures import PAIRS
+from tests.refusals import check_line
 
 
 @pytest.fixture
@@ -30,37 +29,39 @@ def test_every_program_takes_remote_paths(call_program, folder):
     assert call(*prepare)["pairs"] == {"train": 15, "test": 15}
     assert call(*prepare)["up_to_date"]
 
-    settings = ["num_layers=1", "d_model=16", "d_ff=16", "num_heads=2"]
+    settings = ["num_layers=1", "d_model=8", "d_ff=8", "num_heads=2"]
     train = ["train", data, model, "--preset=tiny", "--tokens_per_batch=200"]
-    train += [f"--config={setting}" for setting in settings] + ["--checkpoint_steps=2"]
-    assert call(*train, "--train_steps=3")["step"] == 3
+    train += [f"--config={setting}" for setting in settings] + ["--checkpoint_steps=1"]
+    assert call(*train, "--train_steps=2")["step"] == 2
     assert call("average_checkpoints", model)["averaged"] == 2
     assert "bleu" in call("evaluate", data, model, "--beam_size=1", "--split=test")
     assert (folder / "model" / "evaluation-test.json").is_file()
 
     export = f"{folder}/export"
     of_export = [model, f"--export_dir={export}", "--checkpoint=average:2", "--beam_size=1"]
-    assert call("export", *of_export)["saved_model"] == export
+    signatures = "--signatures=encode_source,greedy_ids"  # what translating needs
+    assert call("export", *of_export, signatures)["saved_model"] == export
     streams = [f"--input={folder}/text.0", f"--output={folder}/answers.txt"]
     assert call("translate", f"--saved_model={export}", *streams)["lines"] == 15
     assert (folder / "answers.txt").read_bytes().count(b"\n") == 15
 
 
 @pytest.mark.parametrize(
-    ("program", "message"),
+    ("program", "subject", "received"),
     [
-        ("average_checkpoints", "File system scheme 'none' not implemented.*none://b/m"),
-        ("sweep --data_dir=d", "--model_dir must be a local folder.* Received: none://b/m"),
-        ("import_model --path=ram://m", "--path must be a local folder.* Received: ram://m"),
+        ("average_checkpoints", "File system scheme 'none'", None),
+        ("sweep --data_dir=d", "--model_dir", "none://b/m"),
+        ("import_model --path=ram://m", "--path", "ram://m"),
     ],
 )
-def test_what_cannot_be_remote_is_one_line(call_program, program, message, tmp_path):
+def test_what_cannot_be_remote_is_one_line(call_program, program, subject, received, tmp_path):
     if program.startswith("import"):
         done = call_program(*program.split(), f"--model_dir={tmp_path / 'new'}")
     else:
         done = call_program(*program.split(), "--model_dir=none://b/m")
     assert done.code == 1
-    assert re.fullmatch(rf"error: .*{message}.*\n", done.errors), done.errors
+    assert done.errors.count("\n") == 1
+    check_line(done.errors, subject, received)
 
 
 def test_what_tensorflow_cannot_read_is_one_line(load_program):

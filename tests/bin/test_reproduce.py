@@ -60,6 +60,7 @@ def commands():
     return [[Path(words[1]).stem, *words[2:]] for words in found if words]
 
 
+@pytest.mark.slow
 def test_every_line_runs(commands, load_program, tmp_path):
     for name in ("de-en", "fr-en"):
         Wmt14Translate(config=name, data_dir=tmp_path / "tfds").download_and_prepare()

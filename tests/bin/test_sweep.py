@@ -12,6 +12,7 @@ from keras_transformer.presets import preset
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 from tests.configurations import with_settings
 from tests.program_fixtures import PAIRS
+from tests.refusals import check_line, refused
 
 SCORES = {"bleu": 10.0, "perplexity": 30.0, "step": 5}
 
@@ -43,7 +44,7 @@ def sweep(load_program, data, tmp_path, monkeypatch):
         def pretend(log, name, *words):
             calls.append((log.stem, name, *words))
             if (log.stem, name) in fail:
-                raise InputError(f"{name} ended with exit code 1: error: no room")
+                raise InputError(None, "must end well", "exit code 1: no room", f"bin/{name}.py")
             if name == "evaluate":
                 write_results(root / log.stem, "validation", SCORES)
                 return
@@ -104,8 +105,8 @@ def test_a_failing_row_does_not_lose_the_others(sweep):
     result, _, root = sweep("--rows=C1,C2,C3", "--train_minutes=0.5", fail=broken_off)
     assert [row["row"] for row in result["rows"]] == ["C2"]
     assert result["failed"] == {
-        "C1": "evaluate ended with exit code 1: error: no room",
-        "C3": "train ended with exit code 1: error: no room",
+        row: f"bin/{name}.py must end well. Received: exit code 1: no room"
+        for row, name in broken_off
     }
     assert len(json.loads((root / "table.json").read_text())) == 1
     result, calls, _ = sweep("--rows=C1,C2,C3", "--train_minutes=0.5")
@@ -115,10 +116,20 @@ def test_a_failing_row_does_not_lose_the_others(sweep):
 
 
 def test_no_row_left_is_an_error(sweep):
-    with pytest.raises(InputError, match=r"at least one row must succeed. .*no room"):
+    with refused("rows", "no room"):
         sweep("--rows=E", fail=[("E", "train")])
 
 
+def test_a_program_that_fails_is_told_by_its_last_line(load_program, tmp_path):
+    program = load_program("sweep", "--data_dir=data", "--model_dir=root").program
+    log = tmp_path / "C1.log"
+    program(log, "paper_tables", "--table=3", "--json")
+    assert '{"table3": ' in log.read_text()
+    with refused(None, "exit code 1: error: --table", "bin/paper_tables.py"):
+        program(log, "paper_tables", "--table=5")
+
+
+@pytest.mark.slow
 def test_a_row_for_real(call_program, data, tmp_path):
     done = call_program(
         *("sweep", f"--data_dir={data}", f"--model_dir={tmp_path}", "--rows=C1"),
@@ -139,19 +150,19 @@ def test_a_row_for_real(call_program, data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "subject", "received", "about"),
     [
-        (["--rows=C1,F"], "--rows must be of Table 3's base, A1, A2"),
-        (["--rows=A4", "--divide_widths=32"], "--divide_widths must divide d_k=16 of row A4"),
-        (["--divide_layers=0"], "divide_layers"),
-        (["--train_steps=0"], "train_steps"),
+        (["--rows=C1,F"], "--rows", "'F'", "base, A1, A2"),
+        (["--rows=A4", "--divide_widths=32"], "--divide_widths", "32", "d_k=16 of row A4"),
+        (["--divide_layers=0"], "flag --divide_layers=0", None, None),
+        (["--train_steps=0"], "flag --train_steps=0", None, None),
     ],
 )
-def test_bad_flags(call_program, data, tmp_path, arguments, message):
+def test_bad_flags(call_program, data, tmp_path, arguments, subject, received, about):
     root = tmp_path / "root"
     done = call_program("sweep", f"--data_dir={data}", f"--model_dir={root}", *arguments)
     assert done.code == 1
-    assert message in done.errors.splitlines()[-1]
+    check_line(done.errors, subject, received, about)
     assert not root.exists()
 
 
@@ -159,9 +170,8 @@ def test_bad_flags(call_program, data, tmp_path, arguments, message):
 def test_folders_of_others_are_left_alone(call_program, data, tmp_path, name):
     (tmp_path / name).write_text("mine")
     done = call_program("sweep", f"--data_dir={data}", f"--model_dir={tmp_path}", "--rows=C1")
-    rule = "--model_dir must be a folder of its own, or that of an earlier sweep"
-    assert f"error: {rule}. Received: {tmp_path}, which holds {name}" in done.errors
     assert done.code == 1
+    check_line(done.errors, "--model_dir", f"{tmp_path}, which holds {name}")
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "mine"
 
@@ -169,4 +179,4 @@ def test_folders_of_others_are_left_alone(call_program, data, tmp_path, name):
 def test_data_without_validation(call_program, prepared, tmp_path):
     done = call_program("sweep", f"--data_dir={prepared}", f"--model_dir={tmp_path}")
     assert done.code == 1
-    assert "--data_dir must have a validation split" in done.errors
+    check_line(done.errors, "--data_dir", prepared, "validation")

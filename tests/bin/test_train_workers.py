@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from keras_transformer.training.checkpoint_weights import read_checkpoint
 from keras_transformer.training.checkpoints import CheckpointStore
 from tests.free_ports import free_addresses
+from tests.refusals import check_line
 
 TRAIN = Path(__file__).resolve().parents[2] / "bin" / "train.py"
 STEPS, EVERY = 1000, 7  # of the run, and between checkpoints
@@ -95,6 +97,7 @@ def end(process, errors):
     return process.returncode, json.loads(lines[-1]) if lines else None, said
 
 
+@pytest.mark.slow
 def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     start, start_workers, tmp_path
 ):
@@ -107,11 +110,7 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     code, result, said = end(chief, errors[0])
     assert (code, result) == (1, None)
     killed = CheckpointStore(model_dir).latest
-    last = said.splitlines()[-1]
-    assert "error: --strategy=multi_worker: worker 1 (127.0.0.1:" in last
-    assert last.endswith(
-        f"stopped answering. Start all workers again: they continue from checkpoint {killed.name}"
-    )
+    check_line(said, "strategy=multi_worker: worker 1 (127.0.0.1", killed.name)
 
     # They resume; one is told to end, as by a scheduler, and both end well.
     chief, worker = start_workers()
@@ -119,12 +118,12 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     worker.send_signal(signal.SIGTERM)
     code, result, said = end(chief, errors[0])
     assert code == 0, said
-    assert f"resuming from step {killed.step}" in said
+    assert re.search(rf"resuming .*\b{killed.step}\b", said)
     code, short, said = end(worker, errors[1])
     assert code == 0, said
     step = CheckpointStore(model_dir).latest.step
     assert killed.step < step < STEPS
-    assert f"SIGTERM at step {step}: run the command again to resume" in said
+    assert f"SIGTERM at step {step}" in said
     assert short["worker"] == 1
     for name, value in (("step", step), ("stopped", "SIGTERM")):
         assert result[name] == short[name] == value
@@ -134,7 +133,7 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     alone = start(tmp_path / "alone", *replicas)
     code, expected, said = end(alone, tmp_path / "alone" / "errors")
     assert code == 0, said
-    assert "fewer rows (1) than parts (2, replicas x accumulate_steps)" in said
+    assert re.search(r"\(1\) .*\(2, replicas x accumulate_steps\)", said)
     assert result["loss"] == expected["loss"]
     assert result["gradient_norm"] == expected["gradient_norm"]
     for weight, same in zip(
@@ -145,10 +144,10 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
         np.testing.assert_array_equal(same, weight)
 
 
-def test_workers_that_are_told_nothing(call_program, data, tmp_path, monkeypatch):
+def test_workers_that_are_told_nothing(call_program, prepared, tmp_path, monkeypatch):
     for name in ("TF_CONFIG", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
-    flags = (f"--data_dir={data}", f"--model_dir={tmp_path}", "--strategy=multi_worker")
+    flags = (f"--data_dir={prepared}", f"--model_dir={tmp_path}", "--strategy=multi_worker")
     done = call_program("train", *flags)
     assert done.code == 1
-    assert "error: --strategy=multi_worker must be told who the workers are" in done.errors
+    check_line(done.errors, "--strategy", about="TF_CONFIG")

@@ -1,5 +1,7 @@
 """Small models with random weights, and short ways to search and to translate with them."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -146,9 +148,13 @@ def characters():
 
 @pytest.fixture(scope="session")
 def make_model():
-    return small_model
+    """`small_model`, made once of the same arguments: building one takes most of a second.
+
+    A test that changes its model calls `small_model` itself.
+    """
+    return functools.cache(small_model)
 
 
 @pytest.fixture(scope="session")
-def model():
-    return small_model()
+def model(make_model):
+    return make_model()

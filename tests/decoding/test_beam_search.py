@@ -1,4 +1,3 @@
-import functools
 import itertools
 import math
 
@@ -37,17 +36,13 @@ def code(prefix, vocab):
 
 def table_search(tables, max_lengths, settings, prefix=None):
     """Searches the tables; the cache holds each beam's tokens, so a wrong reordering shows."""
-    search = traced_search(tables.shape[-1], settings, prefix is not None)
-    prefixes = [] if prefix is None else [prefix]
-    result = search(tf.constant(tables), tf.constant(max_lengths, tf.int32), *prefixes)
+    search = search_function(tables.shape[-1], settings)
+    result = search(tf.constant(tables), tf.constant(max_lengths, tf.int32), prefix)
     return Hypotheses(*[part.numpy() for part in result])
 
 
-@functools.lru_cache
-def traced_search(vocab, settings, has_prefix):
-    """What `table_search` runs, traced once for tables of any number and size."""
-    signature = [tf.TensorSpec([None, None, vocab]), tf.TensorSpec([None], tf.int32)]
-    signature += [tf.TensorSpec([None, None], tf.int32)] * has_prefix
+def search_function(vocab, settings):
+    """What `table_search` runs, for tables of any number and size."""
 
     def step_fn(ids, cache, position):
         tokens = tf.concat([cache.per_beam, ids[:, :, None]], axis=2)  # [B, K, 1 + position]
@@ -57,7 +52,6 @@ def traced_search(vocab, settings, has_prefix):
         logits = tf.gather(tables, prefix_code, batch_dims=1)
         return tf.ensure_shape(logits, [None, None, vocab]), Cache(tokens, (tables,))
 
-    @tf.function(input_signature=signature)
     def search(tables, max_lengths, prefix=None):
         beams = settings.options.beam_size
         empty = tf.zeros([tf.shape(max_lengths)[0], beams, 0], tf.int32)
@@ -312,8 +306,12 @@ def test_result_does_not_depend_on_the_batch(beam_size):
     tables = random_tables(19, 12, 5, 5)
     max_lengths = [5, 2, 4, 0, 5, 1, 3, 5, 5, 2, 4, 5]
     together = table_search(tables, max_lengths, settings)
+    # In a graph: a step traced once serves all, and no number of them is fixed in it.
+    signature = [tf.TensorSpec([None, None, 5]), tf.TensorSpec([None], tf.int32)]
+    search = tf.function(search_function(5, settings), input_signature=signature)
     for sentence, max_length in enumerate(max_lengths):
-        alone = table_search(tables[sentence : sentence + 1], [max_length], settings)
+        alone = search(tables[sentence : sentence + 1], tf.constant([max_length]))
+        alone = Hypotheses(*[part.numpy() for part in alone])
         assert_same_list(listed(alone, 0), listed(together, sentence))
 
 

@@ -1,7 +1,5 @@
 """Lexical constraints against all hypotheses of small lattices, and counts worked out by hand."""
 
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -48,9 +46,9 @@ def as_tensor(phrases):
     return tf.constant(found)
 
 
-@functools.lru_cache
-def traced(vocab, settings, order=None):
-    """A search of tables of logits, which may stand in another order than the tokens."""
+def search(tables, settings, phrases, prefix=None, order=None):
+    """Searches tables of logits, which may stand in another order than the tokens."""
+    vocab = tables.shape[-1]
     tokens = None if order is None else tf.constant(order)
 
     def step_fn(ids, cache, position):
@@ -62,21 +60,11 @@ def traced(vocab, settings, order=None):
         logits = logits if order is None else tf.gather(logits, tokens, axis=2)
         return logits, Cache(written, (tables,))
 
-    @tf.function
-    def search(tables, max_lengths, prefix, phrases):
-        empty = tf.zeros([tf.shape(max_lengths)[0], settings.options.beam_size, 0], tf.int32)
-        cache = Cache(empty, (tables,))
-        options = {"prefix": prefix, "tokens": tokens, "phrases": phrases}
-        return beam_search(step_fn, cache, max_lengths, settings, **options)
-
-    return search
-
-
-def search(tables, settings, phrases, prefix=None, order=None):
-    lengths = tf.fill([len(tables)], LENGTH)
+    empty = tf.zeros([len(tables), settings.options.beam_size, 0], tf.int32)
+    cache = Cache(empty, (tf.constant(tables),))
     required = None if phrases is None else as_tensor(phrases)
-    run = traced(tables.shape[-1], settings, order)
-    found = run(tf.constant(tables), lengths, prefix, required)
+    options = {"prefix": prefix, "tokens": tokens, "phrases": required}
+    found = beam_search(step_fn, cache, tf.fill([len(tables)], LENGTH), settings, **options)
     return Hypotheses(*[part.numpy() for part in found])
 
 

@@ -1,3 +1,4 @@
+import errno
 import gzip
 import io
 import types
@@ -9,6 +10,7 @@ from keras_transformer.decoding.answer_counts import AnswerCounts
 from keras_transformer.decoding.document_file import DocumentConfig, translate_file
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError
+from tests.refusals import check, refused
 
 
 class Shouter:
@@ -47,7 +49,7 @@ def run(tmp_path, monkeypatch):
         try:
             result, error = translate_file(translator, config), None
         except InputError as raised:
-            result, error = None, str(raised)
+            result, error = None, raised
         out = tmp_path / "out"
         output = stdout.buffer.getvalue() if streams else out.exists() and out.read_bytes()
         return types.SimpleNamespace(
@@ -66,7 +68,7 @@ def run(tmp_path, monkeypatch):
         (b"\xef\xbb\xbfa\r\nb\r\n", 2),
         ("\x0b\x0cc\x85\n \ud7ffd\u2028".encode(), 2),
         (b" \n\t\n", 2),
-        (b"x" * 1_000_000, 1),
+        (b"x" * 100_000, 1),
     ],
 )
 def test_all_but_the_text_stays(run, streams, content, count):
@@ -84,10 +86,11 @@ def test_lines_of_a_terminal_are_answered_one_by_one(run, monkeypatch):
 
 def test_a_line_that_is_no_utf8_ends_the_output(run):
     done = run(b"a\n\nb\xff\nc\n")
-    assert done.error.endswith("in.txt:3 must be UTF-8. Received: byte 0xff at column 2")
+    check(done.error, None, "0xff at column 2", place="in.txt:3")
     assert done.output is False, "no file"
     done = run(b"a\n\nb\xff\nc\n", streams=True)
-    assert done.output == b"A\n\n" and done.error.startswith("stdin:3 must be UTF-8")
+    assert done.output == b"A\n\n"
+    check(done.error, None, "0xff at column 2", place="stdin:3")
 
 
 def test_a_compressed_file_is_read_in_the_format_that_its_name_tells(tmp_path):
@@ -96,16 +99,18 @@ def test_a_compressed_file_is_read_in_the_format_that_its_name_tells(tmp_path):
     result = translate_file(Shouter(), DocumentConfig(str(source), str(output)))
     assert (result["format"], output.read_bytes()) == ("html", b"<p>A CAT")
     source.write_bytes(gzip.compress(b"<p>a cat" * 99)[:-9])
-    with pytest.raises(InputError, match=r"^input must be a file that can be read\. Rec.*page.ht"):
+    with refused("input", "page.html.gz"):
         translate_file(Shouter(), DocumentConfig(str(source), str(output)))
 
 
 def test_a_file_that_is_not_what_its_ending_says_is_named(tmp_path):
-    pytest.importorskip("backports.zstd")
+    pytest.importorskip(
+        "backports.zstd", reason="no reader of .zst; install: pip install '.[zstd]'"
+    )
     for name in ("page.html.zst", "text.txt.zst", "text.txt.gz"):
         source = tmp_path / name
         source.write_bytes(b"<p>a cat" * 9)
-        with pytest.raises(InputError, match=rf"^input must be a file that can.*{name}"):
+        with refused("input", name):
             translate_file(Shouter(), DocumentConfig(str(source), str(tmp_path / "out.html")))
         assert not (tmp_path / "out.html").exists()
 
@@ -121,24 +126,19 @@ def test_a_document_is_read_in_the_encoding_that_it_declares(tmp_path):
 def test_an_input_that_cannot_be_read_is_named(tmp_path):
     # This file opens, and fails when it is read.
     config = DocumentConfig("/proc/self/mem", str(tmp_path / "out"))
-    rule = r"^input must be a file that can be read\. Received: '/proc/self/mem': .*Errno 5"
-    with pytest.raises(InputError, match=rule):
+    with pytest.raises(OSError) as error:
         translate_file(Shouter(), config)
+    assert (error.value.errno, error.value.filename) == (errno.EIO, "/proc/self/mem")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"format": "docx"}, '^format must be one of text.* Received: "docx"'),
-        ({"case": "x"}, '^case must be one of auto, keep. Received: "x"'),
-        ({"input": "absent"}, "^input must be a file that can be read. Received: 'absent'"),
-        ({"output": "absent/out"}, "^output must be a file in a directory"),
-    ],
+    ("argument", "value"),
+    [("format", "docx"), ("case", "x"), ("input", "absent"), ("output", "absent/out")],
 )
-def test_wrong_configurations(settings, message):
-    with pytest.raises(InputError, match=message):
-        DocumentConfig(**settings)
+def test_wrong_configurations(argument, value):
+    with refused(argument, value):
+        DocumentConfig(**{argument: value})
 
 
 WRAPPED_LINES = b"This is a sentence of a letter which goes on\nin the next line. It ends.\n"

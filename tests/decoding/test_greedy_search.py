@@ -1,5 +1,6 @@
 """Greedy search finds what the search of beams finds with one beam, without its scores."""
 
+import functools
 import re
 
 import numpy as np
@@ -15,7 +16,6 @@ from keras_transformer.decoding.greedy_search import greedy_search
 from keras_transformer.decoding.matrices import ScaledRows
 from keras_transformer.decoding.search import search_ids, search_ids_greedily
 from keras_transformer.decoding.shortlist import Shortlist
-from keras_transformer.errors import InputError
 from keras_transformer.vocabulary.pair import VocabularyPair
 from tests.decoding.conftest import (
     VOCAB_SIZE,
@@ -31,6 +31,7 @@ from tests.decoding.test_compiled_model import (
     config_of,
     random_model,
 )
+from tests.refusals import refused
 
 SENTENCES = ["a small house", "", "the cat", "x" * 300, "It is cold."]
 
@@ -63,9 +64,14 @@ def both(models, settings, vocab_size, **others):
 both_in_graphs = tf.function(both, autograph=False)  # as int8 needs, and tracing takes longer
 
 
-def assert_greedy(config, seed):
+@functools.cache
+def compiled(config):
+    return compile_model(random_model(config))
+
+
+def assert_greedy(config):
     """Compares each token with the largest logit of one pass over the whole translation."""
-    model = compile_model(random_model(config, seed))
+    model = compiled(config)
     limit = 7 if config.positions == "learned" else 5
     settings = settings_of(1, extra_length=2, max_source_length=limit)
     source = sources(config.source_vocab_size or config.vocab_size)[2:5]
@@ -80,41 +86,52 @@ def assert_greedy(config, seed):
     assert found.lengths[2, 0] > 0
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+# The logits of each step are compared for every option in test_compiled_model.py.
+SEVERAL_OPTIONS = ("as in the paper", "modern", "many at once")
+
+
+@pytest.mark.parametrize("name", SEVERAL_OPTIONS)
+def test_is_greedy(name):
+    assert_greedy(config_of(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(OPTIONS.keys() - SEVERAL_OPTIONS))
 def test_is_greedy_with_every_option_of_a_model(name):
-    assert_greedy(config_of(name), seed=0)
+    assert_greedy(config_of(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", REDUCED_PRESETS, ids=REDUCED_PRESETS.values())
 def test_is_greedy_with_every_preset(config):
-    assert_greedy(config, seed=2)
+    assert_greedy(config)
 
 
-@pytest.mark.parametrize("name", ["as in the paper", "modern", "many at once"])
+@pytest.mark.parametrize("name", SEVERAL_OPTIONS)
 def test_finds_the_same_as_a_beam(name):
-    model = compile_model(random_model(config_of(name)))
+    model = compiled(config_of(name))
     assert_same(*both([model], settings_of(1, extra_length=4, max_source_length=5), 23))
 
 
-def test_finds_the_same_with_bfloat16():
-    model = in_graph(compile_model(small_model(), "bfloat16"))
+def test_finds_the_same_with_bfloat16(make_model):
+    model = in_graph(compile_model(make_model(num_layers=1), "bfloat16"))
     assert_same(*both([model], settings_of(1, extra_length=4), VOCAB_SIZE))
 
 
-def test_finds_the_same_with_int8_and_a_shortlist():
-    model = compile_model(small_model(num_layers=1), "int8")
+def test_finds_the_same_with_int8_and_a_shortlist(make_model):
+    model = compile_model(make_model(num_layers=1), "int8")
     shortlist = Shortlist(LIKELY, [EOS_ID, 7, 8], VOCAB_SIZE)
     settings = settings_of(1, extra_length=4)
     assert_same(*both_in_graphs([model], settings, VOCAB_SIZE, shortlist=shortlist))
 
 
-def test_finds_the_same_with_an_ensemble():
-    models = [compile_model(small_model(seed)) for seed in (1, 2)]
+def test_finds_the_same_with_an_ensemble(make_model):
+    models = [compile_model(make_model(num_layers=layers)) for layers in (1, 2)]
     assert_same(*both(models, settings_of(1, extra_length=4), VOCAB_SIZE))
 
 
-def test_finds_the_same_with_a_shortlist_and_prefixes():
-    model = compile_model(small_model())
+def test_finds_the_same_with_a_shortlist_and_prefixes(make_model):
+    model = compile_model(make_model(num_layers=1))
     shortlist = Shortlist(LIKELY, [EOS_ID, 7, 8], VOCAB_SIZE)
     prefix = padded([[9, 10], [11], [12], [PAD_ID], [13, 14], [PAD_ID]])
     settings = settings_of(1, extra_length=4)
@@ -133,8 +150,8 @@ def test_finds_the_same_with_a_shortlist_and_prefixes():
         {"min_length": 5, "no_repeat_ngram_size": 2, "forbidden": ((EOS_ID,),)},
     ],
 )
-def test_finds_the_same_with_restrictions(options):
-    model = compile_model(small_model(vocab_size=12))
+def test_finds_the_same_with_restrictions(options, make_model):
+    model = compile_model(make_model(num_layers=1, vocab_size=12))
     assert_same(*both([model], settings_of(1, extra_length=4, **options), 12))
 
 
@@ -191,10 +208,10 @@ def test_the_first_of_equal_logits_is_the_largest():
 
 
 @pytest.fixture(scope="module")
-def translator(characters):
+def translator(characters, make_model):
     """One that searches greedily."""
     options = DecodingConfig(beam_size=1, extra_length=8, max_source_length=40)
-    return translator_with(small_model(num_layers=1), characters, options)
+    return translator_with(make_model(num_layers=1), characters, options)
 
 
 def test_a_translator_gives_the_same_answers_without_their_scores(translator):
@@ -220,10 +237,10 @@ class Letters(Characters):
         return tf.ones_like(ids, tf.bool)
 
 
-def test_a_document_is_translated_greedily():
+def test_a_document_is_translated_greedily(make_model):
     options = DecodingConfig(beam_size=1, extra_length=4, max_source_length=40)
     vocabularies = VocabularyPair(*[Letters()] * 2)
-    translator = translator_with(small_model(num_layers=1), vocabularies, options)
+    translator = translator_with(make_model(num_layers=1), vocabularies, options)
     text = "a small house\nthe cat"
     (wanted,) = translator.graphs["document"](tf.constant([text]))["translation"].numpy().tolist()
     answers = translator.translate(text.split("\n"))
@@ -231,11 +248,12 @@ def test_a_document_is_translated_greedily():
     assert wanted.decode() == "\n".join(texts)
 
 
-def test_only_a_greedy_search_goes_without_scores(characters):
+def test_only_a_greedy_search_goes_without_scores(characters, make_model):
     assert DecodingConfig(beam_size=1).is_greedy
     assert not DecodingConfig(beam_size=2).is_greedy
     assert not DecodingConfig(beam_size=1, sampling=SamplingConfig()).is_greedy
-    translator = translator_with(small_model(), characters, DecodingConfig(2, extra_length=3))
+    model = make_model(num_layers=1)
+    translator = translator_with(model, characters, DecodingConfig(2, extra_length=3))
     assert "greedy_ids" not in translator.graphs
 
 
@@ -248,7 +266,7 @@ def nan_model():
 
 def test_weights_that_are_not_finite_are_refused(characters):
     translator = translator_with(nan_model(), characters, DecodingConfig(1, extra_length=2))
-    with pytest.raises(InputError, match=r"the model's weights must be finite.*logits that are"):
+    with refused("model", "logits that are NaN"):
         translator.translate(["a"], scores=False)
 
 

@@ -1,6 +1,6 @@
+import errno
 import io
 import os
-import re
 import threading
 import types
 
@@ -11,6 +11,7 @@ from keras_transformer.decoding.answer_counts import AnswerCounts
 from keras_transformer.decoding.answers import AlignedPair, AlignedTranslation, Translation
 from keras_transformer.decoding.lines import LinesConfig, translate_lines
 from keras_transformer.errors import InputError
+from tests.refusals import check, refused
 
 PAIR = AlignedPair(
     ["x", "y", "</s>"], ["X", "Y", "</s>"], [0, 1, 1], [0, 1, 1], [-0.25, -0.5, -0.25], [1, 0, 2]
@@ -28,7 +29,7 @@ class Shouter:
 
     def with_codes(self, texts, to):
         if to not in (None, "de"):
-            raise InputError("to must be de")
+            raise InputError("to", "must be de", to)
         return texts
 
     def translate(
@@ -80,7 +81,7 @@ def run(tmp_path, monkeypatch):
         try:
             result, error = translate_lines(translator, config), None
         except InputError as raised:
-            result, error = None, str(raised)
+            result, error = None, raised
         out = tmp_path / "out.txt"
         output = stdout.buffer.getvalue() if streams else out.exists() and out.read_bytes()
         return types.SimpleNamespace(
@@ -155,13 +156,9 @@ def test_lines_that_are_cut_are_named_once(run, tmp_path, capsys, monkeypatch):
     text = ["a", "long", "b", "long, endless", *["long"] * 10]
     done = run("\n".join(text).encode())
     assert (done.result["truncated"], done.result["unfinished"]) == (12, 1)
-    warnings = [line for line in capsys.readouterr().err.splitlines() if "limit" in line]
-    assert warnings == [
-        f"{tmp_path}/in.txt: lines 2, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 2 more: "
-        "the text is longer than the model's limit; its end is not translated",
-        f"{tmp_path}/in.txt: line 4: "
-        "the translation reached its length limit; its end may be missing",
-    ]
+    cut, unfinished = [line for line in capsys.readouterr().err.splitlines() if "limit" in line]
+    assert cut.startswith(f"{tmp_path}/in.txt: lines 2, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 2 more: ")
+    assert unfinished.startswith(f"{tmp_path}/in.txt: line 4: ")
     run(b"a\n")
     assert "limit" not in capsys.readouterr().err
 
@@ -169,21 +166,21 @@ def test_lines_that_are_cut_are_named_once(run, tmp_path, capsys, monkeypatch):
 def test_lines_before_an_invalid_one_are_answered(run):
     done = run(b"a\nb\n\xffc\nd\n", streams=True)
     assert done.output == b"A\nB\n"
-    assert done.error == "stdin:3 must be UTF-8. Received: byte 0xff at column 1"
+    check(done.error, None, "0xff at column 1", place="stdin:3")
 
 
 def test_an_input_that_cannot_be_read_is_named(tmp_path):
     # This file opens, and fails when it is read.
     config = LinesConfig("/proc/self/mem", str(tmp_path / "out"))
-    rule = r"^input must be a file that can be read\. Received: '/proc/self/mem': .*Errno 5"
-    with pytest.raises(InputError, match=rule):
+    with pytest.raises(OSError) as error:
         translate_lines(Shouter(), config)
+    assert (error.value.errno, error.value.filename) == (errno.EIO, "/proc/self/mem")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_output_file_is_whole_or_absent(run, tmp_path):
     done = run(b"a\nb\xc3\n")
-    assert re.fullmatch(r".*in\.txt:2 must be UTF-8. Received: byte 0xc3 at column 2", done.error)
+    check(done.error, None, "0xc3 at column 2", place="in.txt:2")
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
@@ -199,7 +196,7 @@ def test_a_terminal_is_answered_line_by_line(monkeypatch, capsys):
     os.close(keyboard)
     assert (translator.calls, result["lines"]) == ([["a"], ["b"]], 2)
     assert stdout.buffer.getvalue() == b"A\nB\n"
-    assert capsys.readouterr().err == "reading from the terminal; end with Ctrl-D\n"
+    assert "Ctrl-D" in capsys.readouterr().err
 
 
 def test_a_pipe_that_is_waited_for_is_named(tmp_path, capsys):
@@ -209,25 +206,24 @@ def test_a_pipe_that_is_waited_for_is_named(tmp_path, capsys):
     config = LinesConfig(str(tmp_path / "pipe"), str(tmp_path / "out"))
     assert translate_lines(Shouter(), config)["lines"] == 1
     writer.join()
-    assert capsys.readouterr().err.startswith(f"waiting for what is written to {tmp_path}/pipe\n")
+    assert f"{tmp_path}/pipe\n" in capsys.readouterr().err
 
 
 def test_settings_are_checked(tmp_path):
-    with pytest.raises(InputError, match=r"^n_best must be at least 1. Received: 0"):
+    with refused("n_best", "0"):
         LinesConfig(n_best=0)
-    rule = "^terminology must have a source phrase and a target phrase in each entry. Received: "
-    with pytest.raises(InputError, match=rf"{rule}\{{' ': 'x'\}}"):
+    with refused("terminology", "{' ': 'x'}"):
         LinesConfig(terminology={"red": "r", " ": "x"})
-    with pytest.raises(InputError, match=r"^input must be a file that can be read. .*absent"):
+    with refused("input", tmp_path / "absent"):
         LinesConfig(input=str(tmp_path / "absent"))
-    with pytest.raises(InputError, match=r"^input must be a file that can be read"):
+    with refused("input", tmp_path):
         LinesConfig(input=str(tmp_path))
-    with pytest.raises(InputError, match=r"^output must be a file in a directory .*absent/out"):
+    with refused("output", tmp_path / "absent" / "out"):
         LinesConfig(output=str(tmp_path / "absent" / "out"))
-    with pytest.raises(InputError, match=r"^output must be a file"):
+    with refused("output", tmp_path):
         LinesConfig(output=str(tmp_path))
 
 
 def test_a_language_is_passed_on_and_refused_before_anything_is_read(run):
     assert run(b"a\nb\n", to="de").output == b"DE: A\nDE: B\n"
-    assert run(b"\xff\n", to="fr").error == "to must be de"
+    check(run(b"\xff\n", to="fr").error, "to", "fr")

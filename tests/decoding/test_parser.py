@@ -7,10 +7,10 @@ import pytest
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.decoding.parser import Parser
-from keras_transformer.errors import InputError
 from keras_transformer.model_card import ModelOrigin
 from keras_transformer.parsing.linearisation import Linearisation
 from tests.decoding.conftest import GivenAnswers, card_of
+from tests.refusals import refused
 
 
 def make(*answers, linearisation=None):
@@ -24,14 +24,15 @@ def make(*answers, linearisation=None):
 
 
 def test_no_documents():
-    rule = "^translate_document must be asked of a translation model. Received: a parsing model"
-    with pytest.raises(InputError, match=rule):
+    with refused("translate_document", "a parsing model"):
         make()[0].translate_document("a")
 
 
 def test_no_alignments():
-    with pytest.raises(InputError, match="aligned, and phrases required, for translations only"):
+    with refused("aligned", "a parsing model"):
         make()[0].translate(["a"], aligned=True)
+    with refused("required_phrases", "a parsing model"):
+        make()[0].translate(["a"], required_phrases=[["b"]])
 
 
 def test_trees_over_the_words_as_given_but_for_brackets():

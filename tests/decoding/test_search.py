@@ -16,7 +16,14 @@ from keras_transformer.decoding.search import (
     with_eos,
 )
 from keras_transformer.decoding.shortlist import Shortlist
-from tests.decoding.conftest import VOCAB_SIZE, log_probs_of, padded, search, settings_of
+from tests.decoding.conftest import (
+    VOCAB_SIZE,
+    log_probs_of,
+    padded,
+    search,
+    settings_of,
+    small_model,
+)
 
 LENGTH, ALPHA = 3, 0.9
 OTHERS = (0, 1, 3, 4)  # tokens of the models with 5 of them that are not EOS
@@ -162,7 +169,7 @@ def test_n_best_of_a_call_comes_before_that_of_the_options(model):
 def test_learned_positions_of_one_model_bound_all(make_model, limit):
     models = [
         make_model(num_layers=1),
-        make_model(num_layers=1, positions="learned", max_positions=limit),
+        small_model(num_layers=1, positions="learned", max_positions=limit),
     ]
     for variable in models[1].trainable_variables:
         variable.assign(variable * 0.01)  # so that it has no say
@@ -170,10 +177,12 @@ def test_learned_positions_of_one_model_bound_all(make_model, limit):
     assert int(tf.reduce_max(best.lengths)) == limit
 
 
-@pytest.mark.parametrize("required", [None, [[[33, 44, 0]], [[55, 0, 0]]]])
+@pytest.mark.parametrize(
+    "required", [pytest.param(None, marks=pytest.mark.slow), [[[33, 44, 0]], [[55, 0, 0]]]]
+)
 def test_a_search_with_int8_scores_what_the_model_says(make_model, required):
     source = tf.constant([[50, 60, 70, EOS_ID], [9, EOS_ID, PAD_ID, PAD_ID]])
-    stored = compile_model(make_model(), "int8")
+    stored = compile_model(make_model(num_layers=1), "int8")
     phrases = {}
     if required is not None:
         phrases = {"target_prefix": tf.constant([[0], [0]]), "phrases": tf.constant(required)}
@@ -196,7 +205,7 @@ def test_a_search_with_int8_scores_what_the_model_says(make_model, required):
 
 def test_a_shortlist_of_all_tokens_is_the_plain_search_with_int8(make_model):
     source = tf.constant([[50, 60, 70, EOS_ID], [9, EOS_ID, PAD_ID, PAD_ID]])
-    stored = compile_model(make_model(), "int8")
+    stored = compile_model(make_model(num_layers=1), "int8")
     every = Shortlist([[]] * VOCAB_SIZE, range(VOCAB_SIZE), VOCAB_SIZE)
 
     @tf.function(autograph=False)

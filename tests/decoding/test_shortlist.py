@@ -14,7 +14,7 @@ from tests.decoding.conftest import VOCAB_SIZE, padded, search, settings_of
 
 SOURCES = [[9, 10, EOS_ID], [70, 71, 72, 73, 74, EOS_ID], [EOS_ID], [99, 98, 97, EOS_ID]]
 ALWAYS = [EOS_ID, 3, 4, 5, 6]
-SETTINGS = settings_of(3, extra_length=4)
+SETTINGS = settings_of(3, extra_length=3)
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def forbidding(model, tokens):
 def test_search_is_that_with_all_other_logits_forbidden(
     make_model, likely, shortlist, beam_size, tie_embeddings, has_prefix
 ):
-    model = compile_model(make_model(tie_embeddings=tie_embeddings))
-    settings = settings_of(beam_size, extra_length=4)
+    model = compile_model(make_model(num_layers=1, tie_embeddings=tie_embeddings))
+    settings = settings_of(beam_size, extra_length=3)
     prefixes = padded([[40, EOS_ID + 1], [], [], [41]]) if has_prefix else None
     found = search_ids([model], padded(SOURCES), settings, prefixes, shortlist)
     free = search_ids([model], padded(SOURCES), settings)
@@ -84,7 +84,7 @@ def test_search_is_that_with_all_other_logits_forbidden(
 
 
 def test_company_changes_nothing(make_model, shortlist):
-    model = make_model()
+    model = make_model(num_layers=1)
     together = search(model, padded(SOURCES), SETTINGS, shortlist=shortlist)
     for i, source in enumerate(SOURCES):
         alone = search(model, tf.constant([source]), SETTINGS, shortlist=shortlist)
@@ -93,7 +93,7 @@ def test_company_changes_nothing(make_model, shortlist):
 
 
 def test_all_tokens_are_the_plain_search(make_model):
-    model = make_model()
+    model = make_model(num_layers=1)
     every = Shortlist([[]] * VOCAB_SIZE, range(VOCAB_SIZE), VOCAB_SIZE)
     found = search(model, padded(SOURCES), SETTINGS, shortlist=every)
     wanted = search(model, padded(SOURCES), SETTINGS)
@@ -102,7 +102,7 @@ def test_all_tokens_are_the_plain_search(make_model):
 
 
 def test_fewer_tokens_than_beams(make_model):
-    model = make_model()
+    model = make_model(num_layers=1)
     only = Shortlist([[]] * VOCAB_SIZE, [EOS_ID, 7], VOCAB_SIZE)
     settings = settings_of(5, extra_length=0)
     found = search(model, tf.constant([[9, EOS_ID]]), settings, shortlist=only)

@@ -22,7 +22,6 @@ from keras_transformer.decoding.graphs import Graphs
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.decoding.weights import variables_of
 from keras_transformer.documents.formats import read_document
-from keras_transformer.errors import InputError
 from keras_transformer.loading import TrainedModel
 from keras_transformer.model_card import ModelOrigin
 from keras_transformer.training.checkpoint_info import CheckpointInfo
@@ -33,8 +32,25 @@ from tests.decoding.conftest import (
     log_probs_of,
     search,
     settings_of,
+    small_model,
     translator_with,
 )
+from tests.refusals import refused
+
+
+@pytest.fixture(scope="module")
+def model(make_model):
+    return make_model(num_layers=1)
+
+
+@pytest.fixture(scope="module")
+def endless():
+    """A model that never ends a translation."""
+    model = small_model(num_layers=1, logits_bias=True)
+    bias = np.zeros(VOCAB_SIZE, "float32")
+    bias[EOS_ID] = -1e4
+    model.logits_embedding.bias.assign(bias)
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +59,8 @@ def translator_of(characters):
     traced = {}
 
     def make(model, batch_tokens=DecodingConfig.batch_tokens, n_best=None, **options):
-        config = DecodingConfig(**{"extra_length": 5, "max_source_length": 20, **options})
+        defaults = {"beam_size": 2, "extra_length": 5, "max_source_length": 20}
+        config = DecodingConfig(**{**defaults, **options})
         if (id(model), config) not in traced:
             traced[id(model), config] = translator_with(model, characters, config)
         translator = copy.copy(traced[id(model), config])
@@ -51,6 +68,11 @@ def translator_of(characters):
         return translator
 
     return make
+
+
+def in_document(answers):
+    """The best of translations as a document has it, in which line breaks are those of the text."""
+    return answers[0].text.replace("\r", " ").replace("\n", " ")
 
 
 def assert_same_answer(got, wanted):
@@ -72,7 +94,7 @@ def test_every_line_gets_an_answer(translator_of, model):
         "\n",
         "\ud800",
     ]
-    translator = translator_of(model, beam_size=2)
+    translator = translator_of(model)
     answers = translator.translate(lines)
     assert len(answers) == len(lines)
     assert all(1 <= len(answer) <= 2 for answer in answers)
@@ -94,7 +116,7 @@ def test_results_are_in_input_order_whatever_the_batches(translator_of, model):
 
 
 def test_translations_begin_with_their_prefix(translator_of, model):
-    translator = translator_of(model, beam_size=2)
+    translator = translator_of(model)
     lines, prefixes = ["abc", "abc", "de"], ["xy", "", " z "]
     answers = translator.translate(lines, target_prefixes=prefixes)
     free = translator.translate(lines)
@@ -104,7 +126,7 @@ def test_translations_begin_with_their_prefix(translator_of, model):
 
 
 def test_aligned_translations(translator_of, model):
-    translator = translator_of(model, beam_size=2)
+    translator = translator_of(model)
     lines = ["ab c", "", "def"]
     plain, aligned = translator.translate(lines), translator.translate(lines, aligned=True)
     for line, wanted, answers in zip(lines, plain, aligned, strict=True):
@@ -143,33 +165,33 @@ def test_one_search_gives_several_translations_of_a_document(translator_of, mode
 
     monkeypatch.setattr(translator, "_translate", noted)
     parts = read_document("\n".join(texts), "text", "en").parts
-    for rank, documents in enumerate(translator.document_translators(3, case="keep")):
-        assert "".join(documents.translate(parts)).split("\n") == [row[rank].text for row in rows]
+    for rank, documents in enumerate(translator.document_translators(2, case="keep")):
+        wanted = [in_document(row[rank:]) for row in rows]
+        assert "".join(documents.translate(parts)).split("\n") == wanted
     assert searched == texts
 
 
-@pytest.mark.parametrize("count", [0, 5])
+@pytest.mark.parametrize("count", [0, 3])
 def test_a_document_has_no_more_translations_than_beams(translator_of, model, count):
-    rule = f"^count must be from 1 to the beam size, 4. Received: {count}$"
-    with pytest.raises(InputError, match=rule):
-        translator_of(model, beam_size=4).document_translators(count)
+    with refused("count", count):
+        translator_of(model).document_translators(count)
 
 
 def test_restrictions(translator_of, model):
-    free = [best.text for best in translator_of(model, beam_size=2).translate(["abc"])[0]]
+    free = [best.text for best in translator_of(model).translate(["abc"])[0]]
     phrases = (free[0][:2], free[1][1:3])
     settings = {"min_length": 6, "no_repeat_ngram_size": 1, "forbidden_phrases": phrases}
-    answers = translator_of(model, beam_size=2, **settings).translate(["abc", ""])
+    answers = translator_of(model, **settings).translate(["abc", ""])
     assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0, False, False)]
     for best in answers[0]:
         assert len(set(best.text)) == len(best.text) and best.tokens >= 6
         assert not any(phrase in best.text for phrase in phrases)
-    with pytest.raises(InputError, match=r"must have a subword in each phrase. .*: \('a', ''\)"):
+    with refused("forbidden_phrases", "('a', '')"):
         translator_of(model, forbidden_phrases=("a", ""))
 
 
 def test_translations_contain_the_required_phrases(translator_of, model):
-    translator = translator_of(model, beam_size=4)
+    translator = translator_of(model)
     lines, phrases = ["abc", "abc", "de", "", "fg"], [["xy"], [], ["z", "a b"], ["q"], ["x", "x"]]
     answers, free = (translator.translate(lines, required_phrases=p) for p in (phrases, None))
     assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0, False, False)]
@@ -186,45 +208,37 @@ def test_translations_contain_the_required_phrases(translator_of, model):
 
 
 @pytest.mark.parametrize(
-    ("phrases", "message"),
+    ("phrases", "received"),
     [
-        ([["a"]], "must be a list of required phrases for every sentence. Received: 1 for 2"),
-        (
-            [["a"], ["b" * 5, "c" * 3]],
-            'phrases must have at most 7 subwords for its sentence. Received: 8: "bbbbb ccc"',
-        ),
-        (
-            [["a", " "], ["\u00e9b", "c"]],
-            r'must have subwords, and characters that the vocabulary has. Received: \[" ", ".*b"\]',
-        ),
+        ([["a"]], "1 for 2"),
+        ([["a"], ["b" * 5, "c" * 3]], '8: "bbbbb ccc"'),
+        ([["a", " "], ["\u00e9b", "c"]], '[" ", "\u00e9b"]'),
     ],
 )
-def test_required_phrases_are_checked(translator_of, model, phrases, message):
-    with pytest.raises(InputError, match=message):
+def test_required_phrases_are_checked(translator_of, model, phrases, received):
+    with refused("required_phrases", received):
         translator_of(model).translate(["ab", "cd"], required_phrases=phrases)
+
+
+def test_samples_have_no_required_phrases(translator_of, model):
     draws = translator_of(model, sampling=SamplingConfig())
-    with pytest.raises(InputError, match="required_phrases must be asked of a search"):
-        draws.translate(["ab", "cd"], required_phrases=phrases)
+    with refused("required_phrases", "random draws"):
+        draws.translate(["ab", "cd"], required_phrases=[["a"], []])
 
 
 @pytest.mark.parametrize(
-    ("prefixes", "message"),
+    ("prefixes", "received"),
     [
-        (["a"], "there must be a target prefix for every sentence. Received: 1 for 2"),
-        (
-            ["a" * 7, "b" * 8],
-            'target prefix must have at most 7 subwords for its sentence. Received: 8: "bbbbbbbb"',
-        ),
+        (["a"], "1 for 2"),
+        (["a" * 7, "b" * 8], '8: "bbbbbbbb"'),
     ],
 )
-def test_prefixes_are_checked(translator_of, model, prefixes, message):
-    with pytest.raises(InputError, match=message):
+def test_prefixes_are_checked(translator_of, model, prefixes, received):
+    with refused("target_prefixes", received):
         translator_of(model).translate(["ab", "cd"], target_prefixes=prefixes)
 
 
-def test_samples_are_drawn_by_their_seed(characters, make_model):
-    model = make_model(num_layers=1)
-
+def test_samples_are_drawn_by_their_seed(characters, model):
     def drawn(seed):
         config = DecodingConfig(3, extra_length=5, sampling=SamplingConfig(seed=seed))
         translator = translator_with(model, characters, config)
@@ -269,7 +283,7 @@ def test_a_text_is_cut_into_subwords_once_and_put_into_a_batch_once(
     found = calls_of(translator.translate, lines, required_phrases=[["x"]] * len(lines))
     assert found == {"encode_source": 1, "encode_target": 1, "constrain_ids": 1}
     found = calls_of(translator.translate, lines, aligned=True)
-    assert found == {"encode_source": 1, "search_ids": 1, "align_ids": 4}, "one for each beam"
+    assert found == {"encode_source": 1, "search_ids": 1, "align_ids": 2}, "one for each beam"
     one_each = {"encode_source": 1, "encode_target": 1}
     assert calls_of(translator.score, lines, lines) == {**one_each, "score_ids": 1}
     assert calls_of(translator.align, lines, lines) == {**one_each, "align_ids": 1}
@@ -286,7 +300,15 @@ def test_batches_of_any_shape_take_one_trace(translator_of, model):
         assert translator.graphs[name].experimental_get_tracing_count() == 1
 
 
-def test_a_translator_keeps_its_graphs(characters, model):
+@pytest.fixture
+def quick_gc():
+    """Has gc.collect look at new objects alone; TensorFlow's are many."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def test_a_translator_keeps_its_graphs(characters, model, quick_gc):
     """The functions that TensorFlow makes of methods do not keep the object they belong to."""
     config = DecodingConfig(1, extra_length=2)
     translator = Translator(
@@ -301,8 +323,8 @@ def test_a_translator_keeps_its_graphs(characters, model):
     assert graph() is None, "and nothing else keeps them"
 
 
-def test_a_compiled_model_does_not_keep_the_keras_model(make_model):
-    model = make_model(num_layers=1)
+def test_a_compiled_model_does_not_keep_the_keras_model(quick_gc):
+    model = small_model(num_layers=1)
     size, read = model.count_params(), weakref.ref(model)
     compiled = compile_model(model)
     del model
@@ -312,7 +334,7 @@ def test_a_compiled_model_does_not_keep_the_keras_model(make_model):
 
 
 def test_scores_of_targets(translator_of, model):
-    translator = translator_of(model, max_source_length=10)
+    translator = translator_of(model)
     pairs = [("abc", "de"), ("f", ""), ("", "ghi")]
     results = translator.score(*zip(*pairs, strict=True))
     for (source, target), result in zip(pairs, results, strict=True):
@@ -323,46 +345,43 @@ def test_scores_of_targets(translator_of, model):
         assert result.tokens == len(target_ids)
 
 
-@pytest.mark.parametrize("texts", ["ab", None, 3, ["a", None], [b"a"], b"a"])
-def test_what_is_no_list_of_texts_is_refused(translator_of, model, texts):
-    translator = translator_of(model, beam_size=2)
-    rule = (
-        r"(texts|sources|targets|target_prefixes)(\[\d\])? must be a (list of strings; for one text"
-    )
-    rule = rf'^{rule} write \["\.\.\."\]|string)\. Received: '
-    with pytest.raises(InputError, match=rule):
+@pytest.mark.parametrize(
+    ("texts", "place"),
+    [("ab", ""), (None, ""), (3, ""), (["a", None], "[1]"), ([b"a"], "[0]"), (b"a", "")],
+)
+def test_what_is_no_list_of_texts_is_refused(translator_of, model, texts, place):
+    translator = translator_of(model)
+    with refused(f"texts{place}"):
         translator.translate(texts)
-    for sources, targets in ((texts, ["a"]), (["a"], texts)):
-        with pytest.raises(InputError, match=rule):
-            translator.score(sources, targets)
-        with pytest.raises(InputError, match=rule):
-            translator.align(sources, targets)
+    for call in (translator.score, translator.align):
+        with refused(f"sources{place}"):
+            call(texts, ["a"])
+        with refused(f"targets{place}"):
+            call(["a"], texts)
     if texts is not None:
-        with pytest.raises(InputError, match=rule):
+        with refused(f"target_prefixes{place}"):
             translator.translate(["a"], target_prefixes=texts)
-        rule = r"^required_phrases\b.* must be a .*\. Received: "
-        for phrases in (texts, [texts]):
-            with pytest.raises(InputError, match=rule):
-                translator.translate(["a"], required_phrases=phrases)
+        # The first of these texts, or all of them, are in the place of a list of phrases.
+        with refused("required_phrases[0]" if place else "required_phrases"):
+            translator.translate(["a"], required_phrases=texts)
+        with refused(f"required_phrases[0]{place}"):
+            translator.translate(["a"], required_phrases=[texts])
 
 
 def test_one_text_is_refused_with_the_mending(translator_of, model):
-    translator = translator_of(model, beam_size=2)
-    rule = r'^texts must be a list of strings; for one text write \["\.\.\."\]\. Received: "ab"$'
-    with pytest.raises(InputError, match=rule):
+    translator = translator_of(model)
+    with refused("texts", '"ab"', about='["..."]'):
         translator.translate("ab")
-    with pytest.raises(InputError, match=r"^texts must be a list of strings; for one text"):
+    with refused("texts", about='["..."]'):
         translator.translate(np.array("ab"))
-    with pytest.raises(
-        InputError, match=r'^required_phrases\[0\] must be a list .* Received: "xy"$'
-    ):
+    with refused("required_phrases[0]", '"xy"'):
         translator.translate(["ab"], required_phrases=["xy"])
-    with pytest.raises(InputError, match=r'^source must be a string. Received: \["ab"\]$'):
+    with refused("source", '["ab"]'):
         translator.attention(["ab"], "c")
 
 
 def test_any_iterable_of_texts_is_read(translator_of, model):
-    translator = translator_of(model, beam_size=2)
+    translator = translator_of(model)
     wanted = translator.translate(["ab", "c"])
     for texts in (iter(["ab", "c"]), ("ab", "c"), np.array(["ab", "c"]), {"ab": 1, "c": 2}):
         assert_same_answer(translator.translate(texts)[0], wanted[0])
@@ -374,20 +393,17 @@ def test_any_iterable_of_texts_is_read(translator_of, model):
 
 
 def test_ids_are_scored_in_pairs(translator_of, model):
-    translator = translator_of(model, beam_size=2)
-    rule = r"^there must be a target for every source\. Received: 1 and 2$"
-    with pytest.raises(InputError, match=rule):
+    translator = translator_of(model)
+    with refused("target", "2 for 1"):
         translator.score_ids([[9, EOS_ID]], [[9, EOS_ID], [8, EOS_ID]])
     with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
         two_targets = tf.constant([[9, EOS_ID], [8, EOS_ID]])
         translator.graphs["score_ids"](source=two_targets[:1], target=two_targets)
     for wrong in ([0, 0], [[]], [[9], [9, 2]], [[0.5]], [["a"]], None):
-        rule = r"^source must be rows of ids, int \[B, S\], .*\. Received: "
-        with pytest.raises(InputError, match=rule):
+        with refused("source", about="[B, S]"):
             translator.score_ids(wrong, [[9, EOS_ID]])
     for wrong in (VOCAB_SIZE, -1):
-        rule = rf"^target must be ids from 0 to {VOCAB_SIZE - 1}\. Received: \[{wrong}\]$"
-        with pytest.raises(InputError, match=rule):
+        with refused("target", f"[{wrong}]", about=str(VOCAB_SIZE - 1)):
             translator.score_ids([[9, EOS_ID]], [[wrong, EOS_ID]])
     padding = [[0, 0]]
     assert translator.score_ids(padding, padding).tolist() == [0]
@@ -395,31 +411,27 @@ def test_ids_are_scored_in_pairs(translator_of, model):
 
 def test_pairs_that_are_cut_say_so(translator_of, model):
     """At most 19 subwords of a source and 24 of a target count."""
-    translator = translator_of(model, extra_length=5)
+    translator = translator_of(model)
     scores = translator.score(["a" * 19, "a" * 20, "a"], ["b", "b", "b" * 25])
     assert [score.truncated for score in scores] == [False, True, True]
 
 
-def test_translations_that_reach_the_length_limit_say_so(translator_of, make_model):
-    """Those of a model that never ends a translation, of which 3 + 5 subwords fit."""
-    model = make_model(num_layers=1, logits_bias=True)
-    bias = np.zeros(VOCAB_SIZE, "float32")
-    bias[EOS_ID] = -1e4
-    model.logits_embedding.bias.assign(bias)
-    translator = translator_of(model, beam_size=2)
-    blank, endless = translator.translate(["", "ab"])
+def test_translations_that_reach_the_length_limit_say_so(translator_of, endless):
+    """3 + 5 subwords fit."""
+    translator = translator_of(endless, max_source_length=8)
+    blank, cut = translator.translate(["", "ab"])
     assert [(answer.tokens, answer.unfinished) for answer in blank] == [(0, False)]
-    assert [(answer.tokens, answer.unfinished) for answer in endless] == [(8, True)] * 2
+    assert [(answer.tokens, answer.unfinished) for answer in cut] == [(8, True)] * 2
 
 
 def test_score_needs_pairs(translator_of, model):
-    with pytest.raises(InputError, match=r"a target for every source.* 2 and 1"):
+    with refused("targets", "1 for 2"):
         translator_of(model).score(["a", "b"], ["c"])
 
 
 def test_learned_positions_bound_both_sides(translator_of, make_model):
-    model = make_model(positions="learned", max_positions=6)
-    translator = translator_of(model, beam_size=2, extra_length=50, max_source_length=100)
+    model = make_model(num_layers=1, positions="learned", max_positions=6)
+    translator = translator_of(model, extra_length=50, max_source_length=100)
     answers = translator.translate(["a" * 30, "b"])
     assert [answer[0].truncated for answer in answers] == [True, False]
     assert_same_answer(answers[0], translator.translate(["a" * 5])[0])
@@ -448,28 +460,26 @@ def test_translations_leave_out_what_does_not_exist():
     ]
     nothing = found([b"", b""], [-math.inf] * 2, [-math.inf] * 2, [0, 0])
     assert nothing == [[("", -math.inf, -math.inf, 0, False, True)]]
-    with pytest.raises(InputError, match=r"weights must be finite. Received: scores that are NaN"):
+    with refused("model", "scores that are NaN"):
         found([b"a"], [math.nan], [math.nan], [2])
 
 
 def test_weights_that_are_not_finite(model):
     given = GivenAnswers(lambda text: [("", math.nan)])
     translator = Translator(given.graphs, card_of(model.config, DecodingConfig(1)))
-    with pytest.raises(InputError, match=r"weights must be finite. Received: scores"):
+    with refused("model", "scores that are NaN"):
         translator.translate(["a"])
 
 
 def test_beam_larger_than_vocabulary(translator_of, model):
-    rule = f"beam_size must not exceed the model's vocabulary of {VOCAB_SIZE}. Received: 133"
-    with pytest.raises(InputError, match=f"^{rule}$"):
+    with refused("beam_size", "133", about=str(VOCAB_SIZE)):
         translator_of(model, beam_size=133)
 
 
-def test_an_ensemble_of_the_same_model_is_that_model(characters, make_model):
+def test_an_ensemble_of_the_same_model_is_that_model(translator_of, characters, model):
     """Only attention is of single models."""
-    model = make_model(num_layers=1)
-    config = DecodingConfig(2, extra_length=3, max_source_length=20)
-    one, two = [translator_with(each, characters, config) for each in (model, [model, model])]
+    one = translator_of(model)
+    two = translator_with([model, model], characters, one.config)
     lines, prefixes = ["ab c", "", "def"], ["x", "", ""]
     answers = [t.translate(lines, target_prefixes=prefixes, aligned=True) for t in (one, two)]
     for row, same in zip(*answers, strict=True):
@@ -477,7 +487,7 @@ def test_an_ensemble_of_the_same_model_is_that_model(characters, make_model):
             assert first.text == second.text
             assert first.score == pytest.approx(second.score, rel=1e-3, abs=1e-5)
             assert first.pair.alignment == second.pair.alignment
-    with pytest.raises(InputError, match=r"^attention needs a single model\. .* ensemble of 2$"):
+    with refused("attention", "an ensemble of 2"):
         two.attention("a", "b")
 
 
@@ -498,67 +508,63 @@ def test_an_ensemble_has_the_fewest_positions_of_its_models(characters, make_mod
 
 def test_a_translator_parses_nothing(model):
     translator = Translator({}, card_of(model.config, DecodingConfig()))
-    with pytest.raises(InputError, match=r"parse must be asked of a parsing model. Received: a tr"):
+    with refused("parse", "a translation model"):
         translator.parse(["a"])
 
 
 def test_documents(translator_of, model):
-    translator = translator_of(model, beam_size=2)
+    translator = translator_of(model)
     text = " abc. Def!\n\nkl: {x} mn.\r\n"
     found = translator.translate_document(text)
-    best = [answers[0].text for answers in translator.translate(["abc.", "Def!"])]
+    best = map(in_document, translator.translate(["abc.", "Def!"]))
     first, blank, last, end = found.split("\n")
     assert (first, blank, end) == (" " + " ".join(best), "", "")
     assert "{x}" in last and last.endswith("\r")
     assert translator.translate_document("") == ""
-    with pytest.raises(InputError, match=r"^format must be one of text.* Received: 'docx'$"):
+    with refused("format", "docx"):
         translator.translate_document(text, "docx")
 
 
 def test_columns_of_documents(translator_of, model):
-    translator = translator_of(model, beam_size=2)
+    translator = translator_of(model)
     found = translator.translate_document("id\ttext\n1\tabc.\n", "tsv", columns=["text"])
-    assert found == f"id\ttext\n1\t{translator.translate(['abc.'])[0][0].text}\n"
-    with pytest.raises(InputError, match=r"^columns must be given for a table"):
+    assert found == f"id\ttext\n1\t{in_document(translator.translate(['abc.'])[0])}\n"
+    with refused("columns", "format=tsv"):
         translator.translate_document("abc", "tsv")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "wrong", "received"),
     [
-        ({"language": 5}, "^language must be of type str. Received: 5$"),
-        ({"format": []}, r"^format must be of type str. Received: \[\]$"),
-        ({"terminology": ["a"]}, r'^terminology must be of type dict. Received: \["a"\]$'),
-        (
-            {"terminology": {"": "a"}},
-            "^terminology must have a source phrase .* Received: {'': 'a'}",
-        ),
-        (
-            {"terminology": {"a": ""}},
-            "^terminology must have a source phrase .* Received: {'a': ''}",
-        ),
-        ({"terminology": {3: "a"}}, "^a key of terminology must be of type str. Received: 3$"),
-        ({"format": "tsv", "columns": [1]}, r"^columns\[0\] must be of type str. Received: 1$"),
-        ({"format": "tsv", "columns": "1"}, '^columns must be of type list. Received: "1"$'),
+        ({"language": 5}, "language", "5"),
+        ({"format": []}, "format", "[]"),
+        ({"terminology": ["a"]}, "terminology", '["a"]'),
+        ({"terminology": {"": "a"}}, "terminology", "{'': 'a'}"),
+        ({"terminology": {"a": ""}}, "terminology", "{'a': ''}"),
+        ({"terminology": {3: "a"}}, "a key of terminology", "3"),
+        ({"format": "tsv", "columns": [1]}, "columns[0]", "1"),
+        ({"format": "tsv", "columns": "1"}, "columns", '"1"'),
     ],
 )
-def test_arguments_of_documents_are_of_their_types(translator_of, model, arguments, message):
-    with pytest.raises(InputError, match=message):
-        translator_of(model, beam_size=1).translate_document("abc", **arguments)
+def test_arguments_of_documents_are_of_their_types(
+    translator_of, model, arguments, wrong, received
+):
+    with refused(wrong, received):
+        translator_of(model).translate_document("abc", **arguments)
 
 
 def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
-    translator = translator_of(model, beam_size=1, max_source_length=8)
+    translator = translator_of(model, max_source_length=8)
     text, counts = "abc def, ghi jkl", translator.new_counts()
     documents = translator.document_translator(counts=counts)
     found = "".join(documents.translate(read_document(text, "text", "en").parts))
     assert counts.truncated == 0
     parts = ["abc", "def,", "ghi jkl"]  # 7 subwords and EOS at most
-    assert found == " ".join(row[0].text for row in translator.translate(parts))
+    assert found == " ".join(map(in_document, translator.translate(parts)))
 
 
 def test_one_translation_of_a_sentence_is_aligned_in_documents(translator_of, model, monkeypatch):
-    translator = translator_of(model, beam_size=4)
+    translator = translator_of(model)
     aligned = []
     align_ids = translator.graphs["align_ids"]
     graphs = {**translator.graphs, "align_ids": lambda **ids: aligned.append(1) or align_ids(**ids)}
@@ -568,11 +574,11 @@ def test_one_translation_of_a_sentence_is_aligned_in_documents(translator_of, mo
 
 
 def test_terminology_of_documents(translator_of, model):
-    translator = translator_of(model, beam_size=2)
+    translator = translator_of(model)
     found = translator.translate_document("ab cde. Fgh", terminology={"ab": "xyz"})
     phrases = [["xyz"], []]
     wanted = translator.translate(["ab cde.", "Fgh"], required_phrases=phrases)
-    assert "xyz" in found and found == " ".join(row[0].text for row in wanted)
+    assert "xyz" in found and found == " ".join(map(in_document, wanted))
 
 
 def test_the_language_of_a_document_is_that_of_the_data(model, characters):
@@ -582,21 +588,17 @@ def test_the_language_of_a_document_is_that_of_the_data(model, characters):
     assert translator.document_translator("fr").language == "fr"
 
 
-@pytest.mark.parametrize("texts", [[""], ["", " "], ["", "ab"]])
-def test_blank_texts_are_aligned_with_nothing(translator_of, make_model, texts):
-    translator = translator_of(make_model(num_layers=1, positions="rotary"), beam_size=2)
-    for text, row in zip(texts, translator.translate(texts, aligned=True), strict=True):
-        if not text.strip():
-            assert row[0].text == "" and row[0].pair.pharaoh == ""
+def test_blank_texts_are_aligned_with_nothing(translator_of, make_model):
+    translator = translator_of(make_model(num_layers=1, positions="rotary"))
+    for texts in ([""], ["", " "], ["", "ab"]):
+        for text, row in zip(texts, translator.translate(texts, aligned=True), strict=True):
+            if not text.strip():
+                assert row[0].text == "" and row[0].pair.pharaoh == "", texts
 
 
-def test_what_was_translated_before_does_not_count(translator_of, make_model, tmp_path):
-    """A model that never ends a translation, and reads so little that a long word cannot be cut."""
-    model = make_model(num_layers=1, logits_bias=True)
-    bias = np.zeros(VOCAB_SIZE, "float32")
-    bias[EOS_ID] = -1e4
-    model.logits_embedding.bias.assign(bias)
-    translator = translator_of(model, beam_size=1, max_source_length=8)
+def test_what_was_translated_before_does_not_count(translator_of, endless, tmp_path):
+    """The model reads so little that a long word cannot be cut."""
+    translator = translator_of(endless, max_source_length=8)
     translator.translate(["x" * 1000, "ab"])
     for text in ("ab\ncd\n", "ab\n"):
         (tmp_path / "in.txt").write_text(text)

@@ -25,16 +25,17 @@ def test_a_whole_site_has_no_errors(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "error"),
+    ("text", "wrong"),
     [
-        ('<a href="nowhere/">', "index.html links to nowhere/, which does not exist"),
-        ('<img src="b.png">', "index.html links to b.png, which does not exist"),
-        ('<a href="guide/#end">', "index.html links to guide/#end, where no such place is"),
-        ('<script src="https://cdn.example/a.js">', "index.html loads https://cdn.example/a.js"),
-        ('<link rel="stylesheet" href="//a.example/b">', "index.html loads //a.example/b"),
+        ('<a href="nowhere/">', "links to nowhere/"),
+        ('<img src="b.png">', "links to b.png"),
+        ('<a href="guide/#end">', "links to guide/#end"),
+        ('<script src="https://cdn.example/a.js">', "loads https://cdn.example/a.js"),
+        ('<link rel="stylesheet" href="//a.example/b">', "loads //a.example/b"),
     ],
 )
-def test_errors_are_found(tmp_path, text, error):
-    assert errors_with(tmp_path, **{"index.html": text}) == [error]
-    with pytest.raises(SystemExit, match=f"error: {error.split()[0]}"):
+def test_errors_are_found(tmp_path, text, wrong):
+    (error,) = errors_with(tmp_path, **{"index.html": text})
+    assert error.startswith(f"index.html {wrong}")
+    with pytest.raises(SystemExit, match=r"error: index.html "):
         check.main(tmp_path)

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 for package in ("ipykernel", "jupytext", "latex2mathml", "nbclient", "nbconvert"):
-    pytest.importorskip(package, reason='tutorials need the extra: pip install ".[docs]"')
+    pytest.importorskip(package, reason=f"no {package}; install: pip install '.[docs]'")
 
 from docs.site import notebooks  # noqa: E402
 
@@ -24,6 +24,7 @@ def test_cells_are_short_and_described(name):
         assert "markdown" in (before.cell_type, cell.cell_type), f"no words before: {cell.source}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_tutorial_runs(name, tmp_path, monkeypatch):
     monkeypatch.setenv("NOTEBOOK_STEPS", os.environ.get("NOTEBOOK_STEPS", "20"))
@@ -48,6 +49,7 @@ def test_kept_outputs_are_those_of_the_text(name):
     assert pictures >= sum(cell.source.count("plt.show()") for cell in cells)
 
 
+@pytest.mark.slow
 def test_a_false_claim_ends_a_run(tmp_path):
     notebook = notebooks.read(NAMES[0])
     notebook.cells = [notebooks.nbformat.v4.new_code_cell("assert 1 + 1 == 3")]

@@ -76,5 +76,5 @@ def test_a_cell_ends_nowhere_else_and_begins_no_tag():
 
 def test_a_signature_of_other_axes_is_refused():
     tensor = signatures.Tensor("score", "float32", (None, 3, 4))
-    with pytest.raises(ValueError, match=r"score must have the axes B. Received: \(None, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"score .*\bB\b.*\(None, 3, 4\)"):
         signatures.row(tensor, signatures.PER_TRANSLATION["score"], "output")

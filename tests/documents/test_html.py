@@ -1,4 +1,5 @@
 import random
+import time
 
 import pytest
 from lxml import etree
@@ -215,7 +216,9 @@ def test_a_superscript_that_blocks_interrupt_is_none_of_a_note():
     assert parts_of("a<sup>1<p>b</sup>") == ["a1", ("<p>",), "b", ("</sup>",)]
 
 
-def test_deep_and_long_documents_are_read_in_time_in_proportion():
+@pytest.mark.parametrize("length", [5_000, pytest.param(60_000, marks=pytest.mark.slow)])
+def test_deep_and_long_documents_are_read_in_time_in_proportion(length):
+    started = time.process_time()
     longs = [
         "<b>",
         "<div>",
@@ -233,12 +236,13 @@ def test_deep_and_long_documents_are_read_in_time_in_proportion():
         "<sup>1",
         "<sup>*</sup>",
     ]
-    texts = [long * (60_000 // len(long)) for long in [*longs, "<p><code>", "<b><i></b>", "<![x"]]
+    texts = [long * (length // len(long)) for long in [*longs, "<p><code>", "<b><i></b>", "<![x"]]
     texts += ["<b>" * 1000 + "x" + "</b>" * 1000, "<div>" * 1000 + "x" + "</div>" * 1000]
-    texts += ["word " * 40_000, f"<a title='{'word ' * 20_000}'>x</a>"]
+    texts += ["word " * length, f"<a title='{'word ' * length}'>x</a>"]
     for text in texts:
         assert read(text, "en").source == text
     assert [segment.text for segment in read(texts[-3], "en").segments] == ["x"]
+    assert time.process_time() - started < 60
 
 
 WORDS = [
@@ -330,9 +334,10 @@ def page(random_, broken, depth=0):
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_generated_pages_keep_their_tags_and_text(broken):
+@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])
+def test_generated_pages_keep_their_tags_and_text(broken, count):
     random_ = random.Random(1)
-    for _ in range(150):
+    for _ in range(count):
         text = page(random_, broken)
         document = read(text, "en")
         assert document.source == text
@@ -341,7 +346,8 @@ def test_generated_pages_keep_their_tags_and_text(broken):
             assert tree(written(document.parts, change)) == wanted
 
 
-def test_signs_at_random_keep_their_tags():
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_signs_at_random_keep_their_tags(count):
     random_ = random.Random(2)
     pieces = [
         *"<>/=&;\"'! -ap\n#",
@@ -353,7 +359,7 @@ def test_signs_at_random_keep_their_tags():
         "title='x y'",
         "<img alt=y>",
     ]
-    for _ in range(300):
+    for _ in range(count):
         text = "x" + "".join(random_.choice(pieces) for _ in range(20))
         document = read(text, "en")
         assert document.source == text

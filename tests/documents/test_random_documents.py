@@ -21,8 +21,6 @@ from keras_transformer.documents.formats import FORMATS, read_document
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from tests.documents.doubles import capitals, written
 
-DOCUMENTS = 2000  # of each format
-
 WORDS = [
     "the dog",
     "sleeps.",
@@ -278,10 +276,11 @@ def check_translated(text, document, result):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_untranslated_documents_come_back_and_only_language_is_translated(format):
+@pytest.mark.parametrize("count", [50, pytest.param(2000, marks=pytest.mark.slow)])
+def test_untranslated_documents_come_back_and_only_language_is_translated(format, count):
     random_ = random.Random(1)
     columns = ["t"] if FORMATS[format].has_columns else None
-    for number in range(DOCUMENTS):
+    for number in range(count):
         lonely = LONELY.get(format, "<&'\"\\`{") if number % 2 else ""
         text = GENERATORS[format](random_, list(lonely))
         document = read_document(text, format, "en", columns)

@@ -55,8 +55,8 @@ def test_spaces_are_no_sentences(text):
     assert split(text, "en") == []
 
 
-def test_a_megabyte_and_strange_characters_are_split():
-    assert len(split("Hello world. " * 80_000, "en")) == 80_000
+def test_long_texts_and_strange_characters_are_split():
+    assert len(split("Hello world. " * 20_000, "en")) == 20_000
     assert split("x" * 1_000_000, "en") == [(0, 1_000_000)]
     assert split("\0", "en") == [(0, 1)]
     assert split("a\ud800. Bc.", "en") == [(0, 3), (4, 7)]

@@ -1,12 +1,10 @@
-import re
-
 import pytest
 
-from keras_transformer.errors import InputError
 from keras_transformer.evaluation.directions import direction_scores, directions_table
 from keras_transformer.evaluation.sample import SampleAnswers
 from keras_transformer.evaluation.translation import translation_scores
 from tests.evaluation.test_sample import GivenSample, translator_of
+from tests.refusals import refused
 
 TRANSLATIONS = ["1 2 3 4", "5 6 7", "1 2 3 4"]
 REFERENCES = ["1 2 3 4", "5 6 7 8", "1 2 3 4"]
@@ -34,8 +32,7 @@ def test_each_direction_is_a_corpus_and_counts_the_same():
 @pytest.mark.parametrize("counts", [(1, 2, 2), (3, 1, 1), (1, 1, 2), (0, 0, 0)])
 def test_unequal_numbers_are_refused(counts):
     rows = (TRANSLATIONS, REFERENCES, DIRECTIONS)
-    rule = "translations, references and directions must be equally many, and at least one"
-    with pytest.raises(InputError, match=f"^{rule}. Received: {re.escape(str(counts))}$"):
+    with refused("translations", counts):
         direction_scores(*(row[:count] for row, count in zip(rows, counts, strict=True)))
 
 

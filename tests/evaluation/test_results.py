@@ -3,8 +3,8 @@ import math
 
 import pytest
 
-from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results, read_training, write_results
+from tests.refusals import refused
 
 
 def test_results_are_read_back(any_folder):
@@ -21,13 +21,13 @@ def test_results_are_read_back(any_folder):
 
 def test_a_directory_that_cannot_be_written_is_no_error(tmp_path, caplog):
     write_results(tmp_path / "no", "test", {"bleu": 1})
-    assert "evaluation-test.json could not be written: No such file or directory" in caplog.text
+    assert "evaluation-test.json" in caplog.text and "No such file or directory" in caplog.text
 
 
-@pytest.mark.parametrize(("content", "received"), [("{", "Expecting"), ("[1]", r"\[1\]")])
+@pytest.mark.parametrize(("content", "received"), [("{", "line 1 column 2"), ("[1]", "[1]")])
 def test_broken_results_are_named(tmp_path, content, received):
     (tmp_path / "evaluation-test.json").write_text(content)
-    with pytest.raises(InputError, match=rf"evaluation-test.json.* must be .*Received: {received}"):
+    with refused(None, received, "evaluation-test.json"):
         read_results(tmp_path, "test")
 
 

@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from keras_transformer.errors import InputError
 from keras_transformer.evaluation.translation import (
     moses_tokenizer,
     paper_bleu,
     translation_scores,
 )
+from tests.refusals import refused
 
 
 def test_perfect_translations():
@@ -44,9 +44,9 @@ def test_empty_translations_score_nothing():
 
 
 def test_wrong_input():
-    with pytest.raises(InputError, match="Received: 1 translations of 2 references"):
+    with refused("translations", "1 translations of 2"):
         translation_scores(["a"], ["a", "b"])
-    with pytest.raises(InputError, match="Received: 0 translations of 0 references"):
+    with refused("translations", "0 translations of 0"):
         translation_scores([], [])
 
 
@@ -137,4 +137,4 @@ def test_case_counts_in_paper_bleu():
 def test_without_sacremoses_the_figure_is_left_out(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     assert paper_bleu(["a"], ["a"]) == {}
-    assert "paper_bleu is left out: it needs the package sacremoses" in caplog.text
+    assert "paper_bleu" in caplog.text and "sacremoses" in caplog.text

@@ -4,26 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.errors import InputError
 from keras_transformer.files.json_files import read_json
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import resolved, to_path
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize("path", ["none://bucket/folder", "none://bucket/folder/"])
 def test_a_file_system_that_there_is_not_is_named(path):
-    with pytest.raises(OSError, match="File system scheme 'none' not implemented"):
+    named = "'none' not implemented.*: 'none://bucket/folder"
+    with pytest.raises(OSError, match=named):
         to_path(path).exists()
-    message = r"^dir must be a directory that .*none://bucket/folder \(.*'none' not implemented"
-    with pytest.raises(InputError, match=message), locked(f"{path}/lock", "dir"):
+    with pytest.raises(OSError, match=named), locked(f"{path}/lock", "dir"):
         pass
-    with pytest.raises(InputError, match=r"must be readable JSON. .*'none' not implemented"):
+    with pytest.raises(OSError, match=named):
         read_json(path)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "file:///a\0", "a\ud800", "gs://a/\udfff"])
 def test_what_no_file_can_be_called_is_refused(path):
-    with pytest.raises(InputError, match=r"^a path must be a name that a file can have\. Received"):
+    with refused("path", ascii(path.removeprefix("file://"))):
         to_path(path)
     assert to_path("a\udcff") == Path("a\udcff")  # a byte that is no UTF-8
 
@@ -49,6 +49,5 @@ def test_links_are_followed_to_where_they_lead(tmp_path):
     assert resolved(folder / "nowhere") == folder / "absent" / "file"
     assert resolved("ram://folder/../file") == to_path("ram://folder/../file")
     for path in (folder / "loop", folder / "loop" / "file"):
-        rule = f"^{path} must lead to a file or folder. Received: links that lead to each other$"
-        with pytest.raises(InputError, match=rule):
+        with refused(None, "links", path):
             resolved(path)

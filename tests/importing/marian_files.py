@@ -30,8 +30,8 @@ D_MODEL, D_FF, HEADS = 12, 20, 3
 NORMS = {"post": ("", "dan", "d", ""), "pre": ("n", "da", "d", "n")}
 VARIANTS = {  # norm, activation, layers, number of embeddings, whether softmax and target are tied
     "OPUS-MT": ("post", "swish", (2, 2), 1, True),
-    "pre-norm": ("pre", "relu", (2, 1), 2, True),
-    "untied": ("post", "gelu", (1, 2), 1, False),
+    "pre-norm": ("pre", "relu", (1, 2), 2, True),
+    "untied": ("post", "gelu", (1, 1), 1, False),
 }
 ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),

@@ -3,12 +3,22 @@
 They need `pip install ".[marian,marian-test]"`, and are skipped without it.
 """
 
+import importlib
 import json
 import pathlib
+import shutil
 import types
 
-import numpy as np
 import pytest
+
+# First: PyTorch's compiler does not load after TensorFlow.
+INSTALL = "no PyTorch or transformers; install: pip install '.[marian,marian-test]'"
+torch = pytest.importorskip("torch", reason=INSTALL)
+transformers = pytest.importorskip("transformers", reason=INSTALL)
+pytest.importorskip("safetensors", reason=INSTALL)
+importlib.import_module("transformers.models.marian.modeling_marian")
+
+import numpy as np
 
 from keras_transformer.config import EOS_ID
 from keras_transformer.errors import InputError
@@ -19,10 +29,9 @@ from keras_transformer.loading import load
 from keras_transformer.vocabulary.pair import VocabularyPair
 from tests.importing import marian_files
 from tests.importing.marian_files import SOURCES, TARGETS
+from tests.refusals import refused
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-pytest.importorskip("safetensors", reason="safetensors is not installed")
+pytestmark = pytest.mark.slow  # another engine, which takes seconds to import
 
 SETTINGS = {
     "OPUS-MT": {"activation_function": "swish", "scale_embedding": True},
@@ -86,6 +95,12 @@ def make(texts, folder, **settings):
     return types.SimpleNamespace(model=model, tokenizer=tokenizer, folder=folder, pad=pad)
 
 
+@pytest.fixture(scope="module")
+def made(texts, tmp_path_factory):
+    """The model with the default settings; nothing is written into its folder."""
+    return make(texts, tmp_path_factory.mktemp("made") / "there")
+
+
 def ours_of(kept):
     """Ids of ours by theirs, for each side."""
     return [
@@ -131,40 +146,52 @@ class Evil:
         return (pathlib.Path.touch, (pathlib.Path("touched"),))
 
 
-def test_pickled_code_is_not_run(texts, tmp_path, monkeypatch):
-    make(texts, tmp_path)
+def test_pickled_code_is_not_run(made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    torch.save({"model.shared.weight": Evil()}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(InputError, match=r"pytorch_model\.bin must be a whole file of tensors"):
-        read_hugging_face(tmp_path)
+    folder = shutil.copytree(made.folder, tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    torch.save({"model.shared.weight": Evil()}, folder / "pytorch_model.bin")
+    with refused(None, place=folder / "pytorch_model.bin"):
+        read_hugging_face(folder)
     assert not (tmp_path / "touched").exists()
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value", "place", "argument", "received"),
     [
-        ("model_type", "mbart", r"model_type must be marian, .* Received: mbart"),
-        ("normalize_before", True, r"normalize_before must be false, .* Received: true"),
-        ("decoder_ffn_dim", 64, r"decoder_ffn_dim must be 48, .* Received: 64"),
-        ("eos_token_id", 5, r"eos_token_id must be 0, .* Received: 5"),
-        ("d_model", 64, r"must fit the configuration and the vocabulary, .* Received: \("),
-        ("encoder_layers", 3, r"must hold model\.encoder\.layers\.2\."),
-        ("encoder_layers", 1, r"nothing that .* Received: model\.encoder\.layers\.1\."),
-        ("d_model", "wide", r"config\.json: d_model must be of type int"),
+        ("model_type", "mbart", "config.json", "model_type", "mbart"),
+        ("normalize_before", True, "config.json", "normalize_before", "true"),
+        ("decoder_ffn_dim", 64, "config.json", "decoder_ffn_dim", "64"),
+        ("eos_token_id", 5, "config.json", "eos_token_id", "5"),
+        ("d_model", "wide", "config.json", "d_model", "wide"),
+        ("d_model", 64, "model.safetensors", "model.shared.weight", "32)"),
+        ("encoder_layers", 1, "model.safetensors", None, "model.encoder.layers.1."),
     ],
 )
-def test_what_does_not_belong_together(name, value, message, texts, tmp_path):
-    make(texts, tmp_path)
-    (tmp_path / "generation_config.json").unlink()
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, name: value}))
-    with pytest.raises(InputError, match=message):
-        build(read_hugging_face(tmp_path))
+def test_what_does_not_belong_together(name, value, place, argument, received, made, tmp_path):
+    folder = changed(made, tmp_path / "model", name, value)
+    with refused(argument, received, folder / place):
+        build(read_hugging_face(folder))
 
 
-def test_tokens(texts, tmp_path):
-    made = make(texts, tmp_path / "there")
+def test_a_layer_that_the_weights_do_not_have(made, tmp_path):
+    folder = changed(made, tmp_path / "model", "encoder_layers", 3)
+    with pytest.raises(InputError) as error:
+        build(read_hugging_face(folder))
+    assert error.value.argument.startswith("model.encoder.layers.2.")
+    assert error.value.place == str(folder / "model.safetensors")
+
+
+def changed(made, folder, name, value):
+    """A copy of a model with another option."""
+    shutil.copytree(made.folder, folder)
+    (folder / "generation_config.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, name: value}))
+    return folder
+
+
+def test_tokens(made, tmp_path):
     import_marian(made.folder, tmp_path / "model")
     ours = ours_of(read_hugging_face(made.folder))[0]
     vocabularies = VocabularyPair.load(tmp_path / "model")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import yaml
 
-from keras_transformer.errors import InputError
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
 from keras_transformer.vocabulary.pair import VocabularyPair
 from tests.importing import marian_files
+from tests.refusals import refused
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +89,10 @@ def changed_weight(name, value):
     return change
 
 
+def removed(name):
+    return lambda folder: (folder / name).unlink()
+
+
 def shortened(name):
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:500])
 
@@ -104,31 +108,45 @@ def opus(texts, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "place", "argument", "received"),
     [
-        (lambda folder: (folder / "model.npz").unlink(), r"^path must be a directory that holds"),
-        (shortened("model.npz"), r"model\.npz must be a whole file of tensors\. Received: "),
-        (shortened("source.spm"), r"source\.spm must be a SentencePiece model, and .*vocab\.yml"),
-        (shortened("vocab.yml"), r"vocab\.yml must give the ids from 0 on|must be a map in YAML"),
-        (lambda folder: (folder / "vocab.yml").unlink(), r"must hold one or two vocabularies"),
-        (changed_option("type", "amun"), r'type must be "transformer", as .* Received: "amun"'),
-        (changed_option("transformer-postprocess", "dhn"), r'-postprocess must be "an", .*"hn"'),
-        (changed_option("transformer-decoder-autoreg", "rnn"), r'autoreg must be "self-attention"'),
-        (changed_option("transformer-ffn-activation", "tanh"), r"activation must be one of relu"),
-        (changed_option("transformer-heads", 5), r"model\.npz: d_k must be given, as num_heads"),
-        (changed_weight("Wemb", np.array(["a"])), r"Wemb must have numbers of floating point"),
-        (changed_weight("Wpos", np.zeros((9, 12))), r"hold nothing that .* Received: Wpos"),
-        (changed_weight("encoder_l2_self_Wq", None), r"must hold encoder_l2_self_Wq"),
-        (changed_weight("Wemb", np.zeros((9, 12))), r"Wemb must fit .* vocabulary.*: \(9, 12\)"),
+        (removed("model.npz"), None, "path", "0 of *.npz"),
+        (shortened("model.npz"), "model.npz", None, None),
+        (shortened("source.spm"), "source.spm", None, None),
+        (shortened("vocab.yml"), "vocab.yml", None, None),
+        (removed("vocab.yml"), "", None, "none"),
+        (changed_option("type", "amun"), "model.npz", "type", '"amun"'),
+        (
+            changed_option("transformer-postprocess", "dhn"),
+            "model.npz",
+            "transformer-postprocess",
+            '"hn"',
+        ),
+        (
+            changed_option("transformer-decoder-autoreg", "rnn"),
+            "model.npz",
+            "transformer-decoder-autoreg",
+            '"rnn"',
+        ),
+        (
+            changed_option("transformer-ffn-activation", "tanh"),
+            "model.npz",
+            "transformer-ffn-activation",
+            '"tanh"',
+        ),
+        (changed_option("transformer-heads", 5), "model.npz", "d_k", None),
+        (changed_weight("Wemb", np.array(["a"])), "model.npz", "Wemb", "<U1"),
+        (changed_weight("Wpos", np.zeros((9, 12))), "model.npz", None, "Wpos"),
+        (changed_weight("encoder_l2_self_Wq", None), "model.npz", "encoder_l2_self_Wq", None),
+        (changed_weight("Wemb", np.zeros((9, 12))), "model.npz", "Wemb", "(9, 12)"),
     ],
 )
-def test_what_cannot_be_imported(change, message, opus, tmp_path):
+def test_what_cannot_be_imported(change, place, argument, received, opus, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(opus, folder)
     change(folder)
-    with pytest.raises(InputError, match=message) as error:
+    with refused(argument, received, None if place is None else folder / place):
         import_marian(folder, tmp_path / "imported")
-    assert "\n" not in str(error.value)
     assert not (tmp_path / "imported").exists()
 
 
@@ -138,29 +156,26 @@ BOMB = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range
 @pytest.mark.parametrize(
     ("text", "received"),
     [
-        ("type: " + "[" * 100_000, "more than 50 levels"),
-        ("type: " + "{a: " * 100_000, "more than 50 levels"),
-        ("- " * 100_000, "more than 50 levels"),
-        ("a0: &a0 [x, x]\n" + BOMB, r"an alias, \*a0"),
+        ("type: " + "[" * 100_000, "50 levels"),
+        ("type: " + "{a: " * 100_000, "50 levels"),
+        ("- " * 100_000, "50 levels"),
+        ("a0: &a0 [x, x]\n" + BOMB, "an alias, *a0"),
         ("- type", "a list"),
-        ("9" * 5000, "a .*|Exceeds the limit .*"),
-        ("dim-emb: " + "9" * 5000, "Exceeds the limit .*"),
+        ("9" * 5000, "limit"),
+        ("dim-emb: " + "9" * 5000, "limit"),
     ],
 )
 def test_yaml_that_would_take_all_stack_or_memory(text, received, opus, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(opus, folder)
     yaml_of_options(text)(folder)
-    with pytest.raises(
-        InputError, match=rf"model\.npz must be a map in YAML\. Received: {received}"
-    ):
+    with refused(None, received, folder / "model.npz"):
         read_npz(folder)
     yaml_of_options("type: transformer")(folder)
     (folder / "vocab.yml").write_text(text)
-    with pytest.raises(
-        InputError, match=r"vocab\.yml (must be a map in YAML|must give the ids|a vocabulary)"
-    ):
+    with refused(None) as error:
         read_npz(folder)
+    assert "vocab.yml" in str(error.value)
 
 
 def test_gelu_of_versions_before_the_exact_one(texts, tmp_path):
@@ -174,8 +189,7 @@ def test_gelu_of_versions_before_the_exact_one(texts, tmp_path):
     assert read_npz(made.folder).config.activation == "swish"
     for version, received in ((None, "null"), ("new", '"new"')):
         changed_option("version", version)(made.folder)
-        message = rf"must give the version of Marian, as gelu .* before 1\.12\.3\. .*: {received}"
-        with pytest.raises(InputError, match=message):
+        with refused("version", received, made.folder / "model.npz", about="1.12.3"):
             read_npz(made.folder)
 
 
@@ -225,8 +239,7 @@ def test_names_of_vocabularies_tell_their_sides(two_vocabularies, source, target
 )
 def test_names_of_vocabularies_that_do_not_tell(two_vocabularies, source, target, tmp_path):
     folder = renamed(two_vocabularies, tmp_path / "model", source, target)
-    names = ", ".join(sorted([source, target]))
-    with pytest.raises(InputError, match=rf"must hold decoder\.yml, or .*src and trg.*: {names}$"):
+    with refused(None, ", ".join(sorted([source, target])), folder, about="src and trg"):
         read_npz(folder)
 
 
@@ -243,18 +256,18 @@ def test_decoder_file_tells_the_sides(two_vocabularies, name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "argument", "received"),
     [
-        ({"vocabs": ["vocab.en.spm"]}, r"vocabs must be the files of .*: \[\"vocab\.en\.spm\"\]"),
-        ({"models": []}, r"vocabs must be the files of source and target\. Received: null"),
-        ({"vocabs": ["a.spm", "vocab.de.spm"]}, r"vocabs must be files beside it.*\"a\.spm\""),
-        ({"vocabs": [["a"], ".."]}, r"vocabs must be files beside it"),
-        ([], r"decoder\.yml must be a map in YAML\. Received: a list"),
+        ({"vocabs": ["vocab.en.spm"]}, "vocabs", '["vocab.en.spm"]'),
+        ({"models": []}, "vocabs", "null"),
+        ({"vocabs": ["a.spm", "vocab.de.spm"]}, "vocabs", '"a.spm"'),
+        ({"vocabs": [["a"], ".."]}, "vocabs", "['a']"),
+        ([], None, "a list"),
     ],
 )
-def test_decoder_files_that_name_no_pair(two_vocabularies, content, message, tmp_path):
+def test_decoder_files_that_name_no_pair(two_vocabularies, content, argument, received, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(two_vocabularies, folder)
     (folder / "decoder.yml").write_text(yaml.safe_dump(content))
-    with pytest.raises(InputError, match=r"decoder\.yml.*" + message.removeprefix(r"decoder\.yml")):
+    with refused(argument, received, folder / "decoder.yml"):
         read_npz(folder)

@@ -55,7 +55,11 @@ def write_inputs(folder, changes):
     return model(ids, training=False)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None,
+    reason="jax is not installed; install: pip install '.[jax]'",
+)
 def test_logits_of_a_checkpoint_are_those_of_tensorflow(tmp_path):
     others = {"norm": "pre", "positions": "learned", "tie_embeddings": False}
     expected = {}

@@ -9,7 +9,7 @@ from keras_transformer.model import transformer
 from tests import numpy_reference
 
 CONFIG = TransformerConfig(
-    vocab_size=13, num_layers=2, d_model=8, d_ff=12, num_heads=2, d_k=3, d_v=5
+    vocab_size=13, num_layers=1, d_model=8, d_ff=12, num_heads=2, d_k=3, d_v=5
 )
 
 
@@ -58,15 +58,15 @@ def assert_equals_numpy(config):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"norm": "pre"},
+        {"num_layers": 2},
+        {"norm": "pre", "num_layers": 2},
         {"norm": "pre", "d_k": 4, "d_v": 4, "norm_epsilon": 0.01},
         {"norm": "pre", "positions": "learned", "max_positions": 9, "activation": "swish"},
         {"positions": "learned", "attention_window": 2, "attention_bias": True},
-        {"norm": "pre", "attention_window": 3, "decoder_layers": 1},
+        {"norm": "pre", "attention_window": 3, "decoder_layers": 2},
         {"positions": "marian", "activation": "gelu", "attention_bias": True, "logits_bias": True},
         {"logits_bias": True, "scale_embeddings": False, "norm_epsilon": 0.01},
-        {"logits_bias": True, "source_vocab_size": 17, "decoder_layers": 3},
+        {"logits_bias": True, "source_vocab_size": 17, "num_layers": 2, "decoder_layers": 1},
         {"norm": "pre", "logits_bias": True, "tie_embeddings": False, "attention_bias": True},
         {"positions": "rotary", "d_k": 4},
         {"activation": "swiglu", "norm_epsilon": 0.01},
@@ -94,7 +94,10 @@ def test_matrices_of_embeddings_and_softmax(source_vocab_size, tie_embeddings, m
 
 def test_paths_of_the_variables():
     """Checkpoints, frozen parts and imported models are told apart by these names."""
-    paths = [v.path for v in random_model(dataclasses.replace(CONFIG, norm="pre")).variables]
+    paths = [
+        v.path
+        for v in random_model(dataclasses.replace(CONFIG, norm="pre", num_layers=2)).variables
+    ]
     for path in (
         "embedding/embeddings",
         "encoder/layer_0/self_attention/query/kernel",
@@ -172,7 +175,8 @@ def test_dropout_acts_in_training_only():
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_narrow_activations_give_float32_logits_near_the_exact_ones(precision):
-    exact, narrow = random_model(), random_model(precision=precision)
+    config = dataclasses.replace(CONFIG, num_layers=2)
+    exact, narrow = random_model(config), random_model(config, precision)
     arguments = np.random.default_rng(0).integers(3, 13, size=(2, 8, 12))
     found, expected = logits(narrow, *arguments), logits(exact, *arguments)
     assert found.dtype == np.float32
@@ -207,15 +211,19 @@ def assert_same_gradients(found, expected):
         np.testing.assert_allclose(one, other, atol=1e-5 * largest)
 
 
-@pytest.mark.parametrize("settings", [{}, {"norm": "pre", "attention_window": 3}])
+WINDOW = {"norm": "pre", "attention_window": 3}
+
+
+@pytest.mark.parametrize("settings", [{}, pytest.param(WINDOW, marks=pytest.mark.slow)])
 def test_training_pass_compiled_by_xla(settings):
-    config = dataclasses.replace(CONFIG, num_layers=1, dropout=0.0, **settings)
+    config = dataclasses.replace(CONFIG, dropout=0.0, **settings)
     model = random_model(config)
     assert_same_gradients(gradients_of(model, jit_compile=True), gradients_of(model))
 
 
+@pytest.mark.slow
 def test_training_pass_with_dropout_compiled_by_xla():
-    model = random_model(dataclasses.replace(CONFIG, num_layers=1, **DROPOUT))
+    model = random_model(dataclasses.replace(CONFIG, **DROPOUT))
     seeds = [v for v in model.variables if "seed_generator" in v.path]
     states = [v.numpy() for v in seeds]
     compiled = gradients_of(model, jit_compile=True)
@@ -224,8 +232,15 @@ def test_training_pass_with_dropout_compiled_by_xla():
     assert_same_gradients(compiled, gradients_of(model))
 
 
-@pytest.mark.parametrize("run_eagerly", [False, True])
-@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize(
+    ("frozen", "run_eagerly"),
+    [
+        (False, True),
+        (True, True),
+        (True, False),
+        pytest.param(False, False, marks=pytest.mark.slow),
+    ],
+)
 def test_rematerialization_changes_no_gradient(frozen, run_eagerly):
     config = dataclasses.replace(CONFIG, **DROPOUT)
     found = []
@@ -239,7 +254,7 @@ def test_rematerialization_changes_no_gradient(frozen, run_eagerly):
                 variable.assign(rng.integers(1000, size=variable.shape))  # a seed
         if frozen:
             model.encoder.layers[0].trainable = False
-            dense = model.decoder.layers[1].self_attention.query_dense
+            dense = model.decoder.layers[0].self_attention.query_dense
             dense.enable_lora(2)
             dense.lora_kernel_a.assign(rng.normal(size=dense.lora_kernel_a.shape))
         found.append(gradients_of(model, run_eagerly=run_eagerly))

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,7 +88,8 @@ def keep(connection: socket.socket) -> None:
 def end_with_caller(connection: socket.socket, pid: int) -> None:
     """Waits until the caller has gone, and asks its command to end."""
     connection.recv(1)
-    os.kill(pid, signal.SIGTERM)
+    with suppress(ProcessLookupError):  # it has ended by itself
+        os.kill(pid, signal.SIGTERM)
 
 
 def become(request: dict, streams: Sequence[int]) -> None:

@@ -31,7 +31,13 @@ def built_parameters(config):
     return Transformer(config).count_params()
 
 
-@pytest.mark.parametrize("name", PRESETS)
+# These differ in more than sizes from one another; the others are slow by their number.
+KINDS = ("base", "E", "modern", "student")
+
+
+@pytest.mark.parametrize(
+    "name", [*KINDS, *(pytest.param(n, marks=pytest.mark.slow) for n in PRESETS if n not in KINDS)]
+)
 def test_counts_equal_the_built_model(name):
     config, _ = preset(name, 50)
     # A tenth of the widths, or heads of uneven width would not stay what the row is about.
@@ -53,7 +59,7 @@ def test_counts_equal_the_built_model(name):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"norm": "pre"},
+        {"norm": "pre", "num_layers": 2},
         {"tie_embeddings": False},
         {"source_vocab_size": 7},
         {"source_vocab_size": 7, "tie_embeddings": False},
@@ -62,9 +68,8 @@ def test_counts_equal_the_built_model(name):
     ],
 )
 def test_counts_of_options_equal_the_built_model(changes):
-    config = TransformerConfig(
-        vocab_size=9, num_layers=2, d_model=8, d_ff=6, num_heads=2, d_k=3, d_v=5, **changes
-    )
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 6, "num_heads": 2, "d_k": 3, "d_v": 5}
+    config = TransformerConfig(vocab_size=9, **{**sizes, **changes})
     assert Transformer(config).count_params() == config.parameters
 
 

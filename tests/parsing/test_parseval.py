@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from keras_transformer.errors import InputError
 from keras_transformer.parsing.parseval import (
     SentenceScore,
     brackets_of,
@@ -15,6 +14,7 @@ from keras_transformer.parsing.parseval import (
     with_gold_tags,
 )
 from keras_transformer.parsing.trees import Tree, parse_trees
+from tests.refusals import refused
 
 # Words 0 to 5: the cat sat on it (.)    G = 4: S 0-5, NP 0-2, VP 2-5, PP 3-5, of 5 words.
 GOLD = "(S (NP (DT the) (NN cat)) (VP (VBD sat) (PP (IN on) (PRP it))) (. .))"
@@ -297,12 +297,11 @@ def test_gold_tags_make_words_comparable():
 
 def test_unequal_numbers_of_trees():
     gold = [tree(GOLD)] * 2
-    rule = "there must be as many predicted trees as gold trees. Received: "
-    with pytest.raises(InputError, match=rule + "1 predicted trees, and more gold ones"):
+    with refused("predicted", "1 predicted"):
         score_trees(gold, gold[:1])
-    with pytest.raises(InputError, match=rule + "1 gold trees, and more predicted ones"):
+    with refused("predicted", "1 gold"):
         score_trees(gold[:1], gold)
-    with pytest.raises(InputError, match=r"at least one tree\. Received: none"):
+    with refused("gold", "none"):
         score_trees([], [])
 
 
@@ -310,9 +309,9 @@ def test_twelfth_error_stops():
     # MAX_ERROR 10: EVALB counts eleven errors and gives up at the next.
     gold, wrong = [tree(GOLD)] * 13, [tree(GOLD), *[tree(GOLD.replace("sat", "sits"))] * 12]
     assert score_trees(gold[:12], wrong[:12])["errors"] == 11
-    message = "at most 11 .* in words. Received: more; the first is tree 2: word 3 .* 'sits'"
-    with pytest.raises(InputError, match=message):
+    with refused("predicted", "tree 2: word 3", about="11") as error:
         score_trees(gold, wrong)
+    assert "'sits'" in error.value.received and "'sat'" in error.value.received
 
 
 def test_deep_trees():
@@ -353,5 +352,5 @@ def test_other_words_are_no_well_formed_parse():
 
 
 def test_a_tree_for_each_sentence():
-    with pytest.raises(InputError, match=r"a tree for each sentence\. Received: 1 trees of 2"):
+    with refused("trees", "1 trees of 2"):
         parsing_scores(TWO[:1], TWO)

@@ -162,7 +162,7 @@ def test_pad_rounds_up_to_the_lattice():
     np.testing.assert_array_equal(short, [[5, 0]])
 
 
-@pytest.mark.parametrize("replicas", [2, 5])
+@pytest.mark.parametrize("replicas", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_the_rows_of_all_workers_are_an_epoch(files, chunked, replicas):
     """Every worker reads all batches; of each, row n is for replica n mod R."""
     shares = []

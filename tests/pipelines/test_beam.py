@@ -4,17 +4,18 @@ import gzip
 
 import pytest
 
-from keras_transformer import InputError
 from pipelines import sharding, vocabulary
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource, GrammarSource
 from tests.data_folders import contents, interrupt
+from tests.refusals import refused
 
-pytest.importorskip("apache_beam", reason="Apache Beam is not installed")
+pytest.importorskip("apache_beam", reason="install: pip install '.[beam]'")
 from pipelines.beam import training_writer
 
+pytestmark = pytest.mark.slow  # another engine
 CONFIG = PreparationConfig(vocab_size=290, max_length=40)
 WORKERS = {
     "one": ["--direct_num_workers=1"],
@@ -105,22 +106,21 @@ def test_pairs_that_are_augmented(source, tmp_path):
 
 @pytest.mark.parametrize("second", [training_writer([]), None], ids=["beam", "local"])
 @pytest.mark.parametrize(
-    ("name", "call", "blocks", "shards"), [("write_block", 2, 2, 0), ("write_shard", 2, 5, 2)]
+    ("name", "call", "most_encoded"), [("write_block", 2, 5), ("write_shard", 2, 1)]
 )
 def test_a_failed_pipeline_is_resumed_by_either_runner(
-    source, local, tmp_path, monkeypatch, name, call, blocks, shards, second
+    source, local, tmp_path, monkeypatch, name, call, most_encoded, second
 ):
     with monkeypatch.context() as patch:
         interrupt(patch, Sharding, name, call)
-        with pytest.raises(
-            InputError, match=r"^runner=beam must run its pipeline to the end.*disk full"
-        ):
+        with refused("runner", "disk full"):
             prepare(source, tmp_path, CONFIG, training_writer([]))
-    assert len(list(tmp_path.glob("train-*.tfrecord"))) == shards
     learned = interrupt(monkeypatch, vocabulary, "learn_subwords", 0)
-    encoded = interrupt(monkeypatch, Sharding, "write_block", 5 - blocks + 1)
+    # Of six blocks, one of them of test. Beam works on several at once: of two that had begun when
+    # the failure came, one may not have been finished.
+    encoded = interrupt(monkeypatch, Sharding, "write_block", most_encoded)
     assert prepare(source, tmp_path, CONFIG, second)["pairs"]["train"] == 287
-    assert not learned and len(encoded) == 5 - blocks + 1  # and the one of test
+    assert not learned and len(encoded) <= most_encoded
     assert contents(tmp_path) == contents(local)
 
 
@@ -129,9 +129,9 @@ def test_beam_resumes_what_the_local_runner_began(source, local, tmp_path, monke
         interrupt(patch, Sharding, "write_shard", 1)
         with pytest.raises(OSError, match="disk full"):
             prepare(source, tmp_path, CONFIG)
-    encoded = interrupt(monkeypatch, Sharding, "write_block", 1)
+    encoded = interrupt(monkeypatch, Sharding, "write_block", 1)  # that of test at most
     prepare(source, tmp_path, CONFIG, training_writer([]))
-    assert len(encoded) == 1 and contents(tmp_path) == contents(local)
+    assert len(encoded) <= 1 and contents(tmp_path) == contents(local)
 
 
 def test_beam_repairs_what_the_local_runner_wrote(source, local, tmp_path):
@@ -146,10 +146,10 @@ def test_beam_repairs_what_the_local_runner_wrote(source, local, tmp_path):
 @pytest.mark.parametrize(
     ("option", "received"),
     [
-        ("--runner=NoRunner", ".*NoRunner"),
-        ("--direct_num_workers=two", ".*direct_num_workers: invalid int value: 'two'"),
+        ("--runner=NoRunner", "NoRunner"),
+        ("--direct_num_workers=two", "direct_num_workers: invalid int value: 'two'"),
     ],
 )
 def test_flags_that_beam_refuses(option, received):
-    with pytest.raises(InputError, match=f"^pipeline_options must .* Received: {received}"):
+    with refused("pipeline_options", received):
         training_writer([option])

@@ -1,16 +1,17 @@
 """Evaluating a model on a data directory as a function."""
 
 import dataclasses
+import re
 import shutil
 
 import pytest
 
-from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results
 from keras_transformer.files.reading import file_digest
 from keras_transformer.loading import load
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 from pipelines.metadata import read_metadata, write_metadata
+from tests.refusals import refused
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_robustness_is_kept_with_the_results(translator, untrained, prepared, tm
 
 def test_references_that_are_the_sources_are_told_of(translator, prepared, tmp_path, caplog):
     evaluate_on(prepared, translator, EvaluationConfig(limit=1))
-    assert "the same text" not in caplog.text
+    assert str(prepared) not in caplog.text
     data_dir = shutil.copytree(prepared, tmp_path / "data")
     shutil.copy(data_dir / "test.source.txt", data_dir / "test.target.txt")
     metadata = read_metadata(data_dir)
@@ -59,19 +60,19 @@ def test_references_that_are_the_sources_are_told_of(translator, prepared, tmp_p
     splits = {**metadata.splits, "test": test}
     write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
     evaluate_on(data_dir, translator, EvaluationConfig(limit=1))
-    assert f"source and target of test in {data_dir} are the same text" in caplog.text
+    assert re.search(f"test .*{re.escape(str(data_dir))}", caplog.text)
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "argument", "received"),
     [
-        ({"limit": 0}, "^limit must be at least 1. Received: 0"),
-        ({"tokenize": "moses"}, "^tokenize must be one of 13a, none, "),
-        ({"split": "dev"}, r"^split must be one whose text .* has \(test\). Received: dev$"),
-        ({"split": "train"}, r"^split must be one whose text .* has \(test\). Received: train$"),
-        ({"output": "/no/such/folder/x"}, "output must be a file in a directory"),
+        ({"limit": 0}, "limit", "0"),
+        ({"tokenize": "moses"}, "tokenize", "moses"),
+        ({"split": "dev"}, "split", "dev"),
+        ({"split": "train"}, "split", "train"),
+        ({"output": "/no/such/folder/x"}, "output", "/no/such/folder/x"),
     ],
 )
-def test_errors_name_arguments(prepared, settings, message):
-    with pytest.raises(InputError, match=message):
+def test_errors_name_arguments(prepared, settings, argument, received):
+    with refused(argument, received):
         EvaluationConfig(**settings).check(prepared)

@@ -661,19 +661,19 @@ def test_every_english_plural_is_regular_or_listed():
 
 @pytest.mark.parametrize("verb", ["read", "put"])
 def test_past_that_looks_like_a_present_is_refused(verb):
-    with pytest.raises(ValueError, match="must differ from the present"):
+    with pytest.raises(ValueError, match=repr(verb)):
         clause("they", verb, "the book", tense="past")
     assert clause("he", verb, "the book", tense="past").tense == "past"
 
 
 def test_what_the_grammar_lacks_is_refused():
-    with pytest.raises(ValueError, match="must be negatable, got 'must'"):
+    with pytest.raises(ValueError, match="'must'"):
         clause("he", "work", modal="must", negated=True)
-    with pytest.raises(ValueError, match="got 'may' in the past"):
+    with pytest.raises(ValueError, match="'may'"):
         clause("he", "work", modal="may", tense="past")
-    with pytest.raises(ValueError, match=r"tense must be one of .* got 'future'"):
+    with pytest.raises(ValueError, match=r"tense .*'future'"):
         clause("he", "work", tense="future")
-    with pytest.raises(ValueError, match=r"negated clause .* got 'many'"):
+    with pytest.raises(ValueError, match="'many'"):
         clause("he", "buy", "many cars", negated=True)
 
 
@@ -727,14 +727,21 @@ def test_no_noun_verb_or_adjective_shares_a_german_word():
         assert len(german) == len(set(german))
 
 
-@pytest.fixture(scope="module")
-def train():
-    return list(sentence_pairs("train", 50_000))
+@pytest.fixture(scope="module", params=[10_000, pytest.param(50_000, marks=pytest.mark.slow)])
+def count(request):
+    """How many pairs the tests look at."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def splits(train):
-    held_back = {split: list(sentence_pairs(split, 600)) for split in SPLITS[1:]}
+def train(count):
+    return list(sentence_pairs("train", count))
+
+
+@pytest.fixture(scope="module")
+def splits(train, count):
+    """The pairs of training, and for 80 of them one of each other split."""
+    held_back = {split: list(sentence_pairs(split, count // 80)) for split in SPLITS[1:]}
     return {"train": train} | held_back
 
 
@@ -763,11 +770,12 @@ def clauses_in(part):
             yield from clauses_in(getattr(part, name))
 
 
-def test_no_past_is_left_to_be_guessed_beside_another_past():
+@pytest.mark.parametrize("count", [4_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_no_past_is_left_to_be_guessed_beside_another_past(count):
     """ "They laughed while we read": the second verb would be a present in German."""
     rng = Random(17)
     found = 0
-    for _ in range(20_000):
+    for _ in range(count):
         members = list(clauses_in(random_sentence(rng)))
         tenses = {member.tense for member in members if member.modal is None}
         for member in members:
@@ -775,17 +783,17 @@ def test_no_past_is_left_to_be_guessed_beside_another_past():
                 found += 1
                 infinitive = members[0].tail and members[0].tail.conjunction.infinitive
                 assert member.tense != "present" or "past" not in tenses or infinitive
-    assert found > 50
+    assert found > count / 400
 
 
 # -- the stream ---------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def drawn():
-    """Pairs as they come, of any split, and repeated."""
+def drawn(count):
+    """Pairs as they come, of any split, and repeated: enough for all that is held out."""
     rng = Random(7)
-    return [realise(random_sentence(rng)) for _ in range(50_000)]
+    return [realise(random_sentence(rng)) for _ in range(max(count, 20_000))]
 
 
 def test_english_decides_german(train, drawn):
@@ -796,10 +804,10 @@ def test_english_decides_german(train, drawn):
         assert german.setdefault(english, translation) == translation
 
 
-def test_pairs_of_a_split_are_distinct(splits):
+def test_pairs_of_a_split_are_distinct(splits, count):
     for pairs in splits.values():
         assert len({english for english, _ in pairs}) == len(pairs)
-    assert [len(pairs) for pairs in splits.values()] == [50_000, 600, 600, 600]
+    assert [len(pairs) for pairs in splits.values()] == [count, *[count // 80] * 3]
 
 
 def test_splits_share_no_sentence(splits):
@@ -919,9 +927,9 @@ def test_orthography(train):
 
 
 def test_unknown_split_and_negative_count_are_refused():
-    with pytest.raises(ValueError, match=r"split must be one of .* got 'dev'"):
+    with pytest.raises(ValueError, match=r"split .*'dev'"):
         sentence_pairs("dev", 1)
-    with pytest.raises(ValueError, match="count must not be negative, got -1"):
+    with pytest.raises(ValueError, match=r"count .*-1"):
         sentence_pairs("train", -1)
     assert list(sentence_pairs("test", 0)) == []
 

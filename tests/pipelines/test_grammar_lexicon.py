@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from keras_transformer.errors import InputError
 from pipelines.grammar.lexicon import NOUN, PATH, nouns_of, read_lexicon
 from pipelines.grammar.table import COLUMNS
+from tests.refusals import refused
 
 # Every other row is read after these two.
 _FIRST = ["noun,boss,bosses,der Chef,Chefs/Chefs,person", "adverb,well,,gut,,manner"]
@@ -83,52 +83,51 @@ def test_comments_empty_lines_and_what_spreadsheets_add_are_passed_over(read):
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "argument", "received"),
     [
-        ("nouns,boss,,der Chef,Chefs,person",
-         "class must be one of noun, adverb, verb, .*. Received: 'nouns'"),
-        ("noun,,,der Chef,Chefs,person", "english must not be empty. Received: ''"),
-        ("noun,chief,,,Chefs,person", "german must not be empty. Received: ''"),
-        ("noun,chief,,Chef,Chefs,person", "german must be a noun with its article .*: 'Chef'"),
-        ("noun,chief,,der Chef,,person", "german_forms must hold 1 to 2 forms, .*Received: ''"),
-        ("noun,chief,,der Chef,a/b/c,person", "german_forms must hold 1 to 2 forms, .* 'a/b/c'"),
-        ("noun,bear,,der Bär,-,animal,weak", "german_forms must name the plural. Received: '-'"),
-        ("noun,chief,,der Chef,Chefs,persn", "kind must be one of these: person .*: 'persn'"),
-        ("noun,chief,,der Chef,Chefs,person,week", "features must hold only these words: .*'week'"),
-        ("noun,chief,,der Chef,Chefs,person,,boss", "subjects must be empty. Received: 'boss'"),
-        ("noun,boss,bosses,der Boss,Bosse,person", "english must be new for its .*: 'boss'"),
-        ("noun,a,b,c,d,e,f,g,h,i,j", "a row must have at most 10 cells. Received: 11"),
-        ("verb,see,saw/seen,sehen,,transitive,,people", "objects must not be empty for the kind"),
-        ("verb,rain,,regnen,,weather,,people", "subjects must be empty for the kind weather"),
-        ("verb,wait for,,warten,,prepositional,,people,people", "german must be an infinitive, .*"),
-        ("verb,laugh,,lachen an,,intransitive,,people", "german must be an infinitive, .*'lachen"),
-        ("verb,laugh,,lachen,,intransitive,,folk",
-         "subjects must name nouns and kinds of nouns, unlike 'folk'. Received: 'folk'"),
-        ("verb,laugh,,lachen,,intransitive,,boss,,loud", "manners must hold only .* 'loud'"),
-        ("adverb,today,,heute,,time", "features must not be empty for the kind time"),
-        ("preposition,in,,in,,place,two-way,person", "features must hold one of these words: acc"),
-        ("determiner,the,,der,,der,weak mixed", "features must hold one of these words: weak .*"),
-        ("adjective,old,older,alt,älter,,,boss", "subjects must hold only these words: person"),
-        ("pronoun,I,me,ich,mich/mir,1sg", "german_forms must hold 3 forms, .* 'mich/mir'"),
-        ("number,hundred,,hundert,,100", "kind must be one of these: 1 2 3 .*: '100'"),
+        ("nouns,boss,,der Chef,Chefs,person", "class", "'nouns'"),
+        ("noun,,,der Chef,Chefs,person", "english", "''"),
+        ("noun,chief,,,Chefs,person", "german", "''"),
+        ("noun,chief,,Chef,Chefs,person", "german", "'Chef'"),
+        ("noun,chief,,der Chef,,person", "german_forms", "''"),
+        ("noun,chief,,der Chef,a/b/c,person", "german_forms", "'a/b/c'"),
+        ("noun,bear,,der Bär,-,animal,weak", "german_forms", "'-'"),
+        ("noun,chief,,der Chef,Chefs,persn", "kind", "'persn'"),
+        ("noun,chief,,der Chef,Chefs,person,week", "features", "'week'"),
+        ("noun,chief,,der Chef,Chefs,person,,boss", "subjects", "'boss'"),
+        ("noun,boss,bosses,der Boss,Bosse,person", "english", "'boss'"),
+        ("noun,a,b,c,d,e,f,g,h,i,j", None, "11"),
+        ("verb,see,saw/seen,sehen,,transitive,,people", "objects", "''"),
+        ("verb,rain,,regnen,,weather,,people", "subjects", "'people'"),
+        ("verb,wait for,,warten,,prepositional,,people,people", "german", "'warten'"),
+        ("verb,laugh,,lachen an,,intransitive,,people", "german", "'lachen an'"),
+        ("verb,laugh,,lachen,,intransitive,,folk", "subjects", "'folk'"),
+        ("verb,laugh,,lachen,,intransitive,,boss,,loud", "manners", "'loud'"),
+        ("adverb,today,,heute,,time", "features", "''"),
+        ("preposition,in,,in,,place,two-way,person", "features", "'two-way'"),
+        ("determiner,the,,der,,der,weak mixed", "features", "'weak mixed'"),
+        ("adjective,old,older,alt,älter,,,boss", "subjects", "'boss'"),
+        ("pronoun,I,me,ich,mich/mir,1sg", "german_forms", "'mich/mir'"),
+        ("number,hundred,,hundert,,100", "kind", "'100'"),
     ],
 )  # fmt: skip
-def test_wrong_row_is_refused_with_its_line_the_rule_and_the_value(read, tmp_path, row, message):
-    with pytest.raises(InputError, match=message) as refused:
+def test_wrong_row_is_refused_with_its_line_the_rule_and_the_value(
+    read, tmp_path, row, argument, received
+):
+    with refused(argument, received, f"{tmp_path / 'words.csv'}:5") as error:
         read(*_FIRST, "# a comment", row)
-    assert str(refused.value).startswith(f"{tmp_path / 'words.csv'}:5: ")
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(error.value)
 
 
 def test_line_that_is_not_utf8_and_wrong_column_names_are_refused(read):
-    with pytest.raises(InputError, match=r"words.csv:3: a line must be UTF-8 CSV. Received: b'"):
+    with refused(None, "b'", place="words.csv:3"):
         read(_FIRST[0], "noun,bear,,der Bär,Bären,animal", encoding="latin-1")
-    with pytest.raises(InputError, match=r"words.csv:1: the first row must be class,.*: 'class,e'"):
+    with refused(None, "'class,e'", place="words.csv:1"):
         read(_FIRST[0], header="class,e")
 
 
 def test_word_that_the_rules_name_and_the_table_lacks_is_refused():
-    with pytest.raises(InputError, match=r"lexicon.csv must have every word .*: no 'dragon'"):
+    with refused(None, "no 'dragon'", place="lexicon.csv"):
         nouns_of(("house", "dragon"))
     assert nouns_of(("house", "plant", "tree")) == (NOUN["house"], NOUN["tree"], NOUN["bush"])
 

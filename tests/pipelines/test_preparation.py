@@ -1,6 +1,8 @@
 import dataclasses
+import errno
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer import InputError
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines import data_set, preparation, sharding, unfinished, vocabulary
 from pipelines.datasets import evaluation_batches
@@ -19,6 +20,7 @@ from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
 from pipelines.vocabulary import PairEncoder
 from tests.data_folders import contents, interrupt
+from tests.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = [("the dog sees the cat", "der Hund sieht die Katze"), ("a cat", "eine Katze")] * 20
@@ -81,7 +83,7 @@ def test_max_length_counts_eos(tmp_path):
     longest = read_metadata(tmp_path / "data").splits["train"].longest
     exact = PreparationConfig(vocab_size=262, max_length=longest)
     assert prepare(source, tmp_path / "exact", exact)["pairs"] == {"train": 9}
-    with pytest.raises(InputError, match=r"^max_length must leave .* pair of the split train\. "):
+    with refused("max_length", f"{longest - 1}, with 9", about="train"):
         prepare(
             source, tmp_path / "none", PreparationConfig(vocab_size=262, max_length=longest - 1)
         )
@@ -95,8 +97,7 @@ def test_a_split_without_a_usable_pair_is_refused_before_the_training_pairs_are_
         write(data_dir.parent / f"unusable.{side}", lines)
         for side, lines in zip(("en", "de"), zip(*unusable, strict=True), strict=True)
     )
-    rule = r"^max_length must leave at least one pair of the split validation\. "
-    with pytest.raises(InputError, match=f"{rule}Received: 40, with 1 pairs too long and 1 blank$"):
+    with refused("max_length", "40, with 1 pairs too long and 1 blank", about="validation"):
         prepare(FileSource(files), data_dir, CONFIG)
     assert not list(data_dir.glob("train-*"))
 
@@ -107,13 +108,12 @@ def test_metadata_of_a_split_without_a_usable_pair_are_refused(files, data_dir):
     test = dataclasses.replace(metadata.splits["test"], pairs=0, length_histogram={})
     splits = {**metadata.splits, "test": test}
     write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
-    rule = r"metadata.json: splits.test must have a pair that is neither blank nor longer than max_"
-    with pytest.raises(InputError, match=f"{rule}length. Received: .*pairs=0, dropped="):
+    with refused("splits.test", "pairs=0", place="metadata.json"):
         read_metadata(data_dir)
 
 
 def test_a_folder_without_a_name_is_refused(files):
-    with pytest.raises(InputError, match=r"^data_dir must be given: the name of a directory"):
+    with refused("data_dir", "''"):
         prepare(FileSource(files), "")
 
 
@@ -141,18 +141,14 @@ def test_a_data_set_of_other_settings_is_left_alone(files, data_dir):
     prepare(FileSource(files), data_dir, CONFIG)
     before = snapshot(data_dir)
     other = PreparationConfig(vocab_size=291, max_length=41)
-    with pytest.raises(
-        InputError,
-        match=r"^data_dir=.*data holds a data set of another vocab_size.*"
-        r"Received: 291, there: 290",
-    ):
+    with refused("data_dir", "291, there: 290", about="vocab_size"):
         prepare(FileSource(files), data_dir, other)
     with open(files["train"][1][0], "a") as file:
         file.write("neu\n")
-    with pytest.raises(InputError, match=r"of another train_target: .*Received: other content$"):
+    with refused("data_dir", "other content", about="train_target"):
         prepare(FileSource(files), data_dir, CONFIG)
     train = {"train": files["train"]}
-    with pytest.raises(InputError, match=r"of another .*Received: (other|None, there: files$)"):
+    with refused("data_dir", data_dir, about="another"):
         prepare(FileSource(train), data_dir, CONFIG)
     assert snapshot(data_dir) == before
 
@@ -219,7 +215,7 @@ def test_an_interrupted_run_is_resumed(
         interrupt(patch, target, name, call)
         with pytest.raises(OSError, match="disk full"):
             prepare(many, data_dir, CONFIG)
-    with pytest.raises(InputError, match=r"must be a prepared data directory"):
+    with refused("data_dir", "no metadata.json"):
         read_metadata(data_dir)
     learned = interrupt(monkeypatch, vocabulary, "learn_subwords", 9)
     written = interrupt(monkeypatch, Sharding, "write_block", 9)
@@ -250,10 +246,10 @@ def test_a_remote_data_set_is_like_a_local_one(
             prepare(source, str(data_dir), CONFIG)
     with caplog.at_level("INFO", logger="absl"):
         assert not prepare(source, data_dir, CONFIG)["up_to_date"]
-    assert "data cannot be locked (it is remote)" in caplog.text
+    assert "locked" in caplog.text and data_dir.name in caplog.text
     assert contents(data_dir) == contents(whole)
     assert prepare(source, data_dir, CONFIG)["up_to_date"]
-    with pytest.raises(InputError, match=r"^train_source must be a readable file.*none.*No such"):
+    with refused("train_source", any_folder / "none"):
         FileSource({"train": ([str(any_folder / "none")], [str(any_folder / "none")])})
 
 
@@ -281,10 +277,9 @@ def test_a_run_interrupted_in_its_cleanup_is_complete(many, data_dir, monkeypatc
 
 def test_a_full_disk_is_named(many, data_dir, monkeypatch):
     monkeypatch.setattr(Sharding, "_data_file", lambda *_: Path("/dev/full"))
-    with pytest.raises(
-        InputError, match=r"^data_dir must have room .* Received: .*data \(.*No space left"
-    ):
+    with pytest.raises(OSError) as caught:
         prepare(many, data_dir, CONFIG)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/dev/full")
 
 
 # Runs a program, and kills it at the n-th call of a method of Sharding.
@@ -308,6 +303,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.slow  # a process that is killed
 def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data_dir, monkeypatch):
     program = [sys.executable, "-c", KILLED.format(root=str(ROOT))]
     arguments = ["--dataset=files", f"--data_dir={data_dir}", "--vocab_size=290", "--max_length=40"]
@@ -348,7 +344,7 @@ def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
 def test_foreign_files_are_not_overwritten(files, data_dir):
     data_dir.mkdir()
     (data_dir / "vocabulary.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"^data_dir must be empty, new, or a data set"):
+    with refused("data_dir", "vocabulary.txt"):
         prepare(FileSource(files), data_dir, CONFIG)
     assert contents(data_dir) == {"vocabulary.txt": b"mine"}
 
@@ -359,10 +355,10 @@ def test_a_lock_that_was_left_behind_means_nothing(files, data_dir):
     mine = {"test.source.txt", "mine.target.txt", "mine.trees.txt", ".x.source.txt.0a1b2c3d.tmp"}
     for name in mine:
         (data_dir / name).write_text("mine")
-    message = r"^data_dir must be empty, .*data, which holds (mine|test)\.\w+\.txt, and no record"
     for _ in range(2):
-        with pytest.raises(InputError, match=message):
+        with refused("data_dir", about="empty") as error:
             prepare(FileSource(files), data_dir, CONFIG)
+        assert re.search(r"(mine|test)\.\w+\.txt", error.value.received)
         assert contents(data_dir) == dict.fromkeys(mine, b"mine")
 
 
@@ -380,8 +376,7 @@ def test_what_a_preparation_has_not_recorded_is_not_removed(many, data_dir, monk
     for name in mine:
         (data_dir / name).write_text("mine")
     (data_dir / "mine.source.txt").write_text("mine")
-    message = r"^data_dir must be empty, .* holds mine\.source\.txt, and no record"
-    with pytest.raises(InputError, match=message):
+    with refused("data_dir", "mine.source.txt"):
         prepare(many, data_dir, again)
     (data_dir / "mine.source.txt").unlink()
     prepare(many, data_dir, again)
@@ -399,14 +394,14 @@ def test_work_without_its_record_is_not_used(many, data_dir, monkeypatch):
         (data_dir / name).unlink()
     for path in data_dir.glob("test*"):
         path.unlink()
-    with pytest.raises(InputError, match=r"^data_dir must .* holds unfinished/train-block-0000"):
+    with refused("data_dir", "unfinished/train-block-0000"):
         prepare(many, data_dir, CONFIG)
 
 
 def test_a_folder_of_links_that_lead_to_each_other(files, data_dir, tmp_path):
     data_dir.symlink_to("other")
     (tmp_path / "other").symlink_to("data")
-    with pytest.raises(InputError, match=rf"^{data_dir} must lead to a file or folder\. "):
+    with refused(None, "links", place=data_dir):
         prepare(FileSource(files), data_dir, CONFIG)
 
 
@@ -417,11 +412,10 @@ def test_files_of_the_folder_that_is_written_to_are_not_read(files, data_dir, pl
     inside.parent.mkdir(parents=True)
     shutil.copy(source[0], inside)
     vocabulary = shutil.copy(__file__, data_dir / "given.model")
-    message = rf"^data_dir=.*data must be another folder than that of .* Received: .*{place}$"
-    with pytest.raises(InputError, match=message):
+    with refused("data_dir", inside):
         prepare(FileSource({"train": ([str(inside)], target)}), data_dir, CONFIG)
     given = PreparationConfig(max_length=40, vocabulary=[str(vocabulary)])
-    with pytest.raises(InputError, match=r"^data_dir=.* Received: .*given.model$"):
+    with refused("data_dir", vocabulary):
         prepare(FileSource(files), data_dir, given)
     assert sorted(path.name for path in data_dir.iterdir()) == ["given.model", place.split("/")[0]]
 
@@ -429,7 +423,7 @@ def test_files_of_the_folder_that_is_written_to_are_not_read(files, data_dir, pl
 def test_two_runs_cannot_share_a_folder(files, data_dir):
     with (
         preparation._claimed(data_dir),
-        pytest.raises(InputError, match=r"^data_dir must not be in use by another process"),
+        refused("data_dir", data_dir, about="in use"),
     ):
         prepare(FileSource(files), data_dir, CONFIG)
 
@@ -454,48 +448,34 @@ def test_another_run_that_ends_as_this_one_begins_is_not_repeated(files, data_di
     shutil.rmtree(data_dir)
     data_dir.mkdir()
     config = PreparationConfig(vocab_size=291, max_length=40)
-    with pytest.raises(InputError, match=r"of another vocab_size"):
+    with refused("data_dir", "290, there: 291", about="vocab_size"):
         prepare(FileSource(files), data_dir, CONFIG)
     assert found == [None, snapshot(data_dir)]
 
 
 def test_a_folder_must_be_writable(files, tmp_path):
     (tmp_path / "file").write_text("")
-    message = r"data_dir must be a directory that can be written to. Received: .*file"
-    with pytest.raises(InputError, match=message):
-        prepare(FileSource(files), tmp_path / "file" / "data", CONFIG)
-    with pytest.raises(InputError, match=message):
-        prepare(FileSource(files), tmp_path / "file", CONFIG)
+    for data_dir in (tmp_path / "file" / "data", tmp_path / "file"):
+        with pytest.raises(OSError, match=re.escape(f"'{data_dir}'")):
+            prepare(FileSource(files), data_dir, CONFIG)
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "argument", "received"),
     [
-        ({"tokenizer": "words"}, r"^tokenizer must be one of bpe, wordpiece, pieces. .* .words."),
-        (
-            {"tokenizer": "pieces"},
-            r"^tokenizer=pieces needs a vocabulary, that of an imported model",
-        ),
-        ({"vocab_size": 4}, r"^vocab_size must exceed the 4 special ids, .*\. Received: 4"),
-        ({"vocabulary": ["no"]}, r"^vocabulary must be a readable file. Received: no \(No such"),
-        ({"vocabulary": ["a", "b"]}, r"^vocabulary must be one file, or SOURCE,T.*Received: a,b"),
-        (
-            {"vocabulary": ["a"], "shared_vocabulary": False},
-            r"^vocabulary must be one file, or SOURCE,TARGET with shared_voc.* Received: a$",
-        ),
-        (
-            {"vocabulary": [__file__], "tokenizer": "wordpiece"},
-            r"^tokenizer must be bpe with vocabulary=.*test_preparation.py. Received: wordpiece",
-        ),
-        ({"max_length": 1}, r"^max_length must be at least 2, .* Received: 1"),
-        (
-            {"max_length": 2**30 + 1},
-            r"^max_length must be at most 1073741824. Received: 1073741825",
-        ),
+        ({"tokenizer": "words"}, "tokenizer", "words"),
+        ({"tokenizer": "pieces"}, "vocabulary", "none"),
+        ({"vocab_size": 4}, "vocab_size", "4"),
+        ({"vocabulary": ["no"]}, "vocabulary", "no ("),
+        ({"vocabulary": ["a", "b"]}, "vocabulary", "a,b"),
+        ({"vocabulary": ["a"], "shared_vocabulary": False}, "vocabulary", "a"),
+        ({"vocabulary": [__file__], "tokenizer": "wordpiece"}, "tokenizer", "wordpiece"),
+        ({"max_length": 1}, "max_length", "1"),
+        ({"max_length": 2**30 + 1}, "max_length", "1073741825"),
     ],
 )
-def test_impossible_settings_are_named(settings, message):
-    with pytest.raises(InputError, match=message):
+def test_impossible_settings_are_named(settings, argument, received):
+    with refused(argument, received):
         PreparationConfig(**settings)
 
 
@@ -525,8 +505,7 @@ def test_each_vocabulary_is_repaired_alone(files, data_dir):
     before = snapshot(data_dir)
     for name in ("source_vocabulary.model", "target_vocabulary.model"):
         (data_dir / name).write_bytes(b"damaged")
-        message = rf"{name} must be as it was prepared: prepare the data again"
-        with pytest.raises(InputError, match=message):
+        with refused(None, "a changed file", place=name):
             read_metadata(data_dir)
         assert not prepare(FileSource(files), data_dir, SEPARATE)["up_to_date"]
         after = snapshot(data_dir)
@@ -552,7 +531,7 @@ def test_an_existing_vocabulary_is_used(files, tmp_path, tokenizer, vocab_size):
     (tmp_path / "given" / file.name).unlink()
     prepare(FileSource(files), tmp_path / "given", given)
     assert (tmp_path / "given" / file.name).read_bytes() == file.read_bytes()
-    with pytest.raises(InputError, match=r"holds a data set of another vocab"):
+    with refused("data_dir", f"{vocab_size}, there: None", about="vocab"):
         prepare(FileSource(files), tmp_path / "given", learned)
 
 
@@ -563,7 +542,7 @@ def test_a_data_set_of_an_earlier_version(files, data_dir):
         del metadata.settings[name]
     write_metadata(data_dir, metadata)
     assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
-    with pytest.raises(InputError, match=r"of another shared_vocabulary.* there: True"):
+    with refused("data_dir", "False, there: True", about="shared_vocabulary"):
         prepare(FileSource(files), data_dir, dataclasses.replace(CONFIG, shared_vocabulary=False))
 
 

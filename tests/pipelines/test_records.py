@@ -5,10 +5,10 @@ import json
 import pytest
 import tensorflow as tf
 
-from keras_transformer import InputError
 from pipelines.metadata import read_metadata, write_metadata
 from pipelines.records import Metadata, SplitInfo
 from pipelines.sharding import serialized_example
+from tests.refusals import refused
 
 SHARD = "train-00000-of-00001.tfrecord"
 
@@ -63,39 +63,36 @@ def test_metadata_come_back(metadata, any_folder):
 
 
 def test_a_folder_without_metadata_is_not_a_data_set(metadata, any_folder):
-    with pytest.raises(InputError, match=r"^data_dir must be a prepared data directory"):
+    with refused("data_dir", any_folder):
         read_metadata(any_folder)
-    with pytest.raises(InputError, match=r"no metadata.json"):
+    with refused("data_dir", any_folder / "nowhere"):
         read_metadata(any_folder / "nowhere")
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "argument", "received"),
     [
-        (lambda fields: fields.update(format_version=99), r"format_version 2: .* Received: 99"),
-        (lambda fields: fields.pop("format_version"), r"format_version 2: .* Received: None"),
-        (lambda fields: fields.pop("task"), r"metadata.json: task must be given"),
-        (lambda fields: fields.pop("splits"), r"metadata.json: splits must be given"),
-        (lambda fields: fields.update(extra=1), r"metadata.json: extra must be a field that"),
-        (lambda fields: fields["splits"]["train"].update(shards={}), r"splits must have train, wi"),
-        (
-            lambda fields: fields.update(max_length=8),
-            r"json must be as it was written: .* a ch",
-        ),
+        (lambda fields: fields.update(format_version=99), None, "99"),
+        (lambda fields: fields.pop("format_version"), None, "None"),
+        (lambda fields: fields.pop("task"), "task", "none"),
+        (lambda fields: fields.pop("splits"), "splits", "none"),
+        (lambda fields: fields.update(extra=1), "extra", "1"),
+        (lambda fields: fields["splits"]["train"].update(shards={}), "splits", "train"),
+        (lambda fields: fields.update(max_length=8), None, "a changed file"),
     ],
 )
-def test_foreign_metadata_are_named(metadata, any_folder, change, message):
+def test_foreign_metadata_are_named(metadata, any_folder, change, argument, received):
     fields = dataclasses.asdict(metadata)
     change(fields)
     (any_folder / "metadata.json").write_text(json.dumps(fields))
-    with pytest.raises(InputError, match=message):
+    with refused(argument, received, "metadata.json"):
         read_metadata(any_folder)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
 def test_broken_metadata_are_named(any_folder, content):
     (any_folder / "metadata.json").write_text(content)
-    with pytest.raises(InputError, match=r"metadata.json(: its content)? must be (readable|of)"):
+    with refused(None, place="metadata.json"):
         read_metadata(any_folder)
 
 
@@ -104,24 +101,21 @@ def test_lost_and_shortened_files_are_named(metadata, any_folder):
     shard = any_folder / SHARD
     content = shard.read_bytes()
     shard.write_bytes(content[:-1])
-    with pytest.raises(InputError, match=rf"tfrecord must have {len(content)} bytes"):
+    with refused(None, f"{len(content) - 1} bytes", SHARD, about=f"{len(content)} bytes"):
         read_metadata(any_folder)
     shard.unlink()
-    with pytest.raises(InputError, match=r"tfrecord must have .* Received: no such file"):
+    with refused(None, "no such file", SHARD):
         read_metadata(any_folder)
     shard.write_bytes(content)
     (any_folder / "vocabulary.model").unlink()
-    with pytest.raises(InputError, match=r"vocabulary.model must exist"):
+    with refused(None, "no such file", place="vocabulary.model"):
         read_metadata(any_folder)
 
 
 def test_a_shard_of_another_data_set_is_named(metadata, any_folder):
     write_metadata(any_folder, metadata)
     write(any_folder / SHARD, first=50)  # of the same size
-    with pytest.raises(
-        InputError,
-        match=rf"{SHARD} must be the shard that was prepared: .* a shard of another data set",
-    ):
+    with refused(None, "another data set", SHARD):
         read_metadata(any_folder)
     assert read_metadata(any_folder, check_files=False) == metadata
 
@@ -132,7 +126,5 @@ def test_a_damaged_beginning_is_named(metadata, any_folder):
     content = bytearray(shard.read_bytes())
     content[len(content) // 3 + 20] ^= 1
     shard.write_bytes(content)
-    with pytest.raises(
-        InputError, match=rf"{SHARD} must hold sound .* at byte {len(content) // 3}"
-    ):
+    with refused(None, f"byte {len(content) // 3}", SHARD):
         read_metadata(any_folder)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import InputError
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines import sharding
 from pipelines.datasets import training_batches
@@ -19,6 +18,7 @@ from pipelines.preparation import PreparationConfig, prepare
 from pipelines.selection import SelectionConfig, first_occurrences, select
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
+from tests.refusals import refused
 
 WORDS = ["Dog", "dog", "ΣΚΎΛΟΣ", "собака", "犬", "12", "1,000", "٣", "!", "Straße", "ー", "µ"]
 SETTINGS = {"vocab_size": 330, "max_length": 40}
@@ -198,7 +198,7 @@ def test_the_data_set_is_that_of_the_cleaned_text(tmp_path, small_blocks, monkey
     assert set(result["dropped"]["test"]) == {"blank", "too_long"}
     again = prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS, **RULES))
     assert again["up_to_date"]
-    with pytest.raises(InputError, match=r"of another length_limits.*Received: None, there: \["):
+    with refused("data_dir", "None, there: [1, 4]", about="length_limits"):
         prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS))
 
 
@@ -265,34 +265,34 @@ def test_parts_can_be_read_elsewhere(tmp_path):
 def test_weights_of_another_number_of_files_are_refused_before_they_are_read(tmp_path, monkeypatch):
     source = source_of(tmp_path, messy(10), messy(10))
     monkeypatch.setattr(type(source), "counts", lambda _: pytest.fail("it reads all files"))
-    with pytest.raises(InputError, match=r"^weights must be 2 numbers, one for each training file"):
+    with refused("weights", "[1.0]", about="2 numbers"):
         prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS, weights=[1.0]))
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "argument", "received"),
     [
-        ({"length_ratio": 0.0}, r"^length_ratio must be positive and finite\. Received: 0\.0"),
-        ({"length_limits": [3]}, r"^length_limits must be two values, .* Received: \[3\]"),
-        ({"length_limits": [3, -1]}, r"^length_limits\[1\] must be at least 0. Received: -1"),
-        ({"length_unit": "bytes"}, r"^length_unit must be one of words, characters"),
-        ({"script_share": 1.5}, r"^script_share must be from 0 to 1. Received: 1\.5"),
-        ({"weights": [1, 5000]}, r"^weights\[1\] must be from 0 to 1000. Received: 5000"),
-        ({"weights": [0.0, 0.0]}, r"^weights must have a number above 0\. Received: \[0.0, 0.0\]"),
-        ({"length_limits": [9, 3]}, r"^length_limits must be two values, .* Received: \[9, 3\]"),
-        ({"scripts": ["Latin", "Greek}|."]}, r'^scripts\[1\] must be names .*: "Greek}\|\."$'),
-        ({"scripts": ["Latin", "inf"]}, r'^scripts\[1\] must be names .*: "inf"$'),
-        ({"scripts": ["Latin", "nan"]}, r'^scripts\[1\] must be names .*: "nan"$'),
-        ({"scripts": ["Latin", "Han+Klingon"]}, r'^scripts\[1\] must be names .*: "Han\+Klingon"$'),
+        ({"length_ratio": 0.0}, "length_ratio", "0.0"),
+        ({"length_limits": [3]}, "length_limits", "[3]"),
+        ({"length_limits": [3, -1]}, "length_limits[1]", "-1"),
+        ({"length_unit": "bytes"}, "length_unit", "bytes"),
+        ({"script_share": 1.5}, "script_share", "1.5"),
+        ({"weights": [1, 5000]}, "weights[1]", "5000"),
+        ({"weights": [0.0, 0.0]}, "weights", "[0.0, 0.0]"),
+        ({"length_limits": [9, 3]}, "length_limits", "[9, 3]"),
+        ({"scripts": ["Latin", "Greek}|."]}, "scripts[1]", "Greek}|."),
+        ({"scripts": ["Latin", "inf"]}, "scripts[1]", "inf"),
+        ({"scripts": ["Latin", "nan"]}, "scripts[1]", "nan"),
+        ({"scripts": ["Latin", "Han+Klingon"]}, "scripts[1]", "Han+Klingon"),
         (
             {"dedupe": True, "length_limits": [40, 50]},
-            r"^length_limits, dedupe, weights must leave at least one training pair\. "
-            r"Received: \{'length_limits': 20, 'dedupe': 0\} left out",
+            "length_limits",
+            "{'length_limits': 20, 'dedupe': 0}",
         ),
     ],
 )
-def test_impossible_settings_are_named(tmp_path, settings, message):
+def test_impossible_settings_are_named(tmp_path, settings, argument, received):
     source = source_of(tmp_path, messy(10), messy(10))
-    with pytest.raises(InputError, match=message):
+    with refused(argument, received):
         prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS, **settings))
     assert not (tmp_path / "data" / "metadata.json").exists()

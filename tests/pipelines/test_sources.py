@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import tensorflow_datasets as tfds
 
-from keras_transformer import InputError
 from pipelines.sources import FileSource, GrammarSource
 from pipelines.text_files import matching_files, read_lines
 from pipelines.tfds_source import TfdsSource
+from tests.refusals import refused
 
 
 def write(path, content):
@@ -45,17 +45,17 @@ class TestLines:
         assert lines(write(tmp_path / "t", b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")) == ["a", "\ufeffb"]
 
     def test_zstandard(self, tmp_path, monkeypatch):
-        zstd = pytest.importorskip("backports.zstd")
+        zstd = pytest.importorskip("backports.zstd", reason="install: pip install '.[zstd]'")
         content = zstd.compress("ein\nzwei ü\n".encode() * 9)
         assert lines(write(tmp_path / "t.zst", content * 2)) == ["ein", "zwei ü"] * 18
-        with pytest.raises(InputError, match=r"must be a whole compressed file. .*t.zst, broken"):
+        with refused("train_source", "t.zst, broken"):
             lines(write(tmp_path / "t.zst", content[:-5]))
-        with pytest.raises(InputError, match=r"broken after line 0 \(.*frame"):
+        with refused("train_source", "line 0"):
             lines(write(tmp_path / "t.zst", b"plain\n" * 9))
-        with pytest.raises(InputError, match=r"must end in .zst if it is compressed"):
+        with refused("train_source", tmp_path / "t", about=".zst"):
             lines(write(tmp_path / "t", content))
         monkeypatch.setattr(importlib, "import_module", lambda name: __import__("absent"))
-        with pytest.raises(InputError, match=r"t.zst needs a package \(pip install backports.zstd"):
+        with refused(None, place="t.zst", about="backports.zstd"):
             lines(str(tmp_path / "t.zst"))
 
     def test_patterns_name_files_in_order(self, tmp_path):
@@ -64,40 +64,50 @@ class TestLines:
         pattern, exact = str(tmp_path / "?.en"), str(tmp_path / "a[1].en")
         found = matching_files("train_source", [pattern, exact])
         assert [Path(path).name for path in found] == ["a.en", "b.en", "a[1].en"]
-        with pytest.raises(InputError, match=r"^train_source must match a file. .*x\*"):
+        with refused("train_source", tmp_path / "x*"):
             matching_files("train_source", [str(tmp_path / "x*")])
 
     @pytest.mark.parametrize(
-        ("name", "content", "message"),
+        ("name", "content", "argument", "received", "place"),
         [
             (
                 "t",
                 b"a\nb\xff\n",
-                r"t:2 must be UTF-8. Received: byte 0xff at column 2",
+                None,
+                "byte 0xff at column 2",
+                "t:2",
             ),
-            ("t", "a\n".encode("utf-16-be"), r"t:1 must be text. Received: .* NUL character"),
-            ("t", b"a\n\x00\x01\n", r"t:2 must be text. Received: .* NUL character"),
+            ("t", "a\n".encode("utf-16-be"), None, "NUL character", "t:1"),
+            ("t", b"a\n\x00\x01\n", None, "NUL character", "t:2"),
             (
                 "t.gz",
                 b"plain\n",
-                r"must be a whole compressed file. Received: .*t.gz, broken after line 0",
+                "train_source",
+                "t.gz, broken after line 0",
+                None,
             ),
             (
                 "t.gz",
                 gzip.compress(b"x\n" * 9, mtime=0)[:-6],
-                r"must be a whole compressed file. .* line 9",
+                "train_source",
+                "line 9",
+                None,
             ),
-            ("t.gz", gzip.compress(b"", mtime=0), r"must not be empty. Received: .*t.gz"),
+            ("t.gz", gzip.compress(b"", mtime=0), "train_source", "t.gz", None),
             (
                 "t",
                 gzip.compress(b"x\n", mtime=0),
-                r"must end in .gz if it is compressed. Received: .*t",
+                "train_source",
+                "t",
+                None,
             ),
         ],
     )
-    def test_files_that_are_not_text_are_named(self, tmp_path, name, content, message):
+    def test_files_that_are_not_text_are_named(
+        self, tmp_path, name, content, argument, received, place
+    ):
         path = write(tmp_path / name, content)
-        with pytest.raises(InputError, match=message) as error:
+        with refused(argument, received, place) as error:
             lines(path)
         assert "\n" not in str(error.value)
 
@@ -127,11 +137,7 @@ class TestFiles:
 
     def test_unequal_line_counts_are_named(self, parts):
         unequal = source([parts["1.en"]], [parts["2.de"]])
-        with pytest.raises(
-            InputError,
-            match=r"^train_source and train_target must have the same number of lines. "
-            r"Received: 2 in .*1.en, 1 in .*2.de",
-        ):
+        with refused("train_target", f"2 in {parts['1.en']}, 1 in {parts['2.de']}"):
             unequal.counts()
 
     def test_a_file_that_is_its_own_translation_is_told_of(self, parts, tmp_path, caplog):
@@ -140,33 +146,30 @@ class TestFiles:
         link = tmp_path / "link.de"
         link.symlink_to(parts["1.en"])
         source([parts["2.en"], parts["1.en"]], [parts["2.de"], str(link)])
-        assert f"source and target of train are the same file: {parts['1.en']}" in caplog.text
+        assert "train" in caplog.text and parts["1.en"] in caplog.text
 
     def test_unequal_numbers_of_files_are_named(self, parts):
-        with pytest.raises(InputError, match=r"the same number of files. Received: 2 and 1"):
+        with refused("train_target", "1 for 2"):
             source([parts["1.en"], parts["2.en"]], [parts["1.de"]])
 
     def test_every_flag_needs_a_file(self, parts):
-        with pytest.raises(InputError, match=r"^test_source must name at least one file"):
+        with refused("test_source", "none"):
             source([parts["1.en"]], [parts["1.de"]], test=([], []))
 
     def test_missing_and_empty_files_are_named(self, parts, tmp_path):
-        with pytest.raises(
-            InputError, match=r"^train_target must be a readable file. .*no.de \(No such file"
-        ):
+        with refused("train_target", "no.de (No such file"):
             source([parts["1.en"]], [str(tmp_path / "no.de")])
-        with pytest.raises(InputError, match=r"^train_source must be a readable file. .*directory"):
+        with refused("train_source", "directory"):
             source([str(tmp_path)], [parts["1.de"]])
         empty = write(tmp_path / "empty", b"")
-        with pytest.raises(InputError, match=r"^train_target must not be empty. Received: .*empty"):
+        with refused("train_target", "empty"):
             source([parts["1.en"]], [empty])
 
     @pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "pipe"])
     def test_pipes_and_devices_are_not_read(self, parts, tmp_path, device):
         os.mkfifo(tmp_path / "pipe")
         path = str(tmp_path / device)  # /dev/zero stays what it is
-        message = r"^train_target must be a file, .* several times. Received: .*a pipe or a device$"
-        with pytest.raises(InputError, match=message):
+        with refused("train_target", path):
             source([parts["1.en"]], [path])
 
 
@@ -238,7 +241,7 @@ class TinyUnequipped(TinyTranslation):
     VERSION = tfds.core.Version("1.0.0")
 
     def _split_generators(self, download_manager):
-        raise ModuleNotFoundError("No module named 'some_parser'")
+        raise ModuleNotFoundError("some_parser")
 
 
 class TestTfds:
@@ -261,37 +264,39 @@ class TestTfds:
         assert english.settings() != german.settings()
 
     @pytest.mark.parametrize(
-        ("name", "languages", "message"),
+        ("name", "languages", "argument", "received"),
         [
-            ("no_such_set", ("en", "de"), r"^dataset must be a data set that TFDS knows"),
+            ("no_such_set", ("en", "de"), "dataset", "tfds:no_such_set"),
             (
                 "tiny_translation/x",
                 ("en", "de"),
-                r"^dataset must name a configuration and version",
+                "dataset",
+                "tfds:tiny_translation/x",
             ),
-            ("tiny_translation:9.0.0", ("en", "de"), r"version that TFDS knows .*9.0.0"),
-            ("", ("en", "de"), r"^dataset must name a configuration .*Received: tfds:$"),
-            ("tiny_translation", ("fr", "de"), r"^source_language must be one of de, en .*'fr'"),
-            ("tiny_translation", ("en", "fr"), r"^target_language must be one of de, en .*'fr'"),
-            ("tiny_translation", ("en", "en"), r"^target_language must differ from"),
-            ("tiny_numbers", ("en", "de"), r"must be a translation set.* the features label"),
-            ("tiny_test_only", ("en", "de"), r"must have a split train. Received: splits test"),
+            ("tiny_translation:9.0.0", ("en", "de"), "dataset", "tfds:tiny_translation:9.0.0"),
+            ("", ("en", "de"), "dataset", "tfds:"),
+            ("tiny_translation", ("fr", "de"), "source_language", "'fr'"),
+            ("tiny_translation", ("en", "fr"), "target_language", "'fr'"),
+            ("tiny_translation", ("en", "en"), "target_language", "'en'"),
+            ("tiny_numbers", ("en", "de"), "dataset", "label"),
+            ("tiny_test_only", ("en", "de"), "dataset", "test"),
             (
                 "tiny_unequipped",
                 ("en", "de"),
-                r"must have the Python packages .* Received: No module named 'some_parser'",
+                "dataset",
+                "some_parser",
             ),
-            ("tiny_offline", ("en", "de"), r"ConnectionError: no answer of 127.0.0.1:9\)$"),
+            ("tiny_offline", ("en", "de"), "tfds_data_dir", "127.0.0.1:9"),
             (
                 "tiny_unreachable",
                 ("en", "de"),
-                r"^tfds_data_dir must hold tfds:tiny_unreachable .*`tfds build tiny_unreachable`.*"
-                r"ConnectionError: no route to host",
+                "tfds_data_dir",
+                "no route to host",
             ),
         ],
     )
-    def test_what_tfds_lacks_is_named(self, tfds_dir, name, languages, message):
-        with pytest.raises(InputError, match=message) as error:
+    def test_what_tfds_lacks_is_named(self, tfds_dir, name, languages, argument, received):
+        with refused(argument, received) as error:
             TfdsSource(name, *languages, tfds_dir)
         assert "\n" not in str(error.value)
 
@@ -311,7 +316,7 @@ class TestGrammar:
         assert grammar.settings() != GrammarSource(7, seed=2).settings()
 
     def test_zero_pairs_are_refused(self):
-        with pytest.raises(InputError, match=r"^grammar_pairs must be at least 1. Received: 0"):
+        with refused("grammar_pairs", "0"):
             GrammarSource(0, seed=1)
 
 

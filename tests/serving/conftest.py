@@ -49,11 +49,12 @@ class FakeTranslator:
         self.before_call()
         if target_prefixes:
             self.calls.append(list(target_prefixes))
-            require(max(map(len, target_prefixes)) < 9, "a prefix must be short", "a long one")
+            require(max(map(len, target_prefixes)) < 9, "prefixes", "must be short", "a long one")
             texts = [f"{prefix.strip()} b".strip() for prefix in target_prefixes]
             return [[translation(text, -0.5, -1.25)] for text in texts]
         if required_phrases:
-            require(len(required_phrases) == len(sentences), "phrases must be as many", "others")
+            fits = len(required_phrases) == len(sentences)
+            require(fits, "required_phrases", "must be as many as texts", len(required_phrases))
             return [[translation("+".join(row), -0.5, -1.25)] for row in required_phrases]
         if aligned:
             pair = Pair(["b", "</s>"], [-0.125, -1.125], "0-0")
@@ -65,8 +66,8 @@ class FakeTranslator:
 
     def with_codes(self, texts, to):
         """As of a model with codes "de" and "cs"."""
-        require(to in ("de", "cs"), "to must be one of de, cs", to)
-        require(not any(">>" in text for text in texts), "texts must be without codes", texts)
+        require(to in ("de", "cs"), "to", "must be one of de, cs", to)
+        require(not any(">>" in text for text in texts), "texts", "must be without codes", texts)
         return [f">>{to}<< {text}" for text in texts]
 
     def document_translator(self, to=None, language=None):

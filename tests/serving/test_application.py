@@ -101,11 +101,15 @@ def test_aligned_translations(translator):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prefixes": ["die Katze"]}, "a prefix must be short. Received: a long one"),
-        ({"required_phrases": [["b"], ["c"]]}, "phrases must be as many. Received: others"),
+        ({"prefixes": ["die Katze"]}, "prefixes must be short. Received: a long one"),
+        (
+            {"required_phrases": [["b"], ["c"]]},
+            "required_phrases must be as many as texts. Received: 2",
+        ),
     ],
 )
 def test_what_does_not_fit_the_model_is_refused(translator, options, message):
+    """The message is that of the translator above, which is the double of this folder."""
     request = {"text": "a"} | options
     status, _, body = answer_to(translator, "POST", "/translate", json=request)
     assert (status, json.loads(body)) == (400, {"error": message})
@@ -151,7 +155,7 @@ def test_attention_that_is_too_much(translator, monkeypatch):
     monkeypatch.setattr(application, "ANSWER_WEIGHTS", 363)
     status, _, body = answer_to(translator, "POST", "/attention", json=PAIR)
     assert status == 413
-    assert "at most 363 weights: ask for a shorter sentence. Received: one of 364" in body.decode()
+    assert "363 weights" in body.decode() and "Received: one of 364" in body.decode()
 
 
 def test_model_and_health(translator):
@@ -196,47 +200,42 @@ def test_page_is_in_the_wheel():
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "request_options", "status", "message"),
+    ("method", "path", "request_options", "status", "named"),
     [
-        ("GET", "/absent", {}, 404, "there is no '/absent'"),
-        ("GET", "/%0aforged", {}, 404, r"there is no '/\nforged'"),
-        ("GET", "/../requests.py", {}, 404, "there is no"),
-        ("GET", "/page.html", {}, 404, "there is no"),
-        ("GET", "/translate", {}, 405, "/translate allows POST only. Received: GET"),
-        ("DELETE", "/attention", {}, 405, "/attention allows POST only. Received: DELETE"),
-        ("POST", "/", {"data": b""}, 405, "/ allows GET,HEAD only. Received: POST"),
-        ("POST", "/translate", {"data": b"{"}, 400, "the body must be a JSON object"),
-        ("POST", "/attention", {"json": {"source": "a"}}, 400, "target must be given"),
-        (
-            "POST",
-            "/translate",
-            {"json": {"text": "x" * 100_000}},
-            413,
-            "and 20000 characters of text",
-        ),
-        ("POST", "/translate", {"data": b" " * 300_000}, 413, "at most 241536 bytes"),
+        ("GET", "/absent", {}, 404, "'/absent'"),
+        ("GET", "/%0aforged", {}, 404, r"'/\nforged'"),
+        ("GET", "/../requests.py", {}, 404, "'/requests.py'"),
+        ("GET", "/page.html", {}, 404, "'/page.html'"),
+        ("GET", "/translate", {}, 405, "Received: GET"),
+        ("DELETE", "/attention", {}, 405, "Received: DELETE"),
+        ("POST", "/", {"data": b""}, 405, "Received: POST"),
+        ("POST", "/translate", {"data": b"{"}, 400, "JSON object"),
+        ("POST", "/attention", {"json": {"source": "a"}}, 400, "target"),
+        ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "20000 characters"),
+        ("POST", "/translate", {"data": b" " * 300_000}, 413, "241536 bytes"),
         (
             "POST",
             "/translate",
             {"data": b"no gzip", "headers": {"Content-Encoding": "gzip"}},
             400,
-            "the body must be encoded as its headers say",
+            "encoded",
         ),
-        ("GET", "/", {"headers": {"Host": "rebound.example"}}, 403, "the Host header must name"),
+        ("GET", "/", {"headers": {"Host": "rebound.example"}}, 403, "'rebound.example'"),
         (
             "POST",
             "/translate",
             {"json": {"text": "a"}, "headers": {"Origin": "http://other.example"}},
             403,
-            "requests must come from the server's own page",
+            "'http://other.example'",
         ),
     ],
 )
-def test_refusals(translator, caplog, method, path, request_options, status, message):
+def test_refusals(translator, caplog, method, path, request_options, status, named):
     caplog.set_level(logging.INFO, "keras_transformer")
     found, headers, body = answer_to(translator, method, path, **request_options)
     assert found == status
-    assert message in json.loads(body)["error"]
+    error = json.loads(body)["error"]
+    assert named in error
     assert set(json.loads(body)) == {"error"}
     assert "Traceback" not in body.decode() and "\n" not in body.decode()
     assert headers["X-Content-Type-Options"] == "nosniff"
@@ -244,14 +243,14 @@ def test_refusals(translator, caplog, method, path, request_options, status, mes
     assert len(lines) == 1 and lines[0].exc_info is None
     assert "\n" not in lines[0].getMessage() and f" {status} " in lines[0].getMessage()
     assert translator.calls == []
-    assert status != 405 or headers["Allow"] in message
+    assert status != 405 or headers["Allow"] in error
 
 
 @pytest.mark.parametrize(
     ("error", "message"),
     [
         (ValueError("first line\nsecond line"), "the model failed: ValueError: first line"),
-        (InputError("the model's weights must be finite."), "the model's weights must be finite."),
+        (InputError("weights", "must be finite", "nan"), "weights must be finite. Received: nan"),
     ],
 )
 def test_failing_model(translator, caplog, error, message):
@@ -315,7 +314,7 @@ def test_slow_model_and_full_queue(translator, timeouts):
             timeouts[-1].reschedule(now())
             slow = await first
             assert slow.status == 504
-            assert await slow.json() == {"error": "the model took more than 60 seconds"}
+            assert "60 seconds" in (await slow.json())["error"]
             waiting = asyncio.create_task(client.post("/translate", json={"text": "waiting"}))
             while not service.translations._jobs:
                 await asyncio.sleep(0)
@@ -323,7 +322,7 @@ def test_slow_model_and_full_queue(translator, timeouts):
             refused = await client.post("/translate", json={"text": "refused"})
             assert refused.status == 503
             assert refused.headers["Retry-After"] == "1"
-            assert await refused.json() == {"error": "1 requests wait already: try again"}
+            assert "1 requests wait" in (await refused.json())["error"]
             patience.reschedule(now())
             assert (await waiting).status == 504
         go_on.set()
@@ -343,7 +342,7 @@ def test_slow_body(translator):
 
         answer = await client.post("/translate", data=body())
         assert answer.status == 408
-        assert "the body must arrive within 0.05 seconds" in (await answer.json())["error"]
+        assert "0.05 seconds" in (await answer.json())["error"]
 
     served(translator, scenario, Limits(timeout=0.05))
 

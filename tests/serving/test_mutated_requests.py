@@ -6,6 +6,7 @@ import json
 import logging
 import random
 
+import pytest
 from yarl import URL
 
 from keras_transformer.serving.application import Service
@@ -14,7 +15,6 @@ from keras_transformer.serving.routes import ROUTES
 from keras_transformer.serving.server import OneLine
 from tests.serving.running import client_of
 
-MUTATIONS = 600
 SEED = 7
 # In place of a value, as JSON: other types, sizes and characters.
 VALUES = [
@@ -91,9 +91,10 @@ async def in_chunks(body):
         yield body[start : start + 50_000]
 
 
-async def mutated_requests(client, numbers):
+async def mutated_requests(client, count):
     """Yields what was sent, in short, and its answer."""
-    for _ in range(MUTATIONS):
+    numbers = random.Random(SEED)
+    for _ in range(count):
         path, known, valid = numbers.choice(REQUESTS)
         body = mutated_body(known, valid, numbers)
         sent = in_chunks(body) if numbers.random() < 0.2 else body
@@ -132,7 +133,8 @@ async def checked(requests):
     return counts
 
 
-def test_mutated_requests(translator, caplog):
+def counts_of(translator, caplog, requests):
+    """Serves `requests(client)`, and counts the answers by status."""
     caplog.set_level(logging.INFO)
     server_log, one_line = logging.getLogger("aiohttp.server"), OneLine()
     server_log.addFilter(one_line)
@@ -140,15 +142,22 @@ def test_mutated_requests(translator, caplog):
     async def run():
         service = Service(translator, Limits(max_sentences=8, max_characters=10_000), None)
         async with client_of(service) as client:
-            mutated = await checked(mutated_requests(client, random.Random(SEED)))
-            odd = await checked(odd_requests(client))
-            return mutated, odd
+            return await checked(requests(client))
 
     try:
-        mutated, odd = asyncio.run(run())
+        counts = asyncio.run(run())
     finally:
         server_log.removeFilter(one_line)
-    assert set(mutated) == {200, 400, 413} and min(mutated.values()) > 10
-    assert set(odd) == {400, 404, 405, 413}
     for record in caplog.records:
         assert record.exc_info is None and record.getMessage().isprintable()
+    return counts
+
+
+@pytest.mark.parametrize("count", [90, pytest.param(600, marks=pytest.mark.slow)])
+def test_mutated_requests(translator, caplog, count):
+    counts = counts_of(translator, caplog, lambda client: mutated_requests(client, count))
+    assert set(counts) == {200, 400, 413} and min(counts.values()) > count / 60
+
+
+def test_odd_requests(translator, caplog):
+    assert set(counts_of(translator, caplog, odd_requests)) == {400, 404, 405, 413}

@@ -15,9 +15,13 @@ from keras_transformer.serving.server import allowed_names, answering, listening
 from tests.free_ports import free_addresses
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-pytestmark = pytest.mark.skipif(
-    NGINX is None or shutil.which("openssl") is None, reason="no nginx and openssl on this machine"
-)
+pytestmark = [
+    pytest.mark.slow,  # another server
+    pytest.mark.skipif(
+        NGINX is None or shutil.which("openssl") is None,
+        reason="install: apt-get install nginx openssl",
+    ),
+]
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "serving.md"
 NAME = "translate.example"
 # Around the guide's lines: one process, which writes into its own folder only.

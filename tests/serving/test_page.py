@@ -14,9 +14,12 @@ from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import answering, listening_socket
 from tests.serving.conftest import translation
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="install: pip install '.[test]'")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+pytestmark = [
+    pytest.mark.slow,  # a browser
+    pytest.mark.skipif(CHROMIUM is None, reason="install: apt-get install chromium"),
+]
 SOURCE_WORDS = ["the", "cat", "sleeps", ".", "</s>"]
 TARGET_WORDS = ["die", "Ka", "·tze", "schläft", ".", "</s>"]
 expect = playwright.expect
@@ -215,61 +218,40 @@ def test_sentences_are_chosen_by_keys_alone(page):
     drawn(page)
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "text"),
-    [
-        ("average:5", "weights: mean of 5 checkpoints"),
-        ("runs/a/checkpoints/average-3-step-00000042", "weights: mean of 3 checkpoints"),
-        ("latest,runs/b/checkpoints/step-00000042", "weights: mean of 2 checkpoints"),
-        ("step-00000420", "weights: step-00000420"),
-        ("mine", "weights: mine"),
-    ],
-)
-def test_checkpoint_by_name(open_page, translator, checkpoint, text):
-    translator.card["checkpoint"] = checkpoint
-    page = open_page()
-    expect(page.locator("#model")).to_contain_text(text)
+def test_checkpoint_by_name(page, translator):
+    for checkpoint, text in {
+        "average:5": "weights: mean of 5 checkpoints",
+        "runs/a/checkpoints/average-3-step-00000042": "weights: mean of 3 checkpoints",
+        "latest,runs/b/checkpoints/step-00000042": "weights: mean of 2 checkpoints",
+        "step-00000420": "weights: step-00000420",
+        "mine": "weights: mine",
+    }.items():
+        translator.card["checkpoint"] = checkpoint
+        page.reload()
+        expect(page.locator("#model")).to_contain_text(text)
 
 
-@pytest.mark.parametrize(
-    ("card", "label", "example"),
-    [
-        (
-            {"data": {"languages": ["en", "de"]}},
-            "English text",
-            "For example: The old woman sees a dog.",
-        ),
-        (
-            {"evaluation": {"languages": ["fi", "en"]}},
-            "Finnish text",
-            "",
-        ),
-        (
-            {"evaluation": {"languages": ["", "txt"]}},
-            "Text to translate",
-            "",
-        ),
+def test_languages_and_example(page, translator):
+    card, example = dict(translator.card), "For example: The old woman sees a dog."
+    parsing = {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}}
+    for fields, label, wanted in [
+        ({"data": {"languages": ["en", "de"]}}, "English text", example),
+        ({"evaluation": {"languages": ["fi", "en"]}}, "Finnish text", ""),
+        ({"evaluation": {"languages": ["", "txt"]}}, "Text to translate", ""),
         ({"evaluation": None}, "Text to translate", ""),
-        (
-            {"task": "parsing", "evaluation": {"languages": ["words", "brackets"]}},
-            "English text to parse, one sentence per line",
-            "For example: The old woman sees a dog.",
-        ),
-    ],
-)
-def test_languages_and_example(open_page, translator, card, label, example):
-    translator.card.update(card)
-    page = open_page()
-    expect(page.locator("#model")).to_contain_text("parameters")
-    expect(page.locator("label[for=text]")).to_have_text(label)
-    expect(page.get_by_label(label)).to_have_js_property("placeholder", example)
+        (parsing, "English text to parse, one sentence per line", example),
+    ]:
+        translator.card.clear()
+        translator.card.update(card | fields)
+        page.reload()
+        expect(page.locator("#model")).to_contain_text("parameters")
+        expect(page.locator("label[for=text]")).to_have_text(label)
+        expect(page.get_by_label(label)).to_have_js_property("placeholder", wanted)
 
 
 def test_empty_text(page, translator):
     page.get_by_role("button", name="Translate").click()
-    expect(page.locator("#form .error")).to_have_text(
-        "There is no text yet: write or open one first."
-    )
+    expect(page.locator("#form .error")).to_contain_text("no text")
     translated(page)
     expect(page.locator("#form .error")).to_be_hidden()
     page.get_by_label("Text to translate").fill(" \n ")
@@ -396,7 +378,7 @@ def open_file(page, name, content):
 )
 def test_files_are_translated_and_saved(open_page, translator, name, content, saved, wanted):
     if name.endswith("MD"):
-        pytest.importorskip("markdown_it", reason="markdown-it-py is not installed")
+        pytest.importorskip("markdown_it", reason="install: pip install '.[documents]'")
     translator.card["data"] = {"languages": ["en", "de"]}
     page = open_page()
     open_file(page, name, content.encode())
@@ -426,19 +408,14 @@ def test_a_file_can_be_dropped_on_the_text(page):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "a.pdf",
-            b"%PDF",
-            "The name of a file must end in one of .txt, .md, .markdown, .html, .htm, "
-            ".po, .xliff, .xlf, .srt, .vtt.",
-        ),
-        ("a.txt", b"\xff", "A file must be text in UTF-8. Received: a.txt"),
+        ("a.pdf", b"%PDF", ".txt, .md, .markdown, .html, .htm, .po, .xliff, .xlf, .srt, .vtt"),
+        ("a.txt", b"\xff", "Received: a.txt"),
     ],
 )
 def test_files_that_are_none(page, name, content, message):
     page.get_by_label("Text to translate").fill("kept")
     open_file(page, name, content)
-    expect(page.locator("#form .error")).to_have_text(message)
+    expect(page.locator("#form .error")).to_contain_text(message)
     expect(page.get_by_label("Text to translate")).to_have_value("kept")
 
 
@@ -614,7 +591,7 @@ def test_what_was_translated_before_an_error_stays(page, translator):
     translator.before_call = fail_later
     translate(page, "one\ntwo")
     paragraphs = page.locator("#translation p")
-    expect(page.locator("#form .error")).to_have_text("the model failed: MemoryError: no room")
+    expect(page.locator("#form .error")).to_contain_text("MemoryError: no room")
     expect(paragraphs).to_have_text(["die Katze schläft.", "…"])
     translator.before_call = lambda: None
     page.get_by_role("button", name="Translate").click()
@@ -662,9 +639,7 @@ def test_a_beginning_that_is_refused_stays(page):
     box.press("End")
     page.keyboard.type(" x")
     page.keyboard.press("Enter")
-    expect(page.locator("#sentence .error")).to_have_text(
-        "a prefix must be short. Received: a long one"
-    )
+    expect(page.locator("#sentence .error")).to_contain_text("Received: a long one")
     expect(box).to_have_text("die Katze schläft. x")
 
 
@@ -745,22 +720,17 @@ def test_errors_are_told_in_one_line(page, translator):
     alert = page.locator("#form .error")
     text.fill("x" * 501)
     text.press("Control+Enter")
-    expect(alert).to_contain_text("and 500 characters of text: send the rest in further requests.")
+    expect(alert).to_contain_text("500 characters")
+    translated(page)
+    expect(alert).to_be_hidden()
 
     def fail():
         raise MemoryError("no room")
 
     translator.before_call = fail
-    text.fill("the cat sleeps.")
-    text.press("Control+Enter")
-    expect(alert).to_have_text("the model failed: MemoryError: no room")
-    translator.before_call = lambda: None
-    translated(page)
-    expect(alert).to_be_hidden()
-    translator.before_call = fail
     page.get_by_role("radio", name="der Kater.").check()
     alert = page.locator("#attention .error")
-    expect(alert).to_have_text("the model failed: MemoryError: no room")
+    expect(alert).to_contain_text("MemoryError: no room")
     expect(page.locator("#figure")).to_be_hidden()
 
 
@@ -774,11 +744,12 @@ def test_server_that_is_gone(browser, translator):
         expect(page.get_by_role("alert")).to_have_text("the server does not answer")
 
 
-@pytest.mark.parametrize("width", [320, 1200])
-def test_nothing_is_wider_than_the_window(page, width):
-    page.set_viewport_size({"width": width, "height": 700})
+def test_nothing_is_wider_than_the_window(page):
     translated(page, f"the cat sleeps. {'long' * 50}")
-    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for width in (320, 1200):
+        page.set_viewport_size({"width": width, "height": 700})
+        drawn(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_right_to_left_text(page):

@@ -81,14 +81,14 @@ def start():
         process.communicate()
 
 
+@pytest.mark.slow
 def test_a_killed_parent_takes_its_processes_along(start):
     process = start("serve")
     port = read_until(process.stderr, r"serving at http://localhost:(\d+) until").group(1)
     process.kill()
     assert refuses_connections(int(port))
-    output, errors = process.communicate(
-        timeout=PATIENCE
-    )  # ends when nobody can write to the pipes
+    # It ends when nobody can write to the pipes.
+    output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == -signal.SIGKILL and output == ""
     assert "Traceback" not in errors
 
@@ -98,7 +98,7 @@ def test_a_killed_parent_takes_its_processes_along(start):
     ("number", "send"),
     [
         (signal.SIGTERM, os.kill),
-        (signal.SIGINT, os.killpg),  # as a terminal does at Ctrl-C
+        pytest.param(signal.SIGINT, os.killpg, marks=pytest.mark.slow),  # as at Ctrl-C
     ],
 )
 def test_a_request_that_has_begun_is_answered_after_a_signal(start, number, send):
@@ -118,6 +118,7 @@ def test_a_request_that_has_begun_is_answered_after_a_signal(start, number, send
     assert (process.returncode, output) == (0, "1\n"), errors
 
 
+@pytest.mark.slow
 def test_a_signal_while_processes_are_forked_stops_them_all(start):
     process = start("stop at fork")
     output, errors = process.communicate(timeout=PATIENCE)

@@ -3,7 +3,6 @@ import math
 
 import pytest
 
-from keras_transformer.errors import InputError
 from keras_transformer.serving.requests import (
     AttentionRequest,
     Limits,
@@ -14,6 +13,8 @@ from keras_transformer.serving.requests import (
     parse_attention,
     parse_translate,
 )
+from tests.refusals import refused
+from tests.serving.messages import check_message
 
 LIMITS = Limits(max_sentences=3, max_characters=10)
 NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -46,76 +47,50 @@ def test_translate(body, wanted):
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "message"),
+    ("body", "status", "about", "received"),
     [
-        (b"", 400, "the body must be a JSON object in UTF-8. Received: Expecting value: line 1"),
-        (b'{"text": "a"', 400, "must be a JSON object in UTF-8. Received: Expecting ',' delimiter"),
-        (b'{"text": "a\xff"}', 400, "'utf-8' codec can't decode byte 0xff in position 11"),
-        (b"[" * 100_000, 400, "must be a JSON object in UTF-8. Received: maximum recursion depth"),
-        (
-            b'{"n_best": ' + b"9" * 5000 + b"}",
-            400,
-            "the body must be a JSON object in UTF-8. Received: Exceeds",
-        ),
-        (b'["a"]', 400, 'the body must be a JSON object. Received: ["a"]'),
-        (b"null", 400, "the body must be a JSON object. Received: null"),
-        (
-            b"{}",
-            400,
-            "exactly one of text, a string, and texts, a list of strings, must be given. "
-            "Received: neither",
-        ),
-        (b'{"text": "a", "texts": []}', 400, "Received: both"),
-        (b'{"text": 1}', 400, "the body: text must be of type str. Received: 1"),
-        (
-            b'{"texts": "a"}',
-            400,
-            'texts must be a list of strings; text is for a single one. Received: "a"',
-        ),
-        (
-            b'{"text": ["a", "b"]}',
-            400,
-            'text must be one string; texts is for a list of them. Received: ["a", "b"]',
-        ),
-        (b'{"texts": ["a", null]}', 400, "the body: texts[1] must be of type str. Received: null"),
+        (b"", 400, "JSON object", "line 1 column 1"),
+        (b'{"text": "a"', 400, "JSON object", "line 1 column 13"),
+        (b'{"text": "a\xff"}', 400, "UTF-8", "byte 0xff in position 11"),
+        (b"[" * 100_000, 400, "JSON object", "recursion depth"),
+        (b'{"n_best": ' + b"9" * 5000 + b"}", 400, "JSON object", "Exceeds"),
+        (b'["a"]', 400, "JSON object", '["a"]'),
+        (b"null", 400, "JSON object", "null"),
+        (b"{}", 400, "one of text, a string, and texts", "neither"),
+        (b'{"text": "a", "texts": []}', 400, "one of text, a string, and texts", "both"),
+        (b'{"text": 1}', 400, "text must be of type str", "1"),
+        (b'{"texts": "a"}', 400, "texts must be a list", '"a"'),
+        (b'{"text": ["a", "b"]}', 400, "text must be one string", '["a", "b"]'),
+        (b'{"texts": ["a", null]}', 400, "texts[1] must be of type str", "null"),
         (
             b'{"text": "a", "beam\\u000a": 1}',
             400,
-            "the fields of the body must be among text, texts, n_best, prefixes, required_phrases, "
-            r'aligned, to. Received: "beam\n"',
+            "text, texts, n_best, prefixes, required_phrases, aligned, to",
+            r'"beam\n"',
         ),
-        (b'{"text": "a", "n_best": 0}', 400, "n_best must be an integer from 1 to 4, the model's"),
-        (b'{"text": "a", "n_best": 5}', 400, "Received: 5"),
-        (b'{"text": "a", "n_best": true}', 400, "Received: true"),
-        (b'{"text": "a", "n_best": 1.0}', 400, "Received: 1.0"),
-        (b'{"text": "a", "n_best": NaN}', 400, "Received: NaN"),
-        (
-            b'{"text": "a", "prefixes": []}',
-            400,
-            "prefixes must be as many as texts. Received: 0 for 1",
-        ),
-        (
-            b'{"text": "123456", "prefixes": ["12345"]}',
-            413,
-            "and 10 characters of text: send the rest in further requests. Received: 11 characters",
-        ),
-        (b'{"texts": ["", "", "", ""]}', 413, "a request must have at most 3 texts and 10"),
-        (b'{"text": "12345678901"}', 413, "further requests. Received: 11 characters"),
-        (b'{"texts": ["12345", "678901"]}', 413, "further requests. Received: 11 characters"),
+        (b'{"text": "a", "n_best": 0}', 400, "n_best must be an integer from 1 to 4", "0"),
+        (b'{"text": "a", "n_best": 5}', 400, "n_best must be an integer from 1 to 4", "5"),
+        (b'{"text": "a", "n_best": true}', 400, "n_best", "true"),
+        (b'{"text": "a", "n_best": 1.0}', 400, "n_best", "1.0"),
+        (b'{"text": "a", "n_best": NaN}', 400, "n_best", "NaN"),
+        (b'{"text": "a", "prefixes": []}', 400, "prefixes", "0 for 1"),
+        (b'{"text": "123456", "prefixes": ["12345"]}', 413, "10 characters", "11 characters"),
+        (b'{"texts": ["", "", "", ""]}', 413, "3 texts", "4 texts"),
+        (b'{"text": "12345678901"}', 413, "10 characters", "11 characters"),
+        (b'{"texts": ["12345", "678901"]}', 413, "10 characters", "11 characters"),
         (
             b'{"text": "12345", "required_phrases": [["12", "34"], ["56"]]}',
             413,
-            "further requests. Received: 11 characters",
+            "10 characters",
+            "11 characters",
         ),
     ],
 )
-def test_refused_translate(body, status, message):
+def test_refused_translate(body, status, about, received):
     with pytest.raises(RequestError) as caught:
         parse_translate(fields_of(body), LIMITS, beam_size=4)
     assert caught.value.status == status
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 280
+    check_message(str(caught.value), about, received)
 
 
 def test_attention():
@@ -126,28 +101,20 @@ def test_attention():
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "message"),
+    ("body", "status", "about", "received"),
     [
-        (b'{"source": "cat"}', 400, "the body: target must be given. Received: none"),
-        (b"{}", 400, "the body: source must be given. Received: none"),
-        (
-            b'{"source": "cat", "target": ["a"]}',
-            400,
-            'the body: target must be of type str. Received: ["a"]',
-        ),
-        (
-            b'{"source": "", "target": "", "head": 1}',
-            400,
-            'the fields of the body must be among source, target, to. Received: "head"',
-        ),
-        (b'{"source": "12345", "target": "678901"}', 413, "Received: 11"),
+        (b'{"source": "cat"}', 400, "target", "none"),
+        (b"{}", 400, "source", "none"),
+        (b'{"source": "cat", "target": ["a"]}', 400, "target", '["a"]'),
+        (b'{"source": "", "target": "", "head": 1}', 400, "source, target, to", '"head"'),
+        (b'{"source": "12345", "target": "678901"}', 413, "10 characters", "11"),
     ],
 )
-def test_refused_attention(body, status, message):
+def test_refused_attention(body, status, about, received):
     with pytest.raises(RequestError) as caught:
         parse_attention(fields_of(body), LIMITS)
     assert caught.value.status == status
-    assert message in str(caught.value)
+    check_message(str(caught.value), about, received)
 
 
 def test_body_has_room_for_all_that_is_allowed():
@@ -195,9 +162,9 @@ def test_senders_of_another_origin():
     check_sender(headers, NAMES, "https://example.org")
     check_sender({**headers, "Origin": "null"}, NAMES, "*")
     for other in ("https://example.org:8000", "http://example.org", "null"):
-        with pytest.raises(RequestError, match=r"or from its cors_origin\. Received: Origin '"):
+        with pytest.raises(RequestError, match=f"Received: Origin '{other}'"):
             check_sender({**headers, "Origin": other}, NAMES, "https://example.org")
-    with pytest.raises(RequestError, match="the Host header must name"):
+    with pytest.raises(RequestError, match=r"Host .* Received: 'rebound\.example'"):
         check_sender({**headers, "Host": "rebound.example"}, NAMES, "*")
 
 
@@ -218,27 +185,27 @@ def test_origin(origin):
     ],
 )
 def test_what_is_no_origin(origin):
-    with pytest.raises(InputError, match=r"^cors_origin must be the origin of pages, such as"):
+    with refused("cors_origin", repr(origin)):
         check_cors_origin(origin)
 
 
 def test_any_name_where_all_are_allowed():
     check_sender({"Host": "translate.example"}, None)
-    with pytest.raises(RequestError, match="must come from the server's own page"):
+    with pytest.raises(RequestError, match=r"Received: Origin 'http://other\.example'"):
         check_sender({"Host": "translate.example", "Origin": "http://other.example"}, None)
 
 
 @pytest.mark.parametrize(
-    ("limits", "message"),
+    ("name", "value"),
     [
-        ({"timeout": 0}, "timeout must be positive seconds. Received: 0"),
-        ({"timeout": math.nan}, "timeout must be positive seconds. Received: nan"),
-        ({"timeout": math.inf}, "timeout must be positive seconds. Received: inf"),
-        ({"max_sentences": 0}, "max_sentences must be at least 1. Received: 0"),
-        ({"max_characters": -1}, "max_characters must be at least 1. Received: -1"),
-        ({"max_waiting": 0}, "max_waiting must be at least 1. Received: 0"),
+        ("timeout", 0),
+        ("timeout", math.nan),
+        ("timeout", math.inf),
+        ("max_sentences", 0),
+        ("max_characters", -1),
+        ("max_waiting", 0),
     ],
 )
-def test_limits(limits, message):
-    with pytest.raises(InputError, match=message):
-        Limits(**limits)
+def test_limits(name, value):
+    with refused(name, value):
+        Limits(**{name: value})

@@ -1,8 +1,14 @@
 import pytest
 
 
+@pytest.fixture(scope="session")
+def traced_steps():
+    """The steps that `steps_traced_once` has made: (step, its variables and their first values)."""
+    return {}
+
+
 @pytest.fixture(scope="module")
-def steps_traced_once():
+def steps_traced_once(traced_steps):
     """Lets calls of `train` with equal configurations share one traced step.
 
     Each call gets the variables of a new one. Tracing is most of what these short runs take; the
@@ -11,7 +17,7 @@ def steps_traced_once():
     from keras_transformer.training import loop
     from keras_transformer.training.step import TrainingStep
 
-    made = {}
+    made = traced_steps
 
     def step_of(model_config, training_config, strategy):
         configs = (model_config, training_config)

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.decoding import weights
-from keras_transformer.errors import InputError
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.adapters import (
     adapted_layers,
@@ -16,6 +15,7 @@ from keras_transformer.training.adapters import (
     weights_fingerprint,
 )
 from keras_transformer.training.step import TrainingStep, zero_sums
+from tests.refusals import refused
 
 CONFIG = TransformerConfig(vocab_size=9, num_layers=1, d_model=4, d_ff=6, num_heads=2, dropout=0.3)
 # r = 2: twelve matrices [4, 4] of attention, and [4, 6] and [6, 4] of each feed-forward network.
@@ -123,6 +123,5 @@ def test_the_fingerprint_is_of_weights_and_configuration():
 
 @pytest.mark.parametrize("rank", [4, 2**30])
 def test_a_rank_as_large_as_the_matrices(rank):
-    rule = "lora_rank must be less than 4, the smallest width of the matrices"
-    with pytest.raises(InputError, match=f"^{rule}. Received: {rank}$"):
+    with refused("lora_rank", rank, about="4"):
         add_adapters(Transformer(CONFIG), rank, 1.0)

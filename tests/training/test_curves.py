@@ -6,10 +6,10 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
-from keras_transformer.errors import InputError
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
+from tests.refusals import refused
 
 
 def curves_from(directory, step):
@@ -127,5 +127,5 @@ def shown(capsys):
 
 def test_a_file_in_the_place_of_the_curves_is_named(tmp_path):
     (tmp_path / "tensorboard").write_text("mine")
-    with pytest.raises(InputError, match=r"tensorboard must be a folder. Received: a file$"):
+    with refused(None, "a file", tmp_path / "tensorboard"):
         curves_from(tmp_path, 0)

@@ -1,11 +1,24 @@
 import pytest
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.errors import InputError
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.freezing import freeze
+from tests.refusals import refused
 
 CONFIG = TransformerConfig(vocab_size=9, num_layers=2, d_model=4, d_ff=4, num_heads=2)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return Transformer(CONFIG)
+
+
+@pytest.fixture
+def model(made):
+    """A model all of whose weights can be trained."""
+    yield made
+    for weight in made.weights:
+        weight.trainable = True
 
 
 @pytest.mark.parametrize(
@@ -17,8 +30,7 @@ CONFIG = TransformerConfig(vocab_size=9, num_layers=2, d_model=4, d_ff=4, num_he
         ("decoder/layer_[0]/feed*", ("decoder/layer_0/feed_forward",)),
     ],
 )
-def test_parts_are_named_by_components_of_paths(names, frozen):
-    model = Transformer(CONFIG)
+def test_parts_are_named_by_components_of_paths(model, names, frozen):
     freeze(model, names)
     paths = {variable.path for variable in model.weights}
     trainable = {variable.path for variable in model.trainable_variables}
@@ -27,12 +39,8 @@ def test_parts_are_named_by_components_of_paths(names, frozen):
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ("enc", r"^freeze must name parts of the model \(.*encoder.*\). Received: enc$"),
-        ("embedding,encoder,decoder", "^freeze must leave something to train"),
-    ],
+    ("names", "about"), [("enc", "encoder"), ("embedding,encoder,decoder", "something to train")]
 )
-def test_impossible_names_to_freeze(names, message):
-    with pytest.raises(InputError, match=message):
-        freeze(Transformer(CONFIG), names)
+def test_impossible_names_to_freeze(model, names, about):
+    with refused("freeze", names, about=about):
+        freeze(model, names)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.processes import ROOT, run_python
 
+pytestmark = pytest.mark.slow  # test_step.py skips the steps of one replica
+
 PROGRAM = """
 import json
 import numpy as np

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+# test_loop.py compiles the shapes of a short run.
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import dataclasses, json, sys

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import InputError
 from keras_transformer.config import PAD_ID
 from keras_transformer.vocabulary import subwords
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
+from tests.refusals import refused
 
 TEXT = [
     "the dog sees the big dog and the small cats.",
@@ -134,7 +134,15 @@ def test_decoding_stops_at_eos_and_leaves_out_pad_and_bos(learned):
     ]
 
 
-def test_setting_a_seed_leaves_a_tokenizer_working(learned):
+@pytest.fixture
+def quick_collection():
+    """Has garbage collection look at new objects alone: there are millions of others."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def test_setting_a_seed_leaves_a_tokenizer_working(learned, quick_collection):
     graph = tf.function(lambda text: learned.decode_tensor(learned.encode_tensor(text).to_tensor()))
     text = tf.constant(["the dog"])
     graph(text)
@@ -183,28 +191,28 @@ def test_a_saved_model_encodes_and_decodes(learned, tmp_path):
 
 def test_files_that_are_not_vocabularies_are_named(tmp_path):
     (tmp_path / "any.model").write_bytes(b"nonsense")
-    with pytest.raises(InputError, match=r"any.model must be a bpe .*no SentencePiece model"):
+    with refused(None, "SentencePiece", place="any.model"):
         Subwords(tmp_path / "any.model")
     (tmp_path / "any.txt").write_text("the\nof\n")
-    with pytest.raises(InputError, match=r"any.txt must be a wordpiece .*must begin with .*PAD"):
+    with refused(None, "[PAD], [BOS], [EOS], [UNK]", place="any.txt"):
         Subwords(tmp_path / "any.txt")
 
 
 @pytest.mark.parametrize(
     ("first_line", "received"),
     [
-        (b"[" * 100_000, "its first line must be readable JSON"),
-        (b"[" * 60 + b"]" * 60, "its first line must be readable JSON. .* more than 50 levels"),
-        (b'["<pad>", 1]', r"its first line: \[1\] must be of type str"),
-        (b'{"<pad>": 0}', "its first line: its content must be of type list"),
-        (b'["\\ud800"]', "its first line must be readable JSON. .* surrogates not allowed"),
+        (b"[" * 100_000, "recursion"),
+        (b"[" * 60 + b"]" * 60, "more than 50 levels"),
+        (b'["<pad>", 1]', "[1] must be of type str"),
+        (b'{"<pad>": 0}', "must be of type list"),
+        (b'["\\ud800"]', "surrogates"),
         (b'["<pad>", "<start>", "</s>", "<unk>"]', "another file"),
     ],
 )
 def test_numbered_pieces_that_are_none(first_line, received, tmp_path):
     file = tmp_path / "vocabulary.pieces"
     file.write_bytes(first_line + b"\nno model")
-    with pytest.raises(InputError, match=rf"pieces must be a pieces vocabulary\. .*{received}"):
+    with refused(None, received, place=file):
         Subwords(file)
 
 
