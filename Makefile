@@ -3,6 +3,7 @@
 # make test-slow    the rest of the suite: killed trainings, several workers, browsers, notebooks,
 #                   other engines, whole counts of random cases
 # make test-beam    the tests of Apache Beam, which has packages of its own
+# make test-marian  imported models beside Hugging Face's, with PyTorch (6 GB)
 # make test-packages  installs what slow tests need of Debian's packages, as root
 # make test-hard    the suite three times, each in random order with other random numbers
 #                   (TEST_SEED): beside a load, with the matrix products of AVX2; on one core, with
@@ -51,7 +52,7 @@ TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
-.PHONY: quickstart test test-slow test-beam test-packages commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
+.PHONY: quickstart test test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
 
 quickstart: install
 	$(RUN) bin/quickstart.py
@@ -64,6 +65,10 @@ test-slow: $(VENV)/.slow
 
 test-beam: $(VENV)/.beam
 	PYTHONPATH=$(VENV)/beam $(RUN) -m pytest tests/pipelines/test_beam.py
+
+test-marian: install
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[marian,marian-test]"
+	$(RUN) -m pytest tests/importing/test_hugging_face.py
 
 test-packages:
 	apt-get update --quiet

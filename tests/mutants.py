@@ -666,17 +666,18 @@ def table(options: argparse.Namespace) -> None:
     records = [record for record in read(options.results) if "id" in record]
     mutants = {r["id"]: Mutant(*(r[field] for field in Mutant._fields)) for r in records}
     columns = {"mutants": set(mutants), "equivalent": mutants.keys() & reasons.keys()}
-    survivors = mutants.keys() - reasons.keys()
+    caught = set()
     for record in records:
-        prefix = "" if record["name"] == NOW else f"{record['name']}: "
+        is_now = record["name"] == NOW
+        prefix = "" if is_now else f"{record['name']}: "
         column = columns.setdefault(f"{prefix}{record['stage']}", set())
         if record["outcome"] in ("caught", "timeout"):
             column.add(record["id"])
-            if record["name"] == NOW:
-                survivors.discard(record["id"])
+            caught |= {record["id"]} if is_now else set()
         elif record["outcome"] == "absent":
             columns.setdefault(f"{prefix}absent", set()).add(record["id"])
-    columns["survived"] = survivors
+    survivors = {r["id"] for r in records if r["name"] == NOW and r["outcome"] == "survived"}
+    columns["survived"] = survivors - caught - reasons.keys()
     print(f"| area | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
     areas = {area: {i for i, mutant in mutants.items() if mutant.area == area} for area in AREAS}
     for area, ids in {**areas, "all": set(mutants)}.items():
