@@ -27,7 +27,27 @@ gc.set_threshold(100_000, 50, 1000)
 
 # The files that take longest, the longest first. They start first, so that no worker is left with
 # one in the end.
-LONG = ()
+LONG = (
+    "test_keras_objects",
+    "test_saved_model",
+    "test_loop",
+    "test_loading",
+    "test_end_to_end",
+    "test_compiled_model",
+    "test_transformer",
+    "test_translator",
+    "test_adapters",
+    "test_train_killed",
+    "test_page",
+    "test_xla",
+    "test_train_workers",
+    "test_reproduce",
+    "test_greedy_search",
+    "test_search",
+    "test_step",
+    "test_export",
+    "test_translate",
+)
 
 # With TESTS_MUST_RUN=1, a skipped test is an error, unless its reason has one of these parts.
 MAY_BE_SKIPPED = {

@@ -159,6 +159,7 @@ def test_an_adapter_is_scaled(adapter, untrained):
         kt.load([untrained, untrained], adapter_scale=0.5)
 
 
+@pytest.mark.slow  # runs several programs, one of which trains
 def test_programs_take_an_adapter(prepared, copied, call_program, tmp_path, monkeypatch):
     model_dir, base = copied
     both = [f"--model_dir={base}", f"--adapter={model_dir}"]

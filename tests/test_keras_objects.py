@@ -223,7 +223,7 @@ def test_lora(name, tmp_path):
 
 
 @WITHOUT_WARNINGS_OF_QUANTIZE
-@pytest.mark.parametrize("name", slow_but(["TokenEmbedding, reverse", "FeedForward"], QUANTIZED))
+@pytest.mark.parametrize("name", slow_but(["TokenEmbedding, reverse"], QUANTIZED))
 def test_int8(name, tmp_path):
     case = LAYERS[name]
     check_int8(case.make, case.inputs, case.matrices, tmp_path, **case.options)
@@ -363,9 +363,12 @@ def reduced(name):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"num_layers": 2},
+        pytest.param({"num_layers": 2}, marks=pytest.mark.slow),
         {"positions": "learned", "tie_embeddings": False, "norm": "pre", "attention_window": 3},
-        {"positions": "rotary", "d_k": 4, "activation": "swiglu", "decoder_layers": 2},
+        pytest.param(
+            {"positions": "rotary", "d_k": 4, "activation": "swiglu", "decoder_layers": 2},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda settings: " ".join(settings),
 )
@@ -391,9 +394,12 @@ def test_models_are_saved_and_loaded_to_the_last_bit(settings, tmp_path):
         assert other.count_params() == model.count_params()
 
 
-def test_every_preset_makes_a_model():
+@pytest.mark.parametrize(
+    "names", [["base", "own_text"], pytest.param(list(kt.PRESETS), marks=pytest.mark.slow)]
+)
+def test_every_preset_makes_a_model(names):
     """Many presets differ in their sizes alone."""
-    kinds = {reduced(name): name for name in kt.PRESETS}
+    kinds = {reduced(name): name for name in names}
     for config, name in kinds.items():
         model = kt.Transformer(config)
         same = kt.Transformer.from_config(model.get_config())
@@ -659,22 +665,16 @@ print(*[type(thing).__name__ for thing in (model, model.loss, *made)])
 """
 
 
-@pytest.mark.parametrize(
-    "orders",
-    [
-        [("keras", "keras_transformer")],
-        pytest.param(
-            [
-                ("keras_transformer", "keras"),
-                ("keras_transformer.training.losses", "keras"),  # from which metrics.py imports
-                ("keras_transformer.model.composite", "keras"),  # which has no public class
-            ],
-            marks=pytest.mark.slow,
-        ),
-    ],
-    ids=["a new process", "every order"],
-)
-def test_saved_objects_are_found_after_the_import_alone(tmp_path, orders):
+IMPORTS = [  # each is an order
+    ("keras", "keras_transformer"),
+    ("keras_transformer", "keras"),
+    ("keras_transformer.training.losses", "keras"),  # from which metrics.py imports
+    ("keras_transformer.model.composite", "keras"),  # which has no public class
+]
+
+
+@pytest.mark.slow  # new interpreters
+def test_saved_objects_are_found_after_the_import_alone(tmp_path):
     """In new processes, whichever package, or module of a package, is imported first."""
     model = kt.Transformer(MODEL)
     rate = kt.WarmupToZero(8, 10, 100)
@@ -688,7 +688,7 @@ def test_saved_objects_are_found_after_the_import_alone(tmp_path, orders):
     wanted = ["Transformer", "LabelSmoothedCrossEntropy", *sorted(classes)]
 
     processes = []
-    for first, second in orders:
+    for first, second in IMPORTS:
         script = LOAD.format(first=first, second=second)
         command = [sys.executable, "-c", script, str(path), objects]
         processes.append(

@@ -3,6 +3,7 @@
 import re
 
 import keras
+import pytest
 
 from tests.processes import ROOT, run_python
 
@@ -20,6 +21,7 @@ def scripts():
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[:2]
 
 
+@pytest.mark.slow  # a training, and a new interpreter
 def test_a_model_is_trained_saved_loaded_elsewhere_and_translates(tmp_path, monkeypatch, capfd):
     train, use = scripts()
     assert len((train + use).splitlines()) <= 25

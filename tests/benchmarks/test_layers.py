@@ -22,6 +22,7 @@ def arguments(tmp_path):
     )
 
 
+@pytest.mark.slow  # layers that no model has
 def test_every_layer_type_maps_a_sequence_to_one_of_its_size(layers, arguments):
     inputs = tf.random.stateless_normal([1, 70, 16], seed=[1, 2])
     for kind in layers.KINDS:

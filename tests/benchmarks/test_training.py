@@ -80,6 +80,7 @@ def test_the_start_of_the_process_is_told_from_the_clock_of_its_ticks(benchmarks
     assert benchmarks.step_clock.since_start() == pytest.approx(7)
 
 
+@pytest.mark.slow  # a training step of its own
 def test_our_step_trains_on_the_whole_batch(benchmarks):
     work = benchmarks.growth.QUICK
     step = benchmarks.our_step.build(work)
@@ -193,6 +194,7 @@ def test_impossible_flags(benchmarks, monkeypatch, flags, argument, received):
         benchmarks.training.main()
 
 
+@pytest.mark.slow  # runs the program
 @pytest.mark.slow  # new interpreters, each with TensorFlow
 def test_the_program_measures_and_prints(benchmarks, monkeypatch, capsys):
     flags = ["--quick", "--rounds=1", "--torch_python=" + sys.executable]

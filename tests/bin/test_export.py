@@ -22,6 +22,7 @@ def test_result(call_program, untrained, tmp_path):
     assert (card["date"], card["beam_size"], card["weights"]) == ("2017-06-12", 2, "float32")
 
 
+@pytest.mark.slow  # loads an export and traces its search again
 def test_translate_gives_the_same_from_both(call_program, exported, untrained, tmp_path):
     lines = tmp_path / "lines.txt"
     lines.write_text("the cat\n\nbig red dogs\n")
@@ -72,6 +73,7 @@ def test_ctranslate2(call_program, untrained, prepared, tmp_path):
     check_line(done.errors, "--export_dir", export_dir, "overwrite")
 
 
+@pytest.mark.slow  # another export, of two models
 def test_ensemble(call_program, untrained, tmp_path):
     names = ("step-00000010", "step-00000020")
     model_dirs = ",".join(str(untrained / "checkpoints" / name) for name in names)

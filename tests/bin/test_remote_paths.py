@@ -15,6 +15,7 @@ def folder(any_folder):
     return any_folder
 
 
+@pytest.mark.slow  # runs all programs
 @pytest.mark.parametrize("any_folder", ["remote"], indirect=True)
 def test_every_program_takes_remote_paths(call_program, folder):
     def call(name, *arguments):

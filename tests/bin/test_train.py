@@ -74,6 +74,7 @@ def test_data_dir_that_is_none(tmp_path, call_program):
     check_line(done.errors, "--data_dir", tmp_path)
 
 
+@pytest.mark.slow  # another training
 def test_a_run_with_a_vocabulary_for_each_side(call_program, prepared, tmp_path, monkeypatch):
     """Its validation loss, sample of translations and pictures of attention included."""
     train = tuple([str(prepared.parent / f"train.{language}")] for language in ("en", "de"))

@@ -118,6 +118,7 @@ def test_finds_the_same_with_bfloat16(make_model):
     assert_same(*both([model], settings_of(1, extra_length=4), VOCAB_SIZE))
 
 
+@pytest.mark.slow  # the products of int8 are tested alone, too
 def test_finds_the_same_with_int8_and_a_shortlist(make_model):
     model = compile_model(make_model(num_layers=1), "int8")
     shortlist = Shortlist(LIKELY, [EOS_ID, 7, 8], VOCAB_SIZE)

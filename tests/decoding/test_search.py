@@ -203,6 +203,7 @@ def test_a_search_with_int8_scores_what_the_model_says(make_model, required):
     np.testing.assert_allclose(found, best.log_probs, atol=0.2)
 
 
+@pytest.mark.slow  # another type of weights
 def test_a_shortlist_of_all_tokens_is_the_plain_search_with_int8(make_model):
     source = tf.constant([[50, 60, 70, EOS_ID], [9, EOS_ID, PAD_ID, PAD_ID]])
     stored = compile_model(make_model(num_layers=1), "int8")

@@ -227,6 +227,7 @@ def translators(parts):
     }
 
 
+@pytest.mark.slow  # a new interpreter
 @pytest.mark.parametrize("kind", KINDS)
 def test_foreign_process_translates_as_the_library_does(translators, foreign, kind):
     wanted = [best[0] for best in translators[kind].translate(LINES)]

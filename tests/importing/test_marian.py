@@ -133,6 +133,7 @@ def tokens_of(vocabulary, lines):
     return [[piece.decode() for piece in row] for row in rows]
 
 
+@pytest.mark.slow  # another engine
 def test_ctranslate2(opus, translator, call_program, tmp_path):
     """Another engine finds the same log-probabilities of the same weights."""
     export_dir = tmp_path / "export"

@@ -214,6 +214,7 @@ def assert_same_gradients(found, expected):
 WINDOW = {"norm": "pre", "attention_window": 3}
 
 
+@pytest.mark.slow  # compiles with XLA
 @pytest.mark.parametrize("settings", [{}, pytest.param(WINDOW, marks=pytest.mark.slow)])
 def test_training_pass_compiled_by_xla(settings):
     config = dataclasses.replace(CONFIG, dropout=0.0, **settings)

@@ -45,6 +45,7 @@ def log(directory):
     return [{name: line[name] for name in line if name not in CLOCK} for line in lines]
 
 
+@pytest.mark.slow  # four trainings
 def test_a_jump_changes_nothing(tmp_path, request):
     for name in ("steady", "jumping"):
         if name == "jumping":

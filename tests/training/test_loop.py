@@ -301,6 +301,7 @@ def test_expected_steps():
     assert LoopConfig(train_steps=70, train_minutes=1e308).expected_steps(50, 60.0) == 70
 
 
+@pytest.mark.slow  # compiles with XLA
 def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
     data = TrainingData(copying_batches(), lengths=[4, 5])
     with caplog.at_level("INFO", logger="absl"):
