@@ -335,7 +335,7 @@ class GrammarSource(Source):
     """English-German pairs of the embedded grammar.
 
     Args:
-        grammar_pairs: size of the training split; the others have 1,000 pairs each.
+        grammar_pairs: size of the training split. The others are as large, but 1,000 pairs at most.
         seed: determines the sentences.
 
     Raises:
@@ -366,7 +366,8 @@ class GrammarSource(Source):
     def counts(self) -> dict[str, int]:
         from pipelines import grammar
 
-        counts = dict.fromkeys(grammar.SPLITS, _GRAMMAR_EVALUATION_PAIRS)
+        evaluation_pairs = min(self._grammar_pairs, _GRAMMAR_EVALUATION_PAIRS)
+        counts = dict.fromkeys(grammar.SPLITS, evaluation_pairs)
         counts["train"] = self._grammar_pairs
         return counts
 

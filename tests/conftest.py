@@ -23,7 +23,7 @@ import pytest
 pytest_plugins = ["tests.program_fixtures", "tests.worlds"]
 
 # Most objects are TensorFlow's, and live on: to look through them again and again takes long.
-gc.set_threshold(100_000, 50, 1000)
+gc.set_threshold(1_000_000, 50, 1000)
 
 # The files that take longest, the longest first. They start first, so that no worker is left with
 # one in the end.

@@ -70,6 +70,27 @@ def foreign_lines(errors):
     return [*modules, *re.findall(r"LOG\(|Warning: ", errors)]
 
 
+_TRANSLATORS = {}  # by their files and options
+
+
+def loading_once(load):
+    """`load`, which gives the same translator again if no file of its model has changed since.
+
+    Programs load a model each time they are called, and trace its search, which takes seconds.
+    """
+
+    def load_or_remember(path, *arguments, **options):
+        folders = [Path(each) for each in (path if isinstance(path, list) else [path])]
+        files = sorted(file for folder in folders for file in folder.rglob("*") if file.is_file())
+        state = [(str(file.resolve()), file.stat().st_mtime_ns) for file in files]
+        key = repr((folders, state, arguments, sorted(options.items())))
+        if not files or key not in _TRANSLATORS:
+            _TRANSLATORS[key] = load(path, *arguments, **options)
+        return _TRANSLATORS[key]
+
+    return load_or_remember
+
+
 @pytest.fixture(scope="session")
 def run_program(tmp_path_factory):
     """Runs a program of bin/ as a process; see `ended`."""
@@ -98,6 +119,9 @@ def call_program():
             patch.setattr(sys, "argv", [name, *arguments])
             stack.enter_context(logs_to(streams["stderr"]))
             stack.enter_context(contextlib.chdir(cwd))
+            loading = sys.modules.get("keras_transformer.loading")
+            if loading is not None:  # else TensorFlow would be imported for a wrong flag
+                patch.setattr(loading, "load", loading_once(loading.load))
             program = stack.enter_context(loaded(name))
             with pytest.raises(SystemExit) as ending:
                 program.run(program.main)

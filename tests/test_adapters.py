@@ -110,6 +110,7 @@ def test_an_average_is_that_of_the_weights(adapter, base):
         np.testing.assert_allclose(layer.kernel, expected, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow  # trains twice
 def test_an_interrupted_run_equals_an_uninterrupted_one(prepared, adapter, base, copied):
     model_dir, _ = copied
     for path in model_dir.glob("checkpoints/step-00000004.*"):

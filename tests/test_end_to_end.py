@@ -62,9 +62,9 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
         *("--config=dropout=0", "--config=warmup_steps=60", "--tokens_per_batch=512"),
         *("--sample_sentences=2", "--checkpoint_minutes=10"),
     ]
-    first = run(*train, "--train_steps=120")
+    first = run(*train, "--train_steps=120", start=call_program)
     assert (first["step"], first["checkpoints"]) == (120, 1)
-    second = call_program(*train, "--train_steps=150")
+    second = run_program(*train, "--train_steps=150")
     assert (second.result["step"], second.result["checkpoints"]) == (150, 2)
     assert second.errors.endswith(f" -m tensorboard.main --logdir={model}\n")
 
@@ -81,7 +81,8 @@ def test_from_two_text_files_to_a_served_model(corpus, tmp_path, run_program, ca
     output = tmp_path / "output.txt"
     source = tmp_path / "source.txt"
     source.write_text("".join(f"{line}\n" for line in sentences), encoding="utf-8")
-    run("translate", f"--model_dir={model}", f"--input={source}", f"--output={output}")
+    places = [f"--model_dir={model}", f"--input={source}", f"--output={output}"]
+    run("translate", *places, start=call_program)
     translations = output.read_text(encoding="utf-8").splitlines()
     command = ["-c", SERVE, export, json.dumps(sentences)]
     code, served, errors = run_python(*command, folder=tmp_path, cwd="/")

@@ -81,6 +81,7 @@ def test_bad_flags(call_program, untrained, tmp_path, arguments, flag, received,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow  # draws several pictures
 def test_the_layer_of_a_picture_is_one_of_its_side(call_program, prepared, tmp_path):
     from tests.program_fixtures import make_model_dir
 

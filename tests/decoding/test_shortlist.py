@@ -58,7 +58,11 @@ def forbidding(model, tokens):
 
 @pytest.mark.parametrize(
     ("beam_size", "tie_embeddings", "has_prefix"),
-    [(1, False, False), (3, True, False), (3, True, True)],
+    [
+        (1, False, False),
+        pytest.param(3, True, False, marks=pytest.mark.slow),
+        pytest.param(3, True, True, marks=pytest.mark.slow),
+    ],
 )
 def test_search_is_that_with_all_other_logits_forbidden(
     make_model, likely, shortlist, beam_size, tie_embeddings, has_prefix

@@ -51,7 +51,8 @@ INVALID = [b"cat \xff dog", b"\xc3"]
 REPLACED = ["cat \ufffd dog", "\ufffd"]
 RESTRICTIONS = {"min_length": 4, "no_repeat_ngram_size": 2, "forbidden_phrases": ("the cat", "s")}
 DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=256, **RESTRICTIONS)
-KINDS = ("bpe", "wordpiece")
+# The other export takes seconds to make, and most of its differences are tested elsewhere, too.
+KINDS = ("bpe", pytest.param("wordpiece", marks=pytest.mark.slow))
 WORDPIECES = 40
 # Of the other half of the vocabulary nothing is ever written.
 SHORTLIST = Shortlist([[i] for i in range(WORDPIECES)], range(2, 24), WORDPIECES)
@@ -105,6 +106,17 @@ def make_model(vocab_size):
     return model
 
 
+class MadeWhenAsked(dict):
+    """kind -> what a function makes of it, when it is asked for first."""
+
+    def __init__(self, **makers):
+        self._makers = makers
+
+    def __missing__(self, kind):
+        self[kind] = self._makers[kind]()
+        return self[kind]
+
+
 @pytest.fixture(scope="module")
 def parts(exported, untrained, tmp_path_factory):
     """kind -> (model, vocabulary, the folder they were exported to, what exporting returned).
@@ -112,35 +124,38 @@ def parts(exported, untrained, tmp_path_factory):
     The model is what the export should compute with: its weights are rounded where the export's
     are.
     """
-    trained = restore(untrained, "average:2")
-    folder = tmp_path_factory.mktemp("wordpiece")
-    tokenizer = learn_subwords(TEXT, "wordpiece", WORDPIECES, folder, seed=1)
-    model = make_model(tokenizer.vocab_size)
-    result = export_saved_model(
-        [model],
-        pair_of(tokenizer),
-        folder / "export" / "1",
-        card_of(model, tokenizer, "bfloat16"),
-        shortlist=SHORTLIST,
-        constraints=True,
-        signatures=SIGNATURES + SIGNATURES_OF_IDS,
-    )
-    for variable in model.trainable_variables:
-        variable.assign(tf.cast(tf.cast(variable.value, tf.bfloat16), tf.float32))
-    return {
-        "bpe": (trained.model, trained.vocabularies.target, exported, None),
-        "wordpiece": (model, tokenizer, folder / "export" / "1", result),
-    }
+
+    def bpe():
+        trained = restore(untrained, "average:2")
+        return trained.model, trained.vocabularies.target, exported, None
+
+    def wordpiece():
+        folder = tmp_path_factory.mktemp("wordpiece")
+        tokenizer = learn_subwords(TEXT, "wordpiece", WORDPIECES, folder, seed=1)
+        model = make_model(tokenizer.vocab_size)
+        result = export_saved_model(
+            [model],
+            pair_of(tokenizer),
+            folder / "export" / "1",
+            card_of(model, tokenizer, "bfloat16"),
+            shortlist=SHORTLIST,
+            constraints=True,
+            signatures=SIGNATURES + SIGNATURES_OF_IDS,
+        )
+        for variable in model.trainable_variables:
+            variable.assign(tf.cast(tf.cast(variable.value, tf.bfloat16), tf.float32))
+        return model, tokenizer, folder / "export" / "1", result
+
+    return MadeWhenAsked(bpe=bpe, wordpiece=wordpiece)
 
 
-def test_the_reference_has_the_signatures_as_they_are(exports):
+def test_the_reference_has_the_signatures_as_they_are(bpe):
     """docs/reference/signatures.md; `make reference` writes it again."""
     kept = (reference.FOLDER / "signatures.md").read_text(encoding="utf-8")
     of_others = {"constrain", "constrain_ids", "greedy_ids"}
-    assert set(re.findall(r"^## (\w+)$", kept, re.M)) == {*exports["bpe"].graphs, *of_others}
-    for exported in exports.values():
-        for name, graph in exported.graphs.items():
-            assert signature_table(name, signature_of(graph)) in kept, name
+    assert set(re.findall(r"^## (\w+)$", kept, re.M)) == {*bpe.graphs, *of_others}
+    for name, graph in bpe.graphs.items():
+        assert signature_table(name, signature_of(graph)) in kept, name
 
 
 @pytest.mark.slow  # traces all graphs again
@@ -153,7 +168,7 @@ def test_the_reference_is_what_make_reference_writes():
 @pytest.fixture(scope="module")
 def foreign(parts, tmp_path_factory):
     """Answers of the foreign process, and operations that it does not know."""
-    export_dirs = {kind: str(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
+    export_dirs = {kind: str(parts[kind][2]) for kind in ("bpe", "wordpiece")}
     operations = sorted(set().union(*(operations_of(path) for path in export_dirs.values())))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     process = subprocess.run(
@@ -168,17 +183,17 @@ def foreign(parts, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def exports(parts):
-    """kind -> the export, loaded, and kept by its graphs alone."""
-    loaded = {kind: load(export_dir) for kind, (_, _, export_dir, _) in parts.items()}
+def bpe(exported):
+    """The export with all signatures, loaded, and kept by its graphs alone."""
+    loaded = load(exported)
     gc.collect()
     return loaded
 
 
 @pytest.fixture(scope="module")
-def bpe(exports):
-    """The export with all signatures, loaded."""
-    return exports["bpe"]
+def exports(parts, bpe):
+    """kind -> the export, loaded."""
+    return MadeWhenAsked(bpe=lambda: bpe, wordpiece=lambda: load(parts["wordpiece"][2]))
 
 
 @pytest.fixture(scope="module")
@@ -219,12 +234,14 @@ def translator_of(model, tokenizer, shortlist=None, weights="float32", decoding=
 
 @pytest.fixture(scope="module")
 def translators(parts):
-    model, tokenizer, export_dir, _ = parts["bpe"]
-    decoding = read_card(export_dir).decoding
-    return {
-        "bpe": translator_of(model, tokenizer, decoding=decoding),
-        "wordpiece": translator_of(*parts["wordpiece"][:2], SHORTLIST),
-    }
+    def bpe():
+        model, tokenizer, export_dir, _ = parts["bpe"]
+        return translator_of(model, tokenizer, decoding=read_card(export_dir).decoding)
+
+    def wordpiece():
+        return translator_of(*parts["wordpiece"][:2], SHORTLIST)
+
+    return MadeWhenAsked(bpe=bpe, wordpiece=wordpiece)
 
 
 @pytest.mark.slow  # a new interpreter
@@ -238,6 +255,7 @@ def test_foreign_process_translates_as_the_library_does(translators, foreign, ki
     )
 
 
+@pytest.mark.slow  # traces a search again
 def test_a_shortlist_leaves_out_the_rest(parts, exports):
     model, tokenizer, *_ = parts["wordpiece"]
     found = exports["wordpiece"].translate(LINES)
@@ -252,6 +270,7 @@ def test_a_shortlist_leaves_out_the_rest(parts, exports):
         assert score.log_prob <= answers[0].log_prob + 1e-4
 
 
+@pytest.mark.slow  # a new interpreter
 def test_foreign_process_scores_as_the_library_does(translators, foreign):
     wanted = translators["wordpiece"].score(LINES, TARGETS)
     found = foreign[0]["score"]
@@ -263,6 +282,7 @@ def test_foreign_process_scores_as_the_library_does(translators, foreign):
     np.testing.assert_allclose(found["perplexity"], perplexities, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow  # a new interpreter
 def test_operations_are_those_of_tensorflow_and_its_text_package(parts, foreign):
     operations = operations_of(parts["bpe"][2]) | operations_of(parts["wordpiece"][2])
     assert {"While", "TopKV2", "SentencepieceTokenizeOp"} <= operations, "functions are searched"
@@ -384,6 +404,7 @@ def test_translations_begin_with_their_prefix(translators, exports, kind):
         assert all(best.text.startswith(prefix) for best in found) or not line.strip()
 
 
+@pytest.mark.slow  # the other export
 def test_translations_contain_required_phrases(translators, exports):
     # The shortlist has not all of their subwords.
     phrases = [["dog"], [], ["the", "on"], ["mat"], [], ["and big", "dogs"], []]
@@ -528,6 +549,7 @@ def size_of(export_dir):
     return sum(file.stat().st_size for file in export_dir.rglob("*") if file.is_file())
 
 
+@pytest.mark.slow  # the other export
 def test_exporting_tells_the_size(parts):
     _, _, export_dir, result = parts["wordpiece"]
     assert result == {"saved_model": str(export_dir), "bytes": size_of(export_dir)}
@@ -540,6 +562,7 @@ def stored_sizes(export_dir, inside=""):
     return {name: int(np.prod(shape)) for name, shape in shapes.items() if inside in name}
 
 
+@pytest.mark.slow  # the other export
 def test_bfloat16_weights(parts):
     model, _, export_dir, _ = parts["wordpiece"]
     reader = tf.train.load_checkpoint(str(export_dir / "variables" / "variables"))
@@ -555,6 +578,7 @@ def test_bfloat16_weights(parts):
     assert any(not np.array_equal(wide, narrow) for wide, narrow in pairs), "rounding matters"
 
 
+@pytest.mark.slow  # weights are compared one by one, too
 def test_bfloat16_weights_in_a_graph(parts, translators):
     # As TensorFlow Serving loads a SavedModel, without this library and without eager execution.
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
@@ -605,6 +629,7 @@ def test_int8_weights_and_a_shortlist(parts, tmp_path, monkeypatch):
         load(export_dir)
 
 
+@pytest.mark.slow  # the other export
 def test_model_card(parts, exports):
     model, tokenizer, export_dir, _ = parts["wordpiece"]
     card = json.loads((export_dir / CARD).read_text())
@@ -624,7 +649,7 @@ def test_model_card(parts, exports):
 
 
 def test_an_earlier_export_is_not_replaced_without_asking(parts):
-    model, tokenizer, export_dir, _ = parts["wordpiece"]
+    model, tokenizer, export_dir, _ = parts["bpe"]
     with refused("export_dir", export_dir):
         export_saved_model([model], pair_of(tokenizer), export_dir, card_of(model, tokenizer))
 
@@ -634,6 +659,7 @@ def test_signatures_are_the_graphs_of_the_process(exports, translators):
     assert exports["bpe"].graphs.keys() == names
 
 
+@pytest.mark.slow  # the other export
 def test_an_export_of_some_signatures_names_what_it_lacks(parts, exports):
     _, _, export_dir, _ = parts["wordpiece"]
     assert set(exports["wordpiece"].graphs) == {*SIGNATURES, *SIGNATURES_OF_IDS}
@@ -646,7 +672,7 @@ def test_an_export_of_some_signatures_names_what_it_lacks(parts, exports):
 
 @pytest.mark.parametrize(("names", "received"), [([], "none"), (["best", "bset"], "'bset'")])
 def test_signatures_that_there_are_not(parts, tmp_path, names, received):
-    model, tokenizer, _, _ = parts["wordpiece"]
+    model, tokenizer, _, _ = parts["bpe"]
     arguments = ([model], pair_of(tokenizer), tmp_path / "export", card_of(model, tokenizer))
     with refused("signatures", received):
         export_saved_model(*arguments, signatures=names)
@@ -683,7 +709,7 @@ INDEX = "variables/variables.index"
     ],
 )
 def test_half_copied_or_foreign(parts, tmp_path, file, change, received):
-    folder = shutil.copytree(parts["wordpiece"][2], tmp_path / "copy")
+    folder = shutil.copytree(parts["bpe"][2], tmp_path / "copy")
     change(folder / file)
     with refused("path", received) as error:
         load(folder)
@@ -692,7 +718,7 @@ def test_half_copied_or_foreign(parts, tmp_path, file, change, received):
 
 @pytest.mark.parametrize("change", [truncated, card_of_version("[]")])
 def test_a_card_that_is_none(parts, tmp_path, change):
-    folder = shutil.copytree(parts["wordpiece"][2], tmp_path / "copy")
+    folder = shutil.copytree(parts["bpe"][2], tmp_path / "copy")
     change(folder / CARD)
     with refused(None, place=folder / CARD):
         load(folder)

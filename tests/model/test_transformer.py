@@ -238,7 +238,7 @@ def test_training_pass_with_dropout_compiled_by_xla():
     [
         (False, True),
         (True, True),
-        (True, False),
+        pytest.param(True, False, marks=pytest.mark.slow),
         pytest.param(False, False, marks=pytest.mark.slow),
     ],
 )

@@ -304,12 +304,10 @@ class TestTfds:
 class TestGrammar:
     def test_sizes_and_repetition(self):
         grammar = GrammarSource(7, seed=1)
-        assert grammar.counts() == {
-            "train": 7,
-            "validation": 1000,
-            "test": 1000,
-            "test_compositional": 1000,
-        }
+        splits = ("train", "validation", "test", "test_compositional")
+        assert grammar.counts() == dict.fromkeys(splits, 7)
+        counts = GrammarSource(5000, seed=1).counts()
+        assert counts == {**dict.fromkeys(splits, 1000), "train": 5000}
         pairs = list(grammar.pairs("train"))
         assert len(pairs) == 7 and list(grammar.pairs("train")) == pairs
         assert grammar.settings() == GrammarSource(7, seed=1).settings()

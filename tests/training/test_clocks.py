@@ -64,6 +64,7 @@ def test_a_jump_changes_nothing(tmp_path, request):
         np.testing.assert_array_equal(same, one)
 
 
+@pytest.mark.slow  # time has to pass
 def test_minutes_are_those_that_have_passed(tmp_path, jumping_clock):
     begun = time.monotonic()
     limits = {"train_minutes": 0.02, "checkpoint_minutes": 0.008}
