@@ -5,7 +5,7 @@
 # make test-beam    the tests of Apache Beam, which has packages of its own
 # make test-marian  imported models beside Hugging Face's, with PyTorch (6 GB)
 # make test-packages  installs what slow tests need of Debian's packages, as root
-# make test-hard    the suite three times, each in random order with other random numbers
+# make test-hard    make test three times, each in random order with other random numbers
 #                   (TEST_SEED): beside a load, with the matrix products of AVX2; on one core, with
 #                   those of the first AVX-512 processors; with TensorFlow's own. Each of the three
 #                   is a target of its own.
@@ -49,7 +49,7 @@ endif
 TEST := $(RUN) -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=10
 # In random order and with other random numbers; TEST_SEED determines both.
 TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
-SHUFFLED := $(TEST) -p randomly --randomly-seed=$(TEST_SEED)
+SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
 HARD := test-beside-load test-one-core test-without-onednn
 
 .PHONY: quickstart test test-slow test-beam test-marian test-packages commands test-hard $(HARD) lint benchmark docs reference notebooks slurm soak install clean
@@ -60,8 +60,9 @@ quickstart: install
 test: install
 	$(TEST) -m "not slow"
 
+# One process more than there are cores, as these tests also wait for processes of their own.
 test-slow: $(VENV)/.slow
-	$(TEST) -m slow
+	$(TEST) -m slow --numprocesses=$$(($$(nproc) + 1))
 
 test-beam: $(VENV)/.beam
 	PYTHONPATH=$(VENV)/beam $(RUN) -m pytest tests/pipelines/test_beam.py
@@ -86,7 +87,7 @@ $(HARD): export TEST_SEED := $(TEST_SEED)
 # test-without-onednn tests.
 test-beside-load: install
 	for n in 1 2 3 4; do yes > /dev/null & busy="$$busy $$!"; done; trap "kill $$busy" EXIT; \
-		ONEDNN_MAX_CPU_ISA=AVX2 $(SHUFFLED) -k "not (bfloat16 or every_line_runs)"
+		ONEDNN_MAX_CPU_ISA=AVX2 $(SHUFFLED) -k "not bfloat16"
 
 test-one-core: install
 	ONEDNN_MAX_CPU_ISA=AVX512_CORE taskset --cpu-list 0 $(SHUFFLED)

@@ -28,32 +28,37 @@ gc.set_threshold(1_000_000, 50, 1000)
 # The files that take longest, the longest first. They start first, so that no worker is left with
 # one in the end.
 LONG = (
+    "test_notebooks",
     "test_keras_objects",
-    "test_saved_model",
     "test_loop",
     "test_loading",
     "test_end_to_end",
+    "test_saved_model",
     "test_compiled_model",
-    "test_transformer",
     "test_translator",
-    "test_adapters",
-    "test_train_killed",
-    "test_page",
+    "test_transformer",
     "test_xla",
-    "test_train_workers",
+    "test_page",
+    "test_train_killed",
+    "test_ctranslate2",
+    "test_jax",
+    "test_cluster",
     "test_reproduce",
+    "test_train_workers",
     "test_greedy_search",
-    "test_search",
+    "test_strategy",
     "test_step",
-    "test_export",
+    "test_adapters",
     "test_translate",
+    "test_search",
+    "test_parsing",
 )
 
 # With TESTS_MUST_RUN=1, a skipped test is an error, unless its reason has one of these parts.
 MAY_BE_SKIPPED = {
     "corpora": "they are no part of the repository",
     "[beam]": "its packages contradict the others: make test-beam",
-    "[marian-test]": "PyTorch and what it brings are 6 GB",
+    "marian-test]": "PyTorch and what it brings are 6 GB",
     "one core": "several processes need several cores",
 }
 

@@ -155,8 +155,13 @@ class PositionalEncoding(keras.layers.Layer):
             if isinstance(length, int):
                 rule = f"must have at most {self.max_positions} positions, max_positions"
                 require(length <= self.max_positions, "inputs", rule, length)
+            if keras.backend.backend() == "jax" and not isinstance(length, int):
+                # For all that JAX can tell, a slice of unknown length may be shorter.
+                rows = ops.take(self.embeddings, ops.arange(length), axis=0)
+            else:
+                rows = self.embeddings[:length]
             # As large as the scaled token embeddings that they are added to.
-            return self.embeddings[:length] * d_model**0.5
+            return rows * d_model**0.5
         divisor = d_model - 2 if self.positions == "marian" else d_model
         return sinusoids(ops.arange(length), d_model, divisor)
 
