@@ -160,8 +160,8 @@ LAYERS = {
     ),
 }
 WITH_MATRICES = [name for name, case in LAYERS.items() if case.matrices]
-# One with a matrix of its own, and two made of Keras' Dense layers. The others are made of these, and
-# test_int8_in_the_model has them all.
+# One with a matrix of its own, and two made of Keras' Dense layers. The others are made of these,
+# and test_int8_in_the_model has them all.
 QUANTIZED = [
     "TokenEmbedding, reverse",
     "FeedForward",
