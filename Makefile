@@ -1,5 +1,5 @@
 # make quickstart   trains, scores, exports and uses a Transformer, in about ten minutes
-# make test         what guards correctness, one process per core: about six minutes
+# make test         what guards correctness, one process per core: about seven minutes
 # make test-slow    the rest of the suite: killed trainings, several workers, browsers, notebooks,
 #                   other engines, whole counts of random cases
 # make test-beam    the tests of Apache Beam, which has packages of its own

@@ -68,6 +68,7 @@ def test_robustness_is_shown_as_a_table(call_program, prepared, untrained, tmp_p
     assert set(done.result["robustness"]["typos"]) == {"bleu", "chrf"}
 
 
+@pytest.mark.slow  # searches once for each alpha; the choice has tests of its own
 def test_alpha_is_chosen_and_remembered(call_program, prepared, untrained, tmp_path, monkeypatch):
     import keras_transformer as kt
     from keras_transformer.evaluation import length_penalty

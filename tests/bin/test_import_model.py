@@ -2,6 +2,7 @@ import json
 import shutil
 
 import numpy as np
+import pytest
 
 from keras_transformer.export import saved_model
 from keras_transformer.loading import restore
@@ -45,6 +46,7 @@ def test_keras_file(untrained, call_program, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow  # loads an export again
 def test_an_export(untrained, call_program, tmp_path, monkeypatch):
     monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
     export_dir, model_dir = tmp_path / "export", tmp_path / "model"

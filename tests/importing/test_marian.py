@@ -68,6 +68,7 @@ def test_text_becomes_ids_and_text_again(opus):
     assert read_npz(opus.folder).source.rows[encoded[0][0]] == pieces.index(">>de<<")
 
 
+@pytest.mark.slow  # another imported model
 def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp_path):
     folder = shutil.copytree(opus.folder, tmp_path / "marian")
     ids = (folder / "vocab.yml").read_text(encoding="utf-8").replace("'!': ", "'>>cs<<': ")
@@ -93,6 +94,7 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
     assert translator.target_languages == ()
 
 
+@pytest.mark.slow  # test_greedy_search.py has every option
 def test_greedy_search(opus, translator):
     """The most probable ids one after the other, of the NumPy reference, as text."""
     rows = read_npz(opus.folder).source.rows

@@ -78,6 +78,7 @@ def weights(directory):
     return checkpoint_weights.read_checkpoint(directory, "latest")[0]
 
 
+@pytest.mark.slow  # a training of its own; test_end_to_end learns, too
 def test_learns_to_copy(tmp_path):
     model = dataclasses.replace(MODEL, dropout=0.0)
     result = run(tmp_path, 1000, model)

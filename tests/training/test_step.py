@@ -171,6 +171,7 @@ def test_rematerialized_layers_train_the_same(norm):
         np.testing.assert_allclose(again, plain, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow  # a step of its own
 def test_rematerialized_step_keeps_less():
     """Of a layer, the backward pass reads nothing that the forward pass has computed."""
     layers = []
