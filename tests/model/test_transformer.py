@@ -173,9 +173,7 @@ def test_dropout_acts_in_training_only():
     assert np.abs(model(inputs, training=True) - model(inputs, training=True)).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    "precision", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("precision", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)])
 def test_narrow_activations_give_float32_logits_near_the_exact_ones(precision):
     config = dataclasses.replace(CONFIG, num_layers=2)
     exact, narrow = random_model(config), random_model(config, precision)
