@@ -431,6 +431,11 @@ def test_lines_of_spaces_of_unicode_may_begin_and_end_a_paragraph(space):
         assert [segment.text.strip() for segment in document.segments] == ["an old dog"]
 
 
+def test_emphasis_within_what_stays_does_not_make_tags_of_other_emphasis():
+    document = read("*a* <code>*b*</code> c", "en")
+    assert with_words_reversed(document) == "<code>*b*</code> C *A*"
+
+
 @pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_signs_at_random_keep_their_structure(count):
     random_ = random.Random(1)

@@ -19,6 +19,11 @@ def test_keeps_the_right_share_and_the_mean(rate):
     assert abs((kept[1:] & kept[:-1]).mean() - (1 - rate) ** 2) < 0.003
 
 
+def test_a_rate_of_one_drops_every_element():
+    outputs = Dropout(1.0)(np.ones((1000, 1000), "float32"), training=True)
+    assert not np.any(ops.convert_to_numpy(outputs))  # a draw of 16 bits would keep some 15
+
+
 @pytest.mark.parametrize("noise_shape", [(None, 1, 6), [7, None, 1]])
 def test_elements_that_are_dropped_together(noise_shape):
     layer = Dropout(0.5, noise_shape=noise_shape)

@@ -38,6 +38,7 @@ def test_more_text_than_fits_is_sampled():
     # With equal chances the mean place is near the middle (standard error at most 50).
     assert abs(np.mean([int(text) for text in sample(1)]) - 499.5) < 150
     assert vocabulary._sample(iter("abc"), 50, 1) == ["a", "b", "c"]
+    assert vocabulary._sample(iter(["ab", "c"]), 3, 1) == ["ab", "c"], "it just fits"
 
 
 @pytest.mark.parametrize(
