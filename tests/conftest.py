@@ -58,7 +58,8 @@ LONG = (
 MAY_BE_SKIPPED = {
     "corpora": "they are no part of the repository",
     "[beam]": "its packages contradict the others: make test-beam",
-    "marian-test]": "PyTorch and what it brings are 6 GB",
+    "marian-test]": "PyTorch and what it brings are 6 GB: make test-marian",
+    "[bench]": "PyTorch again",
     "one core": "several processes need several cores",
 }
 
