@@ -85,17 +85,29 @@ def run_python(*command, folder, **options):
 def _run(command, files, environment, cwd):
     """What the new process does."""
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    for number, (path, mode) in enumerate(zip(files, (os.O_RDONLY, append, append), strict=True)):
-        opened = os.open(path, mode)
-        os.dup2(opened, number)
-        os.close(opened)
+    modes = (os.O_RDONLY, append, append)
+    streams = [os.open(path, mode) for path, mode in zip(files, modes, strict=True)]
+    sys.path[:] = [path for path in sys.path if path != str(ROOT)]  # which pytest has added
+    become(command, streams, environment, cwd)
+
+
+def become(command, streams, environment, cwd):
+    """Makes this process, which was forked, one that runs `python COMMAND...`, and ends it.
+
+    Args:
+        streams: the descriptors of stdin, stdout and stderr.
+    """
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    # New objects, as those of the process that forked may stand for files of another kind.
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8")
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    line_by_line = {"buffering": 1, "errors": "backslashreplace"}
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False, **line_by_line)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
-    sys.path[:] = [path for path in sys.path if path != str(ROOT)]  # which pytest has added
     execute(command)
 
 

@@ -137,7 +137,7 @@ def _read_options(folder: Path) -> dict[str, Any]:
         options |= read_json(generation_file)
     kind = options.get("model_type")
     rule = "must be marian, the only one that can be imported"
-    require(kind == "marian", "model_type", rule, str(kind), config_file)
+    require(kind == "marian", "model_type", rule, kind, config_file)
     return from_json(OPTION_TYPES, options, config_file)
 
 

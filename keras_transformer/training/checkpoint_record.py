@@ -117,7 +117,7 @@ def read_record(path: str | Path) -> CheckpointRecord:
     content = read_json(file)
     version = content.get("format_version")
     rule = f"must be {FORMAT_VERSION}"
-    require(version == FORMAT_VERSION, "format_version", rule, str(version), file)
+    require(version == FORMAT_VERSION, "format_version", rule, version, file)
     return CheckpointRecord.from_json(to_path(path).name, from_json(_RECORD, content, file))
 
 

@@ -237,7 +237,7 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
     content = read_json(path)
     version = content.pop("format_version", None)
     rule = f"must be {FORMAT_VERSION}"
-    require(version == FORMAT_VERSION, "format_version", rule, str(version), path)
+    require(version == FORMAT_VERSION, "format_version", rule, version, path)
     description = from_json(ModelDescription, content, path)
     fits = (description.base is not None) == (description.training.lora_rank is not None)
     rule = "must be given where training.lora_rank is, and only there"

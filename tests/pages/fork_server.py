@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.processes import become
+
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = "COMMANDS_FORK_SERVER"  # the socket's path, in the environment of callers
 
@@ -74,7 +76,7 @@ def keep(connection: socket.socket) -> None:
     pid = os.fork()
     if pid == 0:
         connection.close()
-        become(request, streams)
+        become(request["command"], streams, request["environment"], request["folder"])
     for stream in streams:
         os.close(stream)
     threading.Thread(target=end_with_caller, args=(connection, pid), daemon=True).start()
@@ -90,22 +92,6 @@ def end_with_caller(connection: socket.socket, pid: int) -> None:
     connection.recv(1)
     with suppress(ProcessLookupError):  # it has ended by itself
         os.kill(pid, signal.SIGTERM)
-
-
-def become(request: dict, streams: Sequence[int]) -> None:
-    """Runs a command in this process, and ends the process as an interpreter ends."""
-    from tests.processes import execute
-
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
-        os.close(stream)
-    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    os.chdir(request["folder"])
-    execute(request["command"])
 
 
 if __name__ == "__main__":

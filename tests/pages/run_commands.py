@@ -31,7 +31,11 @@ LANES = 2  # pages at a time
 PORT = 8501  # of the first lane; the next ones have the ports after it
 # What a new user types, in interpreters of their own; so is README, which runs before all others.
 REAL_INTERPRETERS = ("guides/install",)
-LONG = ()  # pages that take longest, which begin first
+# The pages that take longest. They begin first, so that no lane is left with one in the end.
+LONG = (
+    *("guides/little-data", "guides/many-languages", "guides/paper", "guides/results"),
+    *("measurements/decoding", "measurements/transfer"),
+)
 MINE, DATA = "runs/mine/model", "runs/mine/data"  # README's
 # Page -> folders that its commands read and do not make: copies of what README's commands make.
 COPIES = {
