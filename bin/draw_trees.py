@@ -60,7 +60,7 @@ def compare(trees, gold):
         return score_trees(gold, trees)
     except InputError as error:
         place = f"--trees={FLAGS.trees} --gold={FLAGS.gold}"
-        raise InputError(error.argument, error.rule, error.received, place) from None
+        raise error.replaced(place=place) from None
 
 
 def draw_page(trees, gold, scores):

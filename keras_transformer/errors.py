@@ -44,6 +44,16 @@ class InputError(ValueError):
     def __str__(self) -> str:
         return self.message(self.argument)
 
+    def replaced(self, **parts: Any) -> "InputError":
+        """Returns the error with other parts, such as the place that only the caller knows."""
+        kept = {
+            "argument": self.argument,
+            "rule": self.rule,
+            "received": self.received,
+            "place": self.place,
+        }
+        return InputError(**{**kept, **parts})
+
     def message(self, argument: str | None) -> str:
         """Returns the error's line with the argument under another name, such as that of a flag."""
         if argument is None:

@@ -251,7 +251,7 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
         return kind(**read)
     except InputError as error:  # of several fields together: its argument is one of them
         path = place.field(error.argument).path
-        raise InputError(path, error.rule, error.received, place.file) from None
+        raise error.replaced(argument=path, place=place.file) from None
 
 
 def without_former(fields: dict[str, Any], kind: type) -> dict[str, Any]:

@@ -92,6 +92,11 @@ def test_the_message_is_made_of_the_parts(parts, line):
     assert str(type(error)(*error.args)) == line  # as when it is pickled
 
 
+def test_the_caller_adds_the_place_that_it_knows():
+    error = InputError("alpha", "must be positive", -1, "line 7").replaced(place="a.json:7")
+    assert str(error) == "a.json:7: alpha must be positive. Received: -1"
+
+
 def test_a_condition_that_does_not_hold_is_an_error_with_the_value_even_if_that_is_none():
     require(True, "alpha", "must be positive", -1)
     with pytest.raises(InputError) as caught:

@@ -78,7 +78,7 @@ def in_file(error: InputError, name: str) -> InputError:
         return error
     line = error.place.removeprefix("line ")
     place = f"{name}:{line}" if line.isdecimal() else name
-    return InputError(error.argument, error.rule, error.received, place)
+    return error.replaced(place=place)
 
 
 def check_format(format: str, columns: Sequence[str] | None) -> None:

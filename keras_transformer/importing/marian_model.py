@@ -92,7 +92,7 @@ def make_config(
         return TransformerConfig(attention_bias=True, logits_bias=True, **fields)
     except InputError as error:
         argument = option_names.get(error.argument, error.argument)
-        raise InputError(argument, error.rule, error.received, place) from None
+        raise error.replaced(argument=argument, place=place) from None
 
 
 def build(kept: MarianModel) -> Transformer:

@@ -142,7 +142,7 @@ def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
                 continue
             advice = f"without this checkpoint, all goes on: move the files {name}.* elsewhere"
             received = f"{error.received}; {advice}"
-            raise InputError(error.argument, error.rule, received, error.place) from None
+            raise error.replaced(received=received) from None
         records.append(record)
     return sorted(records, key=lambda record: record.step)
 
