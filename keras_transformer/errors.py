@@ -1,6 +1,7 @@
 """The one exception for what a user got wrong: an argument, a file, a configuration."""
 
 import difflib
+import errno
 import os
 import re
 from collections.abc import Iterable
@@ -81,6 +82,23 @@ def require(
     """
     if not condition:
         raise InputError(argument, rule, "None" if received is None else received, place)
+
+
+def with_file_name(error: Exception, path: str | os.PathLike) -> OSError:
+    """Returns an error of reading or writing as one of the system, with the name of a file.
+
+    Args:
+        error: an OSError, whose own file name is kept; or an error of TensorFlow, which is a text
+            alone, "FILE; REASON".
+        path: the name for an error that has none.
+    """
+    if isinstance(error, OSError):
+        return error if error.filename else OSError(error.errno, error.strerror, str(path))
+    why = reason(error)
+    for code in errno.errorcode:
+        if why.endswith(f"; {os.strerror(code)}"):
+            return OSError(code, os.strerror(code), str(path))
+    return OSError(errno.EIO, why, str(path))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

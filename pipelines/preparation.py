@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import logging
 
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import InputError, require, with_file_name
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import require_name, resolved, to_path
 from keras_transformer.files.replacing import remove_abandoned
@@ -210,8 +210,7 @@ def _full_disk_named(data_dir: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        if error.filename is None:
-            error = OSError(error.errno, error.strerror, str(data_dir))
+        error = with_file_name(error, data_dir)
         error.add_note("a data set needs room for about twice its size")
         error.add_note("prepare the data again to resume")
         raise error from None

@@ -1,6 +1,5 @@
 """The directory of an export: written whole or not at all, with a card that says what it holds."""
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, require, with_file_name
 from keras_transformer.fields import from_json
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.paths import resolved, to_path
@@ -75,10 +74,6 @@ def write_export(
             sizes = file_sizes(folder)
             content = {"format_version": FORMAT_VERSION, **card.to_json(), "files": sizes}
             write_json(folder / CARD, content)
-    except tf.errors.OpError as error:
-        raise OSError(errno.EIO, reason(error), str(export_dir)) from None
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, str(export_dir)) from None
+    except (OSError, tf.errors.OpError) as error:
+        raise with_file_name(error, export_dir) from None
     return sum(file_sizes(export_dir).values())

@@ -7,14 +7,12 @@ name, and nothing else is ever removed.
 """
 
 import contextlib
-import errno
-import os
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.errors import reason
+from keras_transformer.errors import reason, with_file_name
 from keras_transformer.files.json_files import write_json
 from keras_transformer.files.paths import remove_folder
 from keras_transformer.training.checkpoint_record import CheckpointRecord
@@ -38,21 +36,7 @@ def write_checkpoint(directory: Path, record: CheckpointRecord, trackables: dict
     except (OSError, tf.errors.OpError) as error:
         with contextlib.suppress(OSError):
             recover_checkpoints(directory, record.name)
-        raise _named(error, directory / record.name) from None
-
-
-def _named(error: OSError | tf.errors.OpError, path: Path) -> OSError:
-    """An error of writing, as one of the system with the name of a file.
-
-    That of TensorFlow has a text alone, "FILE; REASON".
-    """
-    if isinstance(error, OSError):
-        return error if error.filename else OSError(error.errno, error.strerror, str(path))
-    why = reason(error)
-    for code in errno.errorcode:
-        if why.endswith(f"; {os.strerror(code)}"):
-            return OSError(code, os.strerror(code), str(path))
-    return OSError(errno.EIO, why, str(path))
+        raise with_file_name(error, directory / record.name) from None
 
 
 def _rename_all(directory: Path, name: str, new_name: str) -> None:
