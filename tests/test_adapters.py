@@ -22,7 +22,6 @@ from pipelines.sources import FileSource
 from pipelines.training import train_on
 from tests.importing import marian_files
 from tests.refusals import check_line, refused
-from tests.training.conftest import steps_traced_once, traced_steps  # noqa: F401  (fixtures)
 
 pytestmark = pytest.mark.usefixtures("steps_traced_once")
 SETTINGS = {"lora_rank": 2, "lora_alpha": 3.0, "tokens_per_batch": 256, "warmup_steps": 2}
@@ -50,7 +49,7 @@ def base(untrained, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def adapter(prepared, base, steps_traced_once, tmp_path_factory):  # noqa: F811
+def adapter(prepared, base, steps_traced_once, tmp_path_factory):
     """The directory of an adapter, with checkpoints after two and after four steps."""
     before, model_dir = contents(base), tmp_path_factory.mktemp("adapter") / "model"
     result = train_adapter(prepared, model_dir, base)

@@ -34,7 +34,7 @@ def save(store, step, value, validation_loss=None):
 
 
 @pytest.fixture(scope="module")
-def made_once(tmp_path_factory):
+def kept_model_dir(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("made_once")
     (tmp_path / "vocabulary.txt").write_text("words")
     description = ModelDescription(
@@ -57,10 +57,10 @@ def made_once(tmp_path_factory):
 
 
 @pytest.fixture
-def model_dir(made_once, any_folder):
+def model_dir(kept_model_dir, any_folder):
     """A model directory with three checkpoints whose weights are all 1, 2 and 6."""
-    for path in filter(Path.is_file, made_once.rglob("*")):
-        copy = any_folder / "model" / path.relative_to(made_once)
+    for path in filter(Path.is_file, kept_model_dir.rglob("*")):
+        copy = any_folder / "model" / path.relative_to(kept_model_dir)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
     return any_folder / "model"
