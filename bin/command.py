@@ -424,7 +424,7 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
 
 
 def with_flag(error: InputError) -> str:
-    """The line of an error, with its argument as the user of this program gave it.
+    """Returns the line of an error, with its argument named as the user of this program typed it.
 
     The library names the argument that its caller gave: "beam_size must be at least 1". The user of
     a program gave --beam_size, or a setting by --config: "--config dropout must be ...". What is no
@@ -472,7 +472,7 @@ def _fail(message: str) -> None:
 
 
 def _of_system(error: OSError) -> str:
-    """What the operating system said: "No space left on device: FILE (advice; more advice)"."""
+    """Returns the line of an error of the system: "No space left on device: FILE (advice)"."""
     message = error.strerror or reason(error)
     if error.strerror and error.filename is not None:
         message += f": {error.filename}"

@@ -43,7 +43,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.processes import execute
+from tests.processes import execute, take_over
 
 ROOT = Path(__file__).resolve().parents[1]
 # Area -> its modules. Within braces are the names of some of a folder.
@@ -469,10 +469,8 @@ class Copy:
         _end_with_parent()
         os.setsid()
         written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), written, written)):
-            os.dup2(file, stream)
-        os.environ.update(environment)
-        os.chdir(self.root)
+        streams = [os.open(os.devnull, os.O_RDONLY), written, os.dup(written)]
+        take_over(streams, {**os.environ, **environment}, self.root)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         if not forked:
             os.execv(self.python, [str(self.python), *command])

@@ -88,14 +88,17 @@ def _run(command, files, environment, cwd):
     modes = (os.O_RDONLY, append, append)
     streams = [os.open(path, mode) for path, mode in zip(files, modes, strict=True)]
     sys.path[:] = [path for path in sys.path if path != str(ROOT)]  # which pytest has added
-    become(command, streams, environment, cwd)
+    take_over(streams, environment, cwd)
+    execute(command)
 
 
-def become(command, streams, environment, cwd):
-    """Makes this process, which was forked, one that runs `python COMMAND...`, and ends it.
+def take_over(streams, environment, cwd):
+    """Gives this process, which was forked, what a new one is started with.
 
     Args:
         streams: the descriptors of stdin, stdout and stderr.
+        environment: all variables.
+        cwd: the working directory.
     """
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -108,7 +111,6 @@ def become(command, streams, environment, cwd):
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
-    execute(command)
 
 
 def execute(command):

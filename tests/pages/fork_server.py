@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.processes import become
+from tests.processes import execute, take_over
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = "COMMANDS_FORK_SERVER"  # the socket's path, in the environment of callers
@@ -76,7 +76,8 @@ def keep(connection: socket.socket) -> None:
     pid = os.fork()
     if pid == 0:
         connection.close()
-        become(request["command"], streams, request["environment"], request["folder"])
+        take_over(streams, request["environment"], request["folder"])
+        execute(request["command"])
     for stream in streams:
         os.close(stream)
     threading.Thread(target=end_with_caller, args=(connection, pid), daemon=True).start()
