@@ -9,6 +9,7 @@ import gc
 import os
 import random
 import re
+from pathlib import Path
 
 # What the suite checks are the CPU's numbers and messages, on a machine with a GPU too.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -104,6 +105,15 @@ def pytest_sessionfinish(session):
     if wrong:
         reporter.write_line(f"error: {len(wrong)} tests must not be skipped: {sorted(set(wrong))}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def corpora():
+    """The folder of real text and documents that the variable CORPORA names."""
+    folder = os.environ.get("CORPORA")  # make exports an empty one
+    if not folder:
+        pytest.skip("install: corpora, named by CORPORA")
+    return Path(folder)
 
 
 @pytest.fixture(params=["local", "remote"])

@@ -48,3 +48,16 @@ def check_line(errors, subject, received=None, about=None):
     assert re.match(rf"error: {re.escape(str(subject))}(?!\w)", message), errors
     assert received is None or str(received) in value, errors
     assert about is None or about in message, errors
+
+
+def check_message(message, about, received):
+    """Checks the message of a request that a server has refused: "RULE. Received: VALUE".
+
+    Args:
+        message: one line.
+        about: words of the rule, such as the name of a field.
+        received: a part of the value that the message repeats.
+    """
+    rule, _, value = message.partition(". Received: ")
+    assert about in rule and received in value, message
+    assert "\n" not in message and len(message) < 280

@@ -1,5 +1,4 @@
 import itertools
-import os
 import random
 import sys
 import time
@@ -16,7 +15,6 @@ from tests.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = ROOT / "docs" / "guides"
-CORPORA = os.environ.get("CORPORA")
 
 
 def parts_of(text):
@@ -464,10 +462,9 @@ def test_our_own_pages(pattern):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CORPORA is None, reason="install: corpora, named by CORPORA")
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
-def test_pages_of_others(language):
-    paths = sorted(Path(CORPORA, "documents", "markdown", language).glob("*.md"))
+def test_pages_of_others(corpora, language):
+    paths = sorted((corpora / "documents" / "markdown" / language).glob("*.md"))
     assert len(paths) >= 59
     for path in paths:
         text = path.read_text(encoding="utf-8")

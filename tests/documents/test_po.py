@@ -1,6 +1,4 @@
-import os
 import re
-from pathlib import Path
 
 import polib
 import pytest
@@ -11,7 +9,6 @@ from keras_transformer.documents.translation import AlignedText, DocumentTransla
 from tests.documents.filling import filled
 from tests.refusals import refused
 
-CORPORA = os.environ.get("CORPORA")
 CATALOGUE = r"""# Translators
 msgid ""
 msgstr ""
@@ -191,9 +188,8 @@ msgstr ""
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CORPORA is None, reason="install: corpora, named by CORPORA")
-def test_real_catalogues_keep_all_placeholders_and_roles():
-    files = sorted(Path(CORPORA, "documents", "po", "fr").glob("*.po"))
+def test_real_catalogues_keep_all_placeholders_and_roles(corpora):
+    files = sorted((corpora / "documents" / "po" / "fr").glob("*.po"))
     assert len(files) == 4
     for file in files:
         emptied = polib.pofile(str(file))

@@ -12,7 +12,7 @@ from keras_transformer.serving import detection
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.requests import Limits
-from tests.serving.messages import check_message
+from tests.refusals import check_message
 from tests.serving.running import client_of
 
 PAIR = {"source": "en", "target": "de"}

@@ -13,8 +13,7 @@ from keras_transformer.serving.requests import (
     parse_attention,
     parse_translate,
 )
-from tests.refusals import refused
-from tests.serving.messages import check_message
+from tests.refusals import check_message, refused
 
 LIMITS = Limits(max_sentences=3, max_characters=10)
 NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
