@@ -109,8 +109,7 @@ def translations(
     """
     if "score" not in found:
         return unscored_translations(found, truncated)
-    finite = not np.isnan(found["score"]).any()
-    require(finite, "model", "must have finite weights", "scores that are NaN")
+    require_finite(~np.isnan(found["score"]), "scores")
     columns = [found[name].tolist() for name in TRANSLATION_OUTPUTS]
     rows = []
     for was_cut, *beams in zip(truncated, *columns, strict=True):
@@ -123,12 +122,21 @@ def translations(
     return rows
 
 
+def require_finite(is_finite: np.ndarray, what: str) -> None:
+    """Raises an InputError about the model's weights where not all of what it computed is finite.
+
+    Args:
+        is_finite: bool, of any shape.
+        what: what was computed, such as "scores".
+    """
+    require(is_finite.all(), "model", "must have finite weights", f"{what} that are NaN")
+
+
 def unscored_translations(
     found: dict[str, np.ndarray], truncated: Sequence[bool]
 ) -> list[list[Translation]]:
     """Makes the answers to a batch of the outputs of greedy_ids: one for each sentence."""
-    is_finite = found["is_finite"].all()
-    require(is_finite, "model", "must have finite weights", "logits that are NaN")
+    require_finite(found["is_finite"], "logits")
     texts, lengths, unfinished = (
         found[name][:, 0].tolist() for name in ("translation", "length", "unfinished")
     )

@@ -27,6 +27,7 @@ from keras_transformer.decoding.answers import (
     TargetScore,
     Translation,
     aligned_pair,
+    require_finite,
     translations,
 )
 from keras_transformer.decoding.batches import (
@@ -400,8 +401,7 @@ class Translator:
             require(has_positions, name, rule, ids.shape[1])
         graph = self._graph("score_ids")
         log_probs = graph(source=source_ids, target=target_ids)["log_prob"].numpy()
-        is_finite = not np.isnan(log_probs).any()
-        require(is_finite, "model", "must have finite weights", "log-probabilities that are NaN")
+        require_finite(~np.isnan(log_probs), "log-probabilities")
         return log_probs
 
     def parse(self, texts: Iterable[str], progress: bool = False) -> list:
