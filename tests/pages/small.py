@@ -153,7 +153,9 @@ def smaller(arguments: Sequence[str]) -> list[str]:
         found.append(word)
     program = Path(found[0]).name
     if program == "train.py" and "--help" not in found:
-        found += ["--tokens_per_batch=600", "--sample_sentences=2"]
+        found.append("--tokens_per_batch=600")
+        if not any(word.startswith("--sample_sentences") for word in found):
+            found.append("--sample_sentences=0")  # no search is compiled, no picture is drawn
         if not any(word.startswith("--train_steps") for word in found):
             found.append("--train_steps=2")
         if any(word.startswith("--init_from") for word in found):  # its shape is that of TINY
