@@ -5,7 +5,6 @@ those of remote file systems.
 """
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
@@ -62,10 +61,9 @@ def write_file(path: str | os.PathLike, content: bytes | str) -> None:
 def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterator[Path]:
     """Gives a new folder that takes the place of `path` when the block ends without an error.
 
-    If the process is killed, `path` is either the old or the new folder. Where the system cannot
-    exchange two folders in one step, there is a moment in which the old one waits under another
-    name (see `replaced_folder`), and `put_back` gives it its own again. The new folder has the
-    permissions of the old one.
+    The old folder is renamed (see `replaced_folder`), the new one gets its name, and then the old
+    one is removed. If the process is killed between the two renames, `put_back` gives the old
+    folder its name again. The new folder has the permissions of the old one.
 
     A remote folder cannot be renamed: the old one is removed, and the files of the new one are
     copied one by one, `last` as the last of them. Whoever finds that file finds a whole folder.
@@ -96,39 +94,27 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
 
 
 def _put_in_place(new: Path, path: Path) -> None:
-    """Gives a new folder the name of an old one; the old one is removed, or gets the new's name."""
+    """Gives a new folder the name of an old one, if there is one, which is removed."""
     if not path.exists():
         new.rename(path)
-        return
-    if _exchange(new, path):
         return
     old = replaced_folder(path)
     path.rename(old)
     try:
         new.rename(path)
     except OSError:
-        old.rename(path)
+        put_back(path)
         raise
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _exchange(first: Path, second: Path) -> bool:
-    """Exchanges two folders in one step, as Linux can; returns whether it was done."""
-    try:
-        renameat2 = ctypes.CDLL(None).renameat2
-    except (AttributeError, OSError, TypeError):
-        return False
-    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
-    return renameat2(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0
-
-
 def replaced_folder(path: Path) -> Path:
-    """Where an old folder waits while a new one takes its place, if it must be moved first."""
+    """Where an old folder is while a new one takes its place."""
     return path.with_name(f".{path.name}.replaced")
 
 
 def put_back(path: str | os.PathLike) -> None:
-    """Gives an old folder its name again, if a program was killed before the new one was there."""
+    """Gives an old folder its name again if a program was killed before the new one had it."""
     path = resolved(path)
     if isinstance(path, Path) and not path.exists():
         with contextlib.suppress(OSError):  # there is none, or it cannot be renamed
