@@ -151,42 +151,31 @@ def _temporary(
         make: makes a local file or folder, with a `mode` if one is given.
     """
     remove_abandoned(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     mode = _permissions(path)
     options = {} if mode is None else {"mode": mode | stat.S_IRWXU}
-    lock = None
-    while lock is None:
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        if isinstance(temporary, RemotePath):
-            break
-        with _failures_named(path, temporary), contextlib.suppress(FileExistsError):
-            make(temporary, **options)
-            lock = _lock_new(temporary)
     try:
         with _failures_named(path, temporary):
-            yield temporary
+            if isinstance(path, RemotePath):
+                yield temporary
+                return
+            make(temporary, **options)
+            with _locked(temporary):
+                yield temporary
     finally:
         _remove(temporary)
-        if lock is not None:
-            os.close(lock)
 
 
-def _lock_new(path: Path) -> int | None:
-    """Opens a new file or folder, and locks it where the file system has locks.
-
-    Returns:
-        The descriptor that holds the lock, or None where another program has removed the file: it
-        was taken for one of a killed program.
-    """
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Locks a file or folder while the block runs, where the file system has locks."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    with contextlib.suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    if path.exists():
-        return descriptor
-    os.close(descriptor)
-    return None
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove_abandoned(path: "Path | RemotePath") -> None:

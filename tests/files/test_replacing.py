@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.files import replacing as module
 from keras_transformer.files.replacing import (
     put_back,
     replaced_folder,
@@ -96,30 +95,6 @@ def test_new_files_and_folders_have_the_permissions_of_the_umask(tmp_path):
     finally:
         os.umask(old)
     assert (mode_of(tmp_path / "file"), mode_of(tmp_path / "export")) == (0o640, 0o750)
-
-
-def test_a_temporary_file_that_another_program_removes_is_made_again(tmp_path, monkeypatch):
-    """Between making and locking it, others take it for that of a killed program."""
-    opened, removed = os.open, []
-
-    def remove_first(path, *arguments, **options):
-        if str(path).endswith(".tmp") and not removed and os.path.exists(path):
-            removed.append(path)
-            os.remove(path)
-        return opened(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "open", remove_first)
-    write_file(tmp_path / "file", b"new")
-    assert len(removed) == 1 and (tmp_path / "file").read_bytes() == b"new"
-
-
-def test_a_temporary_name_that_is_taken_is_not_used(tmp_path, monkeypatch):
-    tokens = iter(["0" * 8, "0" * 8, "1" * 8])
-    monkeypatch.setattr(module.secrets, "token_hex", lambda _: next(tokens))
-    with replacing(tmp_path / "file") as file, replacing(tmp_path / "file") as other:
-        file.write(b"file")
-        other.write(b"other")
-    assert (tmp_path / "file").read_bytes() == b"file"
 
 
 def test_a_file_without_room_is_named(tmp_path):
