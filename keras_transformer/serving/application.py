@@ -113,6 +113,7 @@ class Service:
         self._attentions = Batcher(call_all, 1, limits.max_waiting)
         self._detections = Batcher(call_all, 1, limits.max_waiting)
         self._languages = model_languages(translator.card.to_json())
+        self._has_codes = self._languages is not None and self._languages.has_codes
         self._files = FileStore()
 
     def application(self, routes: Iterable[Route]) -> web.Application:
@@ -197,7 +198,7 @@ class Service:
     async def _sentences(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Answers a TranslateRequest."""
         asked = parse_translate(fields, self.limits, self.translator.config.beam_size)
-        texts = self.translator.with_codes(asked.sentences, asked.to)
+        texts = self._with_codes(asked.sentences, asked.to)
         if asked.options:  # a prefix or phrases may not fit the model
             work = functools.partial(self.translator.translate, texts, **asked.options)
             (answers,) = await self._submit(self._single_calls, [work], error_status=400)
@@ -273,7 +274,7 @@ class Service:
     async def attention(self, request: web.Request) -> web.Response:
         """Computes the attention of a sentence and its translation."""
         asked = parse_attention(await self._read_fields(request), self.limits)
-        (source,) = self.translator.with_codes([asked.source], asked.to)
+        (source,) = self._with_codes([asked.source], asked.to)
         work = functools.partial(self._attention_body, source, asked.target)
         (body,) = await self._submit(self._attentions, [work])
         return json_response(body)
@@ -319,10 +320,16 @@ class Service:
         received = f"a request to a {task} model"
         require(task == "translation", None, rule, received, place="documents, files and q")
 
+    def _with_codes(self, texts: list[str], to: str | None) -> list[str]:
+        """Puts the code of a target language before texts, where the model needs one."""
+        if to is None and not self._has_codes:
+            return texts
+        return self.translator.with_codes(texts, to)
+
     def _check_target(self, texts: list[str], to: str | None) -> None:
         """Refuses documents without a target language, where the model needs one."""
-        self.translator.with_codes(texts, to)
-        if to is None and self._languages is not None and self._languages.has_codes:
+        self._with_codes(texts, to)
+        if to is None and self._has_codes:
             targets = self._languages.targets
             rule = f"must be given with documents, one of {', '.join(targets)}"
             require(len(targets) == 1, "to", rule, None)
