@@ -195,7 +195,9 @@ async def read_fields(request: web.Request) -> dict[str, Any]:
     is_json = body.lstrip().startswith((b"{", b"["))  # curl -d calls it a form
     if request.content_type == URL_ENCODED and not is_json:
         return await form_fields(request)
-    return parse_json(body, BODY, dict[str, Any])
+    content = parse_json(body, BODY, Any)
+    require(isinstance(content, dict), None, "must be a JSON object", shown(content), BODY)
+    return content
 
 
 def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> TranslateRequest:

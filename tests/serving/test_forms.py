@@ -91,6 +91,8 @@ def test_fields(body, content_type, wanted):
         (multipart(part(b"q", b"\xff")), MULTIPART, 400, "UTF-8", "byte 0xff"),
         (b"q=a", "application/json", 400, "JSON", "line 1"),
         (b"q=a", "text/plain", 400, "JSON", "line 1"),
+        (b'["a"]', "application/json", 400, "JSON object", '["a"]'),
+        (b"[" * 900, "application/json", 400, "JSON", ""),
         (b"q=" + b"a" * 999, URL_ENCODED, 413, "1000 bytes", "more"),
         (multipart(part(b"q", b"a" * 999)), MULTIPART, 413, "1000 bytes", "more"),
         (multipart(part(b"file", b"a" * 999, FILE)), MULTIPART, 413, "1000 bytes", "more"),
