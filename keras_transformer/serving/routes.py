@@ -59,20 +59,8 @@ ROUTES = (
     file_route("/page.css", "serving/page.css", "text/css", "Its style."),
     file_route("/figure.js", "attention/figure.js", "text/javascript", "Its figure."),
     file_route("/figure.css", "attention/figure.css", "text/css", "The style of its figure."),
-    Route(
-        "GET",
-        "/healthz",
-        Service.health,
-        "Whether the server answers.",
-        HealthAnswer,
-    ),
-    Route(
-        "GET",
-        "/openapi.json",
-        description,
-        "This description.",
-        dict,
-    ),
+    Route("GET", "/healthz", Service.health, "Whether the server answers.", HealthAnswer),
+    Route("GET", "/openapi.json", description, "This description.", dict),
     Route(
         "GET",
         "/model",
