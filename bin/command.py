@@ -10,11 +10,13 @@ import os
 import re
 import shlex
 import sys
+import types
+import typing
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 
 def _end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
@@ -43,6 +45,8 @@ import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, reason, require  # noqa: E402
 from keras_transformer.files.paths import to_path  # noqa: E402
 
+flags.disclaim_key_flags()  # the flags defined here are those of the program that calls
+
 OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
 VERBOSITY = "1: also show what TensorFlow and other libraries write; -1: no log but warnings."
 # Variables for TensorFlow, unless the caller has set others.
@@ -51,6 +55,14 @@ ENVIRONMENT = {
     "GCS_REQUEST_CONNECTION_TIMEOUT_SECS": "5",
     "GCS_RETRY_CONFIG_MAX_RETRIES": "5",
 }
+FLAG_OF_TYPE = {
+    bool: flags.DEFINE_bool,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+    tuple: flags.DEFINE_list,
+}
+HELP = ("-h", "--help", "--helpshort")
 LONGEST_MESSAGE = 2000  # in characters; longer ones are cut in the middle
 # Errors and what is worse: the reason for an abort may be an error, written before it.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -131,6 +143,40 @@ def show_curves(model_dir: str | Path) -> None:
     """Says how to see the curves of a model."""
     command = [sys.executable, "-m", "tensorboard.main", f"--logdir={model_dir}"]
     print(f"curves: {shlex.join(command)}", file=sys.stderr)
+
+
+def define_flags(config: type, heading: str) -> None:
+    """Defines a flag for each option of a dataclass, with its default, choices and help text.
+
+    Args:
+        config: a dataclass; its options are the fields made with keras_transformer.fields.option.
+        heading: what --help shows above these flags.
+    """
+    kinds = typing.get_type_hints(config, include_extras=True)
+    for field in dataclasses.fields(config):
+        if "help" in field.metadata:
+            _define_flag(
+                field.name, kinds[field.name], field.default, field.metadata["help"], heading
+            )
+
+
+def _define_flag(name: str, annotation: Any, default: Any, help: str, heading: str) -> None:
+    kind, choices = _type_and_choices(annotation)
+    if choices:
+        flags.DEFINE_enum(name, default, choices, help, module_name=heading)
+    else:
+        FLAG_OF_TYPE[kind](name, default, help, module_name=heading)
+    flags.declare_key_flag(name)
+
+
+def _type_and_choices(annotation: Any) -> tuple[type, tuple[str, ...]]:
+    """The type of a field without None and without its rule, and the choices of the rule."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (types.UnionType, typing.Union):
+        return _type_and_choices(arguments[0])
+    if origin is Annotated:
+        return arguments[0], arguments[1].choices
+    return origin or annotation, ()
 
 
 def flag_values(config: type) -> dict[str, Any]:
@@ -352,8 +398,11 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     values["verbosity"].help = VERBOSITY
     values.register_key_flag_for_module(arguments[0], values["verbosity"])  # --help lists it
     program, *typed = arguments
+    if any(argument in HELP for argument in typed):
+        print(_help(program))
+        sys.exit(0)
     try:
-        given = _with_flag_files(["--help" if argument == "-h" else argument for argument in typed])
+        given = _with_flag_files(typed)
         left_over = values([program, *given])
         _check_numbers()
         _check_repeated(typed)
@@ -369,6 +418,20 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     except SystemExit:  # of absl, after --help
         sys.exit(0)
     return left_over
+
+
+def _help(program: str) -> str:
+    """What --help shows: the docstring of the program, and its flags under their headings."""
+    groups: dict[str, flags.FlagValues] = {}
+    for flag in flags.FLAGS.get_key_flags_for_module(program):
+        module = flags.FLAGS.find_module_defining_flag(flag.name)
+        heading = "flags" if module in (program, "absl.logging") else module
+        groups.setdefault(heading, flags.FlagValues())[flag.name] = flag
+    parts = [sys.modules["__main__"].__doc__ or ""]
+    for heading, group in groups.items():
+        parts.append(f"{heading}:\n{group.get_help('  ', include_special_flags=False)}")
+    parts.append("--helpfull lists the flags of all libraries, too.")
+    return "\n\n".join(part.strip("\n") for part in parts)
 
 
 def _with_flag_files(arguments: list[str]) -> list[str]:

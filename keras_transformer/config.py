@@ -25,6 +25,7 @@ from keras_transformer.fields import (
     between,
     check_fields,
     one_of,
+    option,
 )
 
 # The first four rows of every vocabulary, in this order.
@@ -177,18 +178,31 @@ class TrainingConfig:
     adam_beta_2: Share = 0.98  # beta_2, section 5.3
     adam_epsilon: Positive = 1e-9  # epsilon, section 5.3
     label_smoothing: Share = 0.1  # epsilon_ls, section 5.4
-    tokens_per_batch: Length = 25000  # padded tokens a side of one optimizer step, section 5.1
-    accumulate_steps: Size = 1  # parts that one optimizer step is computed in
-    clip_norm: Amount = 0.0  # the largest norm of all gradients together; 0 for any
+    tokens_per_batch: Length = option(
+        25000,
+        "Padded tokens per side in one optimizer step, section 5.1. A preset may have another "
+        "default.",
+    )
+    accumulate_steps: Size = option(
+        1, "Number of parts in which the gradients of a step are computed, to save memory."
+    )
+    clip_norm: Amount = option(0.0, "Largest global norm of the gradients; 0 for no limit.")
     rematerialize: bool = False  # compute layers again in the backward pass, to save memory
-    # The type of activations; variables stay float32.
-    precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = "float32"
-    seed: Seed = 1  # of weights, dropout and the order of the data
-    freeze: str = ""  # what does not change: parts of variables' paths, such as "encoder,embedding"
-    # r and alpha of the adapters that are trained beside the weights of another model, which stay
-    # as they are (Hu et al. 2021, arXiv 2106.09685); None: all weights are trained.
-    lora_rank: Size | None = None
-    lora_alpha: Positive | None = None  # what adapters add is times alpha / r; None for r
+    precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = option(
+        "float32", "Type of the activations; variables stay float32."
+    )
+    seed: Seed = option(1, "Seed of the weights, of dropout and of the order of the data.")
+    freeze: str = option(
+        "", "Parts of the model that keep their weights, such as encoder,embedding."
+    )
+    lora_rank: Size | None = option(
+        None,
+        "Train an adapter of this rank (LoRA, arXiv 2106.09685) for the model of init_from, whose "
+        "weights stay as they are.",
+    )
+    lora_alpha: Positive | None = option(
+        None, "LoRA alpha: updates are scaled by alpha / rank. The rank, if not given."
+    )
 
     def __post_init__(self):
         check_fields(self)

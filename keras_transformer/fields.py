@@ -18,6 +18,7 @@ class Rule(NamedTuple):
 
     text: str  # "FIELD must TEXT"
     holds: Callable[[Any], bool]
+    choices: tuple[str, ...] = ()  # all values that it allows, if they are few
 
     def __repr__(self) -> str:
         return (
@@ -32,7 +33,17 @@ def between(least: int, largest: int) -> Rule:
 
 def one_of(*choices: str) -> Rule:
     """The rule that a value is one of `choices`."""
-    return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices)
+    return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices, choices)
+
+
+def option(default: Any, help: str) -> Any:
+    """A field of a dataclass that programs offer as a flag.
+
+    Args:
+        default: of the field and of the flag.
+        help: what the flag does, for `--help` and for the reference.
+    """
+    return dataclasses.field(default=default, metadata={"help": help})
 
 
 def accepted_by(function: Callable[[Any], Any]) -> Callable[[Any], bool]:
@@ -122,20 +133,40 @@ def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
     Args:
         kind: str, int, float or bool; a list, tuple or dict of a type; any of these with a Rule,
             with a description (a str), with None, or one or the other of them (str | list[str]);
-            Any; a dataclass, for an object that has exactly its fields; or a dict {name: kind} of
-            fields that an object must have, or may have if the name ends in "?". Further fields
-            of such an object are not looked at.
+            Any; a dataclass, for an object that has exactly its fields; a named tuple, for one that
+            has all its fields; or a dict {name: kind} of fields that an object must have, or may
+            have if the name ends in "?". Further fields of the last two are not looked at.
         content: what json.load has returned.
         path: the file, for errors.
 
     Returns:
-        The content; an object as the dataclass, and a list as a tuple, where `kind` says so.
+        The content; an object as the dataclass or named tuple, and a list as a tuple, where `kind`
+        says so.
 
     Raises:
         InputError: naming the file and the field, if one is missing, unknown, of another type or
             breaks a rule.
     """
     return _read(content, kind, _Place(path))
+
+
+def to_json(value: Any) -> Any:
+    """Returns a value as `from_json` reads it from a file.
+
+    Args:
+        value: a dataclass or a named tuple becomes an object, without fields that are None; those
+            in lists, tuples and dicts, too. Any other value stays as it is.
+    """
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: to_json(item) for name, item in fields.items() if item is not None}
+    if hasattr(value, "_asdict"):
+        return to_json(value._asdict())
+    if isinstance(value, dict):
+        return {name: to_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return value
 
 
 def _read(value: Any, kind: Any, place: _Place) -> Any:
@@ -146,6 +177,8 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
         return _read_some_fields(value, kind, place)
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(value, kind, place)
+    if hasattr(kind, "_fields"):
+        return _read_named_tuple(value, kind, place)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated and isinstance(arguments[1], str):  # a description
         return _read(value, arguments[0], place)
@@ -225,6 +258,15 @@ def _read_some_fields(value: Any, kinds: dict[str, Any], place: _Place) -> dict[
         place.field(known).require(known in value, "must be given", "none")
         _read(value[known], kind, place.field(known))
     return value
+
+
+def _read_named_tuple(value: Any, kind: type, place: _Place) -> Any:
+    """Makes a named tuple of an object that has all its fields."""
+    if isinstance(value, kind):
+        return value
+    kinds = typing.get_type_hints(kind, include_extras=True)
+    fields = _read_some_fields(value, kinds, place)
+    return kind(**{name: fields[name] for name in kinds})
 
 
 def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:

@@ -1,7 +1,7 @@
 import dataclasses
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from keras_transformer.fields import (
     check_fields,
     from_json,
     one_of,
+    to_json,
     whole_number,
 )
 from tests.refusals import refused
@@ -46,6 +47,32 @@ def test_dataclasses_come_back():
     ):
         assert from_json(Outer, json.loads(json.dumps(dataclasses.asdict(value))), "file") == value
     assert from_json(Outer, {"number": 1, "inner": {"sizes": {}}, "share": 1}, "file").share == 1
+
+
+class Sums(NamedTuple):
+    loss: float = 0.0
+    steps: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    sums: Sums
+    measured: dict[str, float | None]
+    parts: tuple[Outer, ...] = ()
+    best: str | None = None
+
+
+def test_records_come_back_without_what_is_none():
+    part = Outer(1, Inner({"a": 1}), {"p": Inner({}, ["x"])})
+    record = Record(Sums(0.5, 3), {"bleu": None, "loss": 2.0}, (part,))
+    written = to_json(record)
+    assert written["sums"] == {"loss": 0.5, "steps": 3}
+    assert written["measured"] == {"bleu": None, "loss": 2.0}
+    assert "best" not in written and "limit" not in written["parts"][0]
+    assert from_json(Record, json.loads(json.dumps(written)), "file") == record
+    for sums, argument in (([0.5, 3], "sums"), ({"loss": 1}, "sums.steps")):
+        with refused(argument, place="file"):
+            from_json(Record, {"sums": sums, "measured": {}}, "file")
 
 
 @pytest.mark.parametrize(

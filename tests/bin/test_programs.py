@@ -134,6 +134,11 @@ def test_the_help_of_a_program_lists_its_flags(command):
     assert (
         "  --preset: The model: tiny, base, big, " in output and "-v,--verbosity: 1: also" in output
     )
+    groups = {group.partition(":\n")[0]: group for group in output.split("\n\n")}
+    assert "--accumulate_steps: " in groups["optimization"]
+    assert "--precision: <float32|bfloat16|float16>: " in groups["optimization"]
+    assert "--[no]deterministic: " in groups["devices"]
+    assert "--data_dir: " in groups["flags"] and "--train_steps: " not in groups["flags"]
 
 
 def test_the_console_command_names_an_unknown_program(command):
