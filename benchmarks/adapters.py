@@ -105,7 +105,7 @@ def tunings(rates: str, lora_rates: str, ranks: str) -> list[Tuning]:
 
 def newest_checkpoint(model_dir: Path) -> str:
     """Its path. As a checkpoint, and no directory, a model keeps no results of an evaluation."""
-    from keras_transformer.training.checkpoint_record import checkpoint_directory, read_records
+    from keras_transformer.training.checkpoint_files import checkpoint_directory, read_records
 
     records = read_records(model_dir)
     require(records != [], "--model_dir", "must have a checkpoint", model_dir)

@@ -284,7 +284,7 @@ def write_job(folder, model, vocabularies, decoding, job, shortlist, arguments):
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.loading import TrainedModel
     from keras_transformer.model_card import ModelOrigin
-    from keras_transformer.training.checkpoint_info import CheckpointInfo
+    from keras_transformer.training.checkpoint_files import CheckpointInfo
 
     trained = TrainedModel((model,), vocabularies, ModelOrigin(), CheckpointInfo("benchmark"))
     signatures = ["encode_source", "greedy_ids" if decoding.is_greedy else "search_ids"]

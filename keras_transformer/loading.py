@@ -39,7 +39,7 @@ from keras_transformer.model_card import (
 )
 from keras_transformer.training.adam import make_adam
 from keras_transformer.training.adapters import merge_adapter, weights_fingerprint
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.checkpoint_weights import (
     read_variables,
     require_plausible_sizes,

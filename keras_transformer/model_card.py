@@ -16,7 +16,7 @@ from keras_transformer.fields import Count, Size, from_json, one_of
 from keras_transformer.files.json_files import read_json
 from keras_transformer.files.paths import require_name, to_path
 from keras_transformer.files.replacing import put_back
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 4

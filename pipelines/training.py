@@ -89,7 +89,7 @@ def train_on(
 
     from keras_transformer.training.addresses import own_addresses
     from keras_transformer.training.loop import train
-    from keras_transformer.training.strategy import make_repeatable, make_strategy
+    from keras_transformer.training.strategy import make_cluster, make_repeatable, make_strategy
     from pipelines.datasets import damage_named
 
     addresses = own_addresses() if devices.strategy == "multi_worker" else None
@@ -97,18 +97,14 @@ def train_on(
     if description.training.lora_rank is not None:
         description = dataclasses.replace(description, base=_base(init_from, description))
     with contextlib.ExitStack() as contexts:
-        cluster = None
-        if addresses is not None:
-            from keras_transformer.training.cluster import Cluster
-
-            cluster = contexts.enter_context(Cluster(addresses))
-            same = _same_on_every_worker(metadata, description, loop, devices, init_from)
-            cluster.require_same({**same, "replicas": strategy.num_replicas_in_sync})
+        cluster = contexts.enter_context(make_cluster(addresses))
+        same = _same_on_every_worker(metadata, description, loop, devices, init_from)
+        cluster.require_same({**same, "replicas": strategy.num_replicas_in_sync})
         make_repeatable(description.training.seed, devices.deterministic)
         data = _training_data(data_dir, metadata, description, sample_sentences)
         contexts.enter_context(damage_named(data_dir))
         contexts.enter_context(_lacks_named(model_dir))
-        if cluster is None or cluster.is_chief:
+        if cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
             check_model_dir(model_dir, description)  # now that no other process may change it
             remove_unfinished_files(model_dir, description)
@@ -122,7 +118,7 @@ def train_on(
             loop,
             strategy,
             cluster,
-            _initialization(init_from, data_dir, description.base),
+            initialize=_initialization(init_from, data_dir, description.base),
             describe=lambda: create_or_check(model_dir, description, data_dir),
         )
 
@@ -269,8 +265,8 @@ def _same_on_every_worker(
 
 def _initialization(
     init_from: str | os.PathLike | None, data_dir: str | os.PathLike, base: Base | None
-) -> "Callable[[keras.Model], None] | None":
-    """Makes the function that gives a new model the weights of `init_from`; None without it."""
+) -> "Callable[[keras.Model], None]":
+    """Makes the function that gives a new model the weights of `init_from`, if there is one."""
     from keras_transformer.loading import restore
     from keras_transformer.training.adapters import copy_base
     from keras_transformer.training.warm_start import carry_over
@@ -283,9 +279,12 @@ def _initialization(
     def read_base(model: "keras.Model") -> None:
         copy_base(restore(base.path).model, model)
 
+    def keep_initial_weights(model: "keras.Model") -> None:
+        pass
+
     if base is not None:
         return read_base
-    return None if init_from is None else warm_start
+    return keep_initial_weights if init_from is None else warm_start
 
 
 def _training_data(

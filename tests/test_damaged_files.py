@@ -16,7 +16,7 @@ from keras_transformer.evaluation.results import read_results, read_training
 from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, ModelOrigin, read_card
 from keras_transformer.paper.tables import read_layers, table_1, table_2, table_3, table_4
 from keras_transformer.paper.trained_rows import measured_table, read_measured, trained_row
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.curves import _cut
 from keras_transformer.training.model_directory import read_description
@@ -82,9 +82,8 @@ def damaged(draw, content):
 
 RECORD = "model/checkpoints/step-00000007.json"
 FACTS = {
-    **{"format_version": 3, "model": "f", "best_metric": "loss"},
-    **{"step": 7, "seconds": 9.5, "validation_loss": 2.5},
-    "validation_bleu": 30.0,
+    **{"format_version": 4, "model": "f", "best_metric": "loss"},
+    **{"step": 7, "seconds": 9.5, "validation": {"loss": 2.5, "bleu": 30.0}},
     "progress": {
         "sums": dict.fromkeys(StepSums._fields, 1.0),
         "summed_steps": 3,

@@ -15,7 +15,7 @@ from keras_transformer.model_card import (
     card_from_json,
     require_unset,
 )
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 from tests.refusals import refused
 

@@ -24,7 +24,7 @@ from keras_transformer.config import TrainingConfig
 from keras_transformer.errors import require
 from keras_transformer.model.composite import parts_with_matrices
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.checkpoint_weights import read_checkpoint, read_variables
 from keras_transformer.training.model_directory import ModelDescription
 

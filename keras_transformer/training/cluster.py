@@ -3,7 +3,7 @@
 TensorFlow sums gradients over all workers. Whatever else depends on a clock, a signal or a disk is
 decided by worker 0, the chief. The others read it in the key-value store of TensorFlow's
 coordination service, which the chief runs. All private names of TensorFlow that the workers need
-are in this file. A run in a single process uses none of it.
+are in this file. A run in a single process uses none of it, but a LoneWorker.
 """
 
 import _thread
@@ -78,6 +78,23 @@ def multi_worker_strategy(
         rule = "must have addresses that TensorFlow can use, this worker's own among them"
         received = f"{addresses.workers[addresses.index]} ({reason(error)})"
         raise InputError("cluster", rule, received, addresses.source) from None
+
+
+class WorkerError(InputError):
+    """Ends a worker because another one has ended.
+
+    Args:
+        name: of the other worker, with its address.
+        what: what has happened to it.
+        details: its error, or what to do.
+    """
+
+    def __init__(self, name: str, what: str, details: str):
+        super().__init__(name, what, details, "strategy=multi_worker")
+
+    def message(self, argument: str | None) -> str:
+        """Returns the error's line: nothing was received that could be corrected."""
+        return f"{self.place}: {argument} {self.rule}: {self.received}"
 
 
 def _task(worker: int | str) -> str:
@@ -157,8 +174,6 @@ class Cluster:
         Raises:
             InputError: where a worker has died or failed.
         """
-        if not self._others:
-            return decision
         key, self._decisions = f"decision/{self._decisions}", self._decisions + 1
         if self.is_chief:
             self._tell(key, [decision])  # in a list, as the decision may be None
@@ -193,13 +208,10 @@ class Cluster:
             self._tell("stop", number)
 
     def __enter__(self) -> "Cluster":
-        if self._others:
-            self._watcher.start()
+        self._watcher.start()
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
-        if not self._others:
-            return
         if isinstance(error, tf.errors.OpError):  # most often because another worker has died
             self._watcher.join(_SILENCE / 1000)
         self._over.set()
@@ -251,13 +263,12 @@ class Cluster:
             if self._failure:
                 context.context().abort_collective_ops(tf.errors.ABORTED, "a worker has failed")
 
-    def _failure_error(self) -> InputError:
+    def _failure_error(self) -> WorkerError:
         """Says why this worker ends, and from where all can continue if another has died."""
         worker, why = self._failure
-        failed, place = self.addresses.name(worker), "strategy=multi_worker"
         if why is not None:
-            return InputError(failed, "must not fail", why, place)
+            return WorkerError(self.addresses.name(worker), "has failed", why)
         name = self.newest_checkpoint()
         last = f"checkpoint {name}" if name else "the last checkpoint, if there is one"
-        received = f"no answer. Start all workers again: they continue from {last}"
-        return InputError(failed, "must answer until the run ends", received, place)
+        advice = f"start all workers again, and they continue from {last}"
+        return WorkerError(self.addresses.name(worker), "does not answer", advice)

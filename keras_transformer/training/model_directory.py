@@ -2,14 +2,14 @@
 
 config.json       configurations and the vocabulary's fingerprint
 *vocabulary.*     the vocabulary, or those of both sides: the directory alone is enough to translate
-checkpoints/      see checkpoints.py and checkpoint_files.py; of an adapter, see adapters.py
+checkpoints/      see checkpoint_files.py; of an adapter, see adapters.py
 decoding.json     how the model is to translate, where that was chosen (evaluation/results.py)
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files/locks.py
 
-A run writes config.json and the vocabularies with its first checkpoint. Before, nothing of it is
-worth to be kept, and a command that failed, at a wrong setting or for want of memory, may be
-corrected and run again in the same directory.
+A run writes config.json and the vocabularies with its first checkpoint. Until then the directory
+holds nothing worth keeping: a command that failed, because of a wrong setting or too little memory,
+may be corrected and run again in the same directory.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from keras_transformer.files.paths import require_name, to_path
 from keras_transformer.files.reading import file_digest
 from keras_transformer.files.replacing import is_temporary, remove_abandoned, write_file
 
-FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them
+FORMAT_VERSION = 4  # also of the records of checkpoints
 DECODING_FILE = "decoding.json"
 
 # What a run has written before its first checkpoint.

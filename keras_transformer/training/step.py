@@ -45,6 +45,7 @@ class TrainingStep:
     Attributes:
         model: the Transformer, with an adapter if training_config.lora_rank is given.
         optimizer: see make_optimizer.
+        compiled_shapes: {(rows, length): seconds} of what XLA has compiled; empty without XLA.
         total_steps: int32 variable, the number of steps of the whole run as far as it is known,
             which a learning rate that falls to zero depends on; see TrainingConfig.decay.
     """
@@ -57,6 +58,7 @@ class TrainingStep:
     ):
         self.config = training_config
         self.strategy = strategy
+        self.compiled_shapes: dict[tuple[int, int], float] = {}
         with strategy.scope():
             self.model = Transformer(
                 model_config, training_config.rematerialize, dtype=training_config.dtype_policy

@@ -81,7 +81,6 @@ class XlaTrainingStep(TrainingStep):
     ):
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
         self.shapes = bucket_shapes(lengths, training_config.tokens_per_batch, parts)
-        self.compiled_shapes: dict[BatchShape, float] = {}
         super().__init__(model_config, training_config, strategy)
 
     def run(self, iterator, steps: tf.Tensor, sums: StepSums) -> StepSums:

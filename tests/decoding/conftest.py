@@ -15,7 +15,7 @@ from keras_transformer.decoding.search import search_ids, target_log_probs
 from keras_transformer.decoding.translator import Translator
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 

@@ -24,7 +24,7 @@ from keras_transformer.decoding.weights import variables_of
 from keras_transformer.documents.formats import read_document
 from keras_transformer.loading import TrainedModel
 from keras_transformer.model_card import ModelOrigin
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from tests.decoding.conftest import (
     VOCAB_SIZE,
     GivenAnswers,

@@ -20,7 +20,7 @@ from keras_transformer.decoding.weights import as_tensors, read_weights
 from keras_transformer.export.ctranslate2 import export_ctranslate2, vocabulary_map
 from keras_transformer.model.transformer import Transformer, shift_right
 from keras_transformer.model_card import ModelCard, read_card
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.step import TrainingStep, zero_sums
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords

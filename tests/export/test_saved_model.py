@@ -38,7 +38,7 @@ from keras_transformer.export.warm_up import WARM_UP
 from keras_transformer.loading import load, restore
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard, ModelOrigin, read_card
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.vocabulary import learn_subwords
 from tests.refusals import refused

@@ -182,8 +182,8 @@ def test_another_model_is_refused_and_told_what_to_do(tmp_path, data_dir, change
         ("{}", "format_version", "None", "3"),
         ('{"format_version": 2}', "format_version", "2", "3"),
         ('{"format_version": 9}', "format_version", "9", "3"),
-        ('{"format_version": 3}', "preset", "none", "given"),
-        ('{"format_version": 3, "width": 3}', "width", "3", "field"),
+        ('{"format_version": 4}', "preset", "none", "given"),
+        ('{"format_version": 4, "width": 3}', "width", "3", "field"),
     ],
 )
 def test_descriptions_that_are_none(tmp_path, content, argument, received, about):

@@ -2,14 +2,15 @@ import json
 
 import pytest
 
-from keras_transformer.files.json_files import read_json, write_json
-from keras_transformer.training import checkpoint_record
-from keras_transformer.training.checkpoint_info import CheckpointInfo
-from keras_transformer.training.checkpoint_record import (
+from keras_transformer.files.json_files import read_json
+from keras_transformer.training import checkpoint_files
+from keras_transformer.training.checkpoint_files import (
+    CheckpointInfo,
     CheckpointRecord,
     Progress,
     read_record,
     read_records,
+    write_record,
 )
 from keras_transformer.training.step_sums import StepSums
 from tests.refusals import refused
@@ -27,23 +28,23 @@ def test_records_are_read_as_they_were_written(any_folder):
     directory.mkdir()
     average = CheckpointRecord("average-2-step-00000007", 7, "f")
     for record in (records[1], records[0], average):
-        write_json(directory / f"{record.name}.json", record.to_json())
+        write_record(directory / f"{record.name}.json", record)
     assert read_records(any_folder) == records
     assert read_record(directory / average.name) == average
     imported, trained = (
         json.loads((directory / f"{record.name}.json").read_text()) for record in records
     )
-    assert imported == {"format_version": 3, "model": "f", "step": 0}
-    assert trained["validation_bleu"] == 31.5
+    assert imported == {"format_version": 4, "model": "f", "step": 0, "validation": {}}
+    assert trained["validation"]["bleu"] == 31.5
     assert trained["progress"]["sums"]["loss"] == 2.5
 
 
 def test_a_record_is_read_from_its_file_once(tmp_path, monkeypatch):
     record = CheckpointRecord("step-7", 7, model="f")
-    write_json(tmp_path / "step-7.json", record.to_json())
+    write_record(tmp_path / "step-7.json", record)
     files = []
     monkeypatch.setattr(
-        checkpoint_record, "read_json", lambda file: files.append(file) or read_json(file)
+        checkpoint_files, "read_json", lambda file: files.append(file) or read_json(file)
     )
     assert read_record(tmp_path / "step-7") == record
     assert files == [tmp_path / "step-7.json"]
@@ -53,7 +54,7 @@ def test_a_record_that_cannot_be_used_is_named_with_what_to_do(tmp_path):
     directory = tmp_path / "checkpoints"
     directory.mkdir()
     record = CheckpointRecord("step-00000007", 6, model="f")
-    write_json(directory / "step-00000007.json", record.to_json())
+    write_record(directory / "step-00000007.json", record)
     file = directory / "step-00000007.json"
     with refused(None, 6, file) as caught:
         read_records(tmp_path)
@@ -73,7 +74,7 @@ def test_a_record_that_cannot_be_used_is_named_with_what_to_do(tmp_path):
 )
 def test_sums_of_another_kind_are_refused(tmp_path, sums, argument, received):
     progress = {"sums": sums, "summed_steps": 3, "summed_seconds": 1, "validations_since_best": 0}
-    record = {"format_version": 3, "model": "f", "step": 7, "progress": progress}
+    record = {"format_version": 4, "model": "f", "step": 7, "progress": progress}
     (tmp_path / "step-7.json").write_text(json.dumps(record))
     with refused(argument, received, tmp_path / "step-7.json"):
         read_record(tmp_path / "step-7")

@@ -1,0 +1,33 @@
+"""A run in a single process, as a cluster of one worker."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class LoneWorker:
+    """The chief of no other workers, with the methods of a Cluster: its decisions are its own.
+
+    Attributes: see Cluster.
+    """
+
+    index = 0
+    is_chief = True
+
+    def __init__(self):
+        self.newest_checkpoint: Callable[[], str | None] = lambda: None
+
+    def __enter__(self) -> "LoneWorker":
+        return self
+
+    def __exit__(self, kind, error, traceback) -> None:
+        pass
+
+    def agreed(self, decision: Any) -> Any:
+        """Returns the decision, as nobody else decides."""
+        return decision
+
+    def require_same(self, settings: Mapping[str, Any]) -> None:
+        """Does nothing, as there are no other settings."""
+
+    def pass_on(self, number: int) -> None:
+        """Does nothing, as there is nobody to tell of a signal."""
