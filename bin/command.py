@@ -208,12 +208,9 @@ def define_model_flags(program: str, takes_exports: bool = True) -> None:
         "commas, are averaged.",
         module_name=module,
     )
-    added = "An adapter (bin/train.py with --lora_rank) that is added to --model_dir, its base."
+    added = "An adapter (bin/train.py with --lora_rank) to add to its base, --model_dir."
     flags.DEFINE_string("adapter", None, added, module_name=module)
-    scale = (
-        "What the changes of an adapter are multiplied by, 1 if not given: with less, the model "
-    )
-    scale += "keeps more of what its base can do."
+    scale = "Factor on the changes of the adapter; 1 if not given. Less keeps more of the base."
     flags.DEFINE_float("adapter_scale", None, scale, lower_bound=0, module_name=module)
     if takes_exports:
         exported = "An export (bin/export.py), in place of --model_dir."

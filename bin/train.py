@@ -12,9 +12,9 @@ from keras_transformer.training.loop_config import LoopConfig
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
 flags.DEFINE_string("model_dir", None, "Checkpoints, curves and settings go here.", required=True)
-flags.DEFINE_string("preset", "base", f"The model: {', '.join(PRESETS)}; else --init_from's.")
+flags.DEFINE_string("preset", "base", f"The model: {', '.join(PRESETS)}. Not given: --init_from's.")
 flags.DEFINE_multi_string(
-    "config", [], "KEY=VALUE of TransformerConfig or TrainingConfig, over the preset's. Repeatable."
+    "config", [], "KEY=VALUE: another value for a field of TransformerConfig or TrainingConfig."
 )
 flags.DEFINE_string(
     "init_from",
@@ -24,7 +24,8 @@ flags.DEFINE_string(
 flags.DEFINE_integer(
     "sample_sentences",
     100,
-    "Validation sentences for BLEU or F1 in training; 0 for none.",
+    "How many validation sentences to translate or parse at each validation, for BLEU or F1; 0 for "
+    "none.",
     lower_bound=0,
 )
 define_flags(TrainingConfig, "optimization")

@@ -97,7 +97,7 @@ def train_on(
     if description.training.lora_rank is not None:
         description = dataclasses.replace(description, base=_base(init_from, description))
     with contextlib.ExitStack() as contexts:
-        cluster = contexts.enter_context(make_cluster(addresses))
+        cluster = contexts.enter_context(make_cluster(addresses, model_dir))
         same = _same_on_every_worker(metadata, description, loop, devices, init_from)
         cluster.require_same({**same, "replicas": strategy.num_replicas_in_sync})
         make_repeatable(description.training.seed, devices.deterministic)
@@ -293,7 +293,7 @@ def _training_data(
     description: ModelDescription,
     sample_sentences: int,
 ) -> "TrainingData":
-    """Gives batches to train on, and what the validation split offers to try the model on."""
+    """Reads batches to train on, and data of the validation split to validate the model with."""
     from keras_transformer.attention.pictures import attention_images
     from keras_transformer.evaluation.sample import SampleAnswers
     from keras_transformer.training.data import TrainingData

@@ -9,10 +9,11 @@ are in this file. A run in a single process uses none of it, but a LoneWorker.
 import _thread
 import contextlib
 import json
+import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -23,6 +24,7 @@ from tensorflow.python.eager import context
 
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.training.addresses import Addresses
+from keras_transformer.training.checkpoint_files import read_records
 
 _SILENCE = 20_000  # milliseconds without an answer after which a worker is taken for dead
 # Decisions that stay in the store. There are fewer between two steps, and no worker can take a step
@@ -141,20 +143,18 @@ class Cluster:
 
     Args:
         addresses: of all workers.
+        model_dir: the directory of their model, from which all can continue if one has died.
 
     Attributes:
         index: the number of this worker.
         is_chief: whether this worker decides, validates and writes for all.
-        newest_checkpoint: a function that gives the name of the newest complete checkpoint, or
-            None. It is called when another worker has died, as the chief may complete checkpoints
-            until then.
     """
 
-    def __init__(self, addresses: Addresses):
+    def __init__(self, addresses: Addresses, model_dir: str | os.PathLike):
         self.addresses = addresses
+        self.model_dir = model_dir
         self.index = addresses.index
         self.is_chief = self.index == 0
-        self.newest_checkpoint: Callable[[], str | None] = lambda: None
         workers = range(len(addresses.workers))
         self._others = [worker for worker in workers if worker != self.index]
         self._decisions = 0
@@ -163,13 +163,13 @@ class Cluster:
         self._over = threading.Event()
 
     def agreed(self, decision: Any) -> Any:
-        """Gives what the chief has decided.
+        """Waits for the chief's decision, and returns it.
 
         Args:
-            decision: a JSON value. That of the chief counts; it does not matter what others pass.
+            decision: a JSON value. Only the chief's counts.
 
         Returns:
-            The chief's decision, which the others wait for.
+            The chief's decision.
 
         Raises:
             InputError: where a worker has died or failed.
@@ -203,9 +203,17 @@ class Cluster:
             require(here == there, name, "must be the same on every worker", received, place)
 
     def pass_on(self, number: int) -> None:
-        """Tells the chief of a signal that ends the run. The chief needs no telling of its own."""
+        """Tells the chief that this worker has received a signal, which ends the run."""
         if not self.is_chief:
             self._tell("stop", number)
+
+    def newest_checkpoint(self) -> str | None:
+        """The name of the newest complete checkpoint; None without any.
+
+        It is looked up on the disk, as the chief may complete checkpoints until a worker dies.
+        """
+        records = read_records(self.model_dir)
+        return records[-1].name if records else None
 
     def __enter__(self) -> "Cluster":
         self._watcher.start()
@@ -233,7 +241,7 @@ class Cluster:
                 context.context().set_config_key_value(key, json.dumps(value))
 
     def _read(self, key: str, seconds: float = 0.1) -> Any:
-        """The value of a key in the store; None where there is none, or the chief has died."""
+        """The value of a key in the store; None if there is none, or the chief has died."""
         with contextlib.suppress(tf.errors.OpError):
             return json.loads(context.context().get_config_key_value(key, int(seconds * 1000)))
 
@@ -264,7 +272,7 @@ class Cluster:
                 context.context().abort_collective_ops(tf.errors.ABORTED, "a worker has failed")
 
     def _failure_error(self) -> WorkerError:
-        """Says why this worker ends, and from where all can continue if another has died."""
+        """Makes the error with which this worker ends after the failure of another one."""
         worker, why = self._failure
         if why is not None:
             return WorkerError(self.addresses.name(worker), "has failed", why)

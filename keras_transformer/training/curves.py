@@ -5,7 +5,7 @@ and shares a chart: quality/perplexity, and quality/loss, which is without label
 Custom Scalars, the charts that are watched most are together.
 
 training_log.jsonl has a line for every event: {"event": "training" | "validation" | "checkpoint" |
-"resumed" | "compilation", "step": ..., and its values}. A value that is not finite is null.
+"resumed", "step": ..., and its values}. A value that is not finite is null.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Curves:
     """Writes the curves and the log of a model directory, and shows a progress bar.
 
     To be used as a context: within it, tf.summary writes into the directory too. Lines of the log
-    that are of later steps than the state's are removed, as these steps are taken again.
+    from steps after the state's are removed, as these steps are taken again.
 
     Args:
         model_dir: the model directory.
@@ -109,9 +109,9 @@ class Curves:
             tf.summary.flush()
 
     def profile(self, step: int) -> None:
-        """Is called before every step or several: starts and ends a profile as configured.
+        """Starts or ends a profile as configured; called before each call that takes steps.
 
-        The profile is shown in TensorBoard's Profile tab.
+        TensorBoard shows it in the tab Profile.
 
         Args:
             step: the number of the next step, from 1.

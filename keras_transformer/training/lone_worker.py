@@ -1,20 +1,14 @@
 """A run in a single process, as a cluster of one worker."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 
 class LoneWorker:
-    """The chief of no other workers, with the methods of a Cluster: its decisions are its own.
-
-    Attributes: see Cluster.
-    """
+    """A chief without other workers, with the methods of a Cluster: its decisions are its own."""
 
     index = 0
     is_chief = True
-
-    def __init__(self):
-        self.newest_checkpoint: Callable[[], str | None] = lambda: None
 
     def __enter__(self) -> "LoneWorker":
         return self

@@ -15,7 +15,7 @@ from absl import logging
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.training.adapters import saved_variables
-from keras_transformer.training.checkpoint_files import checkpoint_name, read_records
+from keras_transformer.training.checkpoint_files import checkpoint_name
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.curves import Curves, SilentCurves, finite_or_none
 from keras_transformer.training.data import TrainingData
@@ -98,32 +98,23 @@ def train(
         has_base = training_config.lora_rank is not None  # which its checkpoints do not hold
         if state.step == 0 or has_base:
             initialize(step.model)
-        cluster.newest_checkpoint = lambda: _newest_on_disk(model_dir)
         make_curves = Curves if cluster.is_chief else SilentCurves
         with make_curves(model_dir, state, config) as curves:
             curves.settings(model_config, training_config)
             run = _Run(
-                config,
-                data,
-                batches,
-                step,
-                saved,
-                store,
-                state,
-                curves,
-                interruption,
-                cluster,
-                describe,
+                config=config,
+                data=data,
+                batches=batches,
+                step=step,
+                saved=saved,
+                store=store,
+                state=state,
+                curves=curves,
+                interruption=interruption,
+                cluster=cluster,
+                describe=describe,
             )
-            run.decide()
-            while state.decision.stopped is None:
-                run.take_steps()
-                run.decide()
-                run.report()
-                if state.decision.checkpoint_due and state.decision.stopped is None:
-                    run.validate_and_save()
-                    run.decide()
-            run.save_last_steps()
+            run.to_the_end()
     _log_end(state, training_config)
     if interruption.signal == signal.SIGINT:
         raise KeyboardInterrupt
@@ -188,12 +179,6 @@ def _resume(
     return RunState.restored(record)
 
 
-def _newest_on_disk(model_dir: str | Path) -> str | None:
-    """The name of the newest checkpoint: the chief may have written one since it last decided."""
-    records = read_records(model_dir)
-    return records[-1].name if records else None
-
-
 @dataclasses.dataclass
 class _Run:
     """The parts of the loop, which change `state`, and what they work with."""
@@ -209,7 +194,18 @@ class _Run:
     interruption: Interruption
     cluster: "Cluster | LoneWorker"
     describe: Callable[[], None]
-    compilations: int = 0  # how many compilations of XLA were reported
+
+    def to_the_end(self) -> None:
+        """Trains until a limit of the configuration or a signal ends the run."""
+        self.decide()
+        while self.state.decision.stopped is None:
+            self.take_steps()
+            self.decide()
+            self.report()
+            if self.state.decision.checkpoint_due and self.state.decision.stopped is None:
+                self.validate_and_save()
+                self.decide()
+        self.save_last_steps()
 
     def take_steps(self) -> None:
         """Takes steps for about a second, and none beyond the next event."""
@@ -277,7 +273,6 @@ class _Run:
     def report(self) -> None:
         """Moves the progress bar, and writes a point of the curves at every `log_steps` steps."""
         state = self.state
-        self._report_compilations()
         self.curves.progress(state)
         is_log_step = state.step % self.config.log_steps == 0
         if is_log_step or state.decision.stopped in LIMITS:  # the last point may be of fewer steps
@@ -288,16 +283,6 @@ class _Run:
             self.curves.training(state.step, values)
         if is_log_step:
             state.reset_sums()
-
-    def _report_compilations(self) -> None:
-        """Logs the shapes of batches that XLA has compiled since the last report."""
-        compiled = list(self.step.compiled_shapes.items())
-        for (rows, length), seconds in compiled[self.compilations :]:
-            self.compilations += 1
-            count = self.compilations
-            logging.info("XLA: %dx%d took %.1f s, compilation %d", rows, length, seconds, count)
-            values = {"rows": rows, "length": length, "seconds": round(seconds, 3)}
-            self.curves.event("compilation", self.state.step, **values, count=count)
 
     def save_last_steps(self) -> None:
         """Validates and saves the last steps of the run, unless they were skipped."""

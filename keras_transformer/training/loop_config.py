@@ -14,8 +14,8 @@ METRICS = ("loss", "bleu", "f1")  # that may choose the best checkpoint; a small
 class LoopConfig:
     """Steps and minutes are counted over all starts of the run.
 
-    Minutes are counted from the end of the first step of each start: what goes before is reading
-    and compiling, which takes seconds on one machine and minutes on another.
+    Minutes are counted from the end of the first step of each start: the time before it goes into
+    reading and compiling, which takes seconds on one machine and minutes on another.
     """
 
     train_steps: Size = option(100_000, "Optimizer steps, over all starts of the run.")

@@ -40,7 +40,7 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         self.d_model, self.warmup_steps, self.scale = d_model, warmup_steps, scale
 
     def __call__(self, step):
-        """Gives the rate of the next update, float32, by the number of earlier updates, int."""
+        """Returns the rate of the next update, float32, by the number of earlier updates, int."""
         step_num = ops.cast(step, "float32") + 1
         slope = ops.minimum(self.fall(step_num), step_num * self.warmup_steps**-1.5)
         return self.scale * self.d_model**-0.5 * slope

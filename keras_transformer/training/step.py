@@ -34,7 +34,7 @@ class LossesAndGradients(NamedTuple):
 class TrainingStep:
     """A model, its optimizer, and the compiled function that trains them.
 
-    Every replica is given the whole global batch, which is small, and works on its own rows: row n
+    Every replica receives the whole global batch, which is small, and works on its own rows: row n
     belongs to replica n mod R. So the batch and the loss are the same for any number of replicas.
 
     Args:
@@ -45,7 +45,6 @@ class TrainingStep:
     Attributes:
         model: the Transformer, with an adapter if training_config.lora_rank is given.
         optimizer: see make_optimizer.
-        compiled_shapes: {(rows, length): seconds} of what XLA has compiled; empty without XLA.
         total_steps: int32 variable, the number of steps of the whole run as far as it is known,
             which a learning rate that falls to zero depends on; see TrainingConfig.decay.
     """
@@ -58,7 +57,6 @@ class TrainingStep:
     ):
         self.config = training_config
         self.strategy = strategy
-        self.compiled_shapes: dict[tuple[int, int], float] = {}
         with strategy.scope():
             self.model = Transformer(
                 model_config, training_config.rematerialize, dtype=training_config.dtype_policy

@@ -1,5 +1,6 @@
 """Where training runs, and how far it is repeatable."""
 
+import os
 from typing import TYPE_CHECKING
 
 import keras
@@ -54,17 +55,20 @@ def make_strategy(
     return tf.distribute.MirroredStrategy(devices)
 
 
-def make_cluster(addresses: Addresses | None) -> "Cluster | LoneWorker":
-    """Makes the cluster of the workers, once their strategy is made; a LoneWorker of a single one.
+def make_cluster(
+    addresses: Addresses | None, model_dir: str | os.PathLike
+) -> "Cluster | LoneWorker":
+    """Makes the cluster of the workers, once their strategy is made.
 
     Args:
         addresses: the workers, for "multi_worker"; None for any other strategy.
+        model_dir: the directory of the model.
     """
     if addresses is None or len(addresses.workers) == 1:
         return LoneWorker()
     from keras_transformer.training.cluster import Cluster
 
-    return Cluster(addresses)
+    return Cluster(addresses, model_dir)
 
 
 def make_repeatable(seed: int, deterministic: bool) -> None:

@@ -140,8 +140,8 @@ def _with_both_depths(config: TransformerConfig) -> TransformerConfig:
 def kept_layers(trained: int, kept: int) -> list[int]:
     """The numbers of the layers that a stack of `kept` layers takes from one of `trained` layers.
 
-    They are as far apart as possible, with the first and the last layer among them; of a single
-    layer, it is the first.
+    They are as far apart as possible, with the first and the last layer among them. A stack of a
+    single layer takes the first.
     """
     if kept == 1:
         return [0]
