@@ -114,7 +114,15 @@ def train(
                 cluster=cluster,
                 describe=describe,
             )
-            run.to_the_end()
+            run.decide()
+            while state.decision.stopped is None:
+                run.take_steps()
+                run.decide()
+                run.report()
+                if state.decision.checkpoint_due and state.decision.stopped is None:
+                    run.validate_and_save()
+                    run.decide()
+            run.save_last_steps()
     _log_end(state, training_config)
     if interruption.signal == signal.SIGINT:
         raise KeyboardInterrupt
@@ -194,18 +202,6 @@ class _Run:
     interruption: Interruption
     cluster: "Cluster | LoneWorker"
     describe: Callable[[], None]
-
-    def to_the_end(self) -> None:
-        """Trains until a limit of the configuration or a signal ends the run."""
-        self.decide()
-        while self.state.decision.stopped is None:
-            self.take_steps()
-            self.decide()
-            self.report()
-            if self.state.decision.checkpoint_due and self.state.decision.stopped is None:
-                self.validate_and_save()
-                self.decide()
-        self.save_last_steps()
 
     def take_steps(self) -> None:
         """Takes steps for about a second, and none beyond the next event."""
