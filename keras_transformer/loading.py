@@ -24,7 +24,7 @@ from keras_transformer.decoding.weights import read_weights, variables_of, write
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_chosen_decoding, read_results
 from keras_transformer.export.saved_model import load_signatures
-from keras_transformer.fields import Amount, check_arguments, shown
+from keras_transformer.fields import shown
 from keras_transformer.files.paths import is_device, to_path
 from keras_transformer.files.replacing import put_back
 from keras_transformer.model.composite import quantized_parts
@@ -258,7 +258,7 @@ def restore(
     path: AnyPath | Sequence[AnyPath],
     checkpoint: str | None = None,
     adapter: AnyPath | None = None,
-    adapter_scale: Amount | None = None,
+    adapter_scale: float | None = None,
 ) -> TrainedModel:
     """Reads a trained model in the layout of training, as Keras models with float32 weights.
 
@@ -271,7 +271,8 @@ def restore(
         InputError: where there is no such model; or of an export that has int8 weights, or is an
             ensemble itself; or where the adapter was not trained for the model.
     """
-    check_arguments(restore, locals())
+    is_amount = adapter_scale is None or 0 <= adapter_scale < math.inf
+    require(is_amount, "adapter_scale", "must be at least 0 and finite", shown(adapter_scale))
     if not isinstance(path, str | os.PathLike):
         if len(path) > 1:
             rule = "must go with one model, not with an ensemble"

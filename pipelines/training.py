@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settings
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.fields import check_arguments
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import to_path
 from keras_transformer.model_card import CARD, read_card
@@ -78,7 +77,6 @@ def train_on(
         OSError: where a file cannot be written.
         KeyboardInterrupt: on Ctrl-C, after the steps under way were saved.
     """
-    check_arguments(train_on, locals())
     loop = LoopConfig() if loop is None else loop
     devices = DeviceConfig() if devices is None else devices
     metadata = read_metadata(data_dir)

@@ -538,9 +538,6 @@ def test_an_option_that_there_is_not(places, holder):
         ({"forbidden_phrases": "a b"}, "forbidden_phrases", '"a b"'),
         ({"forbidden_phrases": 3}, "forbidden_phrases", 3),
         ({"forbidden_phrases": ["a", 3]}, "forbidden_phrases[1]", 3),
-        ({"checkpoint": 3}, "checkpoint", 3),
-        ({"adapter": 3}, "adapter", 3),
-        ({"adapter_scale": "half"}, "adapter_scale", '"half"'),
     ],
 )
 def test_options_of_other_values(places, options, argument, received):

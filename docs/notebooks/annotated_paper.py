@@ -178,8 +178,8 @@ show_source(kt.EncoderLayer.call, kt.DecoderLayer.call)
 
 # %% [markdown]
 # A stack calls its layers one after the other; every layer of the decoder gets the same memory.
-# With `norm="pre"`, one more normalization follows the last layer. `rematerialized` calls a layer
-# in a way that saves memory in training, and computes the same.
+# With `norm="pre"`, one more normalization follows the last layer. `call_layer` calls a layer; in
+# training, it can do so in a way that saves memory and has the same result.
 
 # %%
 show_source(kt.Encoder.call, kt.Decoder.call)
@@ -456,15 +456,19 @@ show_table(["shift k", "largest error over 70 positions"], rows)
 # %% [markdown]
 # ## The whole model (section 3)
 #
-# All parts are there now. A layer makes its parts when it is made itself: this is the encoder's.
-# The decoder's has a second attention, to the memory, with a dropout and a normalization of its
-# own. `make_feed_forward` and `make_normalization` give the network and the normalization above, or
-# the variants at the end of this notebook. `Size`, `Share` and `Positive` say which values an
-# argument can have, and `check_arguments` refuses others. `_make_stacks` makes the layers of both
-# stacks.
+# All parts are there now. A layer of the encoder makes two sublayers, each with a dropout and a
+# normalization, from the settings that it was made with. A layer of the decoder has a second
+# attention, to the memory, with a dropout and a normalization of its own. `make_feed_forward` makes
+# the network above, or the variant at the end of this notebook. `_make_stacks` makes the layers of
+# both stacks.
 
 # %%
-show_source(kt.EncoderLayer.__init__, kt.Transformer._make_stacks)
+show_source(
+    kt.EncoderLayer.make_sublayers,
+    kt.EncoderLayer.make_attention,
+    kt.EncoderLayer.make_norm,
+    kt.Transformer._make_stacks,
+)
 
 # %% [markdown]
 # Is anything missing? We put the layers together ourselves, which takes these lines:

@@ -47,7 +47,7 @@ from keras_transformer.decoding.texts import as_text, as_text_lists, as_texts
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
-from keras_transformer.fields import check_arguments, shown
+from keras_transformer.fields import shown
 from keras_transformer.language_codes import code_of, pattern_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 
@@ -232,7 +232,6 @@ class Translator:
             InputError: for another format, one whose packages are not installed, text that the
                 format cannot be, or a language that is missing or unknown.
         """
-        check_arguments(Translator.translate_document, locals())
         translator = self.document_translator(language, case, terminology, to=to)
         document = read_document(text, format, translator.language, columns)
         parts = translator.translate(document.parts)
@@ -274,7 +273,6 @@ class Translator:
             language, case, terminology, to: as `translate_document` takes them.
             counts: are added to.
         """
-        check_arguments(Translator.document_translators, locals())
         rule = f"must be from 1 to the beam size, {self.config.beam_size}"
         require(1 <= count <= self.config.beam_size, "count", rule, count)
         check_terminology(terminology)

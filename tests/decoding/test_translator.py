@@ -536,19 +536,11 @@ def test_columns_of_documents(translator_of, model):
 @pytest.mark.parametrize(
     ("arguments", "wrong", "received"),
     [
-        ({"language": 5}, "language", "5"),
-        ({"format": []}, "format", "[]"),
-        ({"terminology": ["a"]}, "terminology", '["a"]'),
         ({"terminology": {"": "a"}}, "terminology", "{'': 'a'}"),
         ({"terminology": {"a": ""}}, "terminology", "{'a': ''}"),
-        ({"terminology": {3: "a"}}, "a key of terminology", "3"),
-        ({"format": "tsv", "columns": [1]}, "columns[0]", "1"),
-        ({"format": "tsv", "columns": "1"}, "columns", '"1"'),
     ],
 )
-def test_arguments_of_documents_are_of_their_types(
-    translator_of, model, arguments, wrong, received
-):
+def test_empty_terms_of_documents_are_refused(translator_of, model, arguments, wrong, received):
     with refused(wrong, received):
         translator_of(model).translate_document("abc", **arguments)
 
