@@ -36,8 +36,8 @@ VOCABULARY_SIZES = (8000, 37000)
 PRESET_OF = {
     "tiny": "a small model, for two cores",
     "student": "six layers in the encoder, two in the decoder: for fast translation",
-    "modern": "`base` with today's layers",
-    "own_text": "the size of `tiny`, today's layers, and the guide's recipe for one's own text",
+    "modern": "`base` with rotary positions, gated networks and normalization before sublayers",
+    "own_text": "the size of `tiny`, rotary positions, and the guide's recipe for small data sets",
     "base": "Table 3, base",
     "big": "Table 3, big; English-German",
     "big_en_fr": "section 5.4; English-French",
