@@ -73,7 +73,7 @@ def decoder(num_layers, dtype=None, settings=LAYER, **arguments):
 
 
 class Case(NamedTuple):
-    """A layer, how it is called, and the numbers that its weights hold."""
+    """A layer, how it is called, and how many numbers its weights hold."""
 
     make: Callable[..., keras.layers.Layer]  # takes `dtype`
     inputs: list[np.ndarray]
@@ -285,7 +285,7 @@ def test_layers_show_and_take_their_arguments(layer):
 
 @pytest.mark.parametrize("make", [encoder, decoder])
 def test_layers_can_stand_in_a_new_stack(make):
-    """As trained layers do that become part of another model."""
+    """Trained layers can become part of another model."""
     stack = make(3)
     inputs = [X] if make is encoder else [X, MEMORY]
     stack(*inputs)
@@ -471,7 +471,7 @@ def test_lora_and_int8_reach_the_parts_of_a_layer():
 @pytest.mark.slow
 @WITHOUT_WARNINGS_OF_QUANTIZE
 def test_int8_in_the_model(tmp_path):
-    """Of a model with three matrices; `test_int8` has the tied one, and weights in files."""
+    """A model with three matrices; `test_int8` covers the tied one, and weights in files."""
     config = dataclasses.replace(reduced("base"), **UNTIED)
     inputs = {"source": IDS, "target": IDS}
     model = kt.Transformer(config)
@@ -687,7 +687,7 @@ def test_fit_gives_the_parameters_of_the_loop(tmp_path):
         on_train_batch_end=lambda batch, logs: seen.append(batch)
     )
     seen = []
-    # Without a mode: the metrics say whether they are to rise or to fall.
+    # Without a mode: the metrics say whether they should rise or fall.
     stops = [keras.callbacks.EarlyStopping(f"masked_{name}") for name in ("accuracy", "perplexity")]
     model.fit(batches().map(kt.teacher_forcing), verbose=0, callbacks=[steps, *stops])
     assert [stop.monitor_op for stop in stops] == [keras.ops.greater, keras.ops.less]
