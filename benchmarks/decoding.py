@@ -255,7 +255,7 @@ def prepare_trained(folder, beams, arguments):
     from keras_transformer.training.checkpoint_weights import restore_model
     from keras_transformer.training.model_directory import read_description
     from keras_transformer.vocabulary.pair import VocabularyPair
-    from pipelines.datasets import split_text
+    from pipelines.data_set import DataSet
     from pipelines.shortlist import learn_shortlist
 
     vocabularies = VocabularyPair.load(arguments.model_dir)
@@ -265,7 +265,7 @@ def prepare_trained(folder, beams, arguments):
     model, _ = restore_model(arguments.model_dir, arguments.checkpoint)
     longest = read_description(arguments.model_dir).max_length
     decoding = DecodingConfig(beam_size=beams, alpha=ALPHA, max_source_length=longest)
-    texts, references = split_text(arguments.data_dir, "test")
+    texts, references = DataSet.open(arguments.data_dir).text("test")
     job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
     # The others have one limit for all sentences: that which ours has for the longest source.
     most = max(len(ids) + 1 for ids in vocabularies.source.encode(job["texts"]))  # EOS included

@@ -42,11 +42,11 @@ def main():
     check_chart("--output", arguments.output)
 
     from keras_transformer.vocabulary.pair import VocabularyPair
-    from pipelines.datasets import split_text
-    from pipelines.metadata import read_metadata
+    from pipelines.data_set import DataSet
 
-    trained = read_metadata(arguments.data_dir).max_length
-    text = split_text(arguments.data_dir, arguments.split)
+    data = DataSet.open(arguments.data_dir)
+    trained = data.metadata.max_length
+    text = data.text(arguments.split)
     # As a model reads them: EOS included.
     vocabulary = VocabularyPair.load(arguments.data_dir).source
     lengths = [len(ids) + 1 for ids in vocabulary.encode(text[0])]

@@ -134,9 +134,9 @@ def decoding_seconds(
     The first round, in which graphs are built, does not count.
     """
     from keras_transformer.loading import load
-    from pipelines.datasets import split_text
+    from pipelines.data_set import DataSet
 
-    sources, _ = split_text(arguments.data_dir, "test")
+    sources, _ = DataSet.open(arguments.data_dir).text("test")
     models = {
         name: load(arguments.model_dir / f"{name}-{seed}", beam_size=4, alpha=arguments.alpha)
         for name in names

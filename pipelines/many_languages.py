@@ -23,19 +23,24 @@ def with_codes(source: Source) -> Source:
 class CodedSource(DerivedSource):
     """A source of several directions, whose pairs begin with the code of their target language."""
 
-    def counts(self) -> dict[str, int]:
-        return self._source.counts()
-
     def pairs(self, split: str) -> Iterator[Pair]:
         for part in self._source.parts(split):
-            _, target_language = part.languages
             for source, target in part.pairs(split):
-                if source.strip():  # a blank one stays blank, and is left out
-                    source = f"{code_of(target_language)} {source}"
-                yield source, target
+                yield _coded(source, part), target
+
+    def rows(self, split: str) -> Iterator[Sequence[str]]:
+        for part in self._source.parts(split):
+            for source, *others in part.rows(split):
+                yield (_coded(source, part), *others)
 
     def parts(self, split: str) -> list[Source]:
         return [CodedSource(part) for part in self._source.parts(split)]
+
+
+def _coded(text: str, part: Source) -> str:
+    """A source text after the code of its target language; a blank one stays blank."""
+    _, target_language = part.languages
+    return f"{code_of(target_language)} {text}" if text.strip() else text
 
 
 def make_file_source(

@@ -8,7 +8,7 @@ from keras_transformer.config import VocabularySize, vocabulary_kind
 from keras_transformer.errors import require
 from keras_transformer.fields import LARGEST_LENGTH, Seed, check_fields
 from pipelines.augmentation import AugmentShares
-from pipelines.records import Tokenizer
+from pipelines.metadata import Tokenizer
 from pipelines.selection import SelectionConfig
 from pipelines.text_files import check_files, content_digests
 
@@ -76,6 +76,4 @@ class PreparationConfig(SelectionConfig):
         """Argument -> JSON value; equal settings prepare equal pairs equally."""
         settings = dataclasses.asdict(self)
         settings["vocabulary"] = content_digests(self.vocabulary)
-        if self.temperature is None:  # as in data sets of earlier versions
-            del settings["temperature"]
         return settings

@@ -14,6 +14,7 @@ from keras_transformer.files.paths import to_path
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from pipelines import preparation
+from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 from pipelines.many_languages import make_file_source
 from pipelines.preparation_config import PreparationConfig
@@ -228,13 +229,14 @@ def evaluate(
     is_free = not choose_alpha or alpha is None
     require(is_free, "alpha", "must not be given with choose_alpha", alpha)
     config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
-    config.check(data_dir)
+    data = DataSet.open(data_dir)
+    config.check(data)
     translator = load(model_dir, checkpoint, adapter, **{"n_best": 1, **options})
     results_dir = model_dir if adapter is None else adapter
     is_path = isinstance(results_dir, str | os.PathLike)
     is_model_directory = is_path and (to_path(results_dir) / "config.json").exists()
     return evaluate_on(
-        data_dir,
+        data,
         translator,
         config,
         model_dir=results_dir if is_model_directory else None,

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
-from pipelines.datasets import damage_named, evaluation_batches
-from pipelines.metadata import read_metadata
+from pipelines.data_set import DataSet
 
 LIKELY = 64  # the most target subwords of a source subword
 LEAST_PROBABILITY = 1e-3  # of one of them
@@ -33,12 +32,13 @@ def learn_shortlist(data_dir: str | os.PathLike) -> tuple[list[np.ndarray], list
     Raises:
         InputError: if the folder is not a data set, or a shard is damaged.
     """
-    metadata = read_metadata(data_dir)
+    data = DataSet.open(data_dir)
+    metadata = data.metadata
     sources: list[np.ndarray] = []
     targets: list[np.ndarray] = []
     tokens = 0
-    with damage_named(data_dir):
-        for source, target in evaluation_batches(data_dir, "train", 25_000).as_numpy_iterator():
+    with data.damage_named():
+        for source, target in data.evaluation_batches("train", 25_000).as_numpy_iterator():
             sources += [row[row != PAD_ID] for row in source]
             targets += [row[row != PAD_ID] for row in target]
             tokens += np.count_nonzero(target != PAD_ID)

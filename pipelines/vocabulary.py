@@ -78,15 +78,17 @@ def learn_subwords(
         InputError: if the text gives no vocabulary of that size.
     """
     require(not symbols or kind == "bpe", "tokenizer", "must be bpe for this data set", kind)
-    sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
+    sample = SentenceSample(seed)
+    for sentence in sentences:
+        sample.add(sentence)
     rule = "must hold at least one that is not blank, in the training text"
-    require(sample, "sentences", rule, "none")
+    require(sample.sentences, "sentences", rule, "none")
     file = to_path(directory) / (name + SUFFIXES[kind])
     codes = [code_of(language) for language in languages]
     if kind == "bpe":
-        write_file(file, _learn_bpe(sample, vocab_size, symbols, codes))
+        write_file(file, _learn_bpe(sample.sentences, vocab_size, symbols, codes))
     else:
-        write_file(file, _learn_wordpiece(sample, vocab_size, codes))
+        write_file(file, _learn_wordpiece(sample.sentences, vocab_size, codes))
     return Subwords(file)
 
 
@@ -178,22 +180,31 @@ def _encoder(vocabulary: Subwords) -> Callable[[list[str]], list[list[int]]]:
     return functools.partial(processor.encode, num_threads=1)
 
 
-def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
-    """Returns all sentences, or a random sample of at most `limit` characters."""
-    generator = random.Random(seed)
-    sample: list[str] = []
-    size = 0
-    share = 1.0  # the probability that a sentence is taken
-    for sentence in sentences:
-        if share < 1 and generator.random() >= share:
-            continue
-        sample.append(sentence)
-        size += len(sentence)
-        while size > limit:  # leave out a fifth, and the same share of all that follow
-            sample = [kept for kept in sample if generator.random() < 0.8]
-            size = sum(map(len, sample))
-            share *= 0.8
-    return sample
+class SentenceSample:
+    """All sentences that are not blank, or a random sample of at most 64 million characters.
+
+    Args:
+        seed: determines the sample.
+    """
+
+    def __init__(self, seed: int):
+        self.sentences: list[str] = []
+        self._generator = random.Random(seed)
+        self._characters = 0
+        self._share = 1.0  # the probability that a sentence is taken
+
+    def add(self, sentence: str) -> None:
+        if not sentence.strip():
+            return
+        if self._share < 1 and self._generator.random() >= self._share:
+            return
+        self.sentences.append(sentence)
+        self._characters += len(sentence)
+        while self._characters > _MAX_CHARACTERS:
+            # Leaves out a fifth, and the same share of all that follow.
+            self.sentences = [kept for kept in self.sentences if self._generator.random() < 0.8]
+            self._characters = sum(map(len, self.sentences))
+            self._share *= 0.8
 
 
 def _learn_bpe(

@@ -22,7 +22,7 @@ from keras_transformer.training.curves import _cut
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.training.run_state import RunState
 from keras_transformer.training.step_sums import StepSums
-from pipelines import records
+from pipelines import metadata
 from pipelines.metadata import read_metadata
 from pipelines.sharding import Sharding
 from tests.refusals import check_line
@@ -129,9 +129,9 @@ def use_log(folder):
 
 
 def use_metadata(folder):
-    metadata = read_metadata(folder)
-    json.dumps(dataclasses.asdict(metadata))
-    return metadata.splits["train"].longest
+    found = read_metadata(folder)
+    json.dumps(dataclasses.asdict(found))
+    return found.splits["train"].longest
 
 
 def use_block(folder):
@@ -251,7 +251,7 @@ def test_programs_name_the_file(call_program, prepared, model_dir, tmp_path, pro
     places = {"d": tmp_path / "data", "m": tmp_path / "model"}
     for source, target in zip((prepared, model_dir), places.values(), strict=True):
         shutil.copytree(source, target)
-    version = records.FORMAT_VERSION if name == "data/metadata.json" else 1
+    version = metadata.FORMAT_VERSION if name == "data/metadata.json" else 1
     content = {"format_version": version, "f1": "x"}
     (tmp_path / name).write_text(json.dumps(content))
     done = call_program(program, *(flag.format(**places) for flag in flags))

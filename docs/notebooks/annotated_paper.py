@@ -571,7 +571,7 @@ display(Markdown("\n".join(line for line in text.splitlines() if line.startswith
 # results](../guides/results.md) has the commands that train on Multi30k, 29,000 captions of photos.
 
 # %%
-from pipelines.datasets import training_batches
+from pipelines.data_set import DataSet
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource, GrammarSource
 
@@ -607,7 +607,7 @@ for text in (*short[0], "The squirrel has jumped."):
 # have 2,000.
 
 # %%
-pairs = training_batches(FOLDER / "grammar", tokens_per_batch=2000, seed=1)
+pairs = DataSet.open(FOLDER / "grammar").training_batches(tokens_per_batch=2000, seed=1)
 rows = []
 for source, target in pairs.take(5):
     tokens = int(np.count_nonzero(target))
@@ -779,10 +779,10 @@ assert STEPS < FULL or history["accuracy"][-1] > 0.8
 # translates text. These sentences are from the test split, which training never saw.
 
 # %%
-from pipelines.datasets import split_text
+from pipelines.data_set import DataSet
 
 translator = kt.load(FOLDER / "grammar" / "model.keras")
-sources, references = split_text(FOLDER / "grammar", "test")
+sources, references = DataSet.open(FOLDER / "grammar").text("test")
 answers = [beams[0].text for beams in translator.translate(sources[:5])]
 show_table(
     ["source", "translation", "reference"],
@@ -866,12 +866,12 @@ for number in range(1, 6):
 # split, which training never saw. The mean is better than each of the five:
 
 # %%
-from pipelines.datasets import evaluation_batches
+from pipelines.data_set import DataSet
 
 mean = [np.mean(versions, axis=0) for versions in zip(*kept, strict=True)]
 by_library = checkpoint_weights._mean(kept, "average:5")
 assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(mean, by_library, strict=True))
-test = evaluation_batches(FOLDER / "grammar", "test", tokens_per_batch=4000)
+test = DataSet.open(FOLDER / "grammar").evaluation_batches("test", tokens_per_batch=4000)
 results = []
 for weights in (*kept, mean):
     model.set_weights(weights)
@@ -1082,7 +1082,7 @@ others = [tree for tree in trees[100:] if tree not in trees[:100]]
 (FOLDER / "train.trees").write_text("\n".join(others), encoding="utf-8")
 treebank = TreebankSource({"train": [str(FOLDER / "train.trees")]}, lines)
 prepared = prepare(treebank, FOLDER / "trees", PreparationConfig(vocab_size=350))
-pairs = training_batches(FOLDER / "trees", tokens_per_batch=2000, seed=1)
+pairs = DataSet.open(FOLDER / "trees").training_batches(tokens_per_batch=2000, seed=1)
 model, history, _ = trained(pairs, 350, norm="pre")
 model.save(FOLDER / "trees" / "model.keras")
 print(f"share of right tokens: {history['accuracy'][-1]:.2f}")

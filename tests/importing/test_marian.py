@@ -15,7 +15,7 @@ from keras_transformer.loading import load
 from keras_transformer.training.checkpoint_weights import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines.datasets import evaluation_batches
+from pipelines.data_set import DataSet
 from pipelines.evaluation import evaluate_on
 from pipelines.many_languages import source_of_files
 from pipelines.metadata import read_metadata
@@ -89,7 +89,7 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
     sides = [str(tmp_path / "model" / f"{side}_vocabulary.pieces") for side in ("source", "target")]
     config = PreparationConfig(tokenizer="pieces", vocabulary=sides, shared_vocabulary=False)
     prepare(source, tmp_path / "data", config)
-    assert list(evaluate_on(tmp_path / "data", several)["directions"]) == ["en-de"]
+    assert list(evaluate_on(DataSet.open(tmp_path / "data"), several)["directions"]) == ["en-de"]
     # A model with one code does not need it.
     assert translator.target_languages == ()
 
@@ -164,6 +164,6 @@ def test_data_prepared_with_its_vocabularies(opus, translator, tmp_path):
     fingerprint = read_metadata(tmp_path / "data").fingerprint
     assert fingerprint == VocabularyPair.load(opus.model_dir).target.fingerprint
     ours = [score.log_prob for score in translator.score(SOURCES, TARGETS)]
-    batches = evaluation_batches(tmp_path / "data", "test", 4096)
+    batches = DataSet.open(tmp_path / "data").evaluation_batches("test", 4096)
     found = [translator.score_ids(*batch) for batch in batches]
     np.testing.assert_allclose(np.sort(np.concatenate(found)), np.sort(ours), rtol=1e-4)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import data_set, preparation, sharding, unfinished, vocabulary
-from pipelines.datasets import evaluation_batches
+from pipelines import data_writer, preparation, sharding, unfinished, vocabulary
+from pipelines.data_set import DataSet
 from pipelines.metadata import read_metadata, write_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sharding import Sharding
@@ -102,16 +102,6 @@ def test_a_split_without_a_usable_pair_is_refused_before_the_training_pairs_are_
     assert not list(data_dir.glob("train-*"))
 
 
-def test_metadata_of_a_split_without_a_usable_pair_are_refused(files, data_dir):
-    prepare(FileSource(files), data_dir, CONFIG)
-    metadata = read_metadata(data_dir)
-    test = dataclasses.replace(metadata.splits["test"], pairs=0, length_histogram={})
-    splits = {**metadata.splits, "test": test}
-    write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
-    with refused("splits.test", "pairs=0", place="metadata.json"):
-        read_metadata(data_dir)
-
-
 def test_a_folder_without_a_name_is_refused(files):
     with refused("data_dir", "''"):
         prepare(FileSource(files), "")
@@ -143,8 +133,8 @@ def test_a_data_set_of_other_settings_is_left_alone(files, data_dir):
     other = PreparationConfig(vocab_size=291, max_length=41)
     with refused("data_dir", "291, there: 290", about="vocab_size"):
         prepare(FileSource(files), data_dir, other)
-    with open(files["train"][1][0], "a") as file:
-        file.write("neu\n")
+    target = Path(files["train"][1][0])
+    target.write_text(target.read_text().replace("Hund", "Wolf"))
     with refused("data_dir", "other content", about="train_target"):
         prepare(FileSource(files), data_dir, CONFIG)
     train = {"train": files["train"]}
@@ -204,7 +194,7 @@ def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, toke
         (Sharding, "write_block", 1 + 3, 2),
         (Sharding, "write_shard", 1 + 2, 0),
         (Sharding, "_remove_blocks", 1, 0),
-        (data_set, "write_metadata", 0, 0),
+        (data_writer, "write_metadata", 0, 0),
     ],
 )
 def test_an_interrupted_run_is_resumed(
@@ -493,7 +483,7 @@ def test_each_side_learns_its_own_vocabulary(files, data_dir, tmp_path):
         alone = vocabulary.learn_subwords(text, "bpe", 280, tmp_path, seed=1)
         assert (data_dir / name).read_bytes() == alone.file.read_bytes()
     vocabularies = VocabularyPair.load(data_dir)
-    (batch,) = evaluation_batches(data_dir, "test", 512)
+    (batch,) = DataSet.open(data_dir).evaluation_batches("test", 512)
     for vocabulary_of_side, ids, texts in zip(
         vocabularies, batch, zip(*PAIRS[:3], strict=True), strict=True
     ):
@@ -506,7 +496,7 @@ def test_each_vocabulary_is_repaired_alone(files, data_dir):
     for name in ("source_vocabulary.model", "target_vocabulary.model"):
         (data_dir / name).write_bytes(b"damaged")
         with refused(None, "a changed file", place=name):
-            read_metadata(data_dir)
+            DataSet.open(data_dir)
         assert not prepare(FileSource(files), data_dir, SEPARATE)["up_to_date"]
         after = snapshot(data_dir)
         assert {n: content for n, (content, _) in after.items()} == {

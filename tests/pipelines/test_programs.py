@@ -11,7 +11,7 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.training import loop
-from pipelines.datasets import training_batches
+from pipelines.data_set import DataSet
 from tests.refusals import refused
 
 PAIRS = [
@@ -85,7 +85,7 @@ def test_the_keras_model_is_ready_for_fit(untrained, prepared, tmp_path, eager):
     assert isinstance(model, kt.Transformer) and translator.model is model
     assert model.config.vocab_size == 310
     model.run_eagerly = eager
-    batches = training_batches(prepared, 256, seed=1).map(kt.teacher_forcing)
+    batches = DataSet.open(prepared).training_batches(256, seed=1).map(kt.teacher_forcing)
     before = [variable.numpy() for variable in model.trainable_variables]
     history = model.fit(batches, steps_per_epoch=1, verbose=0).history
     assert sorted(history) == ["loss", "masked_accuracy", "masked_perplexity"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines.datasets import evaluation_batches, split_text, training_batches
+from pipelines.data_set import DataSet
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource
 from tests.refusals import refused
@@ -55,7 +55,7 @@ def decoded(batches, subwords):
 
 def test_an_epoch_of_training_is_the_training_text(text, data_dir):
     batches, rows = [], 0
-    iterator = iter(training_batches(data_dir, 300, seed=1))
+    iterator = iter(DataSet.open(data_dir).training_batches(300, seed=1))
     while rows < 200:
         batches.append(next(iterator))
         rows += len(batches[-1][0])
@@ -65,30 +65,30 @@ def test_an_epoch_of_training_is_the_training_text(text, data_dir):
 
 
 def test_element_spec_leaves_shapes_open(data_dir):
-    for spec in training_batches(data_dir, 300, 1).element_spec:
+    for spec in DataSet.open(data_dir).training_batches(300, 1).element_spec:
         assert spec.shape.as_list() == [None, None] and spec.dtype == "int32"
 
 
 def test_evaluation_sees_each_usable_pair_once(text, data_dir):
     expected = Counter(zip(*(side[1:] for side in text["validation"]), strict=True))
     for budget in (300, 5):  # the second is less than a sentence
-        batches = list(evaluation_batches(data_dir, "validation", budget))
+        batches = list(DataSet.open(data_dir).evaluation_batches("validation", budget))
         assert decoded(batches, VocabularyPair.load(data_dir).target) == expected
 
 
 def test_text_is_kept_to_the_letter(text, data_dir):
-    assert split_text(data_dir, "validation") == text["validation"]
+    assert DataSet.open(data_dir).text("validation") == text["validation"]
 
 
 def test_a_budget_below_the_longest_sentence_is_refused(data_dir):
     with refused("tokens_per_batch", "9") as error:
-        training_batches(data_dir, 9, seed=1)
+        DataSet.open(data_dir).training_batches(9, seed=1)
     longest = int(re.search(r"at least (\d+)", error.value.rule)[1])
-    next(iter(training_batches(data_dir, longest, seed=1)))
+    next(iter(DataSet.open(data_dir).training_batches(longest, seed=1)))
 
 
 def test_unknown_splits_are_named(data_dir):
     with refused("split", "test", about="train, validation"):
-        evaluation_batches(data_dir, "test", 300)
+        DataSet.open(data_dir).evaluation_batches("test", 300)
     with refused("split", "train"):
-        split_text(data_dir, "train")
+        DataSet.open(data_dir).text("train")
