@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 from tqdm import tqdm
@@ -21,14 +21,14 @@ from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.reading import file_digest
 from pipelines import data_files, sharding, unfinished
-from pipelines.augmentation import augment
+from pipelines.augmentation import Augmentation, augment
 from pipelines.damage import damaged_files
 from pipelines.many_languages import with_codes
 from pipelines.metadata import Metadata, SplitInfo, write_metadata
 from pipelines.preparation_config import PreparationConfig
 from pipelines.selection import Selection, select
 from pipelines.sharding import Sharding
-from pipelines.sources import Pair, Source, Survey
+from pipelines.sources import Pair, Source
 from pipelines.unfinished import WorkRecord
 
 if TYPE_CHECKING:  # both import TensorFlow
@@ -66,8 +66,7 @@ class Preparation:
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The settings of source and configuration, by the names that metadata.json has."""
-        settings = {**self.selection.survey.settings, **self.config.settings()}
-        return {_RECORDED_PROPERTIES.get(name, f"--{name}"): settings[name] for name in settings}
+        return recorded({**self.selection.survey.settings, **self.config.settings()})
 
     def vocabulary_files(self) -> list[Path]:
         """The file of the vocabulary of both sides, or those of source and target."""
@@ -77,12 +76,9 @@ class Preparation:
         return [self.data_dir / f"{name}{SUFFIXES[self.config.tokenizer]}" for name in names]
 
 
-class _Text(NamedTuple):
-    """The text as it is encoded, after selection and augmentation."""
-
-    source: Source
-    survey: Survey
-    added: dict[str, int]  # kind -> pairs by augmentation
+def recorded(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings under the names that metadata.json has for them."""
+    return {_RECORDED_PROPERTIES.get(name, f"--{name}"): settings[name] for name in settings}
 
 
 def write_data_set(preparation: Preparation) -> None:
@@ -163,7 +159,7 @@ def _remove_interrupted(data_dir: Path) -> None:
     unfinished.remove_work(data_dir, [] if record is None else record.splits)
 
 
-def _prepare_text(preparation: Preparation) -> _Text:
+def _prepare_text(preparation: Preparation) -> Augmentation:
     """Completes the text, and writes the vocabularies that are missing.
 
     This reads the training text for the second time, if there are pairs to add or vocabularies to
@@ -185,7 +181,7 @@ def _prepare_text(preparation: Preparation) -> _Text:
     return text
 
 
-def _read_again(preparation: Preparation, learned: list["_Vocabulary"]) -> _Text:
+def _read_again(preparation: Preparation, learned: list["_Vocabulary"]) -> Augmentation:
     """Adds pairs, and shows vocabularies the text that they are learned from."""
     source, survey = preparation.selection.source, preparation.selection.survey
     config = preparation.config
@@ -195,15 +191,15 @@ def _read_again(preparation: Preparation, learned: list["_Vocabulary"]) -> _Text
             vocabulary.add(pair)
 
     if config.augment:
-        return _Text(*augment(source, survey, config.augment, config.seed, visit))
+        return augment(source, survey, config.augment, config.seed, visit)
     if learned:
         pairs = source.pairs("train")
         for pair in tqdm(pairs, "reading train", survey.counts["train"], **_BAR):
             visit(pair)
-    return _Text(source, survey, added={})
+    return Augmentation(source, survey, added={})
 
 
-def _file_names(preparation: Preparation, text: _Text) -> list[str]:
+def _file_names(preparation: Preparation, text: Augmentation) -> list[str]:
     """The names of all files of the data set but metadata.json."""
     names = [file.name for file in preparation.vocabulary_files()]
     for split, pairs in text.survey.counts.items():
@@ -286,7 +282,7 @@ def _vocabularies(preparation: Preparation) -> list[_Vocabulary]:
 
 def _write_splits(
     preparation: Preparation,
-    text: _Text,
+    text: Augmentation,
     vocabularies: "VocabularyPair",
     splits: list[str],
     keep_shards: bool = False,

@@ -63,33 +63,79 @@ _Weight = Annotated[
 class SelectionConfig:
     """Which training pairs are used, and how often; other splits stay as they are.
 
-    Args:
-        drop_identical: leave out pairs whose sides are equal, also in another case.
-        length_limits: the fewest and the most words of a side; None for any.
-        length_ratio: the largest ratio of the longer side to the shorter one; None for any.
-        length_unit: what these lengths count: "words" or "characters".
-        scripts: the scripts of source and target, by Unicode's names, with "+" between those of one
-            side, e.g. ["Latin", "Han+Hiragana+Katakana"]; None for any.
-        script_share: the smallest share of a side's letters that are in its scripts.
-        number_overlap: the smallest 2 |A and B| / (|A| + |B|) of the numbers A and B of both sides,
-            which are runs of digits; None for any.
-        dedupe: leave out pairs that have occurred before.
-        weights: of each training file, how often an epoch has its pairs; None for once.
-        temperature: T, in place of `weights`: a training file of n pairs has a share of an epoch
-            that is proportional to n^(1/T) (Arivazhagan et al. 2019, arXiv 1907.05019), and the
-            largest one is in it once. 1 is for every file once, and 5 is their value; None for 1.
+    `help` of each field says what it is.
     """
 
-    drop_identical: bool = False
-    length_limits: Annotated[list[Count], _RANGE] | None = None
-    length_ratio: Positive | None = None
-    length_unit: Annotated[str, one_of("words", "characters")] = "words"
-    scripts: Annotated[list[_Scripts], _TWO] | None = None
-    script_share: _Share = 0.5
-    number_overlap: _Share | None = None
-    dedupe: bool = False
-    weights: Annotated[list[_Weight], _SOME] | None = None
-    temperature: _Temperature | None = None
+    drop_identical: bool = dataclasses.field(
+        default=False,
+        metadata={"help": "Drop pairs whose sides are equal, ignoring upper and lower case."},
+    )
+    length_limits: Annotated[list[Count], _RANGE] | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": "FEWEST,MOST words of a side: drop pairs with a shorter or a longer side."
+        },
+    )
+    length_ratio: Positive | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Drop pairs whose longer side has more than this many times the words of the "
+                "shorter."
+            )
+        },
+    )
+    length_unit: Annotated[str, one_of("words", "characters")] = dataclasses.field(
+        default="words",
+        metadata={
+            "help": (
+                "Unit of length limits and length ratio; characters suit languages without spaces."
+            )
+        },
+    )
+    scripts: Annotated[list[_Scripts], _TWO] | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "SOURCE,TARGET by their names in Unicode, e.g. Latin,Han+Hiragana+Katakana: drop "
+                "pairs in which a side is not mainly in these scripts."
+            )
+        },
+    )
+    script_share: _Share = dataclasses.field(
+        default=0.5,
+        metadata={"help": "Smallest share of a side's letters that must be in its scripts."},
+    )
+    number_overlap: _Share | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Drop pairs whose sides share less than this part of their numbers (runs of "
+                "digits); 1: drop pairs whose numbers differ."
+            )
+        },
+    )
+    dedupe: bool = dataclasses.field(default=False, metadata={"help": "Drop repeated pairs."})
+    weights: Annotated[list[_Weight], _SOME] | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Repetitions per epoch, one value per train_source file, e.g. 1,2.5; default: 1 "
+                "each."
+            )
+        },
+    )
+    temperature: _Temperature | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Instead of weights: temperature T of the sampling of training files; a file of n "
+                "pairs gets a share proportional to n^(1/T), and the largest file is used once per "
+                "epoch (arXiv 1907.05019). 1 uses every file once; 5 is usual for languages with "
+                "little text."
+            )
+        },
+    )
 
     @property
     def rules(self) -> list[str]:

@@ -104,8 +104,8 @@ WITH_COMMANDS = (
     "keras_transformer/paper/tables.py",
     "keras_transformer/paper/trained_rows.py",
     "pipelines/beam.py",
+    "pipelines/data_writer.py",
     "pipelines/evaluation.py",
-    "pipelines/preparation.py",
 )
 
 

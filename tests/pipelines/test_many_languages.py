@@ -10,8 +10,8 @@ from keras_transformer.language_codes import Direction
 from pipelines.augmentation import augment
 from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
+from pipelines.file_arguments import file_source
 from pipelines.many_languages import (
-    make_file_source,
     source_of_files,
     source_of_parallel_text,
     with_codes,
@@ -156,26 +156,31 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("change", "argument", "received"),
         [
-            ({"directions": ["en-de"], "parallel": {}}, "directions", "en-de"),
-            ({"pair_files": {"test": ["t.tsv"]}}, "test_pairs", "t.tsv"),
-            ({"languages": ("en", "de")}, "source_language", "en,de"),
-            ({"files": {"train": (["a"], ["b"])}}, "train_source", "a"),
-            ({"target_languages": {"test": ["de"]}}, "test_target_languages", "de"),
-            ({"parallel": {"test": {}}}, "parallel", "none"),
-            ({"parallel": {}, "target_languages": {"test": ["de"]}}, "target_languages", "none"),
+            (
+                {"directions": ["en-de"], "parallel": None, "train_pairs": "t.tsv"},
+                "directions",
+                "en-de",
+            ),
+            ({"test_pairs": ["t.tsv"]}, "test_pairs", "t.tsv"),
+            ({"source_language": "en", "target_language": "de"}, "source_language", "en,de"),
+            ({"train_source": "a", "train_target": "b"}, "train_source", "a"),
+            ({"test_target_languages": ["de"]}, "test_target_languages", "de"),
+            ({"parallel": None, "test_parallel": {}}, "parallel", "none"),
+            (
+                {
+                    "parallel": None,
+                    "train_source": "a.en",
+                    "train_target": "a.de",
+                    "test_target_languages": ["de"],
+                },
+                "target_languages",
+                "none",
+            ),
         ],
     )
     def test_those_that_do_not_go_together_are_named(self, files, change, argument, received):
-        arguments = {
-            "files": {},
-            "pair_files": {},
-            "languages": None,
-            "target_languages": {},
-            "parallel": {"train": parallel_text(files)},
-            "directions": None,
-        }
         with refused(argument, received):
-            make_file_source(**{**arguments, **change})
+            file_source(**{"parallel": parallel_text(files), **change})
 
     @pytest.mark.parametrize(
         ("arguments", "argument", "received"),

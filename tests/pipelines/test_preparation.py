@@ -14,7 +14,7 @@ import pytest
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines import data_writer, preparation, sharding, unfinished, vocabulary
 from pipelines.data_set import DataSet
-from pipelines.metadata import read_metadata, write_metadata
+from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
@@ -525,17 +525,6 @@ def test_an_existing_vocabulary_is_used(files, tmp_path, tokenizer, vocab_size):
         prepare(FileSource(files), tmp_path / "given", learned)
 
 
-def test_a_data_set_of_an_earlier_version(files, data_dir):
-    prepare(FileSource(files), data_dir, CONFIG)
-    metadata = read_metadata(data_dir)
-    for name in ("--vocabulary", "--shared_vocabulary"):
-        del metadata.settings[name]
-    write_metadata(data_dir, metadata)
-    assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
-    with refused("data_dir", "False, there: True", about="shared_vocabulary"):
-        prepare(FileSource(files), data_dir, dataclasses.replace(CONFIG, shared_vocabulary=False))
-
-
 def test_metadata_are_plain_json(files, data_dir):
     prepare(FileSource(files), data_dir, CONFIG)
     fields = json.loads((data_dir / "metadata.json").read_text())
@@ -546,7 +535,7 @@ def test_metadata_are_plain_json(files, data_dir):
 
 def test_metadata_name_settings_as_the_command_line_does():
     settings = {"dataset": "tfds:x", "split_sizes": {"train": 9}, "grammar_sentences": "0a"}
-    assert preparation._recorded(settings) == {
+    assert data_writer.recorded(settings) == {
         "--dataset": "tfds:x",
         "the split sizes of --dataset": {"train": 9},
         "the grammar's sentences": "0a",
