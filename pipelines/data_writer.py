@@ -33,7 +33,7 @@ from pipelines.unfinished import WorkRecord
 
 if TYPE_CHECKING:  # both import TensorFlow
     from keras_transformer.vocabulary.pair import VocabularyPair
-    from pipelines.vocabulary import PairEncoder
+    from pipelines.vocabulary import PairEncoder, SentenceSample
 
 # More threads wait for one another, as a seventh of the work holds Python's lock. Each thread has a
 # block in memory.
@@ -213,71 +213,56 @@ def _digests(files: list[Path]) -> dict[str, str]:
     return {file.name: file_digest(file) for file in files}
 
 
+@dataclasses.dataclass(frozen=True)
 class _Vocabulary:
-    """A vocabulary of a data set, which is learned from text or is an existing one.
+    """A vocabulary of a data set, which is learned from text or is an existing one."""
 
-    Args:
-        file: where it is written.
-        given: the existing vocabulary; None for one that is learned.
-        sides: whose vocabulary it is: 0 for the source, 1 for the target.
-        symbols: words that get one id each; they are in targets.
-        languages: those whose codes get one id each; they are in sources.
-        seed: determines the sample of text that it is learned from.
-    """
-
-    def __init__(
-        self,
-        file: Path,
-        given: str | None,
-        sides: Sequence[int],
-        symbols: Sequence[str],
-        languages: Sequence[str],
-        seed: int,
-    ):
-        from pipelines.vocabulary import SentenceSample
-
-        self.file = file
-        self.given = given
-        self._sides = sides
-        self._symbols = symbols if 1 in sides else ()
-        self._languages = languages if 0 in sides else ()
-        self._sample = SentenceSample(seed)
+    file: Path  # where it is written
+    given: str | None  # an existing vocabulary; None to learn one
+    sides: Sequence[int]  # whose vocabulary it is: 0 for the source, 1 for the target
+    symbols: Sequence[str]  # words that get one id each
+    languages: Sequence[str]  # those whose codes get one id each
+    sample: "SentenceSample"  # the text that it is learned from
 
     def add(self, pair: Pair) -> None:
         """Shows it a pair of the text that it is learned from."""
-        for side in self._sides:
-            self._sample.add(pair[side])
+        for side in self.sides:
+            self.sample.add(pair[side])
 
     def write(self, config: PreparationConfig) -> None:
         from pipelines.vocabulary import adopt_subwords, learn_subwords
 
         if self.given is not None:
-            adopt_subwords(self.given, self.file, config.vocab_size, self._symbols, self._languages)
+            adopt_subwords(self.given, self.file, config.vocab_size, self.symbols, self.languages)
             return
         learn_subwords(
-            self._sample.sentences,
+            self.sample.sentences,
             kind=config.tokenizer,
             vocab_size=config.vocab_size,
             directory=self.file.parent,
             seed=config.seed,
-            symbols=self._symbols,
+            symbols=self.symbols,
             name=self.file.stem,
-            languages=self._languages,
+            languages=self.languages,
         )
 
 
 def _vocabularies(preparation: Preparation) -> list[_Vocabulary]:
     """The vocabulary of both sides, or those of source and target."""
+    from pipelines.vocabulary import SentenceSample
+
     config = preparation.config
-    symbols = preparation.selection.survey.symbols
-    languages = preparation.source.target_languages
     files = preparation.vocabulary_files()
     sides = [(0, 1)] if config.shared_vocabulary else [(0,), (1,)]
     given = config.vocabulary or [None] * len(files)
-    return [
-        _Vocabulary(file, path, of, symbols, languages, config.seed)
-        for file, path, of in zip(files, given, sides, strict=True)
-    ]
+    vocabularies = []
+    for file, path, own_sides in zip(files, given, sides, strict=True):
+        # Targets have the symbols, and sources begin with the codes.
+        symbols = preparation.selection.survey.symbols if 1 in own_sides else ()
+        languages = preparation.source.target_languages if 0 in own_sides else ()
+        sample = SentenceSample(config.seed)
+        vocabularies.append(_Vocabulary(file, path, own_sides, symbols, languages, sample))
+    return vocabularies
 
 
 def _write_splits(

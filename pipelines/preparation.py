@@ -10,7 +10,6 @@ damaged or lost are written again, byte for byte the same, and no others.
 
 import errno
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,11 +28,10 @@ from pipelines.data_writer import Preparation, TrainingWriter, repair_data_set, 
 from pipelines.metadata import Metadata, read_metadata
 from pipelines.preparation_config import PreparationConfig
 from pipelines.sources import Source
+from pipelines.text_files import DIGEST
 
 # Exists during a preparation. After one that was killed it means nothing, and is removed.
 _LOCK_FILE = "prepare.lock"
-# Of files ("sha256:..."), and of the grammar's sentences.
-_is_digest = re.compile(r"(sha256:)?[0-9a-f]{16,64}").fullmatch
 
 
 def prepare(
@@ -138,16 +136,10 @@ def _existing_metadata(preparation: Preparation) -> Metadata | None:
 
 
 def _shown_difference(wanted: Any, present: Any) -> str:
-    """What an error says of a setting that differs; digests of files say nothing to a reader."""
-    if _are_digests(wanted) and _are_digests(present):
+    """How an error shows a setting that differs; digests of text mean nothing to a reader."""
+    if DIGEST in f"{wanted} {present}":
         return "other content"
-    shown = ["files" if _are_digests(value) else value for value in (wanted, present)]
-    return "{}, there: {}".format(*shown)
-
-
-def _are_digests(value: Any) -> bool:
-    first = value[0] if isinstance(value, list) and value else value
-    return isinstance(first, str) and _is_digest(first) is not None
+    return f"{wanted}, there: {present}"
 
 
 def _damaged_files(data_dir: Path, metadata: Metadata) -> list[Path]:

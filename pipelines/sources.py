@@ -6,7 +6,6 @@ them. After that it streams its pairs, as often as it is asked to.
 
 import copy
 import dataclasses
-import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -109,24 +108,6 @@ class DerivedSource(Source):
         return self._source.task_options()
 
 
-class Part(Protocol):
-    """The pairs of one file, or of two that are parallel."""
-
-    languages: Pair | None  # of the pairs; None for those of the source
-
-    def files(self) -> list[str]:
-        """The names of the files."""
-
-    def pairs(self) -> Iterator[Pair]:
-        """The pairs in order."""
-
-    def checked_pairs(self) -> Iterator[Pair]:
-        """The pairs in order; finds everything that is wrong with them."""
-
-    def settings(self, digests: Pair) -> dict[str, list[str]]:
-        """Argument -> digests of its text, given those of both sides."""
-
-
 @dataclasses.dataclass(frozen=True)
 class ParallelFiles:
     """A file for each side, with one sentence per line.
@@ -154,22 +135,20 @@ class ParallelFiles:
         return {f"{self.split}_source": [source_digest], f"{self.split}_target": [target_digest]}
 
     def pairs(self) -> Iterator[Pair]:
-        for source, target in itertools.zip_longest(self._sources(), self._targets()):
+        """The pairs in order; finds everything that is wrong with them."""
+        pairs = itertools.zip_longest(self._sources(), self._targets())
+        for number, (source, target) in enumerate(pairs, start=1):
             if source is None or target is None:
                 raise self._unequal_lengths()
+            if self.target_languages:
+                self._refuse_code(source, f"{self.source}:{number}")
+                self._refuse_code(target, f"{self.target}:{number}")
             yield source, target
 
-    def checked_pairs(self) -> Iterator[Pair]:
-        if not self.target_languages:
-            yield from self.pairs()
-            return
-        find_code = re.compile(pattern_of(self.target_languages)).search
-        for number, pair in enumerate(self.pairs(), start=1):
-            for path, line in zip(self.files(), pair, strict=True):
-                if ">>" in line and (code := find_code(line)):
-                    rule = "must be text without codes of target languages, which are added to it"
-                    raise InputError(None, rule, code[0], f"{path}:{number}")
-            yield pair
+    def _refuse_code(self, line: str, place: str) -> None:
+        if ">>" in line and (code := re.search(pattern_of(self.target_languages), line)):
+            rule = "must be text without codes of target languages, which are added to it"
+            raise InputError(None, rule, code[0], place)
 
     def _sources(self) -> Iterator[str]:
         return read_lines(self.source, self.arguments[0])
@@ -202,8 +181,8 @@ class PairFile:
     def pairs(self) -> Iterator[Pair]:
         return read_pairs(self.path, f"{self.split}_pairs", self.languages)
 
-    def checked_pairs(self) -> Iterator[Pair]:
-        return self.pairs()
+
+_Part = ParallelFiles | PairFile
 
 
 class FileSource(Source):
@@ -244,7 +223,7 @@ class FileSource(Source):
         trained = list(dict.fromkeys((directions or {}).get("train", [])))
         options = options_of(trained) if trained else {}
         self.target_languages = options.get("target_languages", ())
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[_Part]] = {}
         for split, (source_files, target_files) in files.items():
             names = (arguments or {}).get(split, (f"{split}_source", f"{split}_target"))
             source_argument, target_argument = names
@@ -320,7 +299,7 @@ class FileSource(Source):
     def parts(self, split: str) -> list[Source]:
         return [self._with_part(split, part) for part in self._parts[split]]
 
-    def _with_part(self, split: str, part: Part) -> "FileSource":
+    def _with_part(self, split: str, part: _Part) -> "FileSource":
         """A source of one part alone."""
         source = copy.copy(self)
         source._parts = {split: [part]}
@@ -337,11 +316,11 @@ class FileSource(Source):
         return self._task_options
 
 
-def _read_once(part: Part, languages: Sequence[str], visit: Visitor | None) -> tuple[int, Pair]:
+def _read_once(part: _Part, languages: Sequence[str], visit: Visitor | None) -> tuple[int, Pair]:
     """Reads a part: returns its number of pairs, and a digest of each side."""
     source_digest, target_digest = TextDigest(), TextDigest()
     count = 0
-    pairs = part.checked_pairs()
+    pairs = part.pairs()
     while block := list(itertools.islice(pairs, _PAIRS_AT_ONCE)):
         count += len(block)
         sources, targets = zip(*block, strict=True)
@@ -382,18 +361,18 @@ class GrammarSource(Source):
         self._seed = seed
 
     def survey(self, visit: Visitor | None = None) -> Survey:
-        lines = []
         counts = self._counts()
+        digest = TextDigest()
         for split in counts:
-            for pair in itertools.islice(self.pairs(split), _GRAMMAR_SAMPLE_PAIRS):
-                lines.append("\t".join(pair))
+            sample = itertools.islice(self.pairs(split), _GRAMMAR_SAMPLE_PAIRS)
+            digest.add(["\t".join(pair) for pair in sample])
         if visit is not None:
             for pair in self.pairs("train"):
                 visit(pair, self.languages)
         settings = {
             "dataset": "grammar",
             "grammar_pairs": self._grammar_pairs,
-            "grammar_sentences": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+            "grammar_sentences": digest.value(),
         }
         return Survey(counts, [self._grammar_pairs], settings)
 

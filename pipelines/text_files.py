@@ -15,6 +15,7 @@ from keras_transformer.files.reading import (
     text_lines,
 )
 
+DIGEST = "sha256:"  # begins a digest
 _DIGEST_CHARACTERS = 16
 
 
@@ -123,4 +124,4 @@ class TextDigest:
 
 
 def _short(digest: str) -> str:
-    return "sha256:" + digest[:_DIGEST_CHARACTERS]
+    return DIGEST + digest[:_DIGEST_CHARACTERS]
