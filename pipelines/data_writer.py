@@ -226,8 +226,7 @@ class _Vocabulary:
 
     def add(self, pair: Pair) -> None:
         """Shows it a pair of the text that it is learned from."""
-        for side in self.sides:
-            self.sample.add(pair[side])
+        self.sample.add([pair[side] for side in self.sides])
 
     def write(self, config: PreparationConfig) -> None:
         from pipelines.vocabulary import adopt_subwords, learn_subwords

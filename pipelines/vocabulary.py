@@ -79,8 +79,7 @@ def learn_subwords(
     """
     require(not symbols or kind == "bpe", "tokenizer", "must be bpe for this data set", kind)
     sample = SentenceSample(seed)
-    for sentence in sentences:
-        sample.add(sentence)
+    sample.add(sentences)
     rule = "must hold at least one that is not blank, in the training text"
     require(sample.sentences, "sentences", rule, "none")
     file = to_path(directory) / (name + SUFFIXES[kind])
@@ -193,18 +192,22 @@ class SentenceSample:
         self._characters = 0
         self._share = 1.0  # the probability that a sentence is taken
 
-    def add(self, sentence: str) -> None:
-        if not sentence.strip():
-            return
-        if self._share < 1 and self._generator.random() >= self._share:
-            return
-        self.sentences.append(sentence)
-        self._characters += len(sentence)
-        while self._characters > _MAX_CHARACTERS:
-            # Leaves out a fifth, and the same share of all that follow.
-            self.sentences = [kept for kept in self.sentences if self._generator.random() < 0.8]
-            self._characters = sum(map(len, self.sentences))
-            self._share *= 0.8
+    def add(self, sentences: Iterable[str]) -> None:
+        for sentence in sentences:
+            if not sentence.strip():
+                continue
+            if self._share < 1 and self._generator.random() >= self._share:
+                continue
+            self.sentences.append(sentence)
+            self._characters += len(sentence)
+            while self._characters > _MAX_CHARACTERS:
+                self._shorten()
+
+    def _shorten(self) -> None:
+        """Leaves out a fifth, and the same share of all that follow."""
+        self.sentences = [kept for kept in self.sentences if self._generator.random() < 0.8]
+        self._characters = sum(map(len, self.sentences))
+        self._share *= 0.8
 
 
 def _learn_bpe(
