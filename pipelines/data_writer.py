@@ -186,16 +186,17 @@ def _read_again(preparation: Preparation, learned: list["_Vocabulary"]) -> Augme
     source, survey = preparation.selection.source, preparation.selection.survey
     config = preparation.config
 
-    def visit(pair: Pair) -> None:
+    def show(pairs: list[Pair]) -> None:
         for vocabulary in learned:
-            vocabulary.add(pair)
+            vocabulary.add(pairs)
 
     if config.augment:
-        return augment(source, survey, config.augment, config.seed, visit)
+        return augment(source, survey, config.augment, config.seed, visit=lambda pair: show([pair]))
     if learned:
-        pairs = source.pairs("train")
-        for pair in tqdm(pairs, "reading train", survey.counts["train"], **_BAR):
-            visit(pair)
+        with tqdm(desc="reading train", total=survey.counts["train"], **_BAR) as bar:
+            for block in _blocks(source.pairs("train")):
+                show(block)
+                bar.update(len(block))
     return Augmentation(source, survey, added={})
 
 
@@ -224,9 +225,9 @@ class _Vocabulary:
     languages: Sequence[str]  # those whose codes get one id each
     sample: "SentenceSample"  # the text that it is learned from
 
-    def add(self, pair: Pair) -> None:
-        """Shows it a pair of the text that it is learned from."""
-        self.sample.add([pair[side] for side in self.sides])
+    def add(self, pairs: list[Pair]) -> None:
+        """Shows it pairs of the text that it is learned from."""
+        self.sample.add(pair[side] for pair in pairs for side in self.sides)
 
     def write(self, config: PreparationConfig) -> None:
         from pipelines.vocabulary import adopt_subwords, learn_subwords

@@ -24,7 +24,7 @@ from pipelines.sources import DerivedSource, Pair, Source, Survey
 # Of each rule, metadata.json shows this many pairs, with this many characters of either side.
 _EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100
 # Examples of duplicates are looked for among this many pairs: a set takes a hundred bytes for each.
-_SEARCHED_PAIRS = 1_000_000
+_SEARCHED_PAIRS = 100_000
 _TWO = Rule("be two values, separated by a comma", lambda values: len(values) == 2)
 _RANGE = Rule(
     "be two values, separated by a comma, the first not above the second",
