@@ -54,13 +54,12 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One chart. A logarithmic x axis has its ticks at the measured points."""
+    """One chart. The ticks of its logarithmic x axis are at the measured points."""
 
     title: str
     x_label: str
     y_label: str
     lines: list[Line]
-    log_x: bool = True
     log_y: bool = True
 
 
@@ -89,9 +88,8 @@ def draw(path: Path, panels: list[Panel]) -> None:
 def _draw_panel(axes, panel: Panel) -> None:
     measured = [line for line in panel.lines if not line.dashed]
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
-    if panel.log_x:
-        axes.set_xscale("log")
-        axes.set_xticks(sorted({x for line in measured for x, _ in line.points}))
+    axes.set_xscale("log")
+    axes.set_xticks(sorted({x for line in measured for x, _ in line.points}))
     if panel.log_y:
         y = [y for line in measured for _, y in line.points]
         if max(y) < 50 * min(y):
@@ -103,10 +101,7 @@ def _draw_panel(axes, panel: Panel) -> None:
     for line in measured:
         _plot(axes, line, marker="o", ms=4)
     # The measured lines alone decide the range of the axes.
-    axes.set(
-        xlim=(axes.get_xlim()[0] if panel.log_x else 0, None),
-        ylim=(axes.get_ylim()[0] if panel.log_y else 0, None),
-    )
+    axes.set(xlim=(axes.get_xlim()[0], None), ylim=(axes.get_ylim()[0] if panel.log_y else 0, None))
     for line in panel.lines:
         if line.dashed:
             _plot(axes, line, ls="--", lw=1)

@@ -29,10 +29,7 @@ and writes text, so that its time includes the tokenization; the others read and
 and CTranslate2 use their threads in the way that was fastest for each: one batch per thread at the
 same time, except for CTranslate2 in `single`, where all threads work on the sentence.
 
-Both are also measured with int8 weights, and with the same shortlist ("short" in the name):
-CTranslate2 has it as its vocabulary map. In `file` it is learned from the training data, as
-bin/export.py learns it; in the other cases it is 64 tokens for each word, drawn by Zipf's law, and
-200 more.
+Both are also measured with int8 weights.
 
 No scores are asked for. "words/s" are words of the source. "first s" are the seconds from the start
 of the engine's process, imports included, to the end of its first batch.
@@ -62,15 +59,11 @@ ALPHA = 0.6
 CASES = ("batch", "single", "file")
 OURS = {  # name -> how it is exported
     "keras_transformer": {},
-    "keras_transformer_short": {"shortlist": True},
     "keras_transformer_int8": {"weights": "int8"},
-    "keras_transformer_int8_short": {"weights": "int8", "shortlist": True},
 }
-CTRANSLATE2 = {  # name -> how it is loaded, and used
-    "ctranslate2_float32": ("float32", {}),
-    "ctranslate2_short": ("float32", {"use_vmap": True}),
-    "ctranslate2_int8": ("int8", {}),
-    "ctranslate2_int8_short": ("int8", {"use_vmap": True}),
+CTRANSLATE2 = {  # name -> how its weights are stored
+    "ctranslate2_float32": "float32",
+    "ctranslate2_int8": "int8",
 }
 ENGINES = (*OURS, *CTRANSLATE2, "opennmt_tf")
 REFERENCE = "ctranslate2_float32"
@@ -216,12 +209,11 @@ def prepare_random(folder, beams, arguments):
     import keras
     import numpy as np
 
-    from keras_transformer.decoding.config import DecodingConfig
-    from keras_transformer.decoding.shortlist import Shortlist
     from keras_transformer.model.transformer import Transformer
     from keras_transformer.presets import preset
+    from keras_transformer.search.config import DecodingConfig
     from keras_transformer.vocabulary.pair import VocabularyPair
-    from keras_transformer.vocabulary.subwords import SPECIAL_WORDPIECES
+    from keras_transformer.vocabulary.wordpiece import SPECIAL_WORDPIECES
 
     name, sentences, tokens, vocab_size = SHAPES[arguments.shape]
     special = len(SPECIAL_WORDPIECES)
@@ -242,21 +234,16 @@ def prepare_random(folder, beams, arguments):
     draws = np.random.default_rng(1).choice(words, (sentences, tokens - 1))
     job = {"texts": [" ".join(row) for row in draws], "max_length": tokens}
     decoding = DecodingConfig(beam_size=beams, alpha=ALPHA, extra_length=0)
-    ranks = (vocab_size - special) ** np.random.default_rng(2).random((vocab_size, 64))
-    likely = special - 1 + ranks.astype(int)
-    shortlist = Shortlist(likely, range(2, special + 200), vocab_size)
-    write_job(folder, model, VocabularyPair.load(folder), decoding, job, shortlist, arguments)
+    write_job(folder, model, VocabularyPair.load(folder), decoding, job, arguments)
 
 
 def prepare_trained(folder, beams, arguments):
     """Exports a trained model, with the test split of its data."""
-    from keras_transformer.decoding.config import DecodingConfig
-    from keras_transformer.decoding.shortlist import Shortlist
+    from keras_transformer.search.config import DecodingConfig
     from keras_transformer.training.checkpoint_weights import restore_model
     from keras_transformer.training.model_directory import read_description
     from keras_transformer.vocabulary.pair import VocabularyPair
-    from pipelines.datasets import split_text
-    from pipelines.shortlist import learn_shortlist
+    from pipelines.data_set import DataSet
 
     vocabularies = VocabularyPair.load(arguments.model_dir)
     file = vocabularies.target.file
@@ -265,47 +252,44 @@ def prepare_trained(folder, beams, arguments):
     model, _ = restore_model(arguments.model_dir, arguments.checkpoint)
     longest = read_description(arguments.model_dir).max_length
     decoding = DecodingConfig(beam_size=beams, alpha=ALPHA, max_source_length=longest)
-    texts, references = split_text(arguments.data_dir, "test")
+    texts, references = DataSet.open(arguments.data_dir).text("test")
     job = {"texts": texts[: arguments.limit], "references": references[: arguments.limit]}
     # The others have one limit for all sentences: that which ours has for the longest source.
     most = max(len(ids) + 1 for ids in vocabularies.source.encode(job["texts"]))  # EOS included
     job["max_length"] = min(most, longest) + decoding.extra_length
     folder.mkdir()
     (folder / file.name).write_bytes(file.read_bytes())
-    shortlist = Shortlist(*learn_shortlist(arguments.data_dir))
-    write_job(folder, model, vocabularies, decoding, job, shortlist, arguments)
+    write_job(folder, model, vocabularies, decoding, job, arguments)
 
 
-def write_job(folder, model, vocabularies, decoding, job, shortlist, arguments):
+def write_job(folder, model, vocabularies, decoding, job, arguments):
     """Writes the model in the format of each engine, and the sentences."""
     import numpy as np
 
-    from keras_transformer.export.ctranslate2 import export_ctranslate2, vocabulary_tokens
+    from keras_transformer.export.ctranslate2 import export_ctranslate2
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.loading import TrainedModel
     from keras_transformer.model_card import ModelOrigin
-    from keras_transformer.training.checkpoint_info import CheckpointInfo
+    from keras_transformer.training.checkpoint_files import CheckpointInfo
 
     trained = TrainedModel((model,), vocabularies, ModelOrigin(), CheckpointInfo("benchmark"))
-    signatures = ["encode_source", "greedy_ids" if decoding.is_greedy else "search_ids"]
+    signatures = ["greedy_ids" if decoding.is_greedy else "search_ids"]
     for engine in arguments.engines:
         if engine in OURS:
             how = OURS[engine]
             card = trained.card(decoding, weights=how.get("weights", "float32"))
-            tokens = shortlist if "shortlist" in how else None
             export_saved_model(
                 [model],
                 vocabularies,
                 folder / engine,
                 card,
-                shortlist=tokens,
                 signatures=signatures,
             )
     card = trained.card(decoding)
-    export_ctranslate2(model, vocabularies, folder / "ctranslate2", card, shortlist=shortlist)
+    export_ctranslate2(model, vocabularies, folder / "ctranslate2", card)
     weights = {variable.path: np.asarray(variable.value) for variable in model.trainable_variables}
     np.savez(folder / "weights.npz", **weights)
-    tokens = vocabulary_tokens(vocabularies.target)
+    tokens = vocabularies.target.pieces
     job["sources"] = [[tokens[i] for i in ids] for ids in vocabularies.source.encode(job["texts"])]
     job.update(beams=decoding.beam_size, vocabulary=tokens, model=dataclasses.asdict(model.config))
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
@@ -320,8 +304,8 @@ def work(engine, case, folder, threads):
     job, folder = read_job(folder), Path(folder)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     if engine in OURS:
-        from keras_transformer.decoding.streams import share_cores
         from keras_transformer.loading import load
+        from keras_transformer.search.streams import share_cores
 
         share_cores()
         exported = load(folder / engine, n_best=1)
@@ -332,11 +316,10 @@ def work(engine, case, folder, threads):
         return measure(case, job["texts"], translate_texts)
     import ctranslate2
 
-    kind, mapping = CTRANSLATE2[engine]
     layout = (1, threads) if case == "single" else (threads, 1)
     translator = ctranslate2.Translator(
         str(folder / "ctranslate2"),
-        compute_type=kind,
+        compute_type=CTRANSLATE2[engine],
         inter_threads=layout[0],
         intra_threads=layout[1],
     )
@@ -345,7 +328,6 @@ def work(engine, case, folder, threads):
         "beam_size": job["beams"],
         "length_penalty": ALPHA,
         "batch_type": "tokens",
-        **mapping,
     }
     settings["max_batch_size"] = min(2048, -(-tokens // layout[0]))
     settings["max_decoding_length"] = job["max_length"]

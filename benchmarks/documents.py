@@ -20,14 +20,14 @@ Prints one JSON line.
 import argparse
 import glob
 import json
+import random
 import re
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from sentence_boundaries import lines_of, paragraphs_of
 from timing import check_positive, log, require, run
 
 # Placeholders of printf and str.format, and reStructuredText's roles, literals and links.
@@ -35,6 +35,7 @@ KEPT_IN_CATALOGUES = re.compile(
     r"%\(\w+\)[sdif]|%[sdif]|\{\w*\}|:[\w:+.-]+:`[^`]+`|``[^`]+``|https?://[^\s>`)]+"
 )
 TEMPLATES = re.compile(r"\{\{.*?\}\}")
+LONGEST = 8  # lines of a paragraph
 
 
 def main() -> None:
@@ -74,6 +75,21 @@ def main() -> None:
         log(f"paragraphs: {found['paragraphs']}")
         found["speed"] = speed(translator, sources, arguments)
     print(json.dumps(found))
+
+
+def lines_of(path: str) -> list[str]:
+    from keras_transformer.files.reading import opened, text_lines
+
+    with opened(path) as file:
+        return [line.strip() for line in text_lines(file, path) if line.strip()]
+
+
+def paragraphs_of(lines: Sequence[str], seed: int = 1) -> Iterator[Sequence[str]]:
+    generator, start = random.Random(seed), 0
+    while start < len(lines):
+        length = generator.randint(1, LONGEST)
+        yield lines[start : start + length]
+        start += length
 
 
 def translated_files(translator, format: str, pattern: str, arguments) -> list[tuple[str, str]]:

@@ -29,15 +29,15 @@ def our_padding(data_dir: str, tokens_per_batch: int, seed: int = 1):
     """The shares in the batches of an epoch, and the lengths of its pairs, int64 [pairs, 2]."""
     import numpy as np
 
-    from pipelines.datasets import training_batches
-    from pipelines.metadata import read_metadata
+    from pipelines.data_set import DataSet
 
-    pairs = min(PAIRS, read_metadata(data_dir).splits["train"].pairs)
+    data = DataSet.open(data_dir)
+    pairs = min(PAIRS, data.split("train").pairs)
     lengths = []
     positions = np.zeros(2)
     batches = 0
     seen = 0
-    for source, target in training_batches(data_dir, tokens_per_batch, seed).as_numpy_iterator():
+    for source, target in data.training_batches(tokens_per_batch, seed).as_numpy_iterator():
         lengths.append(np.stack([(source != 0).sum(axis=1), (target != 0).sum(axis=1)], axis=1))
         positions += [source.size, target.size]
         batches += 1

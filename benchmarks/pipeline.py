@@ -162,11 +162,11 @@ def read(folder, data_dir, tokens_per_batch, epochs):
     import numpy as np
     import tensorflow as tf
 
-    from pipelines.datasets import training_batches
-    from pipelines.metadata import read_metadata
+    from pipelines.data_set import DataSet
 
-    info = read_metadata(data_dir).splits["train"]
-    dataset = training_batches(data_dir, tokens_per_batch, seed=1)
+    data = DataSet.open(data_dir)
+    info = data.split("train")
+    dataset = data.training_batches(tokens_per_batch, seed=1)
 
     @tf.function
     def count(iterator, batches):

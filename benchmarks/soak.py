@@ -78,13 +78,13 @@ def main():
 
 
 def check(arguments) -> None:
-    from pipelines.metadata import read_metadata
+    from pipelines.data_set import DataSet
 
     check_positive(arguments, "kills")
     for word in arguments.train:
         rule = f"must be flags after -- other than --{', --'.join(OURS)}"
         require(word.partition("=")[0].lstrip("-") not in OURS, "train", rule, word)
-    read_metadata(arguments.data_dir)
+    DataSet.open(arguments.data_dir)
 
 
 def moments(kills: int, seed: int) -> list[Kill]:

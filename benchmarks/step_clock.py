@@ -32,7 +32,6 @@ class Work(NamedTuple):
     steps: int = 8  # timed; fewer, but at least 3,
     seconds: float = 15.0  # if they take longer than this
     matrix: int = 2048  # size of the matrices whose product measures the peak
-    settings: dict[str, str] | None = None  # of further options of the model, for this library only
 
     def as_json(self) -> str:
         return json.dumps(self._asdict())

@@ -1,6 +1,5 @@
 """Shared by the benchmarks: the checkout on the path, checks of flags, times, one-line errors."""
 
-import json
 import logging
 import os
 import statistics
@@ -8,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 # The programs run from a checkout, installed or not.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -32,14 +30,6 @@ def run(main: Callable[[], None]) -> None:
 
 def log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def measured_once(file: Path, measure: Callable[..., dict[str, Any]], *arguments) -> dict[str, Any]:
-    """The results that a file holds, or which are measured and written there."""
-    if not file.exists():
-        log(f"measuring {file.stem}")
-        file.write_text(json.dumps(measure(*arguments)), encoding="utf-8")
-    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def check_positive(arguments, *names: str) -> None:

@@ -99,9 +99,9 @@ def check(arguments) -> None:
         require(arguments.growth, "--chart", "must go with --growth", arguments.chart)
         check_chart("--chart", arguments.chart)
     if arguments.data_dir:
-        from pipelines.metadata import read_metadata
+        from pipelines.data_set import DataSet
 
-        read_metadata(arguments.data_dir)
+        DataSet.open(arguments.data_dir)
 
 
 def engines(arguments) -> dict[str, str]:

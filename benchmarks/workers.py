@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from step_clock import Work
 from timing import InputError, log, require
@@ -14,7 +13,6 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.paper.complexity import forward_flops
 
 HERE = Path(__file__).resolve().parent
-BIN = HERE.parent / "bin"
 
 
 def run_worker(program: str, *words: str, python: str = sys.executable, **environment: str) -> dict:
@@ -26,23 +24,6 @@ def run_worker(program: str, *words: str, python: str = sys.executable, **enviro
         log(done.stderr)
     require(done.returncode == 0, None, "must end well", f"exit code {done.returncode}", program)
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def run_program(name: str, *words: str) -> tuple[dict[str, Any], float]:
-    """Runs a program of bin/, whose log goes to stderr.
-
-    Returns:
-        Its JSON result, and its peak memory in megabytes of 10^6 bytes.
-    """
-    command = [sys.executable, str(BIN / f"{name}.py"), *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    require(process.returncode == 0, None, "must end well", f"exit code {process.returncode}", name)
-    # Linux counts in kibibytes, and macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return json.loads(output.splitlines()[-1]), usage.ru_maxrss * unit / 1e6
 
 
 def has_module(python: str, module: str) -> bool:
@@ -61,7 +42,7 @@ def has_module(python: str, module: str) -> bool:
 def model_config(work: Work) -> TransformerConfig:
     names = ("vocab_size", "num_layers", "d_model", "d_ff", "num_heads")
     sizes = {name: getattr(work, name) for name in names}
-    return TransformerConfig(**sizes, **(work.settings or {}))
+    return TransformerConfig(**sizes)
 
 
 def step_gigaflops(work: Work) -> float:

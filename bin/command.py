@@ -10,11 +10,13 @@ import os
 import re
 import shlex
 import sys
+import types
+import typing
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 
 def _end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
@@ -42,6 +44,9 @@ import keras_transformer  # noqa: E402
 import pipelines  # noqa: E402
 from keras_transformer.errors import InputError, reason, require  # noqa: E402
 from keras_transformer.files.paths import to_path  # noqa: E402
+from keras_transformer.search.config import DecodingConfig  # noqa: E402
+
+flags.disclaim_key_flags()  # the flags defined here are those of the program that calls
 
 OWN_FOLDERS = (*keras_transformer.__path__, *pipelines.__path__)
 VERBOSITY = "1: also show what TensorFlow and other libraries write; -1: no log but warnings."
@@ -51,51 +56,22 @@ ENVIRONMENT = {
     "GCS_REQUEST_CONNECTION_TIMEOUT_SECS": "5",
     "GCS_RETRY_CONFIG_MAX_RETRIES": "5",
 }
+FLAG_OF_TYPE = {
+    bool: flags.DEFINE_bool,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+    tuple: flags.DEFINE_list,
+}
+HELP = ("-h", "--help", "--helpshort")
 LONGEST_MESSAGE = 2000  # in characters; longer ones are cut in the middle
 # Errors and what is worse: the reason for an abort may be an error, written before it.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
-class SearchFlag(NamedTuple):
-    """A flag for an option of the search, which is a field of DecodingConfig of the same name."""
-
-    name: str
-    kind: str  # "integer", "number", or "lines": a file that has a value in each line
-    help: str
-    smallest: int = 0
-    affects_results: bool = True  # if not, an export has no such option, and no result reports it
-
-
-SEARCH_FLAGS = (
-    SearchFlag(
-        "beam_size",
-        "integer",
-        "Beams; 1 is greedy search. 4 if not given; parsing: 21.",
-        smallest=1,
-    ),
-    SearchFlag(
-        "alpha",
-        "number",
-        "Length penalty; 0 is none. If not given, what evaluate --choose_alpha chose, or 0.6; "
-        "parsing: 0.3.",
-    ),
-    SearchFlag(
-        "batch_tokens",
-        "integer",
-        "Padded source tokens at once; 4096 if not given.",
-        smallest=1,
-        affects_results=False,
-    ),
-    SearchFlag("min_length", "integer", "Fewest subwords of a translation, its end counted."),
-    SearchFlag(
-        "no_repeat_ngram_size",
-        "integer",
-        "No translation has an n-gram of so many subwords twice.",
-    ),
-    SearchFlag(
-        "forbidden_phrases", "lines", "A file of phrases that no translation contains, one a line."
-    ),
-)
+FILES_OF_LINES = ("forbidden_phrases",)  # options of the search whose flag names a file
+# An export has no such option, and no result reports it.
+WITHOUT_EFFECT = ("batch_tokens",)
 
 
 def run(main: Callable[[], dict[str, Any] | None]) -> None:
@@ -133,6 +109,40 @@ def show_curves(model_dir: str | Path) -> None:
     print(f"curves: {shlex.join(command)}", file=sys.stderr)
 
 
+def define_flags(config: type, heading: str) -> None:
+    """Defines a flag for each option of a dataclass, with its default, choices and help text.
+
+    Args:
+        config: a dataclass; its options are the fields made with keras_transformer.fields.option.
+        heading: what --help shows above these flags.
+    """
+    kinds = typing.get_type_hints(config, include_extras=True)
+    for field in dataclasses.fields(config):
+        if "help" in field.metadata:
+            _define_flag(
+                field.name, kinds[field.name], field.default, field.metadata["help"], heading
+            )
+
+
+def _define_flag(name: str, annotation: Any, default: Any, help: str, heading: str) -> None:
+    kind, choices = _type_and_choices(annotation)
+    if choices:
+        flags.DEFINE_enum(name, default, choices, help, module_name=heading)
+    else:
+        FLAG_OF_TYPE[kind](name, default, help, module_name=heading)
+    flags.declare_key_flag(name)
+
+
+def _type_and_choices(annotation: Any) -> tuple[type, tuple[str, ...]]:
+    """The type of a field without None and without its rule, and the choices of the rule."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (types.UnionType, typing.Union):
+        return _type_and_choices(arguments[0])
+    if origin is Annotated:
+        return arguments[0], arguments[1].choices
+    return origin or annotation, ()
+
+
 def flag_values(config: type) -> dict[str, Any]:
     """The values of the flags that are named as fields of the dataclass `config`."""
     names = [field.name for field in dataclasses.fields(config)]
@@ -162,27 +172,24 @@ def define_model_flags(program: str, takes_exports: bool = True) -> None:
         "commas, are averaged.",
         module_name=module,
     )
-    added = "An adapter (bin/train.py with --lora_rank) that is added to --model_dir, its base."
+    added = "An adapter (bin/train.py with --lora_rank) to add to its base, --model_dir."
     flags.DEFINE_string("adapter", None, added, module_name=module)
-    scale = (
-        "What the changes of an adapter are multiplied by, 1 if not given: with less, the model "
-    )
-    scale += "keeps more of what its base can do."
+    scale = "Factor on the changes of the adapter; 1 if not given. Less keeps more of the base."
     flags.DEFINE_float("adapter_scale", None, scale, lower_bound=0, module_name=module)
     if takes_exports:
         exported = "An export (bin/export.py), in place of --model_dir."
         flags.DEFINE_string("saved_model", None, exported, module_name=module)
-    for flag in SEARCH_FLAGS:
-        if takes_exports or flag.affects_results:
-            _define_search_flag(flag, module)
+    kinds = typing.get_type_hints(DecodingConfig, include_extras=True)
+    for name, field in search_fields().items():
+        if takes_exports or name not in WITHOUT_EFFECT:
+            kind = str if name in FILES_OF_LINES else kinds[name]
+            _define_flag(name, kind, None, field.metadata["help"], "search")
 
 
-def _define_search_flag(flag: SearchFlag, module: str) -> None:
-    if flag.kind == "lines":
-        flags.DEFINE_string(flag.name, None, flag.help, module_name=module)
-        return
-    define = flags.DEFINE_integer if flag.kind == "integer" else flags.DEFINE_float
-    define(flag.name, None, flag.help, lower_bound=flag.smallest, module_name=module)
+def search_fields() -> dict[str, dataclasses.Field]:
+    """The options of the search that are flags, by name."""
+    fields = dataclasses.fields(DecodingConfig)
+    return {field.name: field for field in fields if "help" in field.metadata}
 
 
 def _module_name(program: str) -> str:
@@ -193,21 +200,21 @@ def _module_name(program: str) -> str:
 def given_search_flags() -> dict[str, Any]:
     """Those of the flags of the search that were given, with the values that were typed."""
     return {
-        flag.name: flags.FLAGS[flag.name].value
-        for flag in SEARCH_FLAGS
-        if flag.affects_results and flags.FLAGS[flag.name].present
+        name: flags.FLAGS[name].value
+        for name in search_fields()
+        if name not in WITHOUT_EFFECT and flags.FLAGS[name].present
     }
 
 
 def search_options() -> dict[str, Any]:
     """The options of the search that were given, as keras_transformer.load takes them."""
     options = {}
-    for flag in SEARCH_FLAGS:
-        is_given = flag.name in flags.FLAGS and flags.FLAGS[flag.name].value is not None
-        if is_given and flag.kind == "lines":
-            options[flag.name] = tuple(line for line in lines_of(flag.name) if line.strip())
+    for name in search_fields():
+        is_given = name in flags.FLAGS and flags.FLAGS[name].value is not None
+        if is_given and name in FILES_OF_LINES:
+            options[name] = tuple(line for line in lines_of(name) if line.strip())
         elif is_given:
-            options[flag.name] = flags.FLAGS[flag.name].value
+            options[name] = flags.FLAGS[name].value
     return options
 
 
@@ -239,7 +246,7 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
             "checkpoint",
             "adapter",
             "adapter_scale",
-            *(flag.name for flag in SEARCH_FLAGS),
+            *search_fields(),
             *fixed_in_export,
         ]
         require_unset({name: values[name].value for name in names if values[name].present})
@@ -249,13 +256,14 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
 
 
 def check_model_dir_flag() -> None:
-    """Refuses what no model directory is, or no adapter, before TensorFlow is imported."""
+    """Refuses wrong options, directories and adapters before TensorFlow is imported."""
     from keras_transformer.training.model_directory import (
         described_in,
         read_adapter,
         read_description,
     )
 
+    DecodingConfig(**search_options())  # refuses values that it cannot have
     for path in flags.FLAGS.model_dir.split(","):
         if not path.endswith(".keras"):
             read_description(described_in(path))
@@ -275,9 +283,8 @@ def check_output_flag(name: str, inputs: tuple[str, ...] = ()) -> None:
     path = flags.FLAGS[name].value
     if path in (None, STANDARD_STREAM):
         return
-    of_model = [flag.name for flag in SEARCH_FLAGS if flag.kind == "lines"]
     read = {}
-    for flag in [*inputs, *of_model, "model_dir", "saved_model", "adapter"]:
+    for flag in [*inputs, *FILES_OF_LINES, "model_dir", "saved_model", "adapter"]:
         if flag in flags.FLAGS and flags.FLAGS[flag].value is not None:
             value = flags.FLAGS[flag].value
             read[f"--{flag}"] = [value, *value.split(",")]  # --model_dir may name several
@@ -293,8 +300,8 @@ def load_model(**options: Any):
     Returns:
         A Translator; see keras_transformer.load.
     """
-    from keras_transformer.decoding.streams import share_cores
     from keras_transformer.loading import load
+    from keras_transformer.search.streams import share_cores
 
     values = flags.FLAGS
     path = values.saved_model if values.model_dir is None else values.model_dir.split(",")
@@ -352,8 +359,11 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     values["verbosity"].help = VERBOSITY
     values.register_key_flag_for_module(arguments[0], values["verbosity"])  # --help lists it
     program, *typed = arguments
+    if any(argument in HELP for argument in typed):
+        print(_help(program))
+        sys.exit(0)
     try:
-        given = _with_flag_files(["--help" if argument == "-h" else argument for argument in typed])
+        given = _with_flag_files(typed)
         left_over = values([program, *given])
         _check_numbers()
         _check_repeated(typed)
@@ -369,6 +379,20 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     except SystemExit:  # of absl, after --help
         sys.exit(0)
     return left_over
+
+
+def _help(program: str) -> str:
+    """What --help shows: the docstring of the program, and its flags under their headings."""
+    groups: dict[str, flags.FlagValues] = {}
+    for flag in flags.FLAGS.get_key_flags_for_module(program):
+        module = flags.FLAGS.find_module_defining_flag(flag.name)
+        heading = "flags" if module in (program, "absl.logging") else module
+        groups.setdefault(heading, flags.FlagValues())[flag.name] = flag
+    parts = [sys.modules["__main__"].__doc__ or ""]
+    for heading, group in groups.items():
+        parts.append(f"{heading}:\n{group.get_help('  ', include_special_flags=False)}")
+    parts.append("--helpfull lists the flags of all libraries, too.")
+    return "\n\n".join(part.strip("\n") for part in parts)
 
 
 def _with_flag_files(arguments: list[str]) -> list[str]:

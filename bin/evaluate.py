@@ -21,6 +21,7 @@ from absl import flags
 
 from keras_transformer.errors import require
 from keras_transformer.files.paths import to_path
+from pipelines.data_set import DataSet
 from pipelines.evaluation import TOKENIZATIONS, EvaluationConfig, evaluate_on
 
 FLAGS = flags.FLAGS
@@ -55,11 +56,12 @@ def main():
     is_free = not (FLAGS.choose_alpha and FLAGS["alpha"].present)
     require(is_free, "alpha", "must not be given with --choose_alpha", FLAGS.alpha)
     config = EvaluationConfig(**flag_values(EvaluationConfig))
-    config.check(FLAGS.data_dir)
     check_model_flags()
+    data = DataSet.open(FLAGS.data_dir)
+    config.check(data)
     translator = load_model(n_best=1)
     results = evaluate_on(
-        FLAGS.data_dir,
+        data,
         translator,
         config,
         model_dir=results_dir(),

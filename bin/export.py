@@ -5,9 +5,9 @@ in and come out, the vocabulary lies beside them, and searching is set up by its
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
-    SEARCH_FLAGS,
     check_model_dir_flag,
     define_model_flags,
+    given_search_flags,
     run,
     search_options,
 )
@@ -23,16 +23,9 @@ define_model_flags(__name__, takes_exports=False)
 flags.DEFINE_string("export_dir", None, "A new directory for the export.", required=True)
 flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "What to write.")
 flags.DEFINE_enum("weights", "float32", ["float32", "bfloat16", "int8"], "How weights are stored.")
-flags.DEFINE_bool(
-    "shortlist",
-    False,
-    "Consider only target subwords that may come of the source's, learned from --data_dir. "
-    "CTranslate2 gets it as its vocabulary map.",
-)
 flags.DEFINE_bool("constraints", False, "Let callers require phrases: signature constrain.")
 SIGNATURES = "The signatures that it has, for less memory where it is loaded; all if not given."
 flags.DEFINE_list("signatures", None, SIGNATURES)
-flags.DEFINE_string("data_dir", None, "What the model was trained on, for --shortlist.")
 flags.DEFINE_string("date", None, "For the model card, YYYY-MM-DD. Today if not given.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
@@ -40,15 +33,12 @@ flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir
 def main():
     if FLAGS.format == "ctranslate2":
         refuse_flags_of_saved_model()
-    rule = "must be given with --shortlist, and only with it"
-    is_pair = FLAGS.shortlist == bool(FLAGS.data_dir)
-    require(is_pair, "data_dir", rule, FLAGS.data_dir or "none")
     date = FLAGS.date or datetime.date.today().isoformat()
     require(is_date(date), "date", "must be a date as YYYY-MM-DD", repr(date))
     model_dirs = FLAGS.model_dir.split(",")
     several = len(model_dirs) > 1
-    rule = "must be one model, no ensemble, for --shortlist, --weights=int8, --format=ctranslate2"
-    alone = FLAGS.shortlist or FLAGS.weights == "int8" or FLAGS.format == "ctranslate2"
+    rule = "must be one model, no ensemble, for --weights=int8 or --format=ctranslate2"
+    alone = FLAGS.weights == "int8" or FLAGS.format == "ctranslate2"
     require(not (several and alone), "model_dir", rule, FLAGS.model_dir)
     check_model_dir_flag()
 
@@ -63,7 +53,6 @@ def main():
     trained = restore(model_dirs, FLAGS.checkpoint, FLAGS.adapter, FLAGS.adapter_scale)
     options = decoding_config(trained, **search_options())
     card = trained.card(options, date=date, weights=FLAGS.weights)
-    shortlist = learned_shortlist(trained.vocabularies) if FLAGS.shortlist else None
     if FLAGS.format == "ctranslate2":
         result = export_ctranslate2(
             trained.model,
@@ -71,7 +60,6 @@ def main():
             FLAGS.export_dir,
             card,
             overwrite=FLAGS.overwrite,
-            shortlist=shortlist,
         )
     else:
         result = export_saved_model(
@@ -80,7 +68,6 @@ def main():
             FLAGS.export_dir,
             card,
             overwrite=FLAGS.overwrite,
-            shortlist=shortlist,
             constraints=FLAGS.constraints,
             signatures=FLAGS.signatures,
         )
@@ -89,22 +76,9 @@ def main():
 
 def refuse_flags_of_saved_model():
     """Refuses what the caller of CTranslate2 decides, as its files do not."""
-    names = [flag.name for flag in SEARCH_FLAGS if flag.affects_results]
-    for name in [*names, "weights", "constraints", "signatures"]:
+    for name in [*given_search_flags(), "weights", "constraints", "signatures"]:
         rule = "must be given with --format=saved_model only; CTranslate2's caller chooses"
         require(not FLAGS[name].present, name, rule, FLAGS[name].value)
-
-
-def learned_shortlist(vocabularies):
-    from keras_transformer.decoding.shortlist import Shortlist
-    from pipelines.metadata import read_metadata
-    from pipelines.shortlist import learn_shortlist
-
-    metadata = read_metadata(FLAGS.data_dir)
-    prints = (metadata.fingerprint, metadata.source_fingerprint)
-    rule = "must have the vocabulary that the model was trained with"
-    require(prints == tuple(vocabularies.fingerprints.values()), "data_dir", rule, FLAGS.data_dir)
-    return Shortlist(*learn_shortlist(FLAGS.data_dir))
 
 
 def is_date(text: str) -> bool:

@@ -18,13 +18,6 @@ flags.DEFINE_float("timeout", 60.0, "Seconds that a request may take.")
 flags.DEFINE_integer("max_sentences", 64, "Sentences of a request.")
 flags.DEFINE_integer("max_characters", 20_000, "Characters of a request.")
 flags.DEFINE_integer("max_waiting", 64, "Requests that may wait for the model.")
-flags.DEFINE_integer(
-    "processes",
-    1,
-    "Processes that answer, each with the model and its share of the cores: for many small "
-    "requests on a machine of many cores.",
-    lower_bound=1,
-)
 flags.DEFINE_string(
     "cors_origin",
     None,
@@ -33,25 +26,14 @@ flags.DEFINE_string(
 
 
 def main():
-    from keras_transformer.serving.file_store import FileStore
-    from keras_transformer.serving.processes import check_processes, serve_in_processes
     from keras_transformer.serving.requests import Limits, check_cors_origin
     from keras_transformer.serving.server import listening_socket, serve
 
     limits = Limits(**flag_values(Limits))
     check_cors_origin(FLAGS.cors_origin)
-    check_processes(FLAGS.processes)
     check_model_flags()  # this and the next line fail at once; loading the model takes a while
     listening = listening_socket(FLAGS.host, FLAGS.port)
-    files = FileStore()
-
-    def serve_one(is_announced: bool = True):
-        model = load_model()
-        return serve(model, listening, FLAGS.host, limits, FLAGS.cors_origin, files, is_announced)
-
-    if FLAGS.processes == 1:
-        return serve_one()
-    return serve_in_processes(FLAGS.processes, serve_one)
+    return serve(load_model(), listening, FLAGS.host, limits, FLAGS.cors_origin)
 
 
 if __name__ == "__main__":

@@ -41,14 +41,14 @@ flags.DEFINE_integer("seed", 1, "Seed of every row.", lower_bound=0, upper_bound
 def main():
     from keras_transformer.errors import InputError, require
     from keras_transformer.paper.trained_rows import reduced_settings, select_rows, trained_row
-    from pipelines.metadata import read_metadata
+    from pipelines.data_set import DataSet
 
     rule = "must be a local folder, for the logs of the rows"
     require("://" not in FLAGS.model_dir, "model_dir", rule, FLAGS.model_dir)
     settings = {}
     for row in select_rows(FLAGS.rows):
         settings[row] = reduced_settings(row, FLAGS.divide_layers, FLAGS.divide_widths)
-    has_validation = "validation" in read_metadata(FLAGS.data_dir).splits
+    has_validation = "validation" in DataSet.open(FLAGS.data_dir).metadata.splits
     rule = "must have a validation split"
     require(has_validation, "data_dir", rule, f"{FLAGS.data_dir}, without one")
 

@@ -10,7 +10,7 @@ A parsing model (bin/prepare_data.py --dataset=treebank) gives trees, each in br
 for lines that are sentences whose words have spaces between them.
 
 The result is one JSON line on stdout, or on stderr where the translations go to stdout. What the
-columns of the output are stands in keras_transformer/decoding/lines.py.
+columns of the output are stands in keras_transformer/documents/lines.py.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -120,8 +120,8 @@ OF_DOCUMENTS = ("format", "columns", "language", "case")
 
 
 def main():
-    from keras_transformer.decoding.document_file import DocumentConfig, translate_file
-    from keras_transformer.decoding.lines import LinesConfig, translate_lines
+    from keras_transformer.documents.document_file import DocumentConfig, translate_file
+    from keras_transformer.documents.lines import LinesConfig, translate_lines
 
     check_output_flag("output", ("input", "terminology"))
     terms = {"terminology": terminology()}
@@ -185,8 +185,8 @@ def terminology():
 
 def sampling_config():
     """Returns how to draw, or None for the best."""
-    from keras_transformer.decoding.config import SamplingConfig
     from keras_transformer.errors import require
+    from keras_transformer.search.config import SamplingConfig
 
     for name in OF_SAMPLING:
         is_free = FLAGS.sample or not FLAGS[name].present

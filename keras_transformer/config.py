@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from keras_transformer.errors import InputError, did_you_mean, require
@@ -25,6 +24,7 @@ from keras_transformer.fields import (
     between,
     check_fields,
     one_of,
+    option,
 )
 
 # The first four rows of every vocabulary, in this order.
@@ -34,16 +34,16 @@ PAD_ID, BOS_ID, EOS_ID, UNK_ID = 0, 1, 2, 3
 SUFFIXES = {"bpe": ".model", "wordpiece": ".txt", "pieces": ".pieces"}
 
 Task = Annotated[str, one_of("translation", "parsing")]
-Norm = Annotated[str, one_of("post", "pre")]
-Positions = Annotated[str, one_of("sinusoidal", "learned", "marian", "rotary")]
-SINUSOIDS = ("sinusoidal", "marian")  # positions that pairs of a sine and a cosine stand for
-# The deepest models that were trained had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
-Layers = Annotated[int, between(1, 1000)]
-# 256 GiB in float32. No device has so much memory, and each device holds the whole model.
+NORMS = ("post", "pre")
+POSITIONS = ("sinusoidal", "learned", "marian", "rotary")
+SINUSOIDS = ("sinusoidal", "marian")  # the positions that are made of sines and cosines
+# The deepest trained models had 1,000 layers (Wang et al. 2022, arXiv 2203.00555).
+Depth = Annotated[int, between(1, 1000)]
+# 256 GiB in float32: more than the memory of any device, and each device holds the whole model.
 LARGEST_MODEL = 2**36
 # Feed-forward networks with a gate, and the activation of the gate.
 GATED = {"swiglu": "swish"}
-DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # which training alone has
+DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")  # used in training only
 VocabularySize = Annotated[
     int,
     Rule("exceed the 4 special ids, and be below 2^31", lambda size: UNK_ID + 1 < size < 2**31),
@@ -51,7 +51,10 @@ VocabularySize = Annotated[
 
 
 def vocabulary_kind(file: str | os.PathLike) -> str:
-    """The kind that a file's suffix stands for; "bpe" for any other, as SentencePiece has none."""
+    """Returns the kind of a vocabulary file by its suffix.
+
+    Unknown suffixes are of "bpe", as SentencePiece prescribes none.
+    """
     kinds = {suffix: kind for kind, suffix in SUFFIXES.items()}
     return kinds.get(Path(file).suffix, "bpe")
 
@@ -65,7 +68,7 @@ class TransformerConfig:
     """
 
     vocab_size: VocabularySize = 37000  # shared by source and target, section 5.1
-    num_layers: Layers = 6  # N, layers in each stack, section 3.1
+    num_layers: Depth = 6  # N, layers in each stack, section 3.1
     d_model: Size = 512  # width of embeddings and sublayer outputs, section 3.1
     d_ff: Size = 2048  # inner width of the feed-forward network, section 3.3
     num_heads: Size = 8  # h, section 3.2.2
@@ -74,27 +77,24 @@ class TransformerConfig:
     dropout: Share = 0.1  # P_drop on sublayer outputs and embedding sums, section 5.4
     attention_dropout: Share = 0.0  # on attention weights; 0 in the translation presets
     activation_dropout: Share = 0.0  # on the FFN's inner activations; 0 in all presets
-    # Sinusoids, section 3.5; learned ones are Table 3's row E; "rotary" came after the paper (arXiv
-    # 2104.09864), and "marian" stands for the sinusoids of that toolkit's models.
-    positions: Positions = "sinusoidal"
+    # Sinusoids, section 3.5, or learned positions, Table 3's row E; "rotary" came after the paper
+    # (arXiv 2104.09864), and "marian" is for the sinusoids of Marian's models.
+    positions: Annotated[str, one_of(*POSITIONS)] = "sinusoidal"
     max_positions: Length = 1024  # rows of the learned position table; sinusoids need none
     attention_window: Length | None = None  # r of restricted self-attention, section 4; None: all
-    norm: Norm = "post"  # normalisation after each sublayer, section 3.1, or before it
-    # One matrix for target and softmax, and for the source if it has no vocabulary of its own: 3.4.
+    # Layer normalization after each sublayer, section 3.1, or before it.
+    norm: Annotated[str, one_of(*NORMS)] = "post"
+    # One matrix for target and softmax, and for a source that shares the vocabulary: section 3.4.
     tie_embeddings: bool = True
-    source_vocab_size: VocabularySize | None = None  # of the source's own; None for a shared one
-    # What other toolkits' models have and the paper's has not (keras_transformer/importing).
-    decoder_layers: Layers | None = None  # layers in the decoder; None for N
+    source_vocab_size: VocabularySize | None = None  # None if the source shares the vocabulary
+    # What models of other toolkits have, unlike the paper's (keras_transformer/importing).
+    decoder_layers: Depth | None = None  # layers in the decoder; None for N
     # Of equation 2; "swiglu" makes the network a gated one (arXiv 2002.05202).
     activation: Annotated[str, one_of("relu", "swish", "gelu", *GATED)] = "relu"
     attention_bias: bool = False  # biases in the projections of attention
     logits_bias: bool = False  # a bias for every logit
     scale_embeddings: bool = True  # by sqrt(d_model), section 3.4
-    norm_epsilon: Positive = 1e-6  # added to variances by normalisation
-
-    # Fields that earlier versions had. A configuration that has one of them with this value can
-    # still be read.
-    FORMER = MappingProxyType({"norm_type": "layer"})
+    norm_epsilon: Positive = 1e-6  # added to variances by layer normalization
 
     def __post_init__(self):
         check_fields(self)
@@ -118,12 +118,12 @@ class TransformerConfig:
 
     @property
     def num_decoder_layers(self) -> int:
-        """The layers of the decoder: `decoder_layers`, or N where they are not given."""
+        """The number of layers in the decoder: `decoder_layers`, or N if that is None."""
         return self.decoder_layers or self.num_layers
 
     @property
     def parameters(self) -> int:
-        """The number of trainable numbers, counted without building the model."""
+        """The number of trainable parameters, counted without building the model."""
         d_model, heads = self.d_model, self.num_heads
         # W^Q, W^K, W^V and W^O, section 3.2.2.
         attention = d_model * heads * (2 * self.d_k + self.d_v) + heads * self.d_v * d_model
@@ -141,26 +141,25 @@ class TransformerConfig:
             rows += self.source_vocab_size or self.vocab_size
         embedding = rows * d_model + self.logits_bias * self.vocab_size
         if self.positions == "learned":
-            embedding += 2 * self.max_positions * d_model  # of both sides
+            embedding += 2 * self.max_positions * d_model  # source and target
         return embedding + encoder + decoder
 
     @property
     def longest_text(self) -> int | None:
-        """The most ids of a text that the model has positions for; None for any number."""
+        """The largest number of ids in a text that has positions; None if there is no limit."""
         return self.max_positions if self.positions == "learned" else None
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all that decides what the model computes, as JSON with sorted names.
+        """SHA-256 of the fields that decide what the model computes, as JSON with sorted names.
 
-        Checkpoints and exports carry it, so that weights are never used with a configuration that
-        they were not trained with. Dropout is not part of it: it changes training alone, and one
-        may go on with another dropout, or average runs that differ in it.
+        Checkpoints and exports hold it, so that weights are never used with another configuration
+        than the one they were trained with. It leaves out dropout, which only affects training:
+        training can continue with another dropout, and checkpoints that differ in it be averaged.
         """
         fields = dataclasses.asdict(self)
         for name in DROPOUTS:
             del fields[name]
-        fields |= self.FORMER  # so that models of earlier versions are still themselves
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
@@ -168,27 +167,40 @@ class TransformerConfig:
 class TrainingConfig:
     """Everything that decides how parameters change, given the model and the data (section 5)."""
 
-    warmup_steps: Size = 4000  # in which the rate rises, eq. 3
+    warmup_steps: Size = 4000  # steps in which the learning rate rises, eq. 3
     learning_rate_scale: Positive = 1.0  # a factor on eq. 3; the paper's is 1
     learning_rate: Amount = 0.0  # the largest rate, in place of that factor; 0 for eq. 3's
-    # The rate after the warm-up: eq. 3, or a fall to zero at the end of the run, however it ends.
+    # The rate after the warm-up: that of eq. 3, or one that falls to zero at the end of the run.
     decay: Annotated[str, one_of("inverse_square_root", "linear", "cosine")] = "inverse_square_root"
     adam_beta_1: Share = 0.9  # beta_1, section 5.3
     adam_beta_2: Share = 0.98  # beta_2, section 5.3
     adam_epsilon: Positive = 1e-9  # epsilon, section 5.3
     label_smoothing: Share = 0.1  # epsilon_ls, section 5.4
-    tokens_per_batch: Length = 25000  # padded tokens a side of one optimizer step, section 5.1
-    accumulate_steps: Size = 1  # parts that one optimizer step is computed in
-    clip_norm: Amount = 0.0  # the largest norm of all gradients together; 0 for any
+    tokens_per_batch: Length = option(
+        25000,
+        "Padded tokens per side in one optimizer step, section 5.1. A preset may have another "
+        "default.",
+    )
+    accumulate_steps: Size = option(
+        1, "Number of parts in which the gradients of a step are computed, to save memory."
+    )
+    clip_norm: Amount = option(0.0, "Largest global norm of the gradients; 0 for no limit.")
     rematerialize: bool = False  # compute layers again in the backward pass, to save memory
-    # The type of activations; variables stay float32.
-    precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = "float32"
-    seed: Seed = 1  # of weights, dropout and the order of the data
-    freeze: str = ""  # what does not change: parts of variables' paths, such as "encoder,embedding"
-    # r and alpha of the adapters that are trained beside the weights of another model, which stay
-    # as they are (Hu et al. 2021, arXiv 2106.09685); None: all weights are trained.
-    lora_rank: Size | None = None
-    lora_alpha: Positive | None = None  # what adapters add is times alpha / r; None for r
+    precision: Annotated[str, one_of("float32", "bfloat16", "float16")] = option(
+        "float32", "Type of the activations; variables stay float32."
+    )
+    seed: Seed = option(1, "Seed of the weights, of dropout and of the order of the data.")
+    freeze: str = option(
+        "", "Parts of the model that keep their weights, such as encoder,embedding."
+    )
+    lora_rank: Size | None = option(
+        None,
+        "Train an adapter of this rank (LoRA, arXiv 2106.09685) for the model of init_from, whose "
+        "weights stay as they are.",
+    )
+    lora_alpha: Positive | None = option(
+        None, "LoRA alpha: updates are scaled by alpha / rank. The rank, if not given."
+    )
 
     def __post_init__(self):
         check_fields(self)
@@ -213,9 +225,9 @@ class TrainingConfig:
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """Reads each "KEY=VALUE" as a value of the type of its field, in either configuration."""
+    """Parses each "KEY=VALUE" by the type of the field KEY of either configuration."""
     fields = {**get_type_hints(TransformerConfig), **get_type_hints(TrainingConfig)}
-    del fields["vocab_size"], fields["source_vocab_size"]  # the data's
+    del fields["vocab_size"], fields["source_vocab_size"]  # the data decides these
     values = {}
     for setting in settings:
         require("=" in setting, "config", "must be KEY=VALUE", repr(setting))
@@ -229,20 +241,19 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
 def replace_settings(
     model: TransformerConfig, training: TrainingConfig, settings: Mapping[str, Any]
 ) -> tuple[TransformerConfig, TrainingConfig]:
-    """Returns both configurations with other values for the fields that `settings` name.
+    """Returns both configurations with the values that `settings` has for some of their fields.
 
-    Heads keep the width d_model / num_heads where a setting changes one of these and names no
-    d_k or d_v.
+    See `replace_model_settings` for d_k and d_v.
 
     Raises:
-        InputError: where there is no such field, or the value cannot be.
+        InputError: for an unknown field, or a value that breaks a rule of its field.
     """
     fields = {
         field.name: kind
         for kind in (TransformerConfig, TrainingConfig)
         for field in dataclasses.fields(kind)
     }
-    del fields["vocab_size"], fields["source_vocab_size"]  # the data's
+    del fields["vocab_size"], fields["source_vocab_size"]  # the data decides these
     changes: dict[type, dict[str, Any]] = {TransformerConfig: {}, TrainingConfig: {}}
     for name, value in settings.items():
         rule = f"must be fields of the configurations: {', '.join(fields)}"
@@ -257,13 +268,13 @@ def replace_settings(
 def replace_model_settings(
     model: TransformerConfig, settings: Mapping[str, Any]
 ) -> TransformerConfig:
-    """Returns a model's configuration with other values for the fields that `settings` name.
+    """Returns a model's configuration with the values that `settings` has for some of its fields.
 
-    Heads keep the width d_model / num_heads where a setting changes one of these and names no
-    d_k or d_v.
+    If d_k and d_v are d_model / num_heads, they follow a change of d_model or num_heads, unless
+    `settings` has values for them.
 
     Raises:
-        InputError: where there is no such field, or the value cannot be.
+        InputError: for an unknown field, or a value that breaks a rule of its field.
     """
     fields = [field.name for field in dataclasses.fields(TransformerConfig)]
     for name in settings:
@@ -276,7 +287,7 @@ def replace_model_settings(
 
 
 def _parse(key: str, text: str, kind: type) -> Any:
-    """Reads `text` as a value of the annotation `kind`."""
+    """Parses the value of a setting by the type of its field."""
     if kind is bool:
         is_bool = text.lower() in ("true", "false")
         require(is_bool, f"config {key}", "must be true or false", repr(text))

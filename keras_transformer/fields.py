@@ -1,4 +1,8 @@
-"""Checks against annotations, types and rules: of dataclasses, JSON files, and arguments."""
+"""Dataclasses and JSON, checked against annotations: types, and rules beside them.
+
+A dataclass checks its fields by `check_fields`, `dataclasses.asdict` makes JSON of it, and
+`from_json` makes it of JSON again.
+"""
 
 import dataclasses
 import json
@@ -7,22 +11,21 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from keras_transformer.errors import InputError, require
 
 
 class Rule(NamedTuple):
-    """What a value must fulfil beside being of its type: Annotated[TYPE, Rule(...)]."""
+    """What must hold for a value beside its type: Annotated[TYPE, Rule(...)]."""
 
     text: str  # "FIELD must TEXT"
     holds: Callable[[Any], bool]
+    choices: tuple[str, ...] = ()  # all values that it allows, if they are few
 
     def __repr__(self) -> str:
-        return (
-            f"must {self.text}"  # as `help` shows an argument: Annotated[int, must be at least 1]
-        )
+        return f"must {self.text}"  # `help` then shows Annotated[int, must be at least 1]
 
 
 def between(least: int, largest: int) -> Rule:
@@ -32,20 +35,17 @@ def between(least: int, largest: int) -> Rule:
 
 def one_of(*choices: str) -> Rule:
     """The rule that a value is one of `choices`."""
-    return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices)
+    return Rule(f"be one of {', '.join(choices)}", lambda value: value in choices, choices)
 
 
-def accepted_by(function: Callable[[Any], Any]) -> Callable[[Any], bool]:
-    """The condition that a function takes a value, and raises no ValueError."""
+def option(default: Any, help: str) -> Any:
+    """A field of a dataclass that programs offer as a flag.
 
-    def accepts(value: Any) -> bool:
-        try:
-            function(value)
-        except ValueError:
-            return False
-        return True
-
-    return accepts
+    Args:
+        default: of the field and of the flag.
+        help: what the flag does, for the help of programs and for the reference.
+    """
+    return dataclasses.field(default=default, metadata={"help": help})
 
 
 Count = Annotated[int, Rule("be at least 0", lambda number: number >= 0)]
@@ -61,13 +61,13 @@ Share = Annotated[float, Rule("be in [0, 1)", lambda x: 0 <= x < 1)]
 _is_file_name = re.compile(r"\w[\w.-]*", re.ASCII).fullmatch
 FileName = Annotated[str, Rule("be the name of a file, without a folder", _is_file_name)]
 
-_LARGEST_INT = 2**40  # larger numbers make sizes that no machine can hold
+_LARGEST_INT = 2**40  # larger sizes fit into no machine
 _MOST_DIGITS = len(str(_LARGEST_INT))
 _SHOWN_CHARACTERS = 60
 
 
 class _Place(NamedTuple):
-    """Where a value stands: an error names it as "FILE: parts.a[2]"."""
+    """The place of a value, which an error names: "FILE: parts.a[2]"."""
 
     file: str | os.PathLike | None  # None for a dataclass that was made in Python
     path: str | None = None  # None for the whole content of the file
@@ -86,74 +86,73 @@ class _Place(NamedTuple):
 
 
 def check_fields(config: Any) -> None:
-    """Checks the fields of a dataclass against their annotations.
-
-    Args:
-        config: the dataclass, which calls this in its `__post_init__`.
+    """Checks the fields of a dataclass, which calls this in its `__post_init__`.
 
     Raises:
-        InputError: "FIELD must RULE. Received: VALUE", for the first field that is of another type
-            or breaks its rule.
+        InputError: "FIELD must RULE. Received: VALUE", for the first field that has another type or
+            breaks its rule.
     """
     for name, kind in typing.get_type_hints(type(config), include_extras=True).items():
         _read(getattr(config, name), kind, _Place(file=None, path=name))
 
 
-def check_arguments(called: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Checks the arguments of a function or a class against its annotations.
-
-    Args:
-        called: the function, or the class with an `__init__`, which calls this at its beginning.
-        arguments: `locals()`, which holds the arguments there.
-
-    Raises:
-        InputError: "ARGUMENT must RULE. Received: VALUE", for the first argument that is of another
-            type or breaks its rule.
-    """
-    function = called.__init__ if isinstance(called, type) else called
-    for name, annotation in typing.get_type_hints(function, include_extras=True).items():
-        if name != "return":
-            _read(arguments[name], annotation, _Place(file=None, path=name))
-
-
 def from_json(kind: Any, content: Any, path: str | os.PathLike) -> Any:
-    """Returns what a JSON file holds, checked against an annotation.
+    """Checks the content of a JSON file, and makes dataclasses and tuples of it.
 
     Args:
-        kind: str, int, float or bool; a list, tuple or dict of a type; any of these with a Rule,
-            with a description (a str), with None, or one or the other of them (str | list[str]);
-            Any; a dataclass, for an object that has exactly its fields; or a dict {name: kind} of
-            fields that an object must have, or may have if the name ends in "?". Further fields
-            of such an object are not looked at.
-        content: what json.load has returned.
+        kind: str, int, float, bool, or Any; a list, tuple or dict of a kind; a kind with a Rule or
+            a description, Annotated[KIND, ...]; a union of kinds; a dataclass, for an object that
+            has no other fields; a named tuple, for one that has all of its fields and perhaps
+            others; or a dict {name: kind} of the fields to check in an object that may have others.
+            Fields whose name there ends in "?" may be missing.
+        content: what json.load returned.
         path: the file, for errors.
 
     Returns:
-        The content; an object as the dataclass, and a list as a tuple, where `kind` says so.
+        The content, with dataclasses, named tuples and tuples where `kind` has them.
 
     Raises:
-        InputError: naming the file and the field, if one is missing, unknown, of another type or
-            breaks a rule.
+        InputError: naming the file and the field, if a field is missing or unknown, has another
+            type or breaks its rule.
     """
     return _read(content, kind, _Place(path))
 
 
+def to_json(value: Any) -> Any:
+    """Returns a value as `from_json` reads it from a file.
+
+    Args:
+        value: a dataclass or a named tuple becomes an object, without fields that are None; those
+            in lists, tuples and dicts, too. Any other value stays as it is.
+    """
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: to_json(item) for name, item in fields.items() if item is not None}
+    if hasattr(value, "_asdict"):
+        return to_json(value._asdict())
+    if isinstance(value, dict):
+        return {name: to_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return value
+
+
 def _read(value: Any, kind: Any, place: _Place) -> Any:
-    """Returns a value of any kind, or raises an InputError that names its place."""
+    """Reads a value of any kind."""
     if kind is Any:
         return value
     if isinstance(kind, dict):
         return _read_some_fields(value, kind, place)
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(value, kind, place)
+    if isinstance(kind, type) and hasattr(kind, "_fields"):
+        return _read_named_tuple(value, kind, place)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is Annotated and isinstance(arguments[1], str):  # a description
-        return _read(value, arguments[0], place)
     if origin is Annotated:
-        return _read_with_rule(value, *arguments, place)
+        return _read_annotated(value, *arguments, place)
     if origin in (types.UnionType, typing.Union):
         return _read(value, _choice(value, arguments), place)
-    if origin is Sequence:  # a text is none here, although it has letters
+    if origin is Sequence:  # a str is a sequence, too, but not meant
         origin = tuple if isinstance(value, tuple) else list
     if origin in (list, tuple):
         return _read_sequence(value, origin, arguments[0], place)
@@ -162,29 +161,27 @@ def _read(value: Any, kind: Any, place: _Place) -> Any:
     return _read_plain(value, origin or kind, place)
 
 
+def _read_annotated(value: Any, kind: Any, rule: Rule | str, place: _Place) -> Any:
+    """Reads a value with a rule, or with a description, which is for the reader of the code."""
+    value = _read(value, kind, place)
+    if isinstance(rule, Rule):
+        place.require(rule.holds(value), f"must {rule.text}", shown(value))
+    return value
+
+
 def _choice(value: Any, kinds: Sequence[Any]) -> Any:
-    """The kind that a value can be of: the first one, unless it is of the type of another one."""
+    """The kind of a union that a value has the type of; the first one if there is none."""
     for kind in kinds:
-        if _is_of_type(value, kind):
+        plain = typing.get_origin(kind) or kind
+        has_type = plain is not Annotated and isinstance(value, plain)
+        is_object = dataclasses.is_dataclass(kind) and isinstance(value, dict)
+        if has_type or is_object:
             return kind
     return kinds[0]
 
 
-def _is_of_type(value: Any, kind: Any) -> bool:
-    if dataclasses.is_dataclass(kind):  # or the fields of one
-        return isinstance(value, kind | dict)
-    plain = typing.get_origin(kind) or kind
-    return isinstance(plain, type) and isinstance(value, plain)
-
-
-def _read_with_rule(value: Any, kind: Any, rule: Rule, place: _Place) -> Any:
-    value = _read(value, kind, place)
-    place.require(rule.holds(value), f"must {rule.text}", shown(value))
-    return value
-
-
 def _read_plain(value: Any, kind: type, place: _Place) -> Any:
-    """Checks a string, a number, or an object whose parts are not looked at.
+    """Reads a text, a number, or an object that is returned as it is.
 
     Python counts True as an int; here it is not. JSON may write 1.0 as 1.
     """
@@ -198,7 +195,7 @@ def _read_plain(value: Any, kind: type, place: _Place) -> Any:
 
 
 def _read_sequence(value: Any, kind: type, item_kind: Any, place: _Place) -> Any:
-    """Reads a list, or a tuple, for which JSON has a list."""
+    """Reads a list, or a tuple, which is a list in JSON."""
     if kind is tuple and isinstance(value, list):
         value = tuple(value)
     _read_plain(value, kind, place)
@@ -227,16 +224,20 @@ def _read_some_fields(value: Any, kinds: dict[str, Any], place: _Place) -> dict[
     return value
 
 
-def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
-    """Makes a dataclass of an object that has its fields and no others.
+def _read_named_tuple(value: Any, kind: type, place: _Place) -> Any:
+    """Makes a named tuple of an object that has all its fields."""
+    if isinstance(value, kind):
+        return value
+    kinds = typing.get_type_hints(kind, include_extras=True)
+    fields = _read_some_fields(value, kinds, place)
+    return kind(**{name: fields[name] for name in kinds})
 
-    Fields of earlier versions are left out, if they have the value that the dataclass names in
-    FORMER.
-    """
+
+def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
+    """Makes a dataclass of an object that has its fields and no others."""
     if isinstance(value, kind):
         return value
     _read_plain(value, dict, place)
-    value = without_former(value, kind)
     kinds = typing.get_type_hints(kind, include_extras=True)
     for name, item in value.items():
         rule = "must be a field that this version knows"
@@ -249,29 +250,17 @@ def _read_dataclass(value: Any, kind: type, place: _Place) -> Any:
     read = {name: _read(item, kinds[name], place.field(name)) for name, item in value.items()}
     try:
         return kind(**read)
-    except InputError as error:  # of several fields together: its argument is one of them
+    except InputError as error:  # the rule of several fields together: the argument is one of them
         path = place.field(error.argument).path
         raise error.replaced(argument=path, place=place.file) from None
 
 
-def without_former(fields: dict[str, Any], kind: type) -> dict[str, Any]:
-    """Fields of a dataclass without those that earlier versions of it had, by its FORMER."""
-    former = getattr(kind, "FORMER", {})
-    return {name: item for name, item in fields.items() if (name, item) not in former.items()}
-
-
 def whole_number(text: str) -> int | None:
-    """Reads the digits of a whole number, none below 0; None if the text is anything else.
-
-    Numbers of more digits than any size has are none: Python does not read those of thousands.
-    """
+    """Parses decimal digits; None for any other text, and for more digits than sizes have."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def shown(value: Any) -> str:
-    """Returns a value as one line of an error has it, cut where it is long."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=repr)
-    except ValueError:  # Python writes no number of thousands of digits
-        return f"one that cannot be shown, of type {type(value).__name__}"
+    """Returns a value as errors show it: in one line, which is cut if it is long."""
+    text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

@@ -13,18 +13,11 @@ from typing import Any, NamedTuple
 import keras
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.decoding.compiled_model import compile_model
-from keras_transformer.decoding.config import TASKS, DecodingConfig
-from keras_transformer.decoding.graphs import Graphs
-from keras_transformer.decoding.matrices import require_int8
-from keras_transformer.decoding.parser import Parser
-from keras_transformer.decoding.texts import as_texts
-from keras_transformer.decoding.translator import Translator
-from keras_transformer.decoding.weights import read_weights, variables_of, write_weights
+from keras_transformer.documents.text_translator import TextTranslator
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_chosen_decoding, read_results
 from keras_transformer.export.saved_model import load_signatures
-from keras_transformer.fields import Amount, check_arguments, shown
+from keras_transformer.fields import shown
 from keras_transformer.files.paths import is_device, to_path
 from keras_transformer.files.replacing import put_back
 from keras_transformer.model.composite import quantized_parts
@@ -37,9 +30,16 @@ from keras_transformer.model_card import (
     read_card,
     require_unset,
 )
+from keras_transformer.parsing.parser import Parser
+from keras_transformer.search.compiled_model import compile_model
+from keras_transformer.search.config import TASKS, DecodingConfig
+from keras_transformer.search.ensemble import ensemble_of
+from keras_transformer.search.matrices import require_int8
+from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.search.weights import read_weights, variables_of, write_weights
 from keras_transformer.training.adam import make_adam
 from keras_transformer.training.adapters import merge_adapter, weights_fingerprint
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.checkpoint_weights import (
     read_variables,
     require_plausible_sizes,
@@ -56,6 +56,8 @@ from keras_transformer.training.model_directory import (
     read_description,
     require_same_base,
 )
+from keras_transformer.translate.texts import as_texts, search_settings
+from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 AnyPath = str | os.PathLike
@@ -110,7 +112,7 @@ def load(
     adapter: AnyPath | None = None,
     adapter_scale: float | None = None,
     **options: Any,
-) -> Translator:
+) -> TextTranslator | Parser:
     """Loads a trained model, to translate and score texts, and to see its attention.
 
     Args:
@@ -126,14 +128,14 @@ def load(
             directory is a model directory as others, which finds its base by itself.
         adapter_scale: what the changes of an adapter are multiplied by; 1 if not given. Between 0
             and 1, the model keeps more of what its base can do.
-        options: the fields of decoding.config.DecodingConfig: beam_size, alpha, extra_length,
+        options: the fields of search.config.DecodingConfig: beam_size, alpha, extra_length,
             max_source_length, batch_tokens, n_best, sampling, min_length, no_repeat_ngram_size,
             forbidden_phrases and mbr. Those that are not given, or None, are those that were chosen
             for the model, or else those of its task. An export has fixed them when it was made,
             except for n_best and mbr.
 
     Returns:
-        A Translator; of a parsing model, a Parser, which answers with trees.
+        A Translator of sentences and documents; for a parsing model, a Parser, which returns trees.
 
     Raises:
         InputError: where there is no such model, or it cannot be used so.
@@ -157,6 +159,7 @@ def load(
             require_int8("path")
         free = {name: options.get(name) for name in FREE_IN_EXPORT}
         card = dataclasses.replace(card, decoding=dataclasses.replace(card.decoding, **free))
+        vocabularies = exported_vocabularies(path, card)
         graphs = load_signatures(path)
     else:
         trained = restore(path, checkpoint, adapter, adapter_scale)
@@ -165,15 +168,17 @@ def load(
             # As an export has it: the answers that repair chooses among are certain, or the first.
             decoding = dataclasses.replace(decoding, n_best=None)
         card = trained.card(decoding)
-        compiled = [compile_model(model) for model in trained.models]
-        graphs = Graphs(compiled, trained.vocabularies, decoding)
+        vocabularies = trained.vocabularies
+        model = ensemble_of([compile_model(model) for model in trained.models])
+        graphs = SearchGraphs(model, search_settings(decoding, vocabularies.target))
     is_parser = card.origin.task == "parsing"
     rule = "must be asked of a translation model"
     require(not (is_parser and card.decoding.mbr), "mbr", rule, "a parsing model")
-    kind = Parser if is_parser else Translator
-    return kind(
-        graphs, card, functools.partial(load_model, path, checkpoint, adapter, adapter_scale)
-    )
+    make_model = functools.partial(load_model, path, checkpoint, adapter, adapter_scale)
+    engine = TensorFlowEngine(graphs)
+    if is_parser:
+        return Parser(Translator(engine, vocabularies, card, make_model))
+    return TextTranslator(engine, vocabularies, card, make_model)
 
 
 def load_model(
@@ -258,7 +263,7 @@ def restore(
     path: AnyPath | Sequence[AnyPath],
     checkpoint: str | None = None,
     adapter: AnyPath | None = None,
-    adapter_scale: Amount | None = None,
+    adapter_scale: float | None = None,
 ) -> TrainedModel:
     """Reads a trained model in the layout of training, as Keras models with float32 weights.
 
@@ -271,7 +276,8 @@ def restore(
         InputError: where there is no such model; or of an export that has int8 weights, or is an
             ensemble itself; or where the adapter was not trained for the model.
     """
-    check_arguments(restore, locals())
+    is_amount = adapter_scale is None or 0 <= adapter_scale < math.inf
+    require(is_amount, "adapter_scale", "must be at least 0 and finite", shown(adapter_scale))
     if not isinstance(path, str | os.PathLike):
         if len(path) > 1:
             rule = "must go with one model, not with an ensemble"
@@ -379,17 +385,24 @@ def _restore_export(path: Path) -> TrainedModel:
     kind = "an ensemble" if card.ensemble else card.weights
     is_float = kind in ("float32", "bfloat16")
     require(is_float, None, "must hold float weights of one model", kind, path)
-    vocabularies = VocabularyPair.load((path / CARD).parent)
+    vocabularies = exported_vocabularies(path, card)
+    model = _read_exported_weights(path, card.config)
+    chosen = {"alpha": card.decoding.alpha, "beam_size": card.decoding.beam_size}
+    info = CheckpointInfo(path.name)
+    return TrainedModel((model,), vocabularies, card.origin, info, chosen=chosen)
+
+
+def exported_vocabularies(path: AnyPath, card: ModelCard) -> VocabularyPair:
+    """Reads the vocabularies of an export, which lie beside its card."""
+    file = to_path(path) / CARD
+    vocabularies = VocabularyPair.load(file.parent)
     fingerprints = {
         "vocabulary_fingerprint": card.vocabulary_fingerprint,
         "source_vocabulary_fingerprint": card.source_vocabulary_fingerprint,
     }
     rule = "must be of the vocabulary beside it"
-    require(vocabularies.fingerprints == fingerprints, None, rule, "another", path / CARD)
-    model = _read_exported_weights(path, card.config)
-    chosen = {"alpha": card.decoding.alpha, "beam_size": card.decoding.beam_size}
-    info = CheckpointInfo(path.name)
-    return TrainedModel((model,), vocabularies, card.origin, info, chosen=chosen)
+    require(vocabularies.fingerprints == fingerprints, None, rule, "another", file)
+    return vocabularies
 
 
 def _read_exported_weights(path: Path, config: TransformerConfig) -> Transformer:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from keras_transformer.config import Task, TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.errors import require
 from keras_transformer.fields import Count, Size, from_json, one_of
 from keras_transformer.files.json_files import read_json
 from keras_transformer.files.paths import require_name, to_path
 from keras_transformer.files.replacing import put_back
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.search.config import DecodingConfig
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 4
@@ -67,7 +67,6 @@ class ModelCard:
     ensemble: tuple[CheckpointInfo, ...] = ()  # those of each model, where there are several
     source_vocabulary_fingerprint: str | None = None  # if the source has its own vocabulary
     weights: Storage = "float32"  # how the weights are stored
-    shortlist: dict[str, Count] | None = None  # the sizes of an export's shortlist
     date: str | None = None  # of the export, YYYY-MM-DD
     tensorflow: str | None = None  # the version that made the export
     ctranslate2: str | None = None  # the version that made the export
@@ -83,7 +82,6 @@ class ModelCard:
         always = {
             "config_fingerprint": self.config.fingerprint,
             "source_vocabulary_fingerprint": None,
-            "shortlist": None,
         }
         return {**known, **origin, **decoding, **always, **optional}
 

@@ -5,9 +5,10 @@ capitals, titles, typos, sentences without a full stop and single words. A small
 among the others helps (Bogoychev et al. 2023, arXiv 2311.14838).
 """
 
+import dataclasses
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
 from absl import logging
@@ -21,7 +22,8 @@ from keras_transformer.text_changes import (
     with_typos,
     without_final_stop,
 )
-from pipelines.sources import DerivedSource, Pair, Source
+from pipelines.sources import DerivedSource, Pair, Source, Survey
+from pipelines.word_pairs import frequent_word_pairs, sample_step
 
 # Copies of pairs in this order, and then pairs of single words.
 _COPIES = ("upper", "title", "typos", "no_stop")
@@ -38,17 +40,25 @@ class Augmentation(NamedTuple):
     """A source with further training pairs."""
 
     source: Source
+    survey: Survey  # of that source
     added: dict[str, int]  # kind -> number of further pairs
 
 
-def augment(source: Source, shares: dict[str, float] | None, seed: int) -> Augmentation:
-    """Adds pairs to the training pairs of a source.
+def augment(
+    source: Source,
+    survey: Survey,
+    shares: dict[str, float],
+    seed: int,
+    visit: Callable[[Pair], None] | None = None,
+) -> Augmentation:
+    """Adds pairs to the training pairs of a source, which are read once.
 
     Which pairs are copied, and with what typos, depends on the pairs and the seed alone, so the
     result is the same for any division of the work. Equal pairs have equal copies.
 
     Args:
         source: sentence pairs.
+        survey: of that source.
         shares: kind -> the number of further pairs, as a share of the training pairs:
 
             - "upper": copies in capitals;
@@ -58,34 +68,75 @@ def augment(source: Source, shares: dict[str, float] | None, seed: int) -> Augme
             - "words": pairs of one word each, which the training pairs were found to translate by
               each other, the most frequent first; see `word_pairs.frequent_word_pairs`.
 
-            A copy whose source is as it was is left out, and so may be words. None for no pairs.
+            A copy whose source is as it was is left out, and so may be words.
         seed: determines the copies.
+        visit: is called with each training pair of the result, in order.
 
     Raises:
         InputError: for trees, which are no text.
     """
-    if not shares:
-        return Augmentation(source, {})
     rule = "must not be given for trees, which are no text"
     require(source.task == "translation", "augment", rule, ",".join(shares))
-    counts = source.counts()
-    added = Counter()
-    sizes = []
-    with tqdm(desc="augmenting train", total=counts["train"], unit=" pairs", mininterval=1) as bar:
-        for part in source.parts("train"):
+    count = survey.counts["train"]
+    reading = _Reading(shares, seed, visit)
+    with tqdm(desc="augmenting train", total=count, unit=" pairs", mininterval=1) as reading.bar:
+        if source.target_languages:
+            for part, size in zip(source.parts("train"), survey.part_sizes, strict=True):
+                reading.read_parts([part], size)
+        else:
+            reading.read_parts(source.parts("train"), count)
+    added = {kind: reading.added[kind] for kind in shares}
+    for kind, number in added.items():
+        logging.info("augment=%s adds %d pairs to %d", kind, number, count)
+    counts = survey.counts | {"train": sum(reading.part_sizes)}
+    survey = dataclasses.replace(survey, counts=counts, part_sizes=reading.part_sizes)
+    return Augmentation(AugmentedSource(source, shares, seed, reading.words), survey, added)
+
+
+class _Reading:
+    """Reads the parts of a source, and finds out what is added to them."""
+
+    def __init__(self, shares: dict[str, float], seed: int, visit: Callable[[Pair], None] | None):
+        self.bar = None  # shows the progress
+        self.added = Counter()
+        self.part_sizes: list[int] = []
+        self.words: list[list[Pair]] = []  # of each part, pairs of words that follow it
+        self._shares = shares
+        self._seed = seed
+        self._visit = visit
+
+    def read_parts(self, parts: list[Source], count: int) -> None:
+        """Reads parts with `count` pairs together, the last of which is followed by their words."""
+        words_share = self._shares.get("words", 0)
+        step = sample_step(count)
+        sample = []
+        place = 0
+        for part in parts:
             size = 0
             for pair in part.pairs("train"):
-                kinds = [kind for kind, _ in changed_copies(pair, shares, seed)]
-                added.update(kinds)
-                size += 1 + len(kinds)
-                bar.update()
-            sizes.append(size)
-    words = _word_pairs(source, counts["train"], shares.get("words", 0))
-    added["words"] = sum(map(len, words))
-    numbers = {kind: added[kind] for kind in shares}
-    for kind, number in numbers.items():
-        logging.info("augment=%s adds %d pairs to %d", kind, number, counts["train"])
-    return Augmentation(AugmentedSource(source, shares, seed, counts, sizes, words), numbers)
+                self.bar.update()
+                if words_share > 0 and place % step == 0:
+                    sample.append(pair)
+                place += 1
+                size += 1
+                self._pass_on(pair)
+                for kind, copy in changed_copies(pair, self._shares, self._seed):
+                    self.added[kind] += 1
+                    size += 1
+                    self._pass_on(copy)
+            self.part_sizes.append(size)
+            self.words.append([])
+        if sample:
+            words = frequent_word_pairs(sample, most=int(words_share * count))
+            self.added["words"] += len(words)
+            self.part_sizes[-1] += len(words)
+            self.words[-1] = words
+            for pair in words:
+                self._pass_on(pair)
+
+    def _pass_on(self, pair: Pair) -> None:
+        if self._visit is not None:
+            self._visit(pair)
 
 
 def changed_copies(pair: Pair, shares: dict[str, float], seed: int) -> Iterator[tuple[str, Pair]]:
@@ -118,57 +169,22 @@ def _drawn(pair: Pair, seed: int) -> dict[str, float]:
     return numbers
 
 
-def _word_pairs(source: Source, count: int, share: float) -> list[list[Pair]]:
-    """Of each training part, the pairs of words that follow it.
-
-    They are found in all parts together, and follow the last one; where there are several
-    directions, in each part by itself.
-    """
-    parts = source.parts("train")
-    if share == 0:
-        return [[] for _ in parts]
-    from pipelines.word_pairs import frequent_word_pairs  # imports TensorFlow
-
-    if not source.target_languages:
-        found = frequent_word_pairs(source.pairs("train"), count, most=int(share * count))
-        return [[] for _ in parts[:-1]] + [found]
-    words = []
-    for part in parts:
-        size = sum(1 for _ in part.pairs("train"))
-        pairs = part.pairs("train")
-        words.append(frequent_word_pairs(pairs, size, most=int(share * size)) if size else [])
-    return words
-
-
 class AugmentedSource(DerivedSource):
     """A source whose training pairs are followed each by its changed copies, and parts by words.
 
     Args:
         source: the source.
         shares, seed: as of `augment`.
-        counts: split -> number of pairs of the source.
-        sizes: of each of the source's training parts, the number of its pairs and their copies.
-        words: of each of these parts, pairs of words that follow them.
+        words: of each of its training parts, pairs of words that follow them.
     """
 
     def __init__(
-        self,
-        source: Source,
-        shares: dict[str, float],
-        seed: int,
-        counts: dict[str, int],
-        sizes: list[int],
-        words: list[list[Pair]],
+        self, source: Source, shares: dict[str, float], seed: int, words: list[list[Pair]]
     ):
         super().__init__(source)
         self._shares = shares
         self._seed = seed
-        self._counts = counts
-        self._sizes = sizes
         self._words = words
-
-    def counts(self) -> dict[str, int]:
-        return self._counts | {"train": sum(self._sizes) + sum(map(len, self._words))}
 
     def pairs(self, split: str) -> Iterator[Pair]:
         return self._augmented() if split == "train" else self._source.pairs(split)
@@ -186,6 +202,6 @@ class AugmentedSource(DerivedSource):
         if split != "train":
             return parts
         return [
-            AugmentedSource(part, self._shares, self._seed, {}, [size], [words])
-            for part, size, words in zip(parts, self._sizes, self._words, strict=True)
+            AugmentedSource(part, self._shares, self._seed, [words])
+            for part, words in zip(parts, self._words, strict=True)
         ]

@@ -19,18 +19,18 @@ from logging import CRITICAL, getLogger
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from absl import logging
 
 from keras_transformer.errors import InputError, install_command
 from pipelines import sharding
-from pipelines.data_set import TrainingWriter, write_block
+from pipelines.data_writer import TrainingWriter, write_block
 from pipelines.sharding import Sharding, Span
 from pipelines.sources import Pair, Source
 
 try:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
-    from apache_beam.pvalue import AsDict
 except ImportError:
     rule = f"must be local where Apache Beam is not installed ({install_command('beam')})"
     raise InputError("runner", rule, "beam") from None
@@ -64,23 +64,24 @@ def training_writer(pipeline_options: Sequence[str]) -> TrainingWriter:
 
 
 def _write_training_shards(
-    argv: list[str], source: Source, shards: Sharding, data_dir: Path, max_length: int
+    argv: list[str],
+    source: Source,
+    part_sizes: list[int],
+    shards: Sharding,
+    data_dir: Path,
+    max_length: int,
 ) -> None:
     if shards.finished():
         return
-    parts = list(enumerate(source.parts("train")))
+    firsts = np.cumsum([0, *part_sizes[:-1]]).tolist()  # the place of the first pair of each part
+    parts = list(zip(firsts, source.parts("train"), strict=True))
     logging.info("encoding train with Apache Beam %s", " ".join(argv))
     try:
         with _without_tracebacks(), beam.Pipeline(argv=argv) as pipeline:
-            sizes = (
-                pipeline
-                | "parts before others" >> beam.Create(parts[:-1])
-                | "count" >> beam.MapTuple(lambda number, part: (number, part.counts()["train"]))
-            )
             _ = (
                 pipeline
                 | "parts" >> beam.Create(parts)
-                | "read" >> beam.FlatMap(_read, sharding.BLOCK_PAIRS, AsDict(sizes))
+                | "read" >> beam.FlatMap(_read, sharding.BLOCK_PAIRS)
                 | "to blocks" >> beam.GroupByKey()
                 | "encode" >> beam.ParDo(_Encode(shards, data_dir, max_length))
                 | "to shards" >> beam.GroupByKey()
@@ -109,13 +110,10 @@ def _last_line(message: str) -> str:
     return (message.strip() or repr(message)).splitlines()[-1]
 
 
-def _read(
-    part: tuple[int, Any], block_pairs: int, sizes: dict[int, int]
-) -> Iterator[tuple[int, list[tuple[int, Pair]]]]:
+def _read(part: tuple[int, Any], block_pairs: int) -> Iterator[tuple[int, list[tuple[int, Pair]]]]:
     """Yields what a part of the text holds of each block: places in the split, and pairs."""
-    number, source = part  # Any above, because Beam cannot check that it is a Source
-    begin = sum(sizes[earlier] for earlier in range(number))
-    numbered_pairs = enumerate(source.pairs("train"), begin)
+    first, source = part  # Any above, because Beam cannot check that it is a Source
+    numbered_pairs = enumerate(source.pairs("train"), first)
 
     def block_number(numbered_pair: tuple[int, Pair]) -> int:
         place, _ = numbered_pair

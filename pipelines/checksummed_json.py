@@ -34,11 +34,10 @@ def read_checksummed(path: str | os.PathLike, kind: Any) -> Any:
 def checked(content: dict[str, Any], path: str | os.PathLike, kind: Any) -> Any:
     """Checks content that was read from `path`; see `read_checksummed`."""
     fields = {name: value for name, value in content.items() if name != _CHECKSUM}
-    read = from_json(kind, fields, path)
     unchanged = content.get(_CHECKSUM) == _checksum(path, fields)
     rule = "must be as it was written: delete its folder, and prepare the data again"
     require(unchanged, None, rule, "a changed file", path)
-    return read
+    return from_json(kind, fields, path)
 
 
 def read_checksummed_or_none(path: str | os.PathLike, kind: Any) -> Any:

@@ -1,37 +1,28 @@
-"""Finds files of a data directory that are missing, cut off, damaged or of another data set.
+"""Finds files of a data directory that are missing, cut off, damaged or changed.
 
-metadata.json has the size of every shard and a digest of its beginning, so that a shard that was
-cut off, or that comes from another data set, is noticed without reading all of it. Vocabularies and
-the text of splits have a digest of the whole file.
+metadata.json has the size of every shard, so that one that was cut off is noticed without reading
+it; the checksums within a shard are for the rest. Vocabularies and the text of splits have a digest
+of the whole file.
 """
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from keras_transformer.errors import InputError
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.reading import file_digest
-from pipelines.data_files import digest_of_beginning
-from pipelines.records import Metadata, SplitInfo
+from pipelines.metadata import Metadata, SplitInfo
 
 # Bytes of a TFRecord beside its content: the length, and a checksum of each.
 FRAME_BYTES = 16
 _RECORDS_AT_ONCE = 4096
 
 
-class Damage(NamedTuple):
-    """A file of a data directory that is missing, damaged or of another data set."""
-
-    path: Path
-    error: InputError  # names the file, and says what to do
-
-
 def damaged_files(
     data_dir: str | os.PathLike, metadata: Metadata, read_records: bool = False
-) -> Iterator[Damage]:
-    """Finds files that are missing, damaged or of another data set.
+) -> Iterator[InputError]:
+    """Finds files that are missing, damaged or changed.
 
     Args:
         data_dir: the folder.
@@ -39,68 +30,52 @@ def damaged_files(
         read_records: also read every shard and the text of each split to the end.
 
     Yields:
-        Every such file.
+        For every such file, the error that names it as its `place`, and says what to do.
     """
     folder = to_path(data_dir)
-    fingerprints = {metadata.vocabulary: metadata.fingerprint}
+    yield from changed(folder / metadata.vocabulary, metadata.fingerprint)
     if metadata.source_vocabulary is not None:
-        fingerprints[metadata.source_vocabulary] = metadata.source_fingerprint
-    for name, fingerprint in fingerprints.items():
-        yield from _changed(folder / name, fingerprint)
+        yield from changed(folder / metadata.source_vocabulary, metadata.source_fingerprint)
     for info in metadata.splits.values():
-        yield from split_damage(folder, info, read_records)
+        yield from damaged_files_of_split(folder, info, read_records)
 
 
-def split_damage(
-    data_dir: str | os.PathLike, info: SplitInfo, read_records: bool
-) -> Iterator[Damage]:
+def damaged_files_of_split(
+    data_dir: Path, info: SplitInfo, read_records: bool
+) -> Iterator[InputError]:
     """Finds the damaged files of one split; see `damaged_files`."""
-    folder = to_path(data_dir)
     if read_records:
         for name, digest in info.texts.items():
-            yield from _changed(folder / name, digest)
+            yield from changed(data_dir / name, digest)
     for name, size in info.shards.items():
-        yield from _shard_damage(folder / name, size, info.beginnings.get(name), read_records)
+        yield from _damaged_shard(data_dir / name, size, read_records)
 
 
-def _changed(path: Path, digest: str) -> Iterator[Damage]:
-    """The damage of a file that had the SHA-256 `digest`."""
+def changed(path: Path, digest: str) -> Iterator[InputError]:
+    """Finds out whether a file is missing, or no longer has this SHA-256."""
     if not path.is_file():
-        yield _damage(path, "must exist", "no such file")
+        yield _error(path, "must exist", "no such file")
     elif file_digest(path) != digest:
-        yield _damage(path, "must be as it was prepared", "a changed file")
+        yield _error(path, "must be as it was prepared", "a changed file")
 
 
-def _shard_damage(
-    shard: Path, size: int, digest: str | None, read_records: bool
-) -> Iterator[Damage]:
-    """The damage of a shard that had `size` bytes, and a beginning of that digest."""
+def _damaged_shard(shard: Path, size: int, read_records: bool) -> Iterator[InputError]:
+    """Finds out whether a shard is missing, has another size or holds a damaged record."""
     if not shard.is_file():
-        yield _damage(shard, f"must have {size} bytes", "no such file")
+        yield _error(shard, f"must have {size} bytes", "no such file")
         return
     found_size = shard.stat().st_size
     if found_size != size:
-        yield _damage(shard, f"must have {size} bytes", f"{found_size} bytes")
+        yield _error(shard, f"must have {size} bytes", f"{found_size} bytes")
         return
-    begins_otherwise = digest != digest_of_beginning(shard)
-    byte = damaged_byte(shard) if begins_otherwise or read_records else None
+    byte = damaged_byte(shard) if read_records else None
     if byte is not None:
-        yield _damage(shard, "must hold sound records", f"damage at byte {byte}")
-    elif begins_otherwise:
-        yield _damage(shard, "must be the shard that was prepared", "a shard of another data set")
+        yield _error(shard, "must hold sound records", f"damage at byte {byte}")
 
 
-def _damage(path: Path, rule: str, received: str) -> Damage:
-    advice = (
-        "prepare the data again with the same settings, which rewrites damaged and missing files"
-    )
-    return Damage(path, InputError(None, f"{rule}: {advice}", received, path))
-
-
-def require_unchanged(path: Path, info: SplitInfo) -> None:
-    """Raises an InputError where a text file of a split is missing, or not as it was prepared."""
-    for damage in _changed(path, info.texts[path.name]):
-        raise damage.error
+def _error(path: Path, rule: str, received: str) -> InputError:
+    advice = "prepare the data again with the same settings to replace damaged and missing files"
+    return InputError(None, f"{rule}: {advice}", received, path)
 
 
 def damaged_byte(shard: str | os.PathLike) -> int | None:

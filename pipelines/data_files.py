@@ -1,9 +1,9 @@
 """The files of a data directory: their names, and the text of its splits."""
 
-import hashlib
+import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from keras_transformer.config import SUFFIXES
@@ -11,8 +11,6 @@ from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import remove_abandoned, replacing
 
 METADATA_FILE = "metadata.json"
-# The part of a shard that its digest covers.
-_BEGINNING_BYTES = 1 << 16
 _VOCABULARY_SUFFIX = "|".join(re.escape(suffix) for suffix in SUFFIXES.values())
 _DATA_FILE = re.compile(
     r"\w+-\d{5}-of-\d{5}\.tfrecord"
@@ -58,19 +56,17 @@ def split_of(path: Path) -> str:
 
 
 def keep_text(
-    data_dir: Path, split: str, pairs: Iterable[tuple[str, str]]
+    data_dir: Path, split: str, sides: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yields text pairs, and writes them to the text files of a split once all were taken."""
-    source_file = text_file(data_dir, split, "source")
-    target_file = text_file(data_dir, split, "target")
-    with replacing(source_file) as sources, replacing(target_file) as targets:
-        for source, target in pairs:
-            sources.write(source.encode("utf-8") + b"\n")
-            targets.write(target.encode("utf-8") + b"\n")
-            yield source, target
+    """Yields text pairs, and writes the text files of a split once all pairs were taken.
 
-
-def digest_of_beginning(shard: Path) -> str:
-    """A short digest of the first 64 KiB of a shard, by which it is recognised."""
-    with shard.open("rb") as file:
-        return hashlib.sha256(file.read(_BEGINNING_BYTES)).hexdigest()[:16]
+    Args:
+        data_dir, split, sides: as of `text_file`.
+        rows: of each pair, the texts of these sides, of which the first two are the pair.
+    """
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(replacing(text_file(data_dir, split, side))) for side in sides]
+        for row in rows:
+            for file, text in zip(files, row, strict=True):
+                file.write(f"{text}\n".encode())
+            yield row[0], row[1]

@@ -19,12 +19,10 @@ from keras_transformer.fields import Size, check_fields, one_of
 from keras_transformer.language_codes import directions_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 from keras_transformer.output_files import check_output, write_lines
-from pipelines.data_files import METADATA_FILE
-from pipelines.metadata import read_metadata
-from pipelines.records import Metadata
+from pipelines.data_set import DataSet
 
 if TYPE_CHECKING:  # a module with TensorFlow
-    from keras_transformer.decoding.translator import Translator
+    from keras_transformer.translate.translator import Translator
 
 CHOOSING_SPLIT = "validation"  # alpha is chosen on it
 TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
@@ -48,19 +46,18 @@ class EvaluationConfig:
     def __post_init__(self):
         check_fields(self)
 
-    def check(self, data_dir: str | os.PathLike) -> Metadata:
-        """Checks that the data can be scored so; needs no TensorFlow. Returns its metadata.
+    def check(self, data: DataSet) -> None:
+        """Checks that the data can be scored so; needs no TensorFlow.
 
         Raises:
             InputError: where an option does not go with the data, or the output cannot be written.
         """
-        metadata = read_metadata(data_dir)
+        metadata = data.metadata
         with_text = [name for name, info in metadata.splits.items() if info.texts]
-        rule = f"must be one whose text {data_dir} has ({', '.join(with_text) or 'none'})"
+        rule = f"must be one whose text {data.data_dir} has ({', '.join(with_text) or 'none'})"
         require(self.split in with_text, "split", rule, self.split)
         if self.output is not None:
-            files = [os.path.join(data_dir, name) for name in [METADATA_FILE, *metadata.files()]]
-            check_output(self.output, inputs={"those of data_dir": files})
+            check_output(self.output, inputs={"those of data_dir": data.files()})
         if metadata.task == "parsing":
             rule = "must be asked of translations, and data_dir has trees"
             require(self.tokenize is None, "tokenize", rule, self.tokenize)
@@ -69,15 +66,14 @@ class EvaluationConfig:
             require(not self.choose_alpha, "choose_alpha", rule, self.choose_alpha)
         rule = "must be asked of data of one direction"
         is_one = not directions_of(metadata.task_options)
-        require(is_one or not self.robustness, "robustness", rule, f"{data_dir}, of several")
+        require(is_one or not self.robustness, "robustness", rule, f"{data.data_dir}, of several")
         rule = "must have a validation split in data_dir"
         is_possible = CHOOSING_SPLIT in metadata.splits or not self.choose_alpha
         require(is_possible, "choose_alpha", rule, ", ".join(metadata.splits))
-        return metadata
 
 
 def evaluate_on(
-    data_dir: str | os.PathLike,
+    data: DataSet,
     translator: "Translator",
     config: EvaluationConfig | None = None,
     model_dir: str | os.PathLike | None = None,
@@ -90,7 +86,7 @@ def evaluate_on(
     and chrF are means, and "directions" has those of each.
 
     Args:
-        data_dir: prepared data, with the vocabulary of the model.
+        data: prepared data, with the vocabulary of the model.
         translator: the model, as keras_transformer.load gives it.
         config: what is scored; EvaluationConfig() if not given, the test split.
         model_dir: the model directory that keeps the results, if all sentences were translated.
@@ -112,34 +108,34 @@ def evaluate_on(
     """
     from keras_transformer.evaluation.evaluate import evaluate
     from keras_transformer.evaluation.robustness import robustness
-    from pipelines.datasets import damage_named, evaluation_batches, gold_trees
 
     started = time.monotonic() if started is None else started
     config = EvaluationConfig() if config is None else config
-    metadata = config.check(data_dir)
-    _check_same_data(data_dir, metadata, translator.card)
-    _check_positions(data_dir, metadata, config.split, translator.card)
+    config.check(data)
+    _check_same_data(data, translator.card)
+    _check_positions(data, config.split, translator.card)
     chosen = None
     if config.choose_alpha:
-        chosen = _choose_decoding(data_dir, translator, config)
+        chosen = _choose_decoding(data, translator, config)
         translator = translator.with_alpha(chosen.alpha)
         if model_dir is not None and config.limit is None:
             write_chosen_decoding(model_dir, chosen)
-    sources, references, directions = _text_of(data_dir, config.split, config.limit)
+    sources, references, directions = _text_of(data, config.split, config.limit)
     if sources == references:
-        logging.warning("source and target of %s in %s are the same text", config.split, data_dir)
-    _check_directions(data_dir, directions, translator.card)
+        place = (config.split, data.data_dir)
+        logging.warning("source and target of %s in %s are the same text", *place)
+    _check_directions(data, directions, translator.card)
     trees = None
-    if metadata.task == "parsing":
-        trees = gold_trees(data_dir, config.split)[: config.limit]
-    batches = evaluation_batches(data_dir, config.split, translator.config.batch_tokens)
-    with damage_named(data_dir):
+    if data.metadata.task == "parsing":
+        trees = data.trees(config.split)[: config.limit]
+    batches = data.evaluation_batches(config.split, translator.config.batch_tokens)
+    with data.damage_named():
         scores, answers = evaluate(
             translator,
             (sources, references),
             batches,
             trees,
-            language=metadata.languages[1] or "de",
+            language=data.metadata.languages[1] or "de",
             tokenize=config.tokenize or "13a",
             lowercase=config.lowercase,
             directions=directions,
@@ -159,9 +155,9 @@ def evaluate_on(
         **scores,
         **({} if chosen is None else {"chosen": dataclasses.asdict(chosen)}),
         "split": config.split,
-        "data_dir": os.fspath(data_dir),
-        "dataset": metadata.settings.get("--dataset"),
-        "languages": metadata.languages,
+        "data_dir": os.fspath(data.data_dir),
+        "dataset": data.metadata.settings.get("--dataset"),
+        "languages": data.metadata.languages,
         **(notes or {}),
         "seconds": round(time.monotonic() - started, 3),
     }
@@ -171,12 +167,12 @@ def evaluate_on(
 
 
 def _choose_decoding(
-    data_dir: str | os.PathLike, translator: "Translator", config: EvaluationConfig
+    data: DataSet, translator: "Translator", config: EvaluationConfig
 ) -> ChosenDecoding:
     """Finds the length penalty that suits the validation split."""
     from keras_transformer.evaluation.length_penalty import bleu_by_alpha, safest_alpha
 
-    sources, references, directions = _text_of(data_dir, CHOOSING_SPLIT, config.limit)
+    sources, references, directions = _text_of(data, CHOOSING_SPLIT, config.limit)
     scores = bleu_by_alpha(
         translator,
         sources,
@@ -196,8 +192,9 @@ def _choose_decoding(
     )
 
 
-def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: ModelCard) -> None:
+def _check_same_data(data: DataSet, card: ModelCard) -> None:
     """Raises InputError where a model was trained on data of another vocabulary or task."""
+    metadata, data_dir = data.metadata, data.data_dir
     same_target = metadata.fingerprint == card.vocabulary_fingerprint
     same_source = metadata.source_fingerprint == card.source_vocabulary_fingerprint
     rule = "must have the vocabulary of the model"
@@ -212,36 +209,31 @@ def _check_same_data(data_dir: str | os.PathLike, metadata: Metadata, card: Mode
     require(has_codes == needs_codes, "data_dir", rule, received)
 
 
-def _check_positions(
-    data_dir: str | os.PathLike, metadata: Metadata, split: str, card: ModelCard
-) -> None:
+def _check_positions(data: DataSet, split: str, card: ModelCard) -> None:
     """Raises InputError where a split has longer sentences than a model has learned positions."""
-    most, longest = card.config.longest_text, metadata.splits[split].longest
+    most, longest = card.config.longest_text, data.split(split).longest
     rule = f"must have sentences of at most {most} ids, the max_positions of the model"
-    require(most is None or longest <= most, split, rule, longest, data_dir)
+    require(most is None or longest <= most, split, rule, longest, data.data_dir)
 
 
-def _check_directions(
-    data_dir: str | os.PathLike, directions: Sequence[str] | None, card: ModelCard
-) -> None:
+def _check_directions(data: DataSet, directions: Sequence[str] | None, card: ModelCard) -> None:
     """Raises InputError for a direction that a model was not trained for, as far as is known."""
     trained = [str(direction) for direction in directions_of(card.origin.task_options)]
     for direction in dict.fromkeys(directions or ()):
         rule = f"must be of directions of the model: {', '.join(trained)}"
-        require(not trained or direction in trained, "data_dir", rule, f"{direction} in {data_dir}")
+        received = f"{direction} in {data.data_dir}"
+        require(not trained or direction in trained, "data_dir", rule, received)
 
 
 def _text_of(
-    data_dir: str | os.PathLike, split: str, limit: int | None
+    data: DataSet, split: str, limit: int | None
 ) -> tuple[list[str], list[str], list[str] | None]:
     """The first `limit` sources of each direction, their references, and their directions.
 
     Where there is one direction, the last is None.
     """
-    from pipelines.datasets import split_directions, split_text
-
-    sources, references = split_text(data_dir, split)
-    directions = split_directions(data_dir, split)
+    sources, references = data.text(split)
+    directions = data.directions(split)
     if directions is None:
         return sources[:limit], references[:limit], None
     counts = Counter()

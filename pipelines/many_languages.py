@@ -23,59 +23,24 @@ def with_codes(source: Source) -> Source:
 class CodedSource(DerivedSource):
     """A source of several directions, whose pairs begin with the code of their target language."""
 
-    def counts(self) -> dict[str, int]:
-        return self._source.counts()
-
     def pairs(self, split: str) -> Iterator[Pair]:
         for part in self._source.parts(split):
-            _, target_language = part.languages
             for source, target in part.pairs(split):
-                if source.strip():  # a blank one stays blank, and is left out
-                    source = f"{code_of(target_language)} {source}"
-                yield source, target
+                yield _coded(source, part), target
+
+    def rows(self, split: str) -> Iterator[Sequence[str]]:
+        for part in self._source.parts(split):
+            for source, *others in part.rows(split):
+                yield (_coded(source, part), *others)
 
     def parts(self, split: str) -> list[Source]:
         return [CodedSource(part) for part in self._source.parts(split)]
 
 
-def make_file_source(
-    files: dict[str, Files],
-    pair_files: dict[str, list[str]],
-    languages: Pair | None,
-    target_languages: Mapping[str, Sequence[str]],
-    parallel: Mapping[str, Mapping[str, Sequence[str]]],
-    directions: Sequence[str] | None,
-) -> FileSource:
-    """Makes a source of files, of one direction or of several.
-
-    Args:
-        files, pair_files, languages: of one direction, as of a FileSource.
-        target_languages: as of `source_of_files`; empty for one direction.
-        parallel, directions: as of `source_of_parallel_text`; empty, or None, for other text.
-
-    Raises:
-        InputError: for arguments that do not go together, and as these functions do.
-    """
-    rule = "must be given with parallel"
-    require(directions is None or parallel, "directions", rule, ",".join(directions or []))
-    if not target_languages and not parallel:
-        return FileSource(files, pair_files, languages)
-    kind = "parallel" if parallel else "target_languages"
-    rule = f"must not be given with {kind}"
-    for split in pair_files:
-        require(False, f"{split}_pairs", rule, ",".join(pair_files[split]))
-    require(languages is None, "source_language", rule, ",".join(map(str, languages or ())))
-    if not parallel:
-        rule = "must be given, for the training files"
-        require("train" in target_languages, "target_languages", rule, "none")
-        return source_of_files(files, target_languages)
-    for split, (sources, _) in files.items():
-        require(False, f"{split}_source", rule, ",".join(sources))
-    for split in target_languages:
-        argument = _argument("target_languages", split)
-        require(False, argument, rule, ",".join(target_languages[split]))
-    require("train" in parallel, "parallel", "must be given, for training", "none")
-    return source_of_parallel_text(parallel, directions)
+def _coded(text: str, part: Source) -> str:
+    """A source text after the code of its target language; a blank one stays blank."""
+    _, target_language = part.languages
+    return f"{code_of(target_language)} {text}" if text.strip() else text
 
 
 def source_of_files(
@@ -95,7 +60,7 @@ def source_of_files(
     directions = {}
     known = set(itertools.chain.from_iterable(target_languages.values()))
     for split, (source_files, target_files) in files.items():
-        argument = _argument("target_languages", split)
+        argument = argument_of("target_languages", split)
         languages = target_languages.get(split) or target_languages["train"]
         _check_codes(languages, argument)
         rule = f"must have a language for each file of {split}_target"
@@ -138,7 +103,7 @@ def source_of_parallel_text(
         require(name in all_directions, "directions", rule, name)
     files, directions, arguments = {}, {}, {}
     for split, files_of in parallel.items():
-        argument = _argument("parallel", split)
+        argument = argument_of("parallel", split)
         for language in files_of:
             rule = f"must have languages of parallel: {', '.join(known)}"
             require(language in known, argument, rule, language)
@@ -158,7 +123,7 @@ def source_of_parallel_text(
     return FileSource(files, directions=directions, arguments=arguments)
 
 
-def _argument(name: str, split: str) -> str:
+def argument_of(name: str, split: str) -> str:
     """What callers call an argument of a split: "parallel", "test_parallel"."""
     return name if split == "train" else f"{split}_{name}"
 

@@ -1,5 +1,8 @@
 """Prepares a data directory: source -> vocabulary -> record shards -> metadata.
 
+The text is read at most three times: to survey and select the pairs; to add pairs and learn the
+vocabulary; to encode the pairs.
+
 Preparing the same data again resumes a preparation that was interrupted: it keeps the vocabulary,
 blocks and shards that are complete (see `sharding`). It also repairs a data set: files that were
 damaged or lost are written again, byte for byte the same, and no others.
@@ -7,7 +10,6 @@ damaged or lost are written again, byte for byte the same, and no others.
 
 import errno
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,21 +24,14 @@ from keras_transformer.files.paths import require_name, resolved, to_path
 from keras_transformer.files.replacing import remove_abandoned
 from pipelines import data_files, unfinished
 from pipelines.damage import damaged_files
-from pipelines.data_set import Preparation, TrainingWriter, repair_data_set, write_data_set
-from pipelines.metadata import read_metadata
+from pipelines.data_writer import Preparation, TrainingWriter, repair_data_set, write_data_set
+from pipelines.metadata import Metadata, read_metadata
 from pipelines.preparation_config import PreparationConfig
-from pipelines.records import Metadata
 from pipelines.sources import Source
+from pipelines.text_files import DIGEST
 
 # Exists during a preparation. After one that was killed it means nothing, and is removed.
 _LOCK_FILE = "prepare.lock"
-# Of files ("sha256:..."), and of the grammar's sentences.
-_is_digest = re.compile(r"(sha256:)?[0-9a-f]{16,64}").fullmatch
-# metadata.json names arguments as the command line does, and two properties in words.
-_RECORDED_PROPERTIES = {
-    "split_sizes": "the split sizes of --dataset",
-    "grammar_sentences": "the grammar's sentences",
-}
 
 
 def prepare(
@@ -75,8 +70,7 @@ def prepare(
     data_dir = to_path(data_dir)
     config = config or PreparationConfig()
     _require_files_elsewhere([*source.files(), *config.vocabulary], data_dir)
-    settings = _recorded({**source.settings(), **config.settings()})
-    preparation = Preparation(source, data_dir, config, settings, write_training)
+    preparation = Preparation(source, data_dir, config, write_training)
     up_to_date = _is_up_to_date(preparation)
     if not up_to_date:
         with _claimed(data_dir):
@@ -93,11 +87,6 @@ def _require_files_elsewhere(files: list[str], data_dir: Path) -> None:
         is_within = resolved(file).is_relative_to(resolved(data_dir))
         rule = "must be another folder than that of the files it is made of"
         require(not is_within, "data_dir", rule, f"{data_dir}, which holds {file}")
-
-
-def _recorded(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a data set under the names that metadata.json has for them."""
-    return {_RECORDED_PROPERTIES.get(name, f"--{name}"): settings[name] for name in settings}
 
 
 def _is_up_to_date(preparation: Preparation) -> bool:
@@ -133,10 +122,8 @@ def _existing_metadata(preparation: Preparation) -> Metadata | None:
     data_dir = preparation.data_dir
     if not (data_dir / data_files.METADATA_FILE).exists():
         return None
-    metadata = read_metadata(data_dir, check_files=False)
-    wanted = preparation.settings
-    # Data sets of earlier versions have fewer settings; theirs were what is the default now.
-    present = {**_recorded(PreparationConfig().settings()), **metadata.settings}
+    metadata = read_metadata(data_dir)
+    wanted, present = preparation.settings, metadata.settings
     for name in {**wanted, **present}:
         rule = (
             f"must not hold a data set of another {name.removeprefix('--')}: choose a new folder "
@@ -149,21 +136,14 @@ def _existing_metadata(preparation: Preparation) -> Metadata | None:
 
 
 def _shown_difference(wanted: Any, present: Any) -> str:
-    """What an error says of a setting that differs; digests of files say nothing to a reader."""
-    if _are_digests(wanted) and _are_digests(present):
+    """How an error shows a setting that differs; digests of text mean nothing to a reader."""
+    if DIGEST in f"{wanted} {present}":
         return "other content"
-    shown = ["files" if _are_digests(value) else value for value in (wanted, present)]
-    return "{}, there: {}".format(*shown)
-
-
-def _are_digests(value: Any) -> bool:
-    first = value[0] if isinstance(value, list) and value else value
-    return isinstance(first, str) and _is_digest(first) is not None
+    return f"{wanted}, there: {present}"
 
 
 def _damaged_files(data_dir: Path, metadata: Metadata) -> list[Path]:
-    damages = damaged_files(data_dir, metadata, read_records=True)
-    return [damage.path for damage in damages]
+    return [to_path(error.place) for error in damaged_files(data_dir, metadata, read_records=True)]
 
 
 def _require_own_files(data_dir: Path) -> None:
@@ -197,7 +177,7 @@ def _claimed(data_dir: Path) -> Iterator[None]:
 
 def _remove_work(data_dir: Path) -> None:
     """Removes what was needed to complete a data set, and what killed programs have left there."""
-    metadata = read_metadata(data_dir, check_files=False)
+    metadata = read_metadata(data_dir)
     for name in [*metadata.files(), data_files.METADATA_FILE]:
         remove_abandoned(data_dir / name)
     unfinished.remove_work(data_dir, metadata.splits)

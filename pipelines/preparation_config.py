@@ -8,7 +8,7 @@ from keras_transformer.config import VocabularySize, vocabulary_kind
 from keras_transformer.errors import require
 from keras_transformer.fields import LARGEST_LENGTH, Seed, check_fields
 from pipelines.augmentation import AugmentShares
-from pipelines.records import Tokenizer
+from pipelines.metadata import Tokenizer
 from pipelines.selection import SelectionConfig
 from pipelines.text_files import check_files, content_digests
 
@@ -17,35 +17,68 @@ _PAPER_VOCAB_SIZE = 37000  # section 5.1
 
 @dataclasses.dataclass(frozen=True)
 class PreparationConfig(SelectionConfig):
-    """How text is prepared, whatever its source is.
-
-    Args:
-        tokenizer: the kind of vocabulary: "bpe" (section 5.1), "wordpiece", or "pieces", which is
-            that of imported models and goes with `vocabulary`.
-        vocab_size: ids of a vocabulary, the four special ones included. None stands for the 37,000
-            of section 5.1, or for the ids of `vocabulary`.
-        max_length: largest number of ids of either side, EOS included; longer pairs are left out.
-        seed: determines the order of the pairs, the text that a vocabulary is learned from, and
-            which pairs are augmented.
-        shared_vocabulary: one vocabulary for both sides, or one for each.
-        vocabulary: files of existing vocabularies, used in place of learned ones: one file, or two,
-            of source and target, with shared_vocabulary=False.
-        augment: kind -> share of further training pairs of that kind, as {"upper": 0.05}; see
-            `augmentation.augment`. None for none.
-
-    The other arguments select the training pairs: see `SelectionConfig`.
+    """How text is prepared, whatever its source is; `help` of each field says what it is.
 
     Raises:
         InputError: for an argument that breaks a rule, and for files that cannot be read.
     """
 
-    tokenizer: Tokenizer = "bpe"
-    vocab_size: VocabularySize | None = None
-    max_length: int = 256
-    seed: Seed = 1
-    shared_vocabulary: bool = True
-    vocabulary: Sequence[str] = ()
-    augment: AugmentShares | None = None
+    tokenizer: Tokenizer = dataclasses.field(
+        default="bpe",
+        metadata={
+            "help": (
+                "Kind of vocabulary: bpe (section 5.1), wordpiece, or pieces, which is that of "
+                "imported models and requires an existing vocabulary."
+            )
+        },
+    )
+    vocab_size: VocabularySize | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Number of ids of a vocabulary, including the four special ones. Default: "
+                f"{_PAPER_VOCAB_SIZE} (section 5.1), or that of an existing vocabulary."
+            )
+        },
+    )
+    max_length: int = dataclasses.field(
+        default=256,
+        metadata={
+            "help": "Largest number of ids of either side, including EOS; longer pairs are dropped."
+        },
+    )
+    seed: Seed = dataclasses.field(
+        default=1,
+        metadata={
+            "help": (
+                "Seed of the order of the pairs, of the text that a vocabulary is learned from, "
+                "and of the choice of augmented pairs."
+            )
+        },
+    )
+    shared_vocabulary: bool = dataclasses.field(
+        default=True, metadata={"help": "Use one vocabulary for both sides, or one for each."}
+    )
+    vocabulary: Sequence[str] = dataclasses.field(
+        default=(),
+        metadata={
+            "help": (
+                "Existing vocabulary to use in place of a learned one: one file, or SOURCE,TARGET "
+                "without a shared vocabulary."
+            )
+        },
+    )
+    augment: AugmentShares | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Training pairs to add, as shares of all pairs, e.g. upper:0.05,typos:0.1. Kinds: "
+                "upper (copies in capitals), title (in title case), typos (with typos in the "
+                "source), no_stop (without the full stop at the end), words (pairs of single "
+                "words)."
+            )
+        },
+    )
 
     def __post_init__(self):
         check_fields(self)
@@ -76,6 +109,4 @@ class PreparationConfig(SelectionConfig):
         """Argument -> JSON value; equal settings prepare equal pairs equally."""
         settings = dataclasses.asdict(self)
         settings["vocabulary"] = content_digests(self.vocabulary)
-        if self.temperature is None:  # as in data sets of earlier versions
-            del settings["temperature"]
         return settings

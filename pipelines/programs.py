@@ -14,14 +14,11 @@ from keras_transformer.files.paths import to_path
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from pipelines import preparation
+from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
-from pipelines.many_languages import make_file_source
+from pipelines.file_arguments import AnyPath, Paths, file_source, paths_of
 from pipelines.preparation_config import PreparationConfig
-from pipelines.text_files import matching_files
 from pipelines.training import train_on
-
-AnyPath = str | os.PathLike
-Paths = AnyPath | Iterable[AnyPath]
 
 
 def prepare(
@@ -81,57 +78,27 @@ def prepare(
     _check_path(data_dir, "data_dir")
     _check_names(options, _fields(PreparationConfig))
     if "vocabulary" in options:
-        options["vocabulary"] = _paths(options["vocabulary"], "vocabulary")
+        options["vocabulary"] = paths_of(options["vocabulary"], "vocabulary")
     config = PreparationConfig(**options)
-    sides = {
-        "train": (train_source, train_target, train_pairs),
-        "validation": (validation_source, validation_target, validation_pairs),
-        "test": (test_source, test_target, test_pairs),
-    }
-    files, pair_files = {}, {}
-    for split, (source, target, pairs) in sides.items():
-        source_files = _paths(source, f"{split}_source")
-        target_files = _paths(target, f"{split}_target")
-        paths = _paths(pairs, f"{split}_pairs")
-        is_missing = split == "train" and not paths and parallel is None
-        if source_files or target_files or is_missing:
-            files[split] = (
-                matching_files(f"{split}_source", source_files),
-                matching_files(f"{split}_target", target_files),
-            )
-        if paths:
-            pair_files[split] = matching_files(f"{split}_pairs", paths)
-    languages = None
-    if source_language is not None or target_language is not None:
-        languages = (source_language, target_language)
-        rule = "must be given with target_language, both as texts"
-        are_texts = all(isinstance(name, str) for name in languages)
-        require(are_texts, "source_language", rule, languages)
-    given_languages = {
-        "train": ("target_languages", target_languages),
-        "validation": ("validation_target_languages", validation_target_languages),
-        "test": ("test_target_languages", test_target_languages),
-    }
-    given_text = {
-        "train": ("parallel", parallel),
-        "validation": ("validation_parallel", validation_parallel),
-        "test": ("test_parallel", test_parallel),
-    }
-    source = make_file_source(
-        files,
-        pair_files,
-        languages,
-        {
-            split: _names(names, argument)
-            for split, (argument, names) in given_languages.items()
-            if names is not None
-        },
-        {
-            split: _parallel_files(files, argument)
-            for split, (argument, files) in given_text.items()
-            if files is not None
-        },
-        None if directions is None else _names(directions, "directions"),
+    source = file_source(
+        train_source=train_source,
+        train_target=train_target,
+        validation_source=validation_source,
+        validation_target=validation_target,
+        test_source=test_source,
+        test_target=test_target,
+        train_pairs=train_pairs,
+        validation_pairs=validation_pairs,
+        test_pairs=test_pairs,
+        source_language=source_language,
+        target_language=target_language,
+        target_languages=target_languages,
+        validation_target_languages=validation_target_languages,
+        test_target_languages=test_target_languages,
+        parallel=parallel,
+        validation_parallel=validation_parallel,
+        test_parallel=test_parallel,
+        directions=directions,
     )
     return preparation.prepare(source, data_dir, config)
 
@@ -228,13 +195,14 @@ def evaluate(
     is_free = not choose_alpha or alpha is None
     require(is_free, "alpha", "must not be given with choose_alpha", alpha)
     config = EvaluationConfig(split, limit, output, tokenize, lowercase, choose_alpha=choose_alpha)
-    config.check(data_dir)
+    data = DataSet.open(data_dir)
+    config.check(data)
     translator = load(model_dir, checkpoint, adapter, **{"n_best": 1, **options})
     results_dir = model_dir if adapter is None else adapter
     is_path = isinstance(results_dir, str | os.PathLike)
     is_model_directory = is_path and (to_path(results_dir) / "config.json").exists()
     return evaluate_on(
-        data_dir,
+        data,
         translator,
         config,
         model_dir=results_dir if is_model_directory else None,
@@ -258,33 +226,3 @@ def _check_names(options: dict[str, Any], names: Collection[str]) -> None:
 def _plain(value: Any) -> Any:
     """An option as JSON can have it."""
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
-
-
-def _paths(paths: Paths, argument: str) -> list[str]:
-    """Makes a list of one path, or of several."""
-    listed = [paths] if isinstance(paths, str | os.PathLike) else paths
-    is_list = isinstance(listed, Iterable)
-    listed = list(listed) if is_list else []
-    are_paths = is_list and all(isinstance(path, str | os.PathLike) for path in listed)
-    require(are_paths, argument, "must be a path, or a list of paths", repr(paths))
-    return [os.fspath(path) for path in listed]
-
-
-def _names(names: Iterable[str], argument: str) -> list[str]:
-    """Makes a list of names, such as those of languages."""
-    is_list = isinstance(names, Iterable) and not isinstance(names, str)
-    listed = list(names) if is_list else []
-    are_names = is_list and all(isinstance(name, str) for name in listed)
-    require(are_names, argument, 'must be a list of names, as ["de", "cs"]', repr(names))
-    return listed
-
-
-def _parallel_files(files: Mapping[str, Paths], argument: str) -> dict[str, list[str]]:
-    """The files of each language, also by patterns."""
-    rule = 'must be files by their languages, as {"en": "train.en"}'
-    is_by_name = isinstance(files, Mapping) and all(isinstance(name, str) for name in files)
-    require(is_by_name, argument, rule, repr(files))
-    return {
-        language: matching_files(argument, _paths(paths, f"{argument}[{language!r}]"))
-        for language, paths in files.items()
-    }

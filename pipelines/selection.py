@@ -9,7 +9,7 @@ import itertools
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -19,10 +19,12 @@ from tqdm import tqdm
 
 from keras_transformer.errors import require
 from keras_transformer.fields import Count, Positive, Rule, one_of
-from pipelines.sources import DerivedSource, Pair, Source
+from pipelines.sources import DerivedSource, Pair, Source, Survey
 
 # Of each rule, metadata.json shows this many pairs, with this many characters of either side.
 _EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100
+# Examples of duplicates are looked for among this many pairs: a set takes a hundred bytes for each.
+_SEARCHED_PAIRS = 100_000
 _TWO = Rule("be two values, separated by a comma", lambda values: len(values) == 2)
 _RANGE = Rule(
     "be two values, separated by a comma, the first not above the second",
@@ -61,33 +63,79 @@ _Weight = Annotated[
 class SelectionConfig:
     """Which training pairs are used, and how often; other splits stay as they are.
 
-    Args:
-        drop_identical: leave out pairs whose sides are equal, also in another case.
-        length_limits: the fewest and the most words of a side; None for any.
-        length_ratio: the largest ratio of the longer side to the shorter one; None for any.
-        length_unit: what these lengths count: "words" or "characters".
-        scripts: the scripts of source and target, by Unicode's names, with "+" between those of one
-            side, e.g. ["Latin", "Han+Hiragana+Katakana"]; None for any.
-        script_share: the smallest share of a side's letters that are in its scripts.
-        number_overlap: the smallest 2 |A and B| / (|A| + |B|) of the numbers A and B of both sides,
-            which are runs of digits; None for any.
-        dedupe: leave out pairs that have occurred before.
-        weights: of each training file, how often an epoch has its pairs; None for once.
-        temperature: T, in place of `weights`: a training file of n pairs has a share of an epoch
-            that is proportional to n^(1/T) (Arivazhagan et al. 2019, arXiv 1907.05019), and the
-            largest one is in it once. 1 is for every file once, and 5 is their value; None for 1.
+    `help` of each field says what it is.
     """
 
-    drop_identical: bool = False
-    length_limits: Annotated[list[Count], _RANGE] | None = None
-    length_ratio: Positive | None = None
-    length_unit: Annotated[str, one_of("words", "characters")] = "words"
-    scripts: Annotated[list[_Scripts], _TWO] | None = None
-    script_share: _Share = 0.5
-    number_overlap: _Share | None = None
-    dedupe: bool = False
-    weights: Annotated[list[_Weight], _SOME] | None = None
-    temperature: _Temperature | None = None
+    drop_identical: bool = dataclasses.field(
+        default=False,
+        metadata={"help": "Drop pairs whose sides are equal, ignoring upper and lower case."},
+    )
+    length_limits: Annotated[list[Count], _RANGE] | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": "FEWEST,MOST words of a side: drop pairs with a shorter or a longer side."
+        },
+    )
+    length_ratio: Positive | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Drop pairs whose longer side has more than this many times the words of the "
+                "shorter."
+            )
+        },
+    )
+    length_unit: Annotated[str, one_of("words", "characters")] = dataclasses.field(
+        default="words",
+        metadata={
+            "help": (
+                "Unit of length limits and length ratio; characters suit languages without spaces."
+            )
+        },
+    )
+    scripts: Annotated[list[_Scripts], _TWO] | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "SOURCE,TARGET by their names in Unicode, e.g. Latin,Han+Hiragana+Katakana: drop "
+                "pairs in which a side is not mainly in these scripts."
+            )
+        },
+    )
+    script_share: _Share = dataclasses.field(
+        default=0.5,
+        metadata={"help": "Smallest share of a side's letters that must be in its scripts."},
+    )
+    number_overlap: _Share | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Drop pairs whose sides share less than this part of their numbers (runs of "
+                "digits); 1: drop pairs whose numbers differ."
+            )
+        },
+    )
+    dedupe: bool = dataclasses.field(default=False, metadata={"help": "Drop repeated pairs."})
+    weights: Annotated[list[_Weight], _SOME] | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Repetitions per epoch, one value per train_source file, e.g. 1,2.5; default: 1 "
+                "each."
+            )
+        },
+    )
+    temperature: _Temperature | None = dataclasses.field(
+        default=None,
+        metadata={
+            "help": (
+                "Instead of weights: temperature T of the sampling of training files; a file of n "
+                "pairs gets a share proportional to n^(1/T), and the largest file is used once per "
+                "epoch (arXiv 1907.05019). 1 uses every file once; 5 is usual for languages with "
+                "little text."
+            )
+        },
+    )
 
     @property
     def rules(self) -> list[str]:
@@ -108,24 +156,21 @@ class SelectedSource(DerivedSource):
 
     Args:
         source: the source.
-        counts: its split -> number of pairs.
+        part_sizes: the number of training pairs of each of its parts.
         times: how often each training pair is used, uint16 [pairs of train].
     """
 
-    def __init__(self, source: Source, counts: dict[str, int], times: np.ndarray):
+    def __init__(self, source: Source, part_sizes: list[int], times: np.ndarray):
         super().__init__(source)
-        self._counts = counts
+        self._part_sizes = part_sizes
         self._times = times
-
-    def counts(self) -> dict[str, int]:
-        return self._counts | {"train": int(self._times.sum())}
 
     def pairs(self, split: str) -> Iterator[Pair]:
         pairs = self._source.pairs(split)
         return self._selected(pairs) if split == "train" else pairs
 
     def _selected(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
-        for pair, times in zip(pairs, memoryview(self._times), strict=False):
+        for pair, times in zip(pairs, memoryview(self._times), strict=True):
             for _ in range(times):
                 yield pair
 
@@ -133,22 +178,24 @@ class SelectedSource(DerivedSource):
         parts = self._source.parts(split)
         if split != "train":
             return parts
-        # A single part need not be counted.
-        ends = np.cumsum([part.counts()["train"] for part in parts[:-1]], dtype=int)
-        times = np.split(self._times, ends)
-        return [SelectedSource(part, {}, own) for part, own in zip(parts, times, strict=True)]
+        times_of_parts = _by_part(self._times, self._part_sizes)
+        return [
+            SelectedSource(part, [size], times)
+            for part, size, times in zip(parts, self._part_sizes, times_of_parts, strict=True)
+        ]
 
 
 class Selection(NamedTuple):
     """What was selected of a source, and what was not."""
 
     source: Source  # its training pairs are the selected ones
+    survey: Survey  # of that source
     dropped: dict[str, int]  # rule -> training pairs that it leaves out
     examples: dict[str, list[list[str]]]  # rule -> the first of these pairs, shortened
 
 
 def select(source: Source, config: SelectionConfig) -> Selection:
-    """Applies `config` to the training pairs.
+    """Surveys a source, and applies `config` to its training pairs: the text is read once.
 
     Duplicates are found by hashes of 64 bits, in 14 bytes of memory per pair. The probability that
     any of 36 million different pairs is taken for another one is 1 in 28,000.
@@ -159,63 +206,99 @@ def select(source: Source, config: SelectionConfig) -> Selection:
     rules = config.rules
     rule = "must not be given with temperature, which sets them"
     require(config.weights is None or config.temperature is None, "weights", rule, config.weights)
-    if not rules and config.weights is None and config.temperature is None:
-        return Selection(source, {}, {})
-    files = len(source.parts("train"))
-    rule = f"must be {files} numbers, one for each training file"
-    fits = config.weights is None or len(config.weights) == files
+    parts = len(source.parts("train"))
+    rule = f"must be {parts} numbers, one for each training file"
+    fits = config.weights is None or len(config.weights) == parts
     require(fits, "weights", rule, config.weights)
-    counts = source.counts()
-    broken = _broken_rules(source, counts["train"], config)
-    times = broken == 0
-    if config.weights is not None or config.temperature is not None:
-        times = _weighted(times, source, config)
+    if not rules:
+        survey = source.survey()
+        broken = np.zeros(survey.counts["train"], np.uint8)
+        examples = {}
+    else:
+        check = _RuleCheck(config)
+        with tqdm(desc="selecting train", unit=" pairs", mininterval=1) as check.bar:
+            survey = source.survey(check.visit)
+        broken = check.broken_rules()
+        examples = check.examples
+    if not rules and config.weights is None and config.temperature is None:
+        return Selection(source, survey, {}, {})
+    times = _weighted(broken == 0, survey.part_sizes, config)
     dropped = {}
     for number, rule in enumerate(rules, start=1):
         dropped[rule] = int(np.count_nonzero(broken == number))
         logging.info("%s leaves out %d of %d training pairs", rule, dropped[rule], len(broken))
     strictest = max(dropped, key=dropped.get, default="weights") if broken.all() else "weights"
     require(times.any(), strictest, "must leave at least one training pair", f"{dropped} left out")
-    selected = SelectedSource(source, counts, times.astype(np.uint16))
-    return Selection(selected, dropped, _examples(source, broken, rules))
+    sizes = [int(part.sum()) for part in _by_part(times, survey.part_sizes)]
+    selected = SelectedSource(source, survey.part_sizes, times)
+    counts = survey.counts | {"train": sum(sizes)}
+    survey = dataclasses.replace(survey, counts=counts, part_sizes=sizes)
+    return Selection(selected, survey, dropped, examples)
 
 
-def _broken_rules(source: Source, count: int, config: SelectionConfig) -> np.ndarray:
-    """The first rule that each of `count` training pairs breaks, uint8 [count].
+class _RuleCheck:
+    """Finds the first rule that each training pair breaks, in a single reading."""
 
-    Rules are counted from 1; 0 is for a pair that breaks none.
-    """
-    numbers = {rule: number for number, rule in enumerate(config.rules, start=1)}
-    foreign_letters = [_foreign_letters(scripts) for scripts in config.scripts or ()]
-    broken = bytearray()
-    hashes = bytearray()
-    pairs = ((pair, part) for part in source.parts("train") for pair in part.pairs("train"))
-    for pair, part in tqdm(pairs, "selecting train", count, unit=" pairs"):
-        rule = broken_rule(pair, config, foreign_letters)
-        broken.append(0 if rule is None else numbers[rule])
-        if config.dedupe:  # equal texts of two directions are two pairs
-            content = "\n".join([*pair, *part.languages]).encode()
-            hashes += hashlib.blake2b(content, digest_size=8).digest()
-    broken = np.frombuffer(broken, np.uint8)
-    if config.dedupe:
-        # Equal pairs break equal rules, so the first of them is not left out by another rule.
-        is_repeated = ~first_occurrences(np.frombuffer(hashes, np.uint64))
-        broken[(broken == 0) & is_repeated] = numbers["dedupe"]
-    return broken
+    def __init__(self, config: SelectionConfig):
+        self.bar = None  # shows the progress
+        self.examples: dict[str, list[list[str]]] = {rule: [] for rule in config.rules}
+        self._config = config
+        self._numbers = {rule: number for number, rule in enumerate(config.rules, start=1)}
+        self._foreign_letters = [_foreign_letters(scripts) for scripts in config.scripts or ()]
+        self._broken = bytearray()  # the number of a rule for each pair, 0 for none
+        self._hashes = bytearray()
+        self._seen: set[bytes] = set()  # hashes, until there are examples of duplicates
+
+    def visit(self, pair: Pair, languages: Sequence[str]) -> None:
+        self.bar.update()
+        rule = broken_rule(pair, self._config, self._foreign_letters)
+        self._broken.append(0 if rule is None else self._numbers[rule])
+        if rule is not None:
+            self._show(rule, pair)
+        if not self._config.dedupe:
+            return
+        content = "\n".join([*pair, *languages]).encode()  # of two directions, it is two pairs
+        digest = hashlib.blake2b(content, digest_size=8).digest()
+        self._hashes += digest
+        is_searched = len(self.examples["dedupe"]) < _EXAMPLES
+        if rule is None and is_searched and digest in self._seen:
+            self._show("dedupe", pair)
+        elif rule is None and is_searched and len(self._seen) < _SEARCHED_PAIRS:
+            self._seen.add(digest)
+
+    def broken_rules(self) -> np.ndarray:
+        """The number of the first rule that each pair breaks, uint8 [N], from 1; 0 for none."""
+        broken = np.frombuffer(self._broken, np.uint8)
+        if self._config.dedupe:
+            # Equal pairs break equal rules, so the first of them is not left out by another rule.
+            is_repeated = ~first_occurrences(np.frombuffer(self._hashes, np.uint64))
+            broken[(broken == 0) & is_repeated] = self._numbers["dedupe"]
+        return broken
+
+    def _show(self, rule: str, pair: Pair) -> None:
+        shown = self.examples[rule]
+        if len(shown) < _EXAMPLES:
+            shown.append([side[:_EXAMPLE_CHARACTERS] for side in pair])
 
 
-def _weighted(is_used: np.ndarray, source: Source, config: SelectionConfig) -> np.ndarray:
-    """How often each training pair is used, float64 [N], by the weight of its file.
+def _by_part(values: np.ndarray, part_sizes: list[int]) -> list[np.ndarray]:
+    """Splits values of all training pairs into those of each part."""
+    return np.split(values, np.cumsum(part_sizes)[:-1])
+
+
+def _weighted(is_used: np.ndarray, part_sizes: list[int], config: SelectionConfig) -> np.ndarray:
+    """How often each training pair is used, uint16 [N], by the weight of its file.
 
     With a weight of 2.25, every fourth pair is used a third time.
     """
-    sizes = [part.counts()["train"] for part in source.parts("train")]
     weights = config.weights
+    if config.temperature is not None:
+        used = [int(part.sum()) for part in _by_part(is_used, part_sizes)]
+        weights = temperature_weights(used, config.temperature)
     if weights is None:
-        parts = np.split(is_used, np.cumsum(sizes)[:-1])
-        weights = temperature_weights([int(part.sum()) for part in parts], config.temperature)
-    totals = np.cumsum(np.repeat(weights, sizes) * is_used)
-    return np.diff(np.floor(totals), prepend=0)
+        return is_used.astype(np.uint16)
+    totals = np.cumsum(np.repeat(weights, part_sizes) * is_used)
+    return np.diff(np.floor(totals), prepend=0).astype(np.uint16)
 
 
 def temperature_weights(sizes: list[int], temperature: float) -> list[float]:
@@ -234,18 +317,6 @@ def temperature_weights(sizes: list[int], temperature: float) -> list[float]:
     require(max(weights) <= _LARGEST_WEIGHT, "temperature", rule, received)
     logging.info("temperature=%g gives the training files weights %s", temperature, weights)
     return weights
-
-
-def _examples(source: Source, broken: np.ndarray, rules: list[str]) -> dict[str, list[list[str]]]:
-    """The first pairs that each rule leaves out, shortened."""
-    examples = {rule: [] for rule in rules}
-    for number, pair in zip(broken, source.pairs("train"), strict=True):
-        if number == 0:
-            continue
-        shown = examples[rules[number - 1]]
-        if len(shown) < _EXAMPLES:
-            shown.append([side[:_EXAMPLE_CHARACTERS] for side in pair])
-    return examples
 
 
 def broken_rule(

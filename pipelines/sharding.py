@@ -31,8 +31,8 @@ from pipelines.checksummed_json import (
     read_checksummed_or_none,
     write_checksummed,
 )
-from pipelines.damage import FRAME_BYTES, damaged_byte, split_damage
-from pipelines.records import SplitInfo
+from pipelines.damage import FRAME_BYTES, damaged_byte, damaged_files_of_split
+from pipelines.metadata import SplitInfo
 from pipelines.unfinished import work_folder
 
 BLOCK_PAIRS = 32_768
@@ -161,7 +161,9 @@ class Sharding:
     def finished(self) -> SplitInfo | None:
         """What `finish` returned, if it was completed and no file has been damaged since."""
         info = read_checksummed_or_none(self._finished, SplitInfo)
-        if info is None or any(split_damage(self._data_dir, info, read_records=True)):
+        if info is None:
+            return None
+        if any(damaged_files_of_split(self._data_dir, info, read_records=True)):
             return None
         self._remove_blocks()
         return info

@@ -1,15 +1,14 @@
 """Sources of sentence pairs: what every source can do, files, the embedded grammar.
 
-A source gives the number of pairs in each split and streams them, as often as it is asked to.
+A source is surveyed once, which finds the number of its pairs and everything that is wrong with
+them. After that it streams its pairs, as often as it is asked to.
 """
 
 import copy
 import dataclasses
-import hashlib
 import itertools
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from absl import logging
@@ -17,27 +16,38 @@ from absl import logging
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import resolved
 from keras_transformer.files.reading import uncompressed_name
-from keras_transformer.files.replacing import replacing
 from keras_transformer.language_codes import Direction, options_of, pattern_of
-from pipelines.data_files import text_file
 from pipelines.pair_files import check_pair_file, read_pairs
-from pipelines.text_files import check_files, content_digests, read_lines
+from pipelines.text_files import TextDigest, check_files, read_lines
 
 _GRAMMAR_EVALUATION_PAIRS = 1000
 _GRAMMAR_SAMPLE_PAIRS = 100  # of each split; they tell one version of the grammar from another
+_PAIRS_AT_ONCE = 1024  # of which digests are computed
 
 Pair = tuple[str, str]
+# Is called with each training pair, and the names of its two languages.
+Visitor = Callable[[Pair, Sequence[str]], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """What is known of the pairs of a source once they have been read."""
+
+    counts: dict[str, int]  # split -> number of pairs, "train" among them
+    part_sizes: list[int]  # the number of training pairs of each part
+    settings: dict[str, Any]  # argument or property -> JSON value; equal ones give equal pairs
+    symbols: Sequence[str] = ()  # words that get one id each in the vocabulary
 
 
 class Source(Protocol):
-    """What the preparation of data uses of a source. The defaults are those of translation.
+    """Sentence pairs as the preparation of data reads them. The defaults are those of translation.
 
     Attributes:
         languages: names of the source and the target language; of several directions, all.
         task: what a model learns from the pairs.
         target_languages: those whose codes the sources are to begin with (many_languages.py), where
             there are several directions. The pairs of a source have no codes yet.
-        kept_texts: what is kept as text of the splits for evaluation.
+        kept_texts: the names of the texts that are kept of the splits for evaluation.
     """
 
     languages: Sequence[str]
@@ -49,11 +59,15 @@ class Source(Protocol):
         """The files that the pairs are read from, as far as the caller has named them."""
         return []
 
-    def settings(self) -> dict[str, Any]:
-        """Argument or property -> JSON value; equal settings give equal pairs."""
+    def survey(self, visit: Visitor | None = None) -> Survey:
+        """Reads everything once.
 
-    def counts(self) -> dict[str, int]:
-        """Split -> number of pairs, "train" among them."""
+        Args:
+            visit: is called with each training pair, in order.
+
+        Raises:
+            InputError: for whatever is wrong with the pairs.
+        """
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """The pairs of one split, in order."""
@@ -65,20 +79,20 @@ class Source(Protocol):
         """
         return [self]
 
-    def symbols(self) -> list[str]:
-        """Words that get one id each in the vocabulary; called after `counts`."""
-        return []
+    def rows(self, split: str) -> Iterator[Sequence[str]]:
+        """The `kept_texts` of each pair of a split, of which the first two are the pair."""
+        return self.pairs(split)
 
     def task_options(self) -> dict[str, Any]:
         """Options of the task that a user of the trained model needs."""
         return {}
 
-    def keep(self, data_dir: Path, split: str) -> None:
-        """Writes files that scoring a split needs beside its pairs."""
-
 
 class DerivedSource(Source):
-    """A source that has other pairs than the source it is made of, and is the same in all else."""
+    """A source that has other pairs than the source it is made of, and is the same in all else.
+
+    It needs no survey: whatever makes it knows its pairs.
+    """
 
     def __init__(self, source: Source):
         self._source = source
@@ -87,32 +101,11 @@ class DerivedSource(Source):
         self.target_languages = source.target_languages
         self.kept_texts = source.kept_texts
 
-    def symbols(self) -> list[str]:
-        return self._source.symbols()
+    def rows(self, split: str) -> Iterator[Sequence[str]]:
+        return self._source.rows(split)
 
     def task_options(self) -> dict[str, Any]:
         return self._source.task_options()
-
-    def keep(self, data_dir: Path, split: str) -> None:
-        self._source.keep(data_dir, split)
-
-
-class Part(Protocol):
-    """The pairs of one file, or of two that are parallel."""
-
-    languages: Pair | None  # of the pairs; None for those of the source
-
-    def files(self) -> list[str]:
-        """The names of the files."""
-
-    def settings(self) -> dict[str, list[str]]:
-        """Argument -> digests of the contents of the files."""
-
-    def count(self) -> int:
-        """Reads everything once, which also finds what is wrong with it."""
-
-    def pairs(self) -> Iterator[Pair]:
-        """The pairs in order."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,38 +130,38 @@ class ParallelFiles:
     def files(self) -> list[str]:
         return [self.source, self.target]
 
-    def settings(self) -> dict[str, list[str]]:
-        return {
-            f"{self.split}_source": content_digests([self.source]),
-            f"{self.split}_target": content_digests([self.target]),
-        }
-
-    def count(self) -> int:
-        source_argument, target_argument = self.arguments
-        source_lines = self._count(self.source, source_argument)
-        target_lines = self._count(self.target, target_argument)
-        rule = "must have the same number of lines as the source"
-        received = f"{source_lines} in {self.source}, {target_lines} in {self.target}"
-        require(source_lines == target_lines, target_argument, rule, received)
-        return source_lines
-
-    def _count(self, path: str, argument: str) -> int:
-        """Counts lines; refuses one with a code, where sources get codes."""
-        if not self.target_languages:
-            return sum(1 for _ in read_lines(path, argument))
-        number = 0
-        has_code = re.compile(pattern_of(self.target_languages)).search
-        for number, line in enumerate(read_lines(path, argument), start=1):
-            if ">>" in line and (found := has_code(line)):
-                rule = "must be text without the code of a target language, which is put before it"
-                raise InputError(None, rule, found[0], f"{path}:{number}")
-        return number
+    def settings(self, digests: Pair) -> dict[str, list[str]]:
+        source_digest, target_digest = digests
+        return {f"{self.split}_source": [source_digest], f"{self.split}_target": [target_digest]}
 
     def pairs(self) -> Iterator[Pair]:
-        source_argument, target_argument = self.arguments
-        source_lines = read_lines(self.source, source_argument)
-        target_lines = read_lines(self.target, target_argument)
-        yield from zip(source_lines, target_lines, strict=True)
+        """The pairs in order; finds everything that is wrong with them."""
+        pairs = itertools.zip_longest(self._sources(), self._targets())
+        for number, (source, target) in enumerate(pairs, start=1):
+            if source is None or target is None:
+                raise self._unequal_lengths()
+            if self.target_languages:
+                self._refuse_code(source, f"{self.source}:{number}")
+                self._refuse_code(target, f"{self.target}:{number}")
+            yield source, target
+
+    def _refuse_code(self, line: str, place: str) -> None:
+        if ">>" in line and (code := re.search(pattern_of(self.target_languages), line)):
+            rule = "must be text without codes of target languages, which are added to it"
+            raise InputError(None, rule, code[0], place)
+
+    def _sources(self) -> Iterator[str]:
+        return read_lines(self.source, self.arguments[0])
+
+    def _targets(self) -> Iterator[str]:
+        return read_lines(self.target, self.arguments[1])
+
+    def _unequal_lengths(self) -> InputError:
+        source_lines = sum(1 for _ in self._sources())
+        target_lines = sum(1 for _ in self._targets())
+        rule = "must have the same number of lines as the source"
+        received = f"{source_lines} in {self.source}, {target_lines} in {self.target}"
+        return InputError(self.arguments[1], rule, received)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,14 +175,14 @@ class PairFile:
     def files(self) -> list[str]:
         return [self.path]
 
-    def settings(self) -> dict[str, list[str]]:
-        return {f"{self.split}_pairs": content_digests([self.path])}
-
-    def count(self) -> int:
-        return sum(1 for _ in self.pairs())
+    def settings(self, digests: Pair) -> dict[str, list[str]]:
+        return {f"{self.split}_pairs": list(digests)}
 
     def pairs(self) -> Iterator[Pair]:
         return read_pairs(self.path, f"{self.split}_pairs", self.languages)
+
+
+_Part = ParallelFiles | PairFile
 
 
 class FileSource(Source):
@@ -230,7 +223,7 @@ class FileSource(Source):
         trained = list(dict.fromkeys((directions or {}).get("train", [])))
         options = options_of(trained) if trained else {}
         self.target_languages = options.get("target_languages", ())
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[_Part]] = {}
         for split, (source_files, target_files) in files.items():
             names = (arguments or {}).get(split, (f"{split}_source", f"{split}_target"))
             source_argument, target_argument = names
@@ -275,7 +268,9 @@ class FileSource(Source):
     def files(self) -> list[str]:
         return [path for parts in self._parts.values() for part in parts for path in part.files()]
 
-    def settings(self) -> dict[str, Any]:
+    def survey(self, visit: Visitor | None = None) -> Survey:
+        counts = {}
+        part_sizes = []
         settings: dict[str, Any] = {"dataset": "files"}
         if any(isinstance(part, PairFile) for parts in self._parts.values() for part in parts):
             settings["languages"] = list(self.languages)
@@ -284,19 +279,18 @@ class FileSource(Source):
                 split: [str(part.languages) for part in parts]
                 for split, parts in self._parts.items()
             }
-        for parts in self._parts.values():
+        for split, parts in self._parts.items():
+            counts[split] = 0
             for part in parts:
-                for name, digests in part.settings().items():
-                    settings.setdefault(name, []).extend(digests)
-        return settings
-
-    def counts(self) -> dict[str, int]:
-        """Reads every file once, which also finds everything that is wrong with them.
-
-        Raises:
-            InputError: for a file that is not UTF-8 text, or parallel files of unequal length.
-        """
-        return {split: sum(part.count() for part in parts) for split, parts in self._parts.items()}
+                languages = part.languages or self.languages
+                is_visited = visit is not None and split == "train"
+                size, digests = _read_once(part, languages, visit if is_visited else None)
+                counts[split] += size
+                if split == "train":
+                    part_sizes.append(size)
+                for name, found in part.settings(digests).items():
+                    settings.setdefault(name, []).extend(found)
+        return Survey(counts, part_sizes, settings)
 
     def pairs(self, split: str) -> Iterator[Pair]:
         for part in self._parts[split]:
@@ -305,23 +299,37 @@ class FileSource(Source):
     def parts(self, split: str) -> list[Source]:
         return [self._with_part(split, part) for part in self._parts[split]]
 
-    def _with_part(self, split: str, part: Part) -> "FileSource":
+    def _with_part(self, split: str, part: _Part) -> "FileSource":
         """A source of one part alone."""
         source = copy.copy(self)
         source._parts = {split: [part]}
         source.languages = part.languages or self.languages
         return source
 
+    def rows(self, split: str) -> Iterator[Sequence[str]]:
+        """The pairs, with their directions where there are several."""
+        for part in self._parts[split]:
+            for pair in part.pairs():
+                yield (*pair, str(part.languages)) if self.target_languages else pair
+
     def task_options(self) -> dict[str, Any]:
         return self._task_options
 
-    def keep(self, data_dir: Path, split: str) -> None:
-        """Writes the direction of each pair, where there are several."""
-        if not self.target_languages:
-            return
-        with replacing(text_file(data_dir, split, "directions")) as file:
-            for part in self._parts[split]:
-                file.write(f"{part.languages}\n".encode() * part.count())
+
+def _read_once(part: _Part, languages: Sequence[str], visit: Visitor | None) -> tuple[int, Pair]:
+    """Reads a part: returns its number of pairs, and a digest of each side."""
+    source_digest, target_digest = TextDigest(), TextDigest()
+    count = 0
+    pairs = part.pairs()
+    while block := list(itertools.islice(pairs, _PAIRS_AT_ONCE)):
+        count += len(block)
+        sources, targets = zip(*block, strict=True)
+        source_digest.add(sources)
+        target_digest.add(targets)
+        if visit is not None:
+            for pair in block:
+                visit(pair, languages)
+    return count, (source_digest.value(), target_digest.value())
 
 
 def _warn_of_equal_sides(split: str, source_files: list[str], target_files: list[str]) -> None:
@@ -352,29 +360,34 @@ class GrammarSource(Source):
         self._grammar_pairs = grammar_pairs
         self._seed = seed
 
-    def settings(self) -> dict[str, Any]:
-        lines = []
-        for split in self.counts():
-            for pair in itertools.islice(self.pairs(split), _GRAMMAR_SAMPLE_PAIRS):
-                lines.append("\t".join(pair))
-        return {
+    def survey(self, visit: Visitor | None = None) -> Survey:
+        counts = self._counts()
+        digest = TextDigest()
+        for split in counts:
+            sample = itertools.islice(self.pairs(split), _GRAMMAR_SAMPLE_PAIRS)
+            digest.add(["\t".join(pair) for pair in sample])
+        if visit is not None:
+            for pair in self.pairs("train"):
+                visit(pair, self.languages)
+        settings = {
             "dataset": "grammar",
             "grammar_pairs": self._grammar_pairs,
-            "grammar_sentences": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+            "grammar_sentences": digest.value(),
         }
+        return Survey(counts, [self._grammar_pairs], settings)
 
-    def counts(self) -> dict[str, int]:
+    def pairs(self, split: str) -> Iterator[Pair]:
+        from pipelines import grammar
+
+        return grammar.sentence_pairs(split, self._counts()[split], self._seed)
+
+    def _counts(self) -> dict[str, int]:
         from pipelines import grammar
 
         evaluation_pairs = min(self._grammar_pairs, _GRAMMAR_EVALUATION_PAIRS)
         counts = dict.fromkeys(grammar.SPLITS, evaluation_pairs)
         counts["train"] = self._grammar_pairs
         return counts
-
-    def pairs(self, split: str) -> Iterator[Pair]:
-        from pipelines import grammar
-
-        return grammar.sentence_pairs(split, self.counts()[split], self._seed)
 
 
 def language_of(path: str) -> str:

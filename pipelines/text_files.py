@@ -1,8 +1,9 @@
 """Text files that data are prepared from: lines, patterns of names, checks, and digests."""
 
 import gzip
+import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.paths import is_device, to_path
@@ -14,6 +15,7 @@ from keras_transformer.files.reading import (
     text_lines,
 )
 
+DIGEST = "sha256:"  # begins a digest
 _DIGEST_CHARACTERS = 16
 
 
@@ -100,6 +102,26 @@ def check_files(argument: str, paths: list[str]) -> None:
             raise InputError(argument, "must be a readable file", received) from None
 
 
-def content_digests(paths: list[str]) -> list[str]:
-    """A short digest of the content of every file, by which a data set recognises its text."""
-    return ["sha256:" + file_digest(path)[:_DIGEST_CHARACTERS] for path in paths]
+def content_digests(paths: Sequence[str]) -> list[str]:
+    """A short digest of the content of every file."""
+    return [_short(file_digest(path)) for path in paths]
+
+
+class TextDigest:
+    """A short digest of lines of text, by which a data set recognises its text.
+
+    It is the same for equal lines, whether their file is compressed or not.
+    """
+
+    def __init__(self):
+        self._digest = hashlib.sha256()
+
+    def add(self, lines: Sequence[str]) -> None:
+        self._digest.update("\n".join([*lines, ""]).encode("utf-8"))
+
+    def value(self) -> str:
+        return _short(self._digest.hexdigest())
+
+
+def _short(digest: str) -> str:
+    return DIGEST + digest[:_DIGEST_CHARACTERS]

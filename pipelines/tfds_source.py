@@ -3,13 +3,12 @@
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 from absl import logging
 
 from keras_transformer.errors import InputError, reason, require
-from pipelines.sources import Pair, Source
+from pipelines.sources import Pair, Source, Survey, Visitor
 
 _SPLITS = ("train", "validation", "test")
 _BATCH = 1024
@@ -49,16 +48,19 @@ class TfdsSource(Source):
         received = f"tfds:{dataset}, with the splits {', '.join(splits) or 'none'}"
         require("train" in self._splits, "dataset", "must have a split train", received)
 
-    def settings(self) -> dict[str, Any]:
-        return {
+    def survey(self, visit: Visitor | None = None) -> Survey:
+        """Takes the number of pairs from TFDS, and reads the pairs only for `visit`."""
+        counts = {split: self._builder.info.splits[split].num_examples for split in self._splits}
+        if visit is not None:
+            for pair in self.pairs("train"):
+                visit(pair, self.languages)
+        settings = {
             "dataset": f"tfds:{self._builder.info.full_name}",
             "source_language": self.languages[0],
             "target_language": self.languages[1],
-            "split_sizes": self.counts(),
+            "split_sizes": counts,
         }
-
-    def counts(self) -> dict[str, int]:
-        return {split: self._builder.info.splits[split].num_examples for split in self._splits}
+        return Survey(counts, [counts["train"]], settings)
 
     def pairs(self, split: str) -> Iterator[Pair]:
         source_language, target_language = self.languages

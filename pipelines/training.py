@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import DROPOUTS, TransformerConfig, replace_settings
 from keras_transformer.errors import InputError, reason, require
-from keras_transformer.fields import check_arguments
 from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import to_path
 from keras_transformer.model_card import CARD, read_card
@@ -29,8 +28,8 @@ from keras_transformer.training.model_directory import (
     read_description,
     remove_unfinished_files,
 )
-from pipelines.metadata import read_metadata
-from pipelines.records import Metadata
+from pipelines.data_set import DataSet
+from pipelines.metadata import Metadata
 
 if TYPE_CHECKING:  # modules with TensorFlow, which functions import where they begin to need it
     import keras
@@ -78,37 +77,31 @@ def train_on(
         OSError: where a file cannot be written.
         KeyboardInterrupt: on Ctrl-C, after the steps under way were saved.
     """
-    check_arguments(train_on, locals())
     loop = LoopConfig() if loop is None else loop
     devices = DeviceConfig() if devices is None else devices
-    metadata = read_metadata(data_dir)
-    loop.check_measured(_measured(metadata, sample_sentences))
-    description = _describe(metadata, preset, settings or {}, init_from)
-    _check_positions(data_dir, metadata, description.model)
+    data_set = DataSet.open(data_dir)
+    loop.check_measured(_measured(data_set.metadata, sample_sentences))
+    description = _describe(data_set.metadata, preset, settings or {}, init_from)
+    _check_positions(data_set, description.model)
     check_model_dir(model_dir, description)
 
     from keras_transformer.training.addresses import own_addresses
     from keras_transformer.training.loop import train
-    from keras_transformer.training.strategy import make_repeatable, make_strategy
-    from pipelines.datasets import damage_named
+    from keras_transformer.training.strategy import make_cluster, make_repeatable, make_strategy
 
     addresses = own_addresses() if devices.strategy == "multi_worker" else None
     strategy = make_strategy(devices.strategy, devices.replicas, addresses, devices.connect_seconds)
     if description.training.lora_rank is not None:
         description = dataclasses.replace(description, base=_base(init_from, description))
     with contextlib.ExitStack() as contexts:
-        cluster = None
-        if addresses is not None:
-            from keras_transformer.training.cluster import Cluster
-
-            cluster = contexts.enter_context(Cluster(addresses))
-            same = _same_on_every_worker(metadata, description, loop, devices, init_from)
-            cluster.require_same({**same, "replicas": strategy.num_replicas_in_sync})
+        cluster = contexts.enter_context(make_cluster(addresses, model_dir))
+        same = _same_on_every_worker(data_set.metadata, description, loop, devices, init_from)
+        cluster.require_same({**same, "replicas": strategy.num_replicas_in_sync})
         make_repeatable(description.training.seed, devices.deterministic)
-        data = _training_data(data_dir, metadata, description, sample_sentences)
-        contexts.enter_context(damage_named(data_dir))
+        data = _training_data(data_set, description, sample_sentences)
+        contexts.enter_context(data_set.damage_named())
         contexts.enter_context(_lacks_named(model_dir))
-        if cluster is None or cluster.is_chief:
+        if cluster.is_chief:
             contexts.enter_context(locked(to_path(model_dir) / "lock", "model_dir"))
             check_model_dir(model_dir, description)  # now that no other process may change it
             remove_unfinished_files(model_dir, description)
@@ -122,7 +115,7 @@ def train_on(
             loop,
             strategy,
             cluster,
-            _initialization(init_from, data_dir, description.base),
+            initialize=_initialization(init_from, data_set, description.base),
             describe=lambda: create_or_check(model_dir, description, data_dir),
         )
 
@@ -195,14 +188,13 @@ def _describe(
     )
 
 
-def _check_positions(
-    data_dir: str | os.PathLike, metadata: Metadata, model: TransformerConfig
-) -> None:
+def _check_positions(data_set: DataSet, model: TransformerConfig) -> None:
     """Raises InputError where a model has fewer learned positions than a sentence has ids."""
     if model.longest_text is None:
         return
-    for split, info in metadata.splits.items():
-        rule = f"must be at least {info.longest}, the longest sentence of {split} in {data_dir}"
+    for split, info in data_set.metadata.splits.items():
+        place = f"{split} in {data_set.data_dir}"
+        rule = f"must be at least {info.longest}, the longest sentence of {place}"
         require(info.longest <= model.longest_text, "max_positions", rule, model.longest_text)
 
 
@@ -268,71 +260,58 @@ def _same_on_every_worker(
 
 
 def _initialization(
-    init_from: str | os.PathLike | None, data_dir: str | os.PathLike, base: Base | None
-) -> "Callable[[keras.Model], None] | None":
-    """Makes the function that gives a new model the weights of `init_from`; None without it."""
+    init_from: str | os.PathLike | None, data_set: DataSet, base: Base | None
+) -> "Callable[[keras.Model], None]":
+    """Makes the function that gives a new model the weights of `init_from`, if there is one."""
     from keras_transformer.loading import restore
     from keras_transformer.training.adapters import copy_base
     from keras_transformer.training.warm_start import carry_over
-    from keras_transformer.vocabulary.pair import VocabularyPair
 
     def warm_start(model: "keras.Model") -> None:
         trained = restore(init_from)
-        carry_over(trained.model, trained.vocabularies, model, VocabularyPair.load(data_dir))
+        carry_over(trained.model, trained.vocabularies, model, data_set.vocabularies())
 
     def read_base(model: "keras.Model") -> None:
         copy_base(restore(base.path).model, model)
 
+    def keep_initial_weights(model: "keras.Model") -> None:
+        pass
+
     if base is not None:
         return read_base
-    return None if init_from is None else warm_start
+    return keep_initial_weights if init_from is None else warm_start
 
 
 def _training_data(
-    data_dir: str | os.PathLike,
-    metadata: Metadata,
-    description: ModelDescription,
-    sample_sentences: int,
+    data_set: DataSet, description: ModelDescription, sample_sentences: int
 ) -> "TrainingData":
-    """Gives batches to train on, and what the validation split offers to try the model on."""
+    """Reads batches to train on, and data of the validation split to validate the model with."""
     from keras_transformer.attention.pictures import attention_images
     from keras_transformer.evaluation.sample import SampleAnswers
     from keras_transformer.training.data import TrainingData
-    from keras_transformer.vocabulary.pair import VocabularyPair
     from pipelines.batching import length_lattice
-    from pipelines.datasets import (
-        evaluation_batches,
-        gold_trees,
-        split_directions,
-        split_text,
-        training_batches,
-    )
 
-    vocabularies = VocabularyPair.load(data_dir)
-    sizes = (metadata.source_vocab_size or metadata.vocab_size, metadata.vocab_size)
-    for vocabulary, size in zip(vocabularies, sizes, strict=True):
-        rule = f"must have the {size} ids that metadata.json says"
-        require(vocabulary.vocab_size == size, None, rule, vocabulary.vocab_size, vocabulary.file)
+    metadata = data_set.metadata
     training = description.training
-    batches = training_batches(data_dir, training.tokens_per_batch, training.seed)
+    batches = data_set.training_batches(training.tokens_per_batch, training.seed)
     lengths = length_lattice(metadata.splits["train"].longest)
     if "validation" not in metadata.splits:
         return TrainingData(batches, lengths)
-    validation = evaluation_batches(data_dir, "validation", EVALUATION_TOKENS)
+    validation = data_set.evaluation_batches("validation", EVALUATION_TOKENS)
     if sample_sentences <= 0:
         return TrainingData(batches, lengths, validation)
-    sources, references = split_text(data_dir, "validation")
+    sources, references = data_set.text("validation")
     task_options = None
     if metadata.task == "parsing":
-        references = gold_trees(data_dir, "validation")
+        references = data_set.trees("validation")
         task_options = metadata.task_options
     sample = SampleAnswers(
-        vocabularies,
+        data_set.vocabularies(),
         sources,
         references,
         sample_sentences,
         metadata.max_length,
         task_options,
-        split_directions(data_dir, "validation"),
+        data_set.directions("validation"),
     )
     return TrainingData(batches, lengths, validation, sample, attention_images(sample))

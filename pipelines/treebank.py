@@ -1,16 +1,13 @@
 """Treebanks as sources of pairs: sentences, and their trees as tokens (section 6.3)."""
 
 import dataclasses
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keras_transformer.files.replacing import replacing
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.parsing.trees import Tree, clean, read_trees
-from pipelines.data_files import text_file
-from pipelines.sources import Pair, Source
-from pipelines.text_files import check_files, content_digests
+from pipelines.sources import Pair, Source, Survey, Visitor
+from pipelines.text_files import TextDigest, check_files
 
 
 class TreebankSource(Source):
@@ -36,58 +33,64 @@ class TreebankSource(Source):
     def __init__(self, files: dict[str, list[str]], linearisation: Linearisation):
         self._files = files
         self._linearisation = linearisation
-        self._symbols: list[str] = []
         for split, paths in files.items():
             check_files(f"{split}_trees", paths)
 
     def files(self) -> list[str]:
         return [path for paths in self._files.values() for path in paths]
 
-    def settings(self) -> dict[str, Any]:
-        settings: dict[str, Any] = {"dataset": "treebank"}
-        for name, value in self.task_options().items():
-            settings[f"tree_{name}"] = value
-        for split, paths in self._files.items():
-            settings[f"{split}_trees"] = content_digests(paths)
-        return settings
-
-    def counts(self) -> dict[str, int]:
-        """Reads every file once, which also finds everything that is wrong with them.
+    def survey(self, visit: Visitor | None = None) -> Survey:
+        """Reads every file once.
 
         Raises:
             InputError: naming file and line, where a tree is invalid.
         """
-        counts = dict.fromkeys(self._files, 0)
+        counts = {}
+        part_sizes = []
         symbols: set[str] = set()
-        for split in self._files:
-            for tree in self._trees(split):
-                counts[split] += 1
-                if split == "train":
-                    symbols.update(self._linearisation.symbols(tree))
-        self._symbols = sorted(symbols)
-        return counts
+        settings: dict[str, Any] = {"dataset": "treebank"}
+        for name, value in self.task_options().items():
+            settings[f"tree_{name}"] = value
+        for split, paths in self._files.items():
+            is_train = split == "train"
+            counts[split] = 0
+            settings[f"{split}_trees"] = []
+            for path in paths:
+                digest = TextDigest()
+                size = 0
+                for tree in self._trees(path):
+                    size += 1
+                    digest.add([str(tree)])
+                    if is_train:
+                        symbols.update(self._linearisation.symbols(tree))
+                    if is_train and visit is not None:
+                        visit(self._pair(tree), self.languages)
+                counts[split] += size
+                settings[f"{split}_trees"].append(digest.value())
+                if is_train:
+                    part_sizes.append(size)
+        return Survey(counts, part_sizes, settings, sorted(symbols))
 
     def pairs(self, split: str) -> Iterator[Pair]:
-        for tree in self._trees(split):
-            yield " ".join(tree.words()), " ".join(self._linearisation.tokens(tree))
+        for path in self._files[split]:
+            for tree in self._trees(path):
+                yield self._pair(tree)
+
+    def rows(self, split: str) -> Iterator[Sequence[str]]:
+        """The pairs, with the cleaned trees, which parses are scored against."""
+        for path in self._files[split]:
+            for tree in self._trees(path):
+                yield (*self._pair(tree), str(tree))
 
     def parts(self, split: str) -> list[Source]:
         files = self._files[split]
         return [TreebankSource({split: [path]}, self._linearisation) for path in files]
 
-    def symbols(self) -> list[str]:
-        """Every bracket and tag of the training trees."""
-        return self._symbols
-
     def task_options(self) -> dict[str, Any]:
         return dataclasses.asdict(self._linearisation)
 
-    def keep(self, data_dir: Path, split: str) -> None:
-        """Writes the cleaned trees, one per line, which parses are scored against."""
-        with replacing(text_file(data_dir, split, "trees")) as file:
-            for tree in self._trees(split):
-                file.write(f"{tree}\n".encode())
+    def _pair(self, tree: Tree) -> Pair:
+        return " ".join(tree.words()), " ".join(self._linearisation.tokens(tree))
 
-    def _trees(self, split: str) -> Iterator[Tree]:
-        for path in self._files[split]:
-            yield from map(clean, read_trees(path))
+    def _trees(self, path: str) -> Iterator[Tree]:
+        return map(clean, read_trees(path))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.fields import Count, FileName, Size
+from keras_transformer.fields import FileName
 from keras_transformer.files.paths import remove_folder
 from pipelines.checksummed_json import read_checksummed_or_none, write_checksummed
 from pipelines.data_files import remove_files
@@ -25,8 +25,7 @@ class WorkRecord:
     """What an interrupted preparation needs to be resumed, beside its blocks and shards."""
 
     settings: dict[str, Any]  # of source and configuration, as metadata.json has them
-    block_pairs: Size
-    counts: dict[FileName, Count]  # split -> pairs of its text
+    splits: list[FileName]
     files: list[FileName]  # all that is written to the data directory but metadata.json
     vocabularies: dict[FileName, str]  # those that are complete: file -> SHA-256
 

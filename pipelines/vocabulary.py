@@ -3,17 +3,13 @@
 `keras_transformer.vocabulary.subwords` describes the kinds of vocabulary.
 """
 
-import functools
 import io
-import itertools
 import os
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-
-import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, SUFFIXES, UNK_ID
 from keras_transformer.errors import InputError, require
@@ -21,15 +17,9 @@ from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import write_file
 from keras_transformer.language_codes import code_of
 from keras_transformer.vocabulary.pair import VocabularyPair
-from keras_transformer.vocabulary.subwords import (
-    JOINER,
-    MAX_SENTENCE_BYTES,
-    SPACE,
-    SPECIAL_WORDPIECES,
-    Subwords,
-    batched,
-    split_words,
-)
+from keras_transformer.vocabulary.sentencepiece_models import SPACE
+from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.wordpiece import JOINER, SPECIAL_WORDPIECES, split_words
 from pipelines.sharding import EncodedPair
 from pipelines.sources import Pair
 
@@ -37,6 +27,7 @@ from pipelines.sources import Pair
 _MAX_CHARACTERS = 64_000_000
 # Fixed, because the model file records it: equal text gives an equal file on any machine.
 _THREADS = 16
+_MAX_SENTENCE_BYTES = 1 << 20  # the longest sentence that SentencePiece learns from
 # The rarest characters, beyond this share of the text, get no id each but are spelled in bytes.
 _CHARACTER_COVERAGE = 0.9999
 # WordPiece learning takes time proportional to the distinct words; only the most frequent are used.
@@ -78,15 +69,16 @@ def learn_subwords(
         InputError: if the text gives no vocabulary of that size.
     """
     require(not symbols or kind == "bpe", "tokenizer", "must be bpe for this data set", kind)
-    sample = _sample((text for text in sentences if text.strip()), _MAX_CHARACTERS, seed)
+    sample = SentenceSample(seed)
+    sample.add(sentences)
     rule = "must hold at least one that is not blank, in the training text"
-    require(sample, "sentences", rule, "none")
+    require(sample.sentences, "sentences", rule, "none")
     file = to_path(directory) / (name + SUFFIXES[kind])
     codes = [code_of(language) for language in languages]
     if kind == "bpe":
-        write_file(file, _learn_bpe(sample, vocab_size, symbols, codes))
+        write_file(file, _learn_bpe(sample.sentences, vocab_size, symbols, codes))
     else:
-        write_file(file, _learn_wordpiece(sample, vocab_size, codes))
+        write_file(file, _learn_wordpiece(sample.sentences, vocab_size, codes))
     return Subwords(file)
 
 
@@ -150,8 +142,7 @@ class PairEncoder:
 
     def __init__(self, vocabularies: VocabularyPair, max_length: int):
         self.max_length = max_length
-        self._encode_source = _encoder(vocabularies.source)
-        self._encode_target = _encoder(vocabularies.target)
+        self._vocabularies = vocabularies
 
     def encode(self, pairs: list[Pair], dropped: Counter) -> Iterator[EncodedPair]:
         """Yields the ids of pairs, with EOS; omits and counts those with a blank or long side."""
@@ -159,8 +150,8 @@ class PairEncoder:
             batch = pairs[start : start + _ENCODED_AT_ONCE]
             usable = [pair for pair in batch if pair[0].strip() and pair[1].strip()]
             dropped["blank"] += len(batch) - len(usable)
-            sources = self._encode_source([source for source, _ in usable])
-            targets = self._encode_target([target for _, target in usable])
+            sources = self._vocabularies.source.encode([source for source, _ in usable])
+            targets = self._vocabularies.target.encode([target for _, target in usable])
             for source, target in zip(sources, targets, strict=True):
                 if max(len(source), len(target)) < self.max_length:
                     yield [*source, EOS_ID], [*target, EOS_ID]
@@ -168,32 +159,35 @@ class PairEncoder:
                     dropped["too_long"] += 1
 
 
-def _encoder(vocabulary: Subwords) -> Callable[[list[str]], list[list[int]]]:
-    import sentencepiece
+class SentenceSample:
+    """All sentences that are not blank, or a random sample of at most 64 million characters.
 
-    if vocabulary.kind != "bpe" or vocabulary.languages:
-        return vocabulary.encode
-    # The same ids as TensorFlow Text's, in two thirds of the time.
-    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.file.read_bytes())
-    return functools.partial(processor.encode, num_threads=1)
+    Args:
+        seed: determines the sample.
+    """
 
+    def __init__(self, seed: int):
+        self.sentences: list[str] = []
+        self._generator = random.Random(seed)
+        self._characters = 0
+        self._share = 1.0  # the probability that a sentence is taken
 
-def _sample(sentences: Iterable[str], limit: int, seed: int) -> list[str]:
-    """Returns all sentences, or a random sample of at most `limit` characters."""
-    generator = random.Random(seed)
-    sample: list[str] = []
-    size = 0
-    share = 1.0  # the probability that a sentence is taken
-    for sentence in sentences:
-        if share < 1 and generator.random() >= share:
-            continue
-        sample.append(sentence)
-        size += len(sentence)
-        while size > limit:  # leave out a fifth, and the same share of all that follow
-            sample = [kept for kept in sample if generator.random() < 0.8]
-            size = sum(map(len, sample))
-            share *= 0.8
-    return sample
+    def add(self, sentences: Iterable[str]) -> None:
+        for sentence in sentences:
+            if not sentence.strip():
+                continue
+            if self._share < 1 and self._generator.random() >= self._share:
+                continue
+            self.sentences.append(sentence)
+            self._characters += len(sentence)
+            while self._characters > _MAX_CHARACTERS:
+                self._shorten()
+
+    def _shorten(self) -> None:
+        """Leaves out a fifth, and the same share of all that follow."""
+        self.sentences = [kept for kept in self.sentences if self._generator.random() < 0.8]
+        self._characters = sum(map(len, self.sentences))
+        self._share *= 0.8
 
 
 def _learn_bpe(
@@ -219,7 +213,7 @@ def _learn_bpe(
             unk_id=UNK_ID,
             user_defined_symbols=[SPACE + symbol for symbol in symbols],
             control_symbols=list(codes),  # which no text becomes
-            max_sentence_length=MAX_SENTENCE_BYTES,
+            max_sentence_length=_MAX_SENTENCE_BYTES,
             num_threads=_THREADS,
             minloglevel=2,
         )
@@ -241,11 +235,11 @@ def _size_error(message: str, vocab_size: int) -> InputError:
 
 def _learn_wordpiece(sentences: list[str], vocab_size: int, codes: Sequence[str]) -> bytes:
     """Returns a WordPiece vocabulary, one piece a line."""
-    batches = (split_words(tf.constant(batch)).flat_values.numpy() for batch in batched(sentences))
-    counts = Counter(itertools.chain.from_iterable(batches))
-    # Ties are broken by the bytes, so that the order of the sentences changes nothing.
-    common = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MAX_WORDS]
-    words = [(word.decode("utf-8"), count) for word, count in common]
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(split_words(sentence))
+    # Ties are broken by the words, so that the order of the sentences changes nothing.
+    words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MAX_WORDS]
     reserved = [*SPECIAL_WORDPIECES, *codes]
     pieces = _pieces_above_threshold(words, vocab_size, reserved)
     # Only pieces of several characters can be dropped: single characters spell every word.

@@ -1,6 +1,6 @@
 """Finds words that translate each other in parallel text, without a dictionary.
 
-IBM model 1 (`shortlist.translation_table`) is learned in both directions. Two words are a pair if
+IBM model 1 is learned in both directions. Two words are a pair if
 each is the most probable translation of the other.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pipelines.shortlist import translation_table
+from pipelines.ibm_model_1 import translation_table
 from pipelines.sources import Pair
 
 # Of a larger corpus, every n-th pair is read, so that this many are at most.
@@ -26,24 +26,27 @@ _MIN_PROBABILITY = 0.3
 _EMPTY, _RARE, _FIRST_WORD = 0, 1, 2
 
 
-def frequent_word_pairs(pairs: Iterable[Pair], count: int, most: int) -> list[Pair]:
+def sample_step(count: int) -> int:
+    """Says that every n-th pair of `count` pairs is enough to find words: returns n."""
+    return 1 + (count - 1) // _MAX_PAIRS
+
+
+def frequent_word_pairs(pairs: Iterable[Pair], most: int) -> list[Pair]:
     """Finds words that translate each other, of the frequent words of parallel text.
 
     Words are what stands between spaces, without punctuation at their ends, in the case that they
     have in the text. Languages without spaces between words have none.
 
     Args:
-        pairs: sentence pairs.
-        count: their number.
+        pairs: sentence pairs, a sample of large text (`sample_step`).
         most: the largest number of pairs of words.
 
     Returns:
         Pairs of words, the most frequent of the source first.
     """
-    step = 1 + (count - 1) // _MAX_PAIRS
     punctuation = _punctuation()
     source_sentences, target_sentences = [], []
-    for source, target in itertools.islice(pairs, 0, None, step):
+    for source, target in pairs:
         words_of_source, words_of_target = _words(source, punctuation), _words(target, punctuation)
         if words_of_source and words_of_target:
             source_sentences.append(words_of_source)

@@ -5,6 +5,7 @@ notebooks, a browser, other engines, whole counts of random cases. `make test` l
 out, and `make test-slow` runs them.
 """
 
+import functools
 import gc
 import os
 import random
@@ -51,7 +52,7 @@ LONG = (
     "test_step",
     "test_adapters",
     "test_translate",
-    "test_search",
+    "test_tensorflow_engine",
     "test_parsing",
 )
 
@@ -133,3 +134,28 @@ def any_folder(request, tmp_path, monkeypatch):
     folder.mkdir()
     yield folder
     remove_folder(folder)
+
+
+@pytest.fixture(scope="session")
+def characters():
+    """A vocabulary of ASCII characters, for both sides."""
+    from keras_transformer.vocabulary.pair import VocabularyPair
+    from tests.small_models import Characters
+
+    return VocabularyPair(*[Characters()] * 2)
+
+
+@pytest.fixture(scope="session")
+def make_model():
+    """`small_model`, made once of the same arguments: building one takes most of a second.
+
+    A test that changes its model calls `small_model` itself.
+    """
+    from tests.small_models import small_model
+
+    return functools.cache(small_model)
+
+
+@pytest.fixture(scope="session")
+def model(make_model):
+    return make_model()

@@ -160,7 +160,7 @@ def loaded(name):
         verbosity = logging.get_verbosity()
         try:
             spec.loader.exec_module(module)
-            defined = {flag.name for flag in flags.FLAGS.get_flags_for_module(module)}
+            defined = {flag.name for flag in flags.FLAGS.get_key_flags_for_module(module)}
             yield module
         finally:
             for flag in defined - others:

@@ -175,7 +175,7 @@ def test_programs_take_an_adapter(prepared, copied, call_program, tmp_path, monk
     assert done.result["adapter_scale"] == 0.5, done.errors
     assert restore(model_dir).origin.evaluation is None
 
-    monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
+    monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them is run
     done = call_program("export", *both, f"--export_dir={tmp_path / 'export'}")
     assert (done.code, done.result["checkpoint"]) == (0, "step-00000004"), done.errors
     exported, merged = restore(tmp_path / "export").model, restore(model_dir).model

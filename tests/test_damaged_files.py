@@ -10,19 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
 from keras_transformer.errors import InputError
 from keras_transformer.evaluation.results import read_results, read_training
 from keras_transformer.model_card import CARD, FORMAT_VERSION, ModelCard, ModelOrigin, read_card
 from keras_transformer.paper.tables import read_layers, table_1, table_2, table_3, table_4
 from keras_transformer.paper.trained_rows import measured_table, read_measured, trained_row
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.search.config import DecodingConfig, SamplingConfig
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.curves import _cut
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.training.run_state import RunState
 from keras_transformer.training.step_sums import StepSums
-from pipelines import records
+from pipelines import metadata
 from pipelines.metadata import read_metadata
 from pipelines.sharding import Sharding
 from tests.refusals import check_line
@@ -82,9 +82,8 @@ def damaged(draw, content):
 
 RECORD = "model/checkpoints/step-00000007.json"
 FACTS = {
-    **{"format_version": 3, "model": "f", "best_metric": "loss"},
-    **{"step": 7, "seconds": 9.5, "validation_loss": 2.5},
-    "validation_bleu": 30.0,
+    **{"format_version": 4, "model": "f", "best_metric": "loss"},
+    **{"step": 7, "seconds": 9.5, "validation": {"loss": 2.5, "bleu": 30.0}},
     "progress": {
         "sums": dict.fromkeys(StepSums._fields, 1.0),
         "summed_steps": 3,
@@ -129,9 +128,9 @@ def use_log(folder):
 
 
 def use_metadata(folder):
-    metadata = read_metadata(folder)
-    json.dumps(dataclasses.asdict(metadata))
-    return metadata.splits["train"].longest
+    found = read_metadata(folder)
+    json.dumps(dataclasses.asdict(found))
+    return found.splits["train"].longest
 
 
 def use_block(folder):
@@ -223,7 +222,6 @@ def test_card(count, tmp_path):
         origin=ModelOrigin(task_options={"words": "tags"}),
         checkpoint=CheckpointInfo("step-00000007", 7),
         ensemble=(CheckpointInfo("a"), CheckpointInfo("b")),
-        shortlist={"likely": 1, "always": 2},
     )
     whole = {"format_version": FORMAT_VERSION, **card.to_json(), "files": {"saved_model.pb": 3}}
     (tmp_path / CARD).parent.mkdir()
@@ -251,7 +249,7 @@ def test_programs_name_the_file(call_program, prepared, model_dir, tmp_path, pro
     places = {"d": tmp_path / "data", "m": tmp_path / "model"}
     for source, target in zip((prepared, model_dir), places.values(), strict=True):
         shutil.copytree(source, target)
-    version = records.FORMAT_VERSION if name == "data/metadata.json" else 1
+    version = metadata.FORMAT_VERSION if name == "data/metadata.json" else 1
     content = {"format_version": version, "f1": "x"}
     (tmp_path / name).write_text(json.dumps(content))
     done = call_program(program, *(flag.format(**places) for flag in flags))

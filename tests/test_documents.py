@@ -198,7 +198,7 @@ def test_the_samples_of_the_model_and_of_layers_run(tmp_path, monkeypatch, part,
     assert found[name].shape == shape
 
 
-@pytest.mark.parametrize("module", ["decoding.constraints", "decoding.sentence_graph"])
+@pytest.mark.parametrize("module", ["search.constraints", "export.sentence_graph"])
 def test_examples_of_docstrings_are_true(module):
     """Those of public names are run by tests/test_keras_objects.py."""
     module = importlib.import_module(f"keras_transformer.{module}")

@@ -14,21 +14,20 @@ import weakref
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from sentencepiece import SentencePieceProcessor
 
 import keras_transformer as kt
 from keras_transformer import loading
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.config import TASKS
-from keras_transformer.decoding.minimum_risk import by_utility
-from keras_transformer.decoding.parser import Parser
 from keras_transformer.export import saved_model
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.loading import decoding_config, restore
+from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
+from keras_transformer.search.config import TASKS
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
+from keras_transformer.translate.minimum_risk import by_utility
 from pipelines.metadata import read_metadata, write_metadata
 from pipelines.vocabulary import learn_subwords
 from tests.program_fixtures import make_model_dir
@@ -38,7 +37,7 @@ from tests.serving.running import client_of
 BEAMS = 3
 HOLDERS = ("model_dir", "saved_model", "keras")
 # What a translator calls of an export.
-SIGNATURES = ["encode_source", "encode_target", "search_ids", "score_ids", "align_ids", "attention"]
+SIGNATURES = ["search_ids", "score_ids", "align_ids", "attention_ids"]
 FINGERPRINTS = ("vocabulary_fingerprint", "source_vocabulary_fingerprint")
 TREES = [
     "( (S (NP-SBJ (DT the) (NN dog)) (VP (VBZ barks) (NP (-NONE- *)))) )",
@@ -135,7 +134,9 @@ def translators(places):
     for task, paths in places.items():
         translator = kt.load(paths["model_dir"], beam_size=BEAMS, n_best=1)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loading, "Graphs", lambda *_, shared=translator.graphs: shared)
+            patch.setattr(
+                loading, "SearchGraphs", lambda *_, shared=translator.engine.graphs: shared
+            )
             of_file = kt.load(paths["keras"], beam_size=BEAMS, n_best=1)
         assert of_file.config == translator.config
         found[task] = {
@@ -249,9 +250,8 @@ def test_each_side_has_its_vocabulary(translators, separate):
         assert score.log_prob == pytest.approx(
             translator.score_ids(source_ids, target_ids)[0], rel=1e-4
         )
-        for name, each in zip(("encode_source", "encode_target"), processors, strict=True):
-            found = translator.graphs[name](text=tf.constant([target]))
-            assert found["ids"].numpy().tolist() == each.encode(target)
+        for vocabulary, each in zip(translator.vocabularies, processors, strict=True):
+            assert vocabulary.encode([target]) == [each.encode(target)]
 
 
 def test_data_of_another_source_vocabulary(
@@ -369,7 +369,7 @@ def test_serve(translators, task):
 
 
 def test_the_model_of_an_export(places, task, tmp_path, monkeypatch):
-    monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
+    monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them is run
     wanted, export_dir = restore(places[task]["model_dir"]), places[task]["saved_model"]
     narrow = tmp_path / "narrow"
     card = wanted.card(decoding_config(wanted), weights="bfloat16")
@@ -538,9 +538,6 @@ def test_an_option_that_there_is_not(places, holder):
         ({"forbidden_phrases": "a b"}, "forbidden_phrases", '"a b"'),
         ({"forbidden_phrases": 3}, "forbidden_phrases", 3),
         ({"forbidden_phrases": ["a", 3]}, "forbidden_phrases[1]", 3),
-        ({"checkpoint": 3}, "checkpoint", 3),
-        ({"adapter": 3}, "adapter", 3),
-        ({"adapter_scale": "half"}, "adapter_scale", '"half"'),
     ],
 )
 def test_options_of_other_values(places, options, argument, received):

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
 from keras_transformer.evaluation.results import write_results
 from keras_transformer.loading import origin_of
 from keras_transformer.model_card import (
@@ -15,7 +14,8 @@ from keras_transformer.model_card import (
     card_from_json,
     require_unset,
 )
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.search.config import DecodingConfig, SamplingConfig
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.model_directory import ModelDescription, create_or_check
 from tests.refusals import refused
 
@@ -45,7 +45,6 @@ FULL = ModelCard(
     ensemble=(CheckpointInfo("a"), CheckpointInfo("b", 3)),
     source_vocabulary_fingerprint="4567",
     weights="bfloat16",
-    shortlist={"likely": 1, "always": 2},
     date="2017-06-12",
     tensorflow="2.21.0",
     ctranslate2="4.8.0",
@@ -87,7 +86,7 @@ def test_json_and_back(card):
     content = json.loads(json.dumps(card.to_json()))
     assert card_from_json(content, "card") == card
     # Those who read the card of an export find these at the top, null where there is none.
-    for name in ("beam_size", "alpha", "task", "preset", "config", "shortlist"):
+    for name in ("beam_size", "alpha", "task", "preset", "config"):
         assert name in content
     assert content["source_vocabulary_fingerprint"] == card.source_vocabulary_fingerprint
 

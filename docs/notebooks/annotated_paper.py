@@ -178,8 +178,8 @@ show_source(kt.EncoderLayer.call, kt.DecoderLayer.call)
 
 # %% [markdown]
 # A stack calls its layers one after the other; every layer of the decoder gets the same memory.
-# With `norm="pre"`, one more normalization follows the last layer. `rematerialized` calls a layer
-# in a way that saves memory in training, and computes the same.
+# With `norm="pre"`, one more normalization follows the last layer. `call_layer` calls a layer; in
+# training, it can do so in a way that saves memory and has the same result.
 
 # %%
 show_source(kt.Encoder.call, kt.Decoder.call)
@@ -456,15 +456,19 @@ show_table(["shift k", "largest error over 70 positions"], rows)
 # %% [markdown]
 # ## The whole model (section 3)
 #
-# All parts are there now. A layer makes its parts when it is made itself: this is the encoder's.
-# The decoder's has a second attention, to the memory, with a dropout and a normalization of its
-# own. `make_feed_forward` and `make_normalization` give the network and the normalization above, or
-# the variants at the end of this notebook. `Size`, `Share` and `Positive` say which values an
-# argument can have, and `check_arguments` refuses others. `_make_stacks` makes the layers of both
-# stacks.
+# All parts are there now. A layer of the encoder makes two sublayers, each with a dropout and a
+# normalization, from the settings that it was made with. A layer of the decoder has a second
+# attention, to the memory, with a dropout and a normalization of its own. `make_feed_forward` makes
+# the network above, or the variant at the end of this notebook. `_make_stacks` makes the layers of
+# both stacks.
 
 # %%
-show_source(kt.EncoderLayer.__init__, kt.Transformer._make_stacks)
+show_source(
+    kt.EncoderLayer.make_sublayers,
+    kt.EncoderLayer.make_attention,
+    kt.EncoderLayer.make_norm,
+    kt.Transformer._make_stacks,
+)
 
 # %% [markdown]
 # Is anything missing? We put the layers together ourselves, which takes these lines:
@@ -571,7 +575,7 @@ display(Markdown("\n".join(line for line in text.splitlines() if line.startswith
 # results](../guides/results.md) has the commands that train on Multi30k, 29,000 captions of photos.
 
 # %%
-from pipelines.datasets import training_batches
+from pipelines.data_set import DataSet
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource, GrammarSource
 
@@ -596,8 +600,7 @@ from keras_transformer.vocabulary.subwords import Subwords
 vocabulary = Subwords(FOLDER / "grammar" / "vocabulary.model")
 for text in (*short[0], "The squirrel has jumped."):
     ids = vocabulary.encode([text])
-    pieces = vocabulary.pieces_tensor(tf.constant(ids)).numpy()[0]
-    show_table([piece.decode() for piece in pieces], ids)
+    show_table([vocabulary.pieces[i] for i in ids[0]], ids)
     assert vocabulary.decode(ids) == [text]
 
 # %% [markdown]
@@ -607,7 +610,7 @@ for text in (*short[0], "The squirrel has jumped."):
 # have 2,000.
 
 # %%
-pairs = training_batches(FOLDER / "grammar", tokens_per_batch=2000, seed=1)
+pairs = DataSet.open(FOLDER / "grammar").training_batches(tokens_per_batch=2000, seed=1)
 rows = []
 for source, target in pairs.take(5):
     tokens = int(np.count_nonzero(target))
@@ -779,10 +782,10 @@ assert STEPS < FULL or history["accuracy"][-1] > 0.8
 # translates text. These sentences are from the test split, which training never saw.
 
 # %%
-from pipelines.datasets import split_text
+from pipelines.data_set import DataSet
 
 translator = kt.load(FOLDER / "grammar" / "model.keras")
-sources, references = split_text(FOLDER / "grammar", "test")
+sources, references = DataSet.open(FOLDER / "grammar").text("test")
 answers = [beams[0].text for beams in translator.translate(sources[:5])]
 show_table(
     ["source", "translation", "reference"],
@@ -866,12 +869,12 @@ for number in range(1, 6):
 # split, which training never saw. The mean is better than each of the five:
 
 # %%
-from pipelines.datasets import evaluation_batches
+from pipelines.data_set import DataSet
 
 mean = [np.mean(versions, axis=0) for versions in zip(*kept, strict=True)]
 by_library = checkpoint_weights._mean(kept, "average:5")
 assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(mean, by_library, strict=True))
-test = evaluation_batches(FOLDER / "grammar", "test", tokens_per_batch=4000)
+test = DataSet.open(FOLDER / "grammar").evaluation_batches("test", tokens_per_batch=4000)
 results = []
 for weights in (*kept, mean):
     model.set_weights(weights)
@@ -914,23 +917,40 @@ def shown(ids):
 
 # %% [markdown]
 # The library's search asks a step function for the logits of the next word of each hypothesis. Ours
-# also writes down the hypotheses, in the cache that follows them: each row of a table is a step. An
-# alpha of 0 ranks sentences by their probability alone.
+# also writes down the hypotheses in its cache, which the search reorders when hypotheses continue
+# others: each row of a table is a step. An alpha of 0 ranks sentences by their probability alone.
 
 # %%
-from keras_transformer.decoding.beam_search import Cache, beam_search, length_penalty, search_step
-from keras_transformer.decoding.config import DecodingConfig, SearchSettings
+from typing import NamedTuple
+
+from keras_transformer.search.beam_search import beam_search, length_penalty, search_step
+from keras_transformer.search.config import DecodingConfig, SearchSettings
 
 
+class Cache(NamedTuple):
+    written: tf.Tensor  # [1, K, steps]
+
+    def reordered(self, parents):
+        return Cache(tf.gather(self.written, parents, batch_dims=1))
+
+    def with_room(self, capacity):
+        return self
+
+
+# %% [markdown]
+# This is the search, with a table of the hypotheses that it keeps.
+
+
+# %%
 def search(beam_size):
     seen = []
 
     def step_fn(ids, cache, position):
-        written = tf.concat([cache.per_beam, ids[..., None]], axis=2)
+        written = tf.concat([cache.written, ids[..., None]], axis=2)
         seen.append(dict.fromkeys(map(shown, written[0].numpy())))
-        return tf.gather(table, ids), Cache(per_beam=written)
+        return tf.gather(table, ids), Cache(written)
 
-    empty = Cache(per_beam=tf.zeros([1, beam_size, 0], tf.int32))
+    empty = Cache(tf.zeros([1, beam_size, 0], tf.int32))
     settings = SearchSettings(DecodingConfig(beam_size=beam_size, alpha=0.0))
     found = beam_search(step_fn, empty, tf.constant([4]), settings)
     show_table(
@@ -1082,7 +1102,7 @@ others = [tree for tree in trees[100:] if tree not in trees[:100]]
 (FOLDER / "train.trees").write_text("\n".join(others), encoding="utf-8")
 treebank = TreebankSource({"train": [str(FOLDER / "train.trees")]}, lines)
 prepared = prepare(treebank, FOLDER / "trees", PreparationConfig(vocab_size=350))
-pairs = training_batches(FOLDER / "trees", tokens_per_batch=2000, seed=1)
+pairs = DataSet.open(FOLDER / "trees").training_batches(tokens_per_batch=2000, seed=1)
 model, history, _ = trained(pairs, 350, norm="pre")
 model.save(FOLDER / "trees" / "model.keras")
 print(f"share of right tokens: {history['accuracy'][-1]:.2f}")

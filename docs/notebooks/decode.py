@@ -66,7 +66,7 @@ def show_table(names, rows):
 # .keras file, and `sources` and `references` to your sentences.
 
 # %%
-from pipelines.datasets import split_text, training_batches
+from pipelines.data_set import DataSet
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource, GrammarSource
 
@@ -83,7 +83,7 @@ prepared = prepare(FileSource(files), DATA, PreparationConfig(vocab_size=1000, m
 # The model, and its training with `fit`:
 
 # %%
-batches = training_batches(DATA, tokens_per_batch=2000, seed=1).map(kt.teacher_forcing)
+batches = DataSet.open(DATA).training_batches(tokens_per_batch=2000, seed=1).map(kt.teacher_forcing)
 sizes = {"num_layers": 2, "d_model": 128, "d_ff": 256, "num_heads": 4}
 model = kt.Transformer(kt.TransformerConfig(vocab_size=1000, norm="pre", **sizes))
 rate = kt.WarmupInverseSquareRoot(128, warmup_steps=300, scale=2.0)
@@ -93,7 +93,7 @@ history = model.fit(batches, steps_per_epoch=STEPS // 4, epochs=4, verbose=0).hi
 MODEL = DATA / "model.keras"
 model.save(MODEL)
 
-sources, references = (side[:100] for side in split_text(DATA, "test"))
+sources, references = (side[:100] for side in DataSet.open(DATA).text("test"))
 assert history["loss"][-1] < history["loss"][0]
 
 # %% [markdown]
@@ -213,7 +213,7 @@ assert lengths[0] <= lengths[-1]
 # equal. Here are three draws for each temperature.
 
 # %%
-from keras_transformer.decoding.config import SamplingConfig
+from keras_transformer.search.config import SamplingConfig
 
 rows, draws = [], {}
 for temperature in (0.3, 1.0, 1.5):

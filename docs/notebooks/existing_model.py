@@ -101,7 +101,7 @@ except (OSError, RuntimeError) as error:
 # has learned, prepared with its vocabulary, as the cell below "New text" does for `NEW`.
 
 # %%
-from pipelines.datasets import training_batches
+from pipelines.data_set import DataSet
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sources import FileSource, GrammarSource
 
@@ -129,7 +129,7 @@ general = write(FOLDER / "text", train=short_pairs("train", 1), test=short_pairs
 # %%
 OLD = FOLDER / "old"
 prepared = prepare(FileSource(general), OLD, PreparationConfig(vocab_size=1000, max_length=64))
-batches = training_batches(OLD, tokens_per_batch=2000, seed=1).map(kt.teacher_forcing)
+batches = DataSet.open(OLD).training_batches(tokens_per_batch=2000, seed=1).map(kt.teacher_forcing)
 sizes = {"num_layers": 2, "d_model": 128, "d_ff": 256, "num_heads": 4}
 model = kt.Transformer(kt.TransformerConfig(vocab_size=1000, norm="pre", **sizes))
 rate = kt.WarmupInverseSquareRoot(128, warmup_steps=300, scale=2.0)
@@ -214,11 +214,11 @@ print(f"{len(RUNS)} runs of {steps} steps")
 
 # %%
 from keras_transformer.evaluation.translation import translation_scores
-from pipelines.datasets import split_text
+from pipelines.data_set import DataSet
 
 
 def bleu(translator, data):
-    sources, references = split_text(data, "test")
+    sources, references = DataSet.open(data).text("test")
     answers = [beams[0].text for beams in translator.translate(sources)]
     return translation_scores(answers, references)["bleu"]
 

@@ -101,10 +101,11 @@ show_table(["split", "pairs"], list(result["pairs"].items()))
 # target as the decoder sees it, and the labels that it has to predict, one position further.
 
 # %%
-from pipelines.datasets import evaluation_batches, split_text, training_batches
+from pipelines.data_set import DataSet
 
-training = training_batches(DATA, tokens_per_batch=2000, seed=1).map(kt.teacher_forcing)
-validation = evaluation_batches(DATA, "validation", tokens_per_batch=4000).map(kt.teacher_forcing)
+data = DataSet.open(DATA)
+training = data.training_batches(tokens_per_batch=2000, seed=1).map(kt.teacher_forcing)
+validation = data.evaluation_batches("validation", tokens_per_batch=4000).map(kt.teacher_forcing)
 inputs, labels = next(iter(training))
 show_table(["tensor", "shape"], [[n, tuple(t.shape)] for n, t in [*inputs.items(), ("y", labels)]])
 
@@ -176,7 +177,7 @@ plt.show()
 from keras_transformer.evaluation.translation import translation_scores
 
 translator = kt.load(MODEL)
-sources, references = split_text(DATA, "test")
+sources, references = data.text("test")
 sources, references = sources[:200], references[:200]
 answers = [beams[0].text for beams in translator.translate(sources)]
 scores = translation_scores(answers, references)

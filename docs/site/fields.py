@@ -1,7 +1,7 @@
 """The fields of the library's dataclasses and named tuples, as rows of Markdown tables.
 
-What a field is for stands beside it in the code, as a comment or in the docstring; its type and its
-rule are its annotation.
+What a field is for stands beside it in the code, as the help text of an option, as a comment or in
+the docstring; its type and its rule are its annotation.
 """
 
 import ast
@@ -74,7 +74,7 @@ def default_of(field: dataclasses.Field) -> str:
 
 
 def comments(kind: type) -> dict[str, str]:
-    """What the code says of each field: the comment on its line, or those right above it."""
+    """What the code says of each field: its help text, or the comment beside or above it."""
     source = textwrap.dedent(inspect.getsource(kind))
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     on_line = {
@@ -92,7 +92,9 @@ def comments(kind: type) -> dict[str, str]:
             first -= 1
         above = " ".join(on_line[line] for line in range(first, node.lineno))
         found[node.target.id] = on_line.get(node.end_lineno, above)
-    return found
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    helps = {field.name: field.metadata["help"] for field in fields if "help" in field.metadata}
+    return {**found, **helps}
 
 
 def argument_texts(docstring: str) -> dict[str, str]:

@@ -26,14 +26,6 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
 }
 FOLDERS = ("guides", "reference", "measurements")  # in docs/
-# The public names that keras_transformer imports at once, and their modules.
-EAGER_NAMES = {
-    "InputError": "errors",
-    "PRESETS": "presets",
-    "TrainingConfig": "config",
-    "TransformerConfig": "config",
-    "preset": "presets",
-}
 FENCE = re.compile(r"(^```.*?^```\n)", re.M | re.DOTALL)
 PROGRAMS = [
     *("prepare_data", "train", "evaluate", "translate", "export", "serve"),
@@ -188,9 +180,10 @@ def api_pages() -> dict[str, str]:
         pages[f"api/{package}.md"] = text
     text = "# The library's public names\n\n`import keras_transformer as kt`, and:\n\n"
     for name in sorted(keras_transformer.__all__, key=str.lower):
-        module = f"keras_transformer.{(EAGER_NAMES | keras_transformer._LAZY)[name]}"
-        # A constant stands in the description of its module.
-        target = module if name.isupper() else f"{module}.{name}"
+        if name == "PRESETS":  # a constant stands in the description of its module
+            target = "keras_transformer.presets"
+        else:
+            target = f"{getattr(keras_transformer, name).__module__}.{name}"
         text += f"- [`kt.{name}`][{target}]\n"
     text += "\nEvery module has a place on one of these pages:\n\n"
     text += "".join(f"- [{package}]({package}.md)\n" for package in packages)

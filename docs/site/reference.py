@@ -36,8 +36,8 @@ VOCABULARY_SIZES = (8000, 37000)
 PRESET_OF = {
     "tiny": "a small model, for two cores",
     "student": "six layers in the encoder, two in the decoder: for fast translation",
-    "modern": "`base` with today's layers",
-    "own_text": "the size of `tiny`, today's layers, and the guide's recipe for one's own text",
+    "modern": "`base` with rotary positions, gated networks and normalization before sublayers",
+    "own_text": "the size of `tiny`, rotary positions, and the guide's recipe for small data sets",
     "base": "Table 3, base",
     "big": "Table 3, big; English-German",
     "big_en_fr": "section 5.4; English-French",
@@ -142,11 +142,12 @@ def origin_of(preset_name: str) -> str:
 
 
 def translator_page() -> str:
-    from keras_transformer.decoding import answers
-    from keras_transformer.decoding.config import DecodingConfig, SamplingConfig
-    from keras_transformer.decoding.parser import Parse, Parser
-    from keras_transformer.decoding.translator import Translator
+    from keras_transformer.documents.text_translator import TextTranslator
     from keras_transformer.loading import FREE_IN_EXPORT, load
+    from keras_transformer.parsing.parser import Parse, Parser
+    from keras_transformer.search.config import DecodingConfig, SamplingConfig
+    from keras_transformer.translate import answers
+    from keras_transformer.translate.translator import Translator
 
     text = "# What `kt.load` takes and returns\n\n"
     text += f"```python\nkt.load{signature_of(load)}\n```\n\n"
@@ -157,14 +158,17 @@ def translator_page() -> str:
     text += " and ".join(f"`{name}`" for name in FREE_IN_EXPORT)
     text += " can be given; the others were fixed when it was made.\n\n"
     text += options_table(DecodingConfig)
-    text += "\n`sampling` takes a `SamplingConfig` of `keras_transformer.decoding.config`:\n\n"
+    text += "\n`sampling` takes a `SamplingConfig` of `keras_transformer.search.config`:\n\n"
     text += options_table(SamplingConfig)
     text += "\n## Methods and attributes\n\n"
     text += "Of a `Translator` "
-    text += "([reference](../../keras_transformer/decoding/translator.py)):\n\n"
+    text += "([reference](../../keras_transformer/translate/translator.py)):\n\n"
     text += members(Translator)
+    text += "\nA model that translates has a `TextTranslator`, a `Translator` "
+    text += "([reference](../../keras_transformer/documents/text_translator.py)) with:\n\n"
+    text += members(TextTranslator)
     text += "\nA parsing model has a `Parser` "
-    text += "([reference](../../keras_transformer/decoding/parser.py)), which differs in:\n\n"
+    text += "([reference](../../keras_transformer/parsing/parser.py)), which has:\n\n"
     text += members(Parser)
     text += "\n## Answers\n"
     of_translation = {name: said for name, said in comments(answers.Translation).items() if said}
@@ -188,7 +192,7 @@ def signature_of(function: Any) -> str:
 
 def options_table(kind: type) -> str:
     """The fields of a configuration of decoding, with the defaults of each task."""
-    from keras_transformer.decoding.config import TASKS, DecodingConfig
+    from keras_transformer.search.config import TASKS, DecodingConfig
 
     said = argument_texts(kind.__doc__)
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -198,7 +202,8 @@ def options_table(kind: type) -> str:
         default = default_of(field)
         if kind is DecodingConfig:
             default = default_of_tasks(field.name, TASKS)
-        rows.append([f"`{field.name}`", default, name, rule, said[field.name]])
+        what = field.metadata.get("help") or said[field.name]
+        rows.append([f"`{field.name}`", default, name, rule, what])
     return table(["Option", "Default", "Type or values", "Rule", "What it is"], rows)
 
 

@@ -135,7 +135,6 @@ RESULTS: dict[str, dict[str, str]] = {
         "batches": "in which these were translated",
         "documents": "texts of any length",
         "seconds": "from the start to the end of serving",
-        "processes": "of `--processes`, if more than one",
     },
     "import_model": {
         "model_dir": "the folder",

@@ -23,12 +23,10 @@ INPUTS = {
 INPUTS_OF_IDS = {
     "source": ("B S", "each row ends in EOS and then padding"),
     "target": ("B T", "each row ends in EOS and then padding"),
-    "target_prefix": (
-        "B P",
-        "padded, without EOS, P at least 1: what each translation begins with",
-    ),
-    "phrases": ("B P M", "padded, without EOS: what each translation contains"),
-    "n_best": ("", "how many of the translations must be the best ones"),
+    "prefix": ("B P", "padded, without EOS, P at least 1: what each target begins with"),
+    "phrases": ("B P M", "padded, without EOS: what each target contains"),
+    "exact": ("", "how many of the K targets must be the best ones"),
+    "alpha": ("", "of the length penalty (section 6.1)"),
 }
 # Name of an output -> its axes, and what it is. Where a signature gives all beams, those of
 # PER_TRANSLATION have the axis K, too.
@@ -53,7 +51,6 @@ OUTPUTS = {
     "memory": ("B N H T S", "cross-attention"),
     "pieces": ("B S", "the subwords as the vocabulary spells them"),
     "ids": ("B S", "their ids, padded"),
-    "unknown": ("B", "whether a text has characters that the vocabulary lacks"),
     "is_finite": ("B K", "False where logits are NaN, as those of weights that are not finite"),
 }
 # Inputs and outputs that are something else in one signature.
@@ -61,16 +58,11 @@ ELSEWHERE = {
     ("complete", "target"): ("B", 'what each translation begins with, `""` for anything'),
     ("constrain", "target"): ("B", 'what each translation begins with, `""` for anything'),
     ("document", "translation"): ("B", "of all lines and sentences of each text"),
-    ("encode_source", "ids"): ("M", "of all texts one after the other, without EOS"),
-    ("encode_target", "ids"): ("M", "of all texts one after the other, without EOS"),
-    ("search_ids", "ids"): ("B K T", "those of the translations, padded"),
-    ("greedy_ids", "ids"): ("B K T", "those of the translations, padded"),
-    ("constrain_ids", "ids"): ("B K T", "those of the translations, padded"),
-    ("encode_source", "length"): ("B", "ids of each text"),
-    ("encode_target", "length"): ("B", "ids of each text"),
+    ("search_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
+    ("greedy_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
+    ("constrain_ids", "ids"): ("B K T", "those of the targets, with EOS, padded"),
     ("tokenize", "length"): ("B", "ids of each text, EOS counted"),
 }
-OF_IDS = ("encode_source", "encode_target", "search_ids", "greedy_ids", "score_ids", "align_ids")
 CONSTRAINED = ("constrain", "constrain_ids")
 
 
@@ -98,34 +90,36 @@ def page(signatures: Mapping[str, Signature]) -> str:
     text += "- B: texts, from 0 to any number. One text may be given as a scalar.\n"
     text += "- K: beams, the `beam_size` of the export. N: layers. H: heads.\n"
     text += "- S, T: subwords of a source and of a target. P: phrases, or the longest prefix. M: "
-    text += "subwords of a phrase, or of all texts.\n\n"
+    text += "subwords of a phrase.\n\n"
     text += "Texts are UTF-8, and those longer than the limits are cut, but for `document`. Where "
     text += 'there are fewer than K translations, `""` with score -inf follows.\n'
     of_texts = [name for name in signatures if not is_of_ids(name)]
     of_ids = [name for name in signatures if is_of_ids(name)]
     for names in (of_texts, of_ids):
         if names is of_ids:
-            text += "\nThe following ones take or return ids; `kt.load` uses them.\n"
+            text += "\nThe following ones take and return ids; `kt.load` uses them.\n"
         for name in names:
             text += f"\n## {name}\n\n{summary(name)}\n\n{signature_table(name, signatures[name])}"
     return text
 
 
 def is_of_ids(name: str) -> bool:
-    return name in (*OF_IDS, "constrain_ids")
+    return name.endswith("_ids")
 
 
 def summary(name: str) -> str:
     """The first sentence of the docstring, and what an export must be to have the signature."""
-    from keras_transformer.decoding.graphs import Graphs
+    from keras_transformer.export.text_graphs import TextGraphs
+    from keras_transformer.search.tensorflow_engine import SearchGraphs
 
-    first, _, _ = inspect.getdoc(getattr(Graphs, name).python_function).partition("\n\n")
+    graphs = SearchGraphs if is_of_ids(name) else TextGraphs
+    first, _, _ = inspect.getdoc(getattr(graphs, name).python_function).partition("\n\n")
     text = " ".join(first.split())
     if name in CONSTRAINED:
         text += " Only with `export --constraints`."
     if name == "greedy_ids":
         text += " Only where the export has one beam."
-    if name == "attention":
+    if name in ("attention", "attention_ids"):
         text += " Not of an ensemble."
     return text
 
@@ -157,12 +151,14 @@ def row(tensor: Tensor, described: tuple[str, str], kind: str) -> list[str]:
 def traced() -> dict[str, Signature]:
     """Traces the graphs of a tiny model."""
     from keras_transformer.config import TransformerConfig
-    from keras_transformer.decoding.compiled_model import compile_model
-    from keras_transformer.decoding.config import DecodingConfig
-    from keras_transformer.decoding.graphs import Graphs
+    from keras_transformer.export.text_graphs import TextGraphs
     from keras_transformer.model.transformer import Transformer
+    from keras_transformer.search.compiled_model import compile_model
+    from keras_transformer.search.config import DecodingConfig, SearchSettings
+    from keras_transformer.search.ensemble import ensemble_of
+    from keras_transformer.search.tensorflow_engine import SearchGraphs
     from keras_transformer.vocabulary.pair import VocabularyPair
-    from keras_transformer.vocabulary.subwords import SPECIAL_WORDPIECES
+    from keras_transformer.vocabulary.wordpiece import SPECIAL_WORDPIECES
 
     with tempfile.TemporaryDirectory() as folder:
         words = [*SPECIAL_WORDPIECES, *"abcdefgh"]
@@ -170,9 +166,11 @@ def traced() -> dict[str, Signature]:
         vocabularies = VocabularyPair.load(folder)
         sizes = {"num_layers": 1, "d_model": 4, "d_ff": 4, "num_heads": 2}
         model = Transformer(TransformerConfig(vocabularies.target.vocab_size, **sizes))
-        graphs = Graphs([compile_model(model)], vocabularies, DecodingConfig(beam_size=3))
-        greedy = graphs.with_options(DecodingConfig(beam_size=1))
-        found = {**graphs, "greedy_ids": greedy["greedy_ids"]}
+        compiled = ensemble_of([compile_model(model)])
+        graphs = SearchGraphs(compiled, SearchSettings(DecodingConfig(beam_size=3)))
+        texts = TextGraphs(graphs, vocabularies)
+        greedy = SearchGraphs(compiled, SearchSettings(DecodingConfig(beam_size=1)))
+        found = {**texts.named, **graphs.named, "greedy_ids": greedy.greedy_ids}
         return {name: signature_of(graph.get_concrete_function()) for name, graph in found.items()}
 
 

@@ -15,7 +15,7 @@ from keras_transformer.errors import InputError
 from keras_transformer.text_table import text_table
 
 if TYPE_CHECKING:  # it imports TensorFlow
-    from keras_transformer.decoding.answers import PairAttention
+    from keras_transformer.translate.answers import PairAttention
 
 KINDS = ("encoder", "decoder", "cross")
 BEGIN, END = "<s>", "</s>"

@@ -15,19 +15,12 @@ import functools
 import unicodedata
 from collections.abc import Sequence
 from itertools import groupby, pairwise
-from typing import NamedTuple
 
 from keras_transformer.documents.marked import Break, Element, Insertion, MarkedSentence
-from keras_transformer.documents.sentences import Span, is_unspaced
+from keras_transformer.documents.sentences import is_unspaced
+from keras_transformer.translate.answers import Link, Span
 
 _PUNCTUATION_WEIGHT = 0.5  # its alignment is less reliable than that of words
-
-
-class Link(NamedTuple):
-    """A part of a sentence, and the part of its translation that comes from it."""
-
-    source: Span
-    target: Span
 
 
 def units(text: str) -> list[Span]:

@@ -24,11 +24,11 @@ for insertions. It holds all the time:
 
 from collections.abc import Sequence
 
-from keras_transformer.documents.alignment import Alignment, Link, overlap
+from keras_transformer.documents.alignment import Alignment, overlap
 from keras_transformer.documents.marked import Break, Element, Insertion, MarkedSentence
 from keras_transformer.documents.placed import Placed, Slot, Writer, gaps_of, touches
 from keras_transformer.documents.segments import Piece
-from keras_transformer.documents.sentences import Span
+from keras_transformer.translate.answers import Link, Span
 
 
 def place(sentence: MarkedSentence, translation: str, links: Sequence[Link]) -> list[Piece]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import sentencex
 
-Span = tuple[int, int]  # the start and the end of a part of a text
+from keras_transformer.translate.answers import Span
 
 # In these languages "am 3. Mai" means "on the third of May".
 _DOTTED_ORDINALS = (

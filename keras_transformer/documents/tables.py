@@ -1,11 +1,14 @@
 """Tables (.tsv, .csv) and lines of JSON (.jsonl): the named columns are translated.
 
-A column is the name of one, which the first line of a table has, or its number, from 1. With
-numbers alone, the first line of a table is like all others. A cell may have several lines. What is
-not translated stays as it is written. A translation is written so that it stays within its cell.
+A column is named by its heading in the first line of a table, or by its number, from 1. If all are
+numbers, the first line is translated like the others. A cell may have several lines. Text that is
+not translated stays; in .csv, cells get quotation marks where they need them, and in .jsonl, a line
+with a text to translate is written anew. A translation stays within its cell.
 """
 
+import csv
 import dataclasses
+import io
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -18,19 +21,6 @@ from keras_transformer.fields import shown, whole_number
 
 Parts = list[str | Segment]
 
-_LINE_END = re.compile(r"\r\n?|\n|\Z")  # of .csv
-_QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)"')
-_QUOTED_CHARACTER = re.compile(r'""|[^"]')
-# A character between the quotes of JSON: half a surrogate pair is none if it has its other half.
-_JSON_CHARACTER = re.compile(
-    r"""\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
-    | \\u[0-9a-fA-F]{4} | \\. | [^\\]
-    """,
-    re.VERBOSE,
-)
-_JSON_SPACE = re.compile(r"[ \t\n\r]*")
-_JSON = json.JSONDecoder(parse_int=float)  # an int may not have some thousand digits
-
 
 def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
     """Reads a table whose cells have tabs between them, and neither tabs nor line ends in them.
@@ -41,8 +31,8 @@ def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
         columns: names or numbers of those to be translated.
 
     Raises:
-        InputError: for a name that is not that of one column, and, naming it, for a line without
-            such a column, or with a cell that no name is above.
+        InputError: a name does not belong to exactly one column; or a line, which the error names,
+            lacks such a column or has more cells than the first line has names.
     """
     parts: Parts = []
     chosen = None
@@ -58,7 +48,7 @@ def read_tsv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
             chosen.check(cells, number)
         for place, cell in enumerate(cells):
             parts.append("\t" if place else "")
-            parts += _cell(cell, language, cell, _in_tsv) if place in chosen.places else [cell]
+            parts += _cell(cell, language, _in_tsv) if place in chosen.places else [cell]
         parts.append(line[len(content) :])
     return _document(parts)
 
@@ -75,16 +65,18 @@ def read_csv(text: str, language: str, columns: Sequence[str] = ()) -> Document:
     for number, cells, line_end in _csv_rows(text, separator):
         is_header = False
         if chosen is None:
-            chosen = _chosen(columns, [cell.text for cell in cells])
+            chosen = _chosen(columns, cells)
             is_header = chosen.names is not None
         if cells:
-            chosen.check([cell.text for cell in cells], number)
+            chosen.check(cells, number)
+        row: Parts = []
         for place, cell in enumerate(cells):
-            parts.append(separator if place else "")
+            row.append(separator if place else "")
             if place in chosen.places and not is_header:
-                parts += _csv_parts(cell, language, separator)
-            else:
-                parts.append(cell.source)
+                row += _csv_parts(cell, language, separator)
+            elif cell:
+                row.append(_csv_row([cell], separator))
+        parts += row if _has_segment(row) else [_csv_row(cells, separator)]
         parts.append(line_end)
     return _document(parts)
 
@@ -98,7 +90,7 @@ def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Documen
         columns: the keys whose values are translated.
 
     Raises:
-        InputError: for a line that is no object, or has no such key, naming the line.
+        InputError: a line, which the error names, is not an object, or lacks such a key.
     """
     require(columns, "columns", "must name the keys to be translated", "none")
     parts: Parts = []
@@ -113,98 +105,68 @@ def read_jsonl(text: str, language: str, columns: Sequence[str] = ()) -> Documen
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with their ends. There are further characters that str.splitlines takes for one."""
+    """The lines with their ends. str.splitlines would also split at other characters."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
-def _cell(text: str, language: str, written: Sequence[str], embed: Callable[[str], str]) -> Parts:
-    """The parts of a cell.
-
-    Args:
-        text: of the cell.
-        language: of the text.
-        written: for each character of the text, what the table has for it.
-        embed: writes translated text as the table does.
-    """
+def _cell(text: str, language: str, escape: Callable[[str], str]) -> Parts:
+    """The parts of a cell's text, all of which `escape` writes as the table does."""
     parts: Parts = []
-    place = 0
     for part in read_document(text, "text", language).parts:
-        end = place + len(part if isinstance(part, str) else part.source)
-        source = "".join(written[place:end])
         if isinstance(part, Segment):
-            parts.append(dataclasses.replace(part, source=source, embed=embed))
+            part = dataclasses.replace(part, source=escape(part.source), embed=escape)
+            parts.append(part)
         else:
-            parts.append(source)
-        place = end
+            parts.append(escape(part))
     return parts
 
 
+def _has_segment(parts: Parts) -> bool:
+    return any(isinstance(part, Segment) for part in parts)
+
+
 def _in_tsv(text: str) -> str:
-    """Writes text without what ends a cell."""
+    """Replaces the characters that would end a cell."""
     return re.sub("[\t\r\n]", " ", text)
 
 
-class _CsvCell(NamedTuple):
-    """A cell of comma-separated values."""
-
-    source: str  # with its quotes
-    text: str
-
-
-def _csv_rows(text: str, separator: str) -> Iterator[tuple[int, list[_CsvCell], str]]:
+def _csv_rows(text: str, separator: str) -> Iterator[tuple[int, list[str], str]]:
     """Yields the number of the first line of each row, its cells, and its line end."""
-    number, place = 1, 0
-    while place < len(text):
-        start = place
-        cells: list[_CsvCell] = []
-        line_end = _LINE_END.match(text, place)  # an empty line has no cells
-        while line_end is None:
-            cell = _csv_cell(text, place, separator, number)
-            cells.append(cell)
-            place += len(cell.source)
-            line_end = _LINE_END.match(text, place)
-            if line_end is None:
-                place += len(separator)
-        yield number, cells, line_end[0]
-        place = line_end.end()
-        number += len(re.findall(r"\r\n?|\n", text[start:place]))
+    lines = list(io.StringIO(text, newline=""))
+    rows = csv.reader(lines, delimiter=separator, strict=True)
+    while rows.line_num < len(lines):
+        number = rows.line_num + 1
+        try:
+            cells = next(rows)
+        except csv.Error as error:
+            rule = "must be comma-separated values"
+            raise InputError(None, rule, error, f"line {number}") from None
+        last = lines[rows.line_num - 1]
+        yield number, cells, last[len(last.rstrip("\r\n")) :]
 
 
-def _csv_cell(text: str, place: int, separator: str, number: int) -> _CsvCell:
-    """The cell at a place in a row that begins in the line of a number."""
-    if not text.startswith('"', place):
-        unquoted = re.compile(f"[^\r\n{separator}]*").match(text, place)[0]
-        return _CsvCell(unquoted, unquoted)
-    rule, line = "must be comma-separated values", f"line {number}"
-    quoted = _QUOTED.match(text, place)
-    begun = text[place : place + 80]
-    require(quoted is not None, None, rule, f"a cell without a quote at its end, {begun!r}", line)
-    end = quoted.end()
-    has_ended = text.startswith(separator, end) or _LINE_END.match(text, end)
-    require(has_ended, None, rule, f"text after the quotes of a cell, {begun!r}", line)
-    return _CsvCell(quoted[0], quoted[1].replace('""', '"'))
+def _csv_row(cells: Sequence[str], separator: str) -> str:
+    """Writes a row without its line end."""
+    row = io.StringIO(newline="")
+    # The writer of Python 3.11 puts a cell in quotes for the characters of its own line end alone.
+    csv.writer(row, delimiter=separator, lineterminator="\r\n").writerow(cells)
+    return row.getvalue().removesuffix("\r\n")
 
 
-def _csv_parts(cell: _CsvCell, language: str, separator: str) -> Parts:
-    """The parts of a cell that is translated; it gets quotes only where its translation needs some.
+def _csv_parts(text: str, language: str, separator: str) -> Parts:
+    """The parts of a cell that is translated. It has quotes only where it needs them."""
+    segments = read_document(text, "text", language).segments
+    if len(segments) > 1:  # on several lines
+        return ['"', *_cell(text, language, _in_quotes), '"']
+    if not segments:
+        return [_csv_row([text], separator)] if text else []
+    (segment,) = segments
+    before, _, after = text.partition(segment.source)
 
-    Without them it is a segment as a whole, with the spaces around its text.
-    """
-    if cell.source.startswith('"'):
-        written = _QUOTED_CHARACTER.findall(cell.source[1:-1])
-        return ['"', *_cell(cell.text, language, written, _in_quotes), '"']
-    document = read_document(cell.text, "text", language)
-    if not document.segments:
-        return [cell.source]
-    (segment,) = document.segments
-    before, _, after = cell.text.partition(segment.source)
+    def embed(translation: str) -> str:
+        return _csv_row([f"{before}{translation}{after}"], separator)
 
-    def embed(text: str) -> str:
-        translated = f"{before}{text}{after}"
-        needs_quotes = any(character in translated for character in f'"\r\n{separator}')
-        return f'"{_in_quotes(translated)}"' if needs_quotes else translated
-
-    return [dataclasses.replace(segment, source=cell.source, embed=embed)]
+    return [dataclasses.replace(segment, source=embed(segment.source), embed=embed)]
 
 
 def _in_quotes(text: str) -> str:
@@ -212,62 +174,45 @@ def _in_quotes(text: str) -> str:
     return text.replace('"', '""')
 
 
-class _Member(NamedTuple):
-    """A member of an object or a list of JSON."""
-
-    name: str | None  # None in a list
-    value: Any
-    start: int  # of the value, in the text of the JSON
-    end: int
-
-
 def _json_parts(content: str, number: int, columns: Sequence[str], language: str) -> Parts:
+    """The parts of a line, which stays as it is if it has no text to translate."""
     line = f"line {number}"
     try:
-        row = _JSON.decode(content)
+        row = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(None, "must be JSON", error, line) from None
     require(isinstance(row, dict), None, "must be an object of JSON", content[:80], line)
     for name in columns:
         require(name in row, None, f"must have the key {name!r}", sorted(row), line)
-    parts: Parts = []
-    done = 0  # characters that are in `parts`
-    for member in _members(content, 0):
-        if member.name not in columns:
-            continue
-        is_list = isinstance(member.value, list)
-        texts = list(_members(content, member.start)) if is_list else [member]
-        rule = "must be a text or a list of texts"
-        are_texts = all(isinstance(text.value, str) for text in texts)
-        require(are_texts, member.name, rule, content[member.start : member.end], line)
-        for text in texts:
-            start, end = text.start + 1, text.end - 1  # without its quotes
-            written = _JSON_CHARACTER.findall(content, start, end)
-            parts += [content[done:start], *_cell(text.value, language, written, _in_json)]
-            done = end
-    return [*parts, content[done:]]
+        texts = row[name] if isinstance(row[name], list) else [row[name]]
+        are_texts = all(isinstance(text, str) for text in texts)
+        require(are_texts, name, "must be a text or a list of texts", row[name], line)
+
+    def write(value: Any) -> str:
+        return _as_json(value, ensure_ascii="\\u" in content)
+
+    def in_quotes(text: str) -> str:
+        return write(text)[1:-1]
+
+    parts: Parts = ["{"]
+    for place, (name, value) in enumerate(row.items()):
+        parts.append(f"{', ' if place else ''}{write(name)}: ")
+        if name not in columns:
+            parts.append(write(value))
+        elif isinstance(value, str):
+            parts += ['"', *_cell(value, language, in_quotes), '"']
+        else:
+            parts.append("[")
+            for text_place, text in enumerate(value):
+                parts += [', "' if text_place else '"', *_cell(text, language, in_quotes), '"']
+            parts.append("]")
+    parts.append("}")
+    return parts if _has_segment(parts) else [content]
 
 
-def _members(content: str, opening: int) -> Iterator[_Member]:
-    """Yields the members of the object or list that begins at a place in the text of a JSON."""
-    is_object = content[opening] == "{"
-    place = _JSON_SPACE.match(content, opening + 1).end()
-    while content[place] not in "]}":
-        name = None
-        if is_object:
-            name, place = _JSON.raw_decode(content, place)
-            colon = content.index(":", place)
-            place = _JSON_SPACE.match(content, colon + 1).end()
-        value, end = _JSON.raw_decode(content, place)
-        yield _Member(name, value, place, end)
-        place = _JSON_SPACE.match(content, end).end()
-        if content[place] == ",":
-            place = _JSON_SPACE.match(content, place + 1).end()
-
-
-def _in_json(text: str) -> str:
-    """Writes text as it stands between the quotes of JSON; half a surrogate pair as its number."""
-    written = json.dumps(text, ensure_ascii=False)[1:-1]
+def _as_json(value: Any, ensure_ascii: bool) -> str:
+    """Writes a value as JSON, in which half a surrogate pair, which UTF-8 lacks, is its number."""
+    written = json.dumps(value, ensure_ascii=ensure_ascii)
     return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", written)
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from keras_transformer.documents.alignment import Link
 from keras_transformer.documents.case import CASE_RULES, Case, case_of, in_sentence_case
 from keras_transformer.documents.marked import MarkedSentence, verbatim
 from keras_transformer.documents.placeholders import with_placeholders
@@ -18,12 +17,12 @@ from keras_transformer.documents.placement import place
 from keras_transformer.documents.segments import Mark, MarkKind, Parts, Piece, Segment
 from keras_transformer.documents.sentences import (
     MOST_CHARACTERS,
-    Span,
     cut,
     is_unspaced,
     split,
 )
 from keras_transformer.errors import require
+from keras_transformer.translate.answers import Link, Span
 
 CHUNK_SENTENCES = 2048  # translated at once: enough for batches of similar length, little memory
 

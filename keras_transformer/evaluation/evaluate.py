@@ -6,13 +6,13 @@ from typing import Any
 import tensorflow as tf
 from tqdm import tqdm
 
-from keras_transformer.decoding.streams import in_streams
-from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import paper_bleu, translation_scores
 from keras_transformer.parsing.parseval import parsing_scores
 from keras_transformer.parsing.trees import Tree
+from keras_transformer.search.streams import in_streams
 from keras_transformer.training.metrics import held_out_perplexity
+from keras_transformer.translate.translator import Translator
 
 
 def evaluate(
@@ -90,5 +90,9 @@ def perplexity(
         InputError: if there is no token, or the weights are not finite.
     """
     batches = list(batches)
-    losses = in_streams(lambda batch: (-translator.score_ids(*batch), batch[1]), batches)
+
+    def losses_of(batch):
+        return -translator.score_ids(*batch), batch[1]
+
+    losses = in_streams(losses_of, batches, translator.engine.streams)
     return held_out_perplexity(tqdm(losses, total=len(batches), unit="batch"))

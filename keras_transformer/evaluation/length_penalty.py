@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from absl import logging
 
-from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import translation_scores
+from keras_transformer.translate.translator import Translator
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 # BLEU of a thousand sentences that says nothing: a handful of words.

@@ -14,7 +14,7 @@ from absl import logging
 from keras_transformer.fields import Amount, Size, from_json
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.files.paths import to_path
-from keras_transformer.training.checkpoint_record import read_records
+from keras_transformer.training.checkpoint_files import read_records
 from keras_transformer.training.model_directory import DECODING_FILE
 
 # What tables use of a split's results.

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.text_changes import (
     in_capitals,
@@ -17,6 +16,7 @@ from keras_transformer.text_changes import (
     without_final_stop,
 )
 from keras_transformer.text_table import text_table
+from keras_transformer.translate.translator import Translator
 
 # Name -> what is done to the sources, and to the references.
 _CHANGES: dict[str, tuple[Callable[[str], str], Callable[[str], str]]] = {

@@ -5,18 +5,19 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.decoding.compiled_model import CompiledModel, compile_model
-from keras_transformer.decoding.config import TASKS, DecodingConfig
-from keras_transformer.decoding.graphs import Graphs
-from keras_transformer.decoding.parser import Parser
-from keras_transformer.decoding.translator import Translator
-from keras_transformer.decoding.weights import update_weights
 from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard, ModelOrigin
+from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.parseval import parsing_scores, percent
 from keras_transformer.parsing.trees import Tree
+from keras_transformer.search.compiled_model import CompiledModel, compile_model
+from keras_transformer.search.config import TASKS, DecodingConfig, SearchSettings
+from keras_transformer.search.engine import Engine
+from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.search.weights import update_weights
+from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 SHOWN = 8  # rows of the table
@@ -61,19 +62,20 @@ class SampleAnswers:
             beam_size=1, alpha=0.0, extra_length=task.extra_length, max_source_length=max_length
         )
         self.compiled: CompiledModel | None = None
-        self.translator: Translator | None = None
+        self.translator: Translator | Parser | None = None
 
-    def translator_of(self, model: Transformer) -> Translator:
+    def translator_of(self, model: Transformer) -> Translator | Parser:
         """A translator with the weights that the model, each time the same one, has now."""
         if self.translator is None:  # its graphs are traced once
             self.compiled = compile_model(model)
-            graphs = Graphs([self.compiled], self.vocabularies, self.config)
-            self.translator = self._make_translator(graphs, model)
+            settings = SearchSettings(self.config)
+            engine = TensorFlowEngine(SearchGraphs(self.compiled, settings))
+            self.translator = self._make_translator(engine, model)
         else:
             update_weights(self.compiled.weights, model)
         return self.translator
 
-    def _make_translator(self, graphs: Graphs, model: Transformer) -> Translator:
+    def _make_translator(self, engine: Engine, model: Transformer) -> Translator | Parser:
         is_parser = self.task_options is not None
         origin = ModelOrigin(
             task="parsing" if is_parser else "translation", task_options=self.task_options or {}
@@ -85,8 +87,8 @@ class SampleAnswers:
             parameters=model.count_params(),
             origin=origin,
         )
-        kind = Parser if is_parser else Translator
-        return kind(graphs, card)
+        translator = Translator(engine, self.vocabularies, card)
+        return Parser(translator) if is_parser else translator
 
     def __call__(self, model: Transformer) -> tuple[dict[str, float], str]:
         """Answers the sample, and scores the answers.

@@ -23,7 +23,6 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import BOS_ID, EOS_ID, GATED, UNK_ID
-from keras_transformer.decoding.shortlist import Shortlist
 from keras_transformer.errors import InputError, require
 from keras_transformer.export.directory import write_export
 from keras_transformer.model.attention import MultiHeadAttention
@@ -34,7 +33,6 @@ from keras_transformer.model.positions import PositionalEncoding
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
 from keras_transformer.vocabulary.pair import VocabularyPair
-from keras_transformer.vocabulary.subwords import Subwords
 
 # Rows of the table of sinusoids: more than CTranslate2 reads or writes unless told to.
 POSITIONS = 2048
@@ -46,7 +44,6 @@ def export_ctranslate2(
     export_dir: str | os.PathLike,
     card: ModelCard,
     overwrite: bool = False,
-    shortlist: Shortlist | None = None,
 ) -> dict[str, Any]:
     """Writes the directory, with copies of the vocabularies and a model card.
 
@@ -56,7 +53,6 @@ def export_ctranslate2(
         export_dir: the directory to make.
         card: what is known of the model.
         overwrite: whether an earlier export in `export_dir` is replaced.
-        shortlist: becomes a vocabulary map, for those who translate with use_vmap=True.
 
     Returns:
         {"ctranslate2": export_dir, "bytes"}.
@@ -70,15 +66,14 @@ def export_ctranslate2(
     rule = "must be one without attention_window, which CTranslate2 does not have"
     require(window is None, "model", rule, f"attention_window={window}")
 
-    source_tokens = vocabulary_tokens(vocabularies.source)
-    target_tokens = vocabulary_tokens(vocabularies.target)
+    source_tokens = vocabularies.source.pieces
+    target_tokens = vocabularies.target.pieces
     spec = transformer_spec(ctranslate2.specs, model)
     _set_vocabularies(spec, source_tokens, target_tokens)
     spec.config.layer_norm_epsilon = model.config.norm_epsilon
     card = dataclasses.replace(
         card,
         max_positions=spec.encoder.position_encodings.encodings.shape[0],
-        shortlist=None if shortlist is None else shortlist.sizes,
         ctranslate2=ctranslate2.__version__,
     )
     spec.validate()
@@ -88,9 +83,6 @@ def export_ctranslate2(
         spec.save(str(folder))
         for vocabulary in vocabularies:
             (folder / vocabulary.file.name).write_bytes(vocabulary.file.read_bytes())
-        if shortlist is not None:
-            lines = vocabulary_map(shortlist, source_tokens, target_tokens)
-            (folder / "vmap.txt").write_text(lines, encoding="utf-8", newline="\n")
 
     size = write_export(write, export_dir, card, overwrite)
     return {"ctranslate2": str(export_dir), "bytes": size}
@@ -108,37 +100,6 @@ def load_ctranslate2() -> ModuleType:
         rule = "must be installed (pip install ctranslate2)"
         raise InputError("ctranslate2", rule, "none installed") from None
     return ctranslate2
-
-
-def vocabulary_map(
-    shortlist: Shortlist, source_tokens: Sequence[str], target_tokens: Sequence[str]
-) -> str:
-    """Writes a shortlist as CTranslate2 reads it.
-
-    A line has a source token, a tab, and the target tokens that may come of it, with spaces
-    between them. The first line has no source token: its target tokens are always possible. Tokens
-    that contain spaces, tabs or line breaks cannot be written so, and are left out.
-    """
-    lines = [_vocabulary_map_line("", shortlist.always.numpy(), target_tokens)]
-    for source_token, ids in zip(source_tokens, shortlist.likely.to_list(), strict=True):
-        if _has_no_space(source_token):
-            lines.append(_vocabulary_map_line(source_token, ids, target_tokens))
-    return "".join(lines)
-
-
-def _vocabulary_map_line(source_token: str, ids: Sequence[int], target_tokens: Sequence[str]):
-    tokens = [target_tokens[i] for i in ids if _has_no_space(target_tokens[i])]
-    return f"{source_token}\t{' '.join(tokens)}\n"
-
-
-def _has_no_space(token: str) -> bool:
-    return not any(space in token for space in " \t\n\r")
-
-
-def vocabulary_tokens(vocabulary: Subwords) -> list[str]:
-    """The subwords of a vocabulary in the order of their ids."""
-    pieces = vocabulary.pieces_tensor(np.arange(vocabulary.vocab_size, dtype=np.int32)[None])
-    return [piece.decode("utf-8") for piece in pieces.numpy()[0]]
 
 
 def _set_vocabularies(spec, source_tokens: list[str], target_tokens: list[str]) -> None:

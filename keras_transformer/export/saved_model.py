@@ -12,32 +12,34 @@
     attention          source, target -> the weights of all heads, and an alignment
     tokenize           text -> its subwords
 
-decoding/graphs.py gives the names, shapes and dtypes of all outputs, and has further signatures of
-ids (`search_ids` and others), which keras_transformer.load uses. `text`, `source` and `target` are
-string [B]. B may be 0, or as large as texts fit in memory. Vocabulary, beam search and weights are
-inside, in operations of TensorFlow and tensorflow_text only: whoever loads it needs these two
-packages and nothing of this one. TensorFlow Serving finds requests in it to warm up with
-(warm_up.py). A parsing model reads words and writes the tokens of a tree: here as it wrote them,
-while a loaded export gives trees (keras_transformer.load).
+text_graphs.py documents the names, shapes and dtypes of all outputs. keras_transformer.load uses
+further signatures, of ids (search/tensorflow_engine.py), and the vocabulary beside them. `text`,
+`source` and `target` are string [B]. B may be 0, or any number of texts that memory holds.
+Vocabulary, beam search and weights are inside, in operations of TensorFlow and tensorflow_text
+only: whoever loads it needs these two packages and nothing of this one. TensorFlow Serving finds
+requests in it to warm up with (warm_up.py). A parsing model reads words and writes the tokens of a
+tree: the signatures return them as they are, while keras_transformer.load returns trees.
 """
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding.compiled_model import compile_model
-from keras_transformer.decoding.graphs import Graphs
-from keras_transformer.decoding.matrices import require_int8
-from keras_transformer.decoding.shortlist import Shortlist
-from keras_transformer.decoding.weights import variables_of
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.export.directory import write_export
+from keras_transformer.export.text_graphs import TextGraphs
 from keras_transformer.export.warm_up import write_warm_up
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard
+from keras_transformer.search.compiled_model import compile_model
+from keras_transformer.search.ensemble import ensemble_of
+from keras_transformer.search.matrices import require_int8
+from keras_transformer.search.tensorflow_engine import ExportedGraphs, SearchGraphs
+from keras_transformer.search.weights import variables_of
+from keras_transformer.translate.texts import search_settings
 from keras_transformer.vocabulary.pair import VocabularyPair
 
 
@@ -47,7 +49,6 @@ def export_saved_model(
     export_dir: str | os.PathLike,
     card: ModelCard,
     overwrite: bool = False,
-    shortlist: Shortlist | None = None,
     constraints: bool = False,
     signatures: Sequence[str] | None = None,
 ) -> dict[str, Any]:
@@ -62,8 +63,6 @@ def export_saved_model(
             half the size, every call makes float32 copies: computing in bfloat16 rounds more, and
             few CPUs are faster at it. Of int8, a quarter of the size, products are computed.
         overwrite: whether an earlier export in `export_dir` is replaced.
-        shortlist: of the tokens that translations consist of; all if not given. Scores of given
-            translations are always of the whole vocabulary.
         constraints: whether there is the signature `constrain`, which is a further search.
         signatures: the names of those that it has; all if not given. A process that loads the
             SavedModel holds the graphs of every signature, whether they are called or not.
@@ -78,17 +77,14 @@ def export_saved_model(
     if card.weights == "int8":
         require_int8("weights")
     compiled = [compile_model(model, card.weights) for model in models]
-    graphs = Graphs(compiled, vocabularies, card.decoding, shortlist, constraints)
-    exported = _graphs_named(graphs, signatures)
-    card = dataclasses.replace(
-        card,
-        shortlist=None if shortlist is None else shortlist.sizes,
-        tensorflow=tf.__version__,
-    )
+    settings = search_settings(card.decoding, vocabularies.target)
+    graphs = SearchGraphs(ensemble_of(compiled), settings, constraints)
+    texts = TextGraphs(graphs, vocabularies)
+    exported = _graphs_named({**texts.named, **graphs.named}, signatures)
+    card = dataclasses.replace(card, tensorflow=tf.__version__)
     module = tf.Module()
-    module.vocabularies = vocabularies  # tracked, for their files
+    module.vocabularies = texts.vocabularies  # tracked, for their tables
     module.weights = [variable for model in compiled for variable in variables_of(model.weights)]
-    module.shortlist = shortlist
 
     def write(folder):
         tf.saved_model.save(module, str(folder), signatures=exported)
@@ -100,7 +96,9 @@ def export_saved_model(
     return {"saved_model": str(export_dir), "bytes": size}
 
 
-def _graphs_named(graphs: Graphs, names: Sequence[str] | None) -> dict[str, Callable]:
+def _graphs_named(
+    graphs: Mapping[str, Callable], names: Sequence[str] | None
+) -> dict[str, Callable]:
     """The graphs of these names; all of them where no names are given."""
     if names is None:
         return dict(graphs)
@@ -110,7 +108,7 @@ def _graphs_named(graphs: Graphs, names: Sequence[str] | None) -> dict[str, Call
     return {name: graphs[name] for name in names}
 
 
-def load_signatures(path: str | os.PathLike) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
+def load_signatures(path: str | os.PathLike) -> ExportedGraphs:
     """Loads the graphs of an export.
 
     Args:
@@ -122,8 +120,10 @@ def load_signatures(path: str | os.PathLike) -> dict[str, Callable[..., dict[str
     Raises:
         InputError: if the files are damaged.
     """
-    try:  # the operations of tensorflow_text have been registered by vocabulary/subwords.py
-        return dict(tf.saved_model.load(str(path)).signatures)
+    import tensorflow_text  # noqa: F401 (registers the operations of its text signatures)
+
+    try:
+        return ExportedGraphs(dict(tf.saved_model.load(str(path)).signatures))
     except Exception as error:  # damaged bytes can end in any
         rule = "must be a directory that an export has made"
         raise InputError("path", rule, f"{str(path)!r}: {reason(error)}") from None

@@ -5,7 +5,6 @@ those of remote file systems.
 """
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
@@ -62,10 +61,9 @@ def write_file(path: str | os.PathLike, content: bytes | str) -> None:
 def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterator[Path]:
     """Gives a new folder that takes the place of `path` when the block ends without an error.
 
-    If the process is killed, `path` is either the old or the new folder. Where the system cannot
-    exchange two folders in one step, there is a moment in which the old one waits under another
-    name (see `replaced_folder`), and `put_back` gives it its own again. The new folder has the
-    permissions of the old one.
+    The old folder is renamed (see `replaced_folder`), the new one gets its name, and then the old
+    one is removed. If the process is killed between the two renames, `put_back` gives the old
+    folder its name again. The new folder has the permissions of the old one.
 
     A remote folder cannot be renamed: the old one is removed, and the files of the new one are
     copied one by one, `last` as the last of them. Whoever finds that file finds a whole folder.
@@ -96,39 +94,27 @@ def replacing_folder(path: str | os.PathLike, last: str | os.PathLike) -> Iterat
 
 
 def _put_in_place(new: Path, path: Path) -> None:
-    """Gives a new folder the name of an old one; the old one is removed, or gets the new's name."""
+    """Gives a new folder the name of an old one, if there is one, which is removed."""
     if not path.exists():
         new.rename(path)
-        return
-    if _exchange(new, path):
         return
     old = replaced_folder(path)
     path.rename(old)
     try:
         new.rename(path)
     except OSError:
-        old.rename(path)
+        put_back(path)
         raise
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _exchange(first: Path, second: Path) -> bool:
-    """Exchanges two folders in one step, as Linux can; returns whether it was done."""
-    try:
-        renameat2 = ctypes.CDLL(None).renameat2
-    except (AttributeError, OSError, TypeError):
-        return False
-    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
-    return renameat2(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0
-
-
 def replaced_folder(path: Path) -> Path:
-    """Where an old folder waits while a new one takes its place, if it must be moved first."""
+    """Where an old folder is while a new one takes its place."""
     return path.with_name(f".{path.name}.replaced")
 
 
 def put_back(path: str | os.PathLike) -> None:
-    """Gives an old folder its name again, if a program was killed before the new one was there."""
+    """Gives an old folder its name again if a program was killed before the new one had it."""
     path = resolved(path)
     if isinstance(path, Path) and not path.exists():
         with contextlib.suppress(OSError):  # there is none, or it cannot be renamed
@@ -165,42 +151,31 @@ def _temporary(
         make: makes a local file or folder, with a `mode` if one is given.
     """
     remove_abandoned(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     mode = _permissions(path)
     options = {} if mode is None else {"mode": mode | stat.S_IRWXU}
-    lock = None
-    while lock is None:
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        if isinstance(temporary, RemotePath):
-            break
-        with _failures_named(path, temporary), contextlib.suppress(FileExistsError):
-            make(temporary, **options)
-            lock = _lock_new(temporary)
     try:
         with _failures_named(path, temporary):
-            yield temporary
+            if isinstance(path, RemotePath):
+                yield temporary
+                return
+            make(temporary, **options)
+            with _locked(temporary):
+                yield temporary
     finally:
         _remove(temporary)
-        if lock is not None:
-            os.close(lock)
 
 
-def _lock_new(path: Path) -> int | None:
-    """Opens a new file or folder, and locks it where the file system has locks.
-
-    Returns:
-        The descriptor that holds the lock, or None where another program has removed the file: it
-        was taken for one of a killed program.
-    """
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Locks a file or folder while the block runs, where the file system has locks."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    with contextlib.suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    if path.exists():
-        return descriptor
-    os.close(descriptor)
-    return None
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove_abandoned(path: "Path | RemotePath") -> None:

@@ -9,7 +9,7 @@ import keras
 from keras_transformer.config import Task, TrainingConfig
 from keras_transformer.files.json_files import write_json
 from keras_transformer.files.replacing import replacing_folder
-from keras_transformer.training.checkpoint_record import checkpoint_name
+from keras_transformer.training.checkpoint_files import checkpoint_name
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.model_directory import (
     DECODING_FILE,

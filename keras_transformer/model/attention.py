@@ -4,15 +4,14 @@ import keras
 from keras import ops
 
 from keras_transformer.errors import require
-from keras_transformer.fields import Share, Size, check_arguments
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
 from keras_transformer.model.masks import causal_mask, combine_masks, window_mask
 from keras_transformer.model.positions import rotate
 
-# Added to the scores of keys that may not be attended to. It is finite, so that a row in which
-# every key is masked (padding) gives weights and not NaN; and so far below any score that the
-# masked keys of other rows get a weight of exactly 0.
+# Added to the scores of masked keys. It is finite, so that a row in which every key is masked
+# (padding) has weights and not NaN. And it is so far below any score that masked keys have a weight
+# of exactly 0 in all other rows.
 MASKED_SCORE = -1e9
 
 
@@ -25,7 +24,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, dropout=None)
         values: [..., P, d_v].
         mask: bool, broadcast against [..., Q, P], True where a query may attend to a key; None if
             every query may attend to every key.
-        dropout: a function that is applied to the weights before they are multiplied with the
+        dropout: a function that is applied to the weights before they are multiplied by the
             values, or None.
 
     Returns:
@@ -60,7 +59,7 @@ class MultiHeadAttention(CompositeLayer):
             that are at most r // 2 away. None for all positions.
         rotary: whether queries and keys are rotated by their positions (Su et al. 2021; see
             positions.rotate), so that scores depend on distances. `key_dim` must be even. For
-            self-attention.
+            self-attention only.
 
     Call arguments:
         query: [B, Q, D], the sequence that attends.
@@ -94,18 +93,18 @@ class MultiHeadAttention(CompositeLayer):
 
     def __init__(
         self,
-        num_heads: Size,
-        key_dim: Size,
-        value_dim: Size | None = None,
-        dropout: Share = 0.0,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
         use_bias: bool = False,
-        window: Size | None = None,
+        window: int | None = None,
         rotary: bool = False,
         **kwargs,
     ):
-        check_arguments(MultiHeadAttention, locals())
         is_even = key_dim % 2 == 0
         require(is_even or not rotary, "key_dim", "must be even for rotary positions", key_dim)
+        require(window is None or window >= 1, "window", "must be at least 1", window)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads

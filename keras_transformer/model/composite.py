@@ -1,8 +1,7 @@
 """Layers that consist of others: `quantize` and `enable_lora` reach the matrices of their parts.
 
-`quantize` replaces matrices by others, of integers and scales. A new layer does not have these, so
-the description of a saved layer or model says which parts are to be quantized before their
-variables are read.
+`quantize` replaces a matrix by integers and scales, which a new layer does not have. So the config
+of a saved layer or model lists the parts to quantize before their variables are read.
 """
 
 from collections.abc import Iterator
@@ -21,10 +20,10 @@ class CompositeLayer(keras.layers.Layer):
             part.quantize(mode, config=config)
 
     def enable_lora(self, rank: int):
-        """Adds matrices of a low rank to those of all parts, which are then not trained.
+        """Freezes the matrices of all parts, and adds low-rank matrices to train.
 
         Raises:
-            InputError: for a rank below 1, or where the layer is not built yet.
+            InputError: for a rank below 1, or if the layer is not built yet.
         """
         enable_lora(self, rank)
 
@@ -50,7 +49,7 @@ def enable_lora(layer: keras.layers.Layer, rank: int) -> None:
     """Enables LoRA in all Dense and embedding layers within a built layer or model.
 
     Raises:
-        InputError: for a rank below 1, or where the layer is not built yet.
+        InputError: for a rank below 1, or if the layer is not built yet.
     """
     is_size = isinstance(rank, int) and rank >= 1
     require(is_size, "rank", "must be a whole number, at least 1", repr(rank))
@@ -69,7 +68,7 @@ def quantized_parts(layer: keras.layers.Layer) -> dict[str, str]:
 
 
 def quantize_parts(layer: keras.layers.Layer, modes: dict[str, str]) -> None:
-    """Quantizes the layers within a layer that `quantized_parts` has named."""
+    """Quantizes the layers within a layer by their modes, as `quantized_parts` returns them."""
     for part in parts_with_matrices(layer):
         mode = modes.get(_path(part, layer))
         if mode is not None and part.quantization_mode is None:

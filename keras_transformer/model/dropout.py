@@ -1,14 +1,9 @@
 """Dropout that draws a different mask on each replica, with half the random bits."""
 
-from typing import Annotated
-
 import keras
 from keras import ops
 
 from keras_transformer.errors import require
-from keras_transformer.fields import Rule, check_arguments
-
-Probability = Annotated[float, Rule("be in [0, 1]", lambda x: 0 <= x <= 1)]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -18,34 +13,30 @@ class Dropout(keras.layers.Dropout):
     It differs from keras.layers.Dropout in two ways, both on TensorFlow only. Under a tf.distribute
     strategy each replica draws its own mask; Keras' layer draws the same mask on all of them. And
     the mask is made from 16 random bits for each element instead of 32, because drawing them is
-    one of the slower operations of a training step on a CPU. `rate` is met within 2^-17, and
-    elements are divided by the probability that was really drawn with.
+    one of the slower operations of a training step on a CPU. So `rate` is rounded to a multiple of
+    2^-16, and elements are divided by 1 minus the rounded rate.
 
     Args:
         rate: P_drop, in [0, 1].
-        noise_shape: the shape of the mask, a tuple, where it is not that of `inputs`; None in it
+        noise_shape: the shape of the mask, a tuple; None for that of `inputs`. A None in the tuple
             stands for that dimension of `inputs`, and 1 for elements that are dropped together.
         seed: an int, or None for a random seed.
 
     Call arguments:
         inputs: any shape, floating.
-        training: False returns `inputs` as they are.
+        training: whether to drop elements; without it, `inputs` are returned unchanged.
 
     Returns:
         The shape and dtype of `inputs`.
 
     Raises:
-        InputError: of a call, where `noise_shape` has not as many dimensions as `inputs`.
+        InputError: when called, if `noise_shape` has not as many dimensions as `inputs`.
 
     Example:
         >>> layer = Dropout(0.1)
         >>> keras.ops.shape(layer(keras.random.normal((2, 10, 512)), training=True))
         (2, 10, 512)
     """
-
-    def __init__(self, rate: Probability, noise_shape=None, seed: int | None = None, **kwargs):
-        check_arguments(Dropout, locals())
-        super().__init__(rate, noise_shape, seed, **kwargs)
 
     def call(self, inputs, training=False):
         if not training or self.rate == 0:
@@ -77,16 +68,15 @@ def keep_mask(shape, rate: float, seed_generator: keras.random.SeedGenerator):
         seed_generator: gives the seed of this draw, and counts it.
 
     Returns:
-        bool of `shape`, True for the elements that are kept, and the factor that they are
-        multiplied with.
+        bool of `shape`, True for the elements that are kept, and the factor to multiply them by.
     """
     import tensorflow as tf
 
-    seed = seed_generator.next()  # [2]: the generator's own number, and the number of the draw
+    seed = seed_generator.next()  # [2]: the generator's own seed, and the number of this draw
     replica = tf.distribute.get_replica_context()
     if replica is not None and replica.num_replicas_in_sync > 1:
-        # Added to the first number. A replica that added it to the number of the draw would
-        # repeat an earlier mask of another replica.
+        # Added to the generator's seed: added to the number of the draw, it would repeat the mask
+        # of another replica's earlier draw.
         replica_id = tf.cast(replica.replica_id_in_sync_group, seed.dtype)
         seed = seed + tf.stack([replica_id, tf.zeros_like(replica_id)])
     elements = tf.reduce_prod(shape)

@@ -1,16 +1,9 @@
 """Token embeddings, and the softmax layer that shares their matrix (section 3.4)."""
 
-from typing import Annotated, Any
-
 import keras
 from keras import ops
 
-from keras_transformer.fields import Rule, Size, accepted_by, check_arguments
 from keras_transformer.model.masks import padding_mask
-
-Initializer = Annotated[
-    Any, Rule("be one of keras.initializers, or its name", accepted_by(keras.initializers.get))
-]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -18,8 +11,8 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
     """Looks up a vector of D numbers for each id and multiplies it by sqrt(D).
 
     With `reverse=True` it is the pre-softmax linear transformation by the same matrix E [V, D]:
-    logits = states E^T. The matrix is drawn from N(0, 1/D): the vectors then have unit variance,
-    and the logits of a normalised state have it, too, before training.
+    logits = states E^T. The matrix is drawn from N(0, 1/D): before training, the scaled vectors and
+    the logits of normalized states then have unit variance.
 
     It is keras.layers.ReversibleEmbedding with a scale and a bias. The matrix is `embeddings`.
 
@@ -29,7 +22,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         mask_zero: whether the vectors carry a Keras mask, False where an id is 0 (padding).
         scale: whether to multiply the vectors by sqrt(D).
         use_bias: whether a bias is added to every logit; the paper has none.
-        embeddings_initializer: None for N(0, 1/D).
+        embeddings_initializer: one of keras.initializers, or its name; None for N(0, 1/D).
 
     Call arguments:
         inputs: int [B, T]; with `reverse`, states [..., D].
@@ -49,15 +42,14 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
 
     def __init__(
         self,
-        vocab_size: Size,
-        d_model: Size,
+        vocab_size: int,
+        d_model: int,
         mask_zero: bool = False,
         scale: bool = True,
         use_bias: bool = False,
-        embeddings_initializer: Initializer = None,
+        embeddings_initializer: str | keras.initializers.Initializer | None = None,
         **kwargs,
     ):
-        check_arguments(TokenEmbedding, locals())
         if embeddings_initializer is None:
             embeddings_initializer = keras.initializers.RandomNormal(stddev=d_model**-0.5)
         super().__init__(
@@ -78,18 +70,21 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
     def build(self, inputs_shape=None):
         if self.use_bias and self.bias is None:
             self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros")
-        super().build(inputs_shape)  # nothing can be added after it, if LoRA is enabled
+        super().build(inputs_shape)  # which enables LoRA; no weight can be added after that
 
     def call(self, inputs, reverse=False):
         outputs = super().call(inputs, reverse=reverse)
         return self._add_bias(outputs) if reverse else self._multiply_by_scale(outputs)
 
     def quantize(self, mode=None, type_check=True, config=None):
-        """Quantizes the matrix, "int8" or "int4"; Keras asks subclasses to say that they can."""
+        """Quantizes the matrix, "int8" or "int4".
+
+        Keras refuses to quantize subclasses of its layers without `type_check=False`.
+        """
         super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs, reverse=False):
-        """Does what `call` does with the matrix that `quantize` leaves."""
+        """Computes what `call` does, with a quantized matrix."""
         outputs = super().quantized_call(inputs, reverse=reverse)
         return self._add_bias(outputs) if reverse else self._multiply_by_scale(outputs)
 
@@ -104,7 +99,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
 
     @property
     def variable_serialization_spec(self):
-        """The names of the saved variables, by the mode of quantization: Keras', and the bias."""
+        """The names of the saved variables by quantization mode: those of Keras, and the bias."""
         names_by_mode = super().variable_serialization_spec
         if self.use_bias:
             for names in names_by_mode.values():

@@ -1,26 +1,9 @@
 """The position-wise feed-forward network (section 3.3), and one with a gate."""
 
-from typing import Annotated, Any
-
 import keras
 
-from keras_transformer.config import GATED
-from keras_transformer.fields import Rule, Share, Size, accepted_by, check_arguments
 from keras_transformer.model.composite import CompositeLayer
 from keras_transformer.model.dropout import Dropout
-
-Activation = Annotated[
-    Any, Rule("be the name of one of keras.activations", accepted_by(keras.activations.get))
-]
-
-# What `make_feed_forward` takes.
-NetworkActivation = Annotated[
-    Any,
-    Rule(
-        f"be the name of one of keras.activations, or {' or '.join(GATED)}",
-        lambda name: name in list(GATED) or accepted_by(keras.activations.get)(name),
-    ),
-]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -48,8 +31,7 @@ class FeedForward(CompositeLayer):
         (2, 10, 512)
     """
 
-    def __init__(self, d_ff: Size, dropout: Share = 0.0, activation: Activation = "relu", **kwargs):
-        check_arguments(FeedForward, locals())
+    def __init__(self, d_ff: int, dropout: float = 0.0, activation: str = "relu", **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
@@ -107,10 +89,7 @@ class GatedFeedForward(CompositeLayer):
         (2, 10, 512)
     """
 
-    def __init__(
-        self, d_ff: Size, dropout: Share = 0.0, activation: Activation = "swish", **kwargs
-    ):
-        check_arguments(GatedFeedForward, locals())
+    def __init__(self, d_ff: int, dropout: float = 0.0, activation: str = "swish", **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.d_ff = d_ff
@@ -144,13 +123,3 @@ class GatedFeedForward(CompositeLayer):
             "dropout": self.dropout.rate,
             "activation": self.activation,
         }
-
-
-def make_feed_forward(
-    d_ff: int, dropout: float, activation: str, dtype
-) -> FeedForward | GatedFeedForward:
-    """Makes the network of a layer: with a gate for the activation "swiglu"."""
-    settings = {"dropout": dropout, "dtype": dtype, "name": "feed_forward"}
-    if isinstance(activation, str) and activation in GATED:  # a saved function is a dict
-        return GatedFeedForward(d_ff, activation=GATED[activation], **settings)
-    return FeedForward(d_ff, activation=activation, **settings)

@@ -28,8 +28,8 @@ def causal_mask(query_length, key_length=None):
 def window_mask(query_length, key_length, window: int):
     """Lets each position attend to its neighbourhood of size r = `window` (section 4).
 
-    The neighbourhood is centred: it contains the positions that are at most r // 2 away, on either
-    side. These are r positions where r is odd and r + 1 where it is even.
+    The neighbourhood is centred: it contains the positions that are at most r // 2 away on either
+    side, so r positions if r is odd, and r + 1 if it is even.
 
     Args:
         query_length: Q, an int or scalar tensor.
@@ -47,10 +47,10 @@ def combine_masks(masks):
     """Combines masks that are broadcast against each other.
 
     Args:
-        masks: bool tensors, or None for a mask that allows everything.
+        masks: bool tensors; a None allows everything.
 
     Returns:
-        bool, True where all of the masks are True; None if all of them are None.
+        bool, True where all masks are True; None if there are no masks but None.
     """
     combined = None
     for mask in masks:

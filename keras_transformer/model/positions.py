@@ -4,9 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.config import SINUSOIDS, Positions
+from keras_transformer.config import POSITIONS, SINUSOIDS
 from keras_transformer.errors import require
-from keras_transformer.fields import Share, Size, check_arguments
+from keras_transformer.fields import shown
 from keras_transformer.model.dropout import Dropout
 
 
@@ -43,7 +43,7 @@ def rotate(vectors, positions):
 
     Args:
         vectors: [..., T, d], queries or keys; d is even.
-        positions: [T], any number type; or [1], one position for all.
+        positions: [T], any number type; or [1], the same position for all.
 
     Returns:
         [..., T, d], of the dtype of `vectors`; the angles are computed in float32.
@@ -54,15 +54,15 @@ def rotate(vectors, positions):
     angles = ops.cast(positions, "float32")[:, None] * rates  # [T, d]
     cosines = ops.cast(ops.cos(angles), vectors.dtype)
     sines = ops.cast(ops.sin(angles), vectors.dtype)
-    # (x_2i, x_2i+1) @ quarter_turn = (-x_2i+1, x_2i): each number to its place, with a sign, so
-    # nothing is rounded. The product takes a sixth of the time of slices of every second number.
+    # (x_2i, x_2i+1) @ quarter_turn = (-x_2i+1, x_2i). Numbers move and change signs, so nothing is
+    # rounded. The product takes a sixth of the time of slices of every second number.
     quarter_turn = np.kron(np.eye(width // 2), [[0, 1], [-1, 0]])
     turned = ops.matmul(vectors, ops.cast(quarter_turn, vectors.dtype))
     return vectors * cosines + turned * sines
 
 
 def frequencies(d_model: int, divisor: int | None = None) -> np.ndarray:
-    """Returns 1 / 10000^(2i/divisor) for i = 0, 1, ...: float64 [D/2], in radians a position."""
+    """Returns 1 / 10000^(2i/divisor) for i = 0, 1, ...: float64 [D/2], in radians per position."""
     return 10000.0 ** (-np.arange(0, d_model, 2, dtype=np.float64) / (divisor or d_model))
 
 
@@ -86,12 +86,13 @@ class PositionalEncoding(keras.layers.Layer):
     """Adds the encoding of each position to its embedding, then drops out the sum (section 5.4).
 
     Sinusoids are computed in float32 under any dtype policy. Rotary positions add nothing here:
-    they are a matter of self-attention (MultiHeadAttention).
+    self-attention rotates its queries and keys (MultiHeadAttention).
 
     Args:
         positions: "sinusoidal" for the sinusoids of section 3.5; "learned" for a table of vectors
-            (Table 3, row E); or "marian" for Marian's sinusoids, the slowest of which has exactly
-            1/10000 radians a position: 2i/(d_model - 2) in the paper's formula; or "rotary".
+            (Table 3, row E); "marian" for the sinusoids of the Marian toolkit, which has
+            2i/(d_model - 2) in the paper's formula, so that the slowest one advances by exactly
+            1/10000 radians per position; or "rotary".
         max_positions: the number of learned positions; sinusoids have no limit.
         dropout: P_drop, the probability of dropping an element of the sum.
 
@@ -110,12 +111,13 @@ class PositionalEncoding(keras.layers.Layer):
 
     def __init__(
         self,
-        positions: Positions = "sinusoidal",
-        max_positions: Size = 1024,
-        dropout: Share = 0.0,
+        positions: str = "sinusoidal",
+        max_positions: int = 1024,
+        dropout: float = 0.0,
         **kwargs,
     ):
-        check_arguments(PositionalEncoding, locals())
+        rule = f"must be one of {', '.join(POSITIONS)}"
+        require(positions in POSITIONS, "positions", rule, shown(positions))
         super().__init__(**kwargs)
         self.supports_masking = True
         self.positions = positions
@@ -142,7 +144,7 @@ class PositionalEncoding(keras.layers.Layer):
         return self.dropout(outputs, training=training)
 
     def encoding(self, length, d_model: int):
-        """Returns the encodings of the first positions; InputError if they are more than learned.
+        """Returns the encodings of the first positions.
 
         Args:
             length: T, an int or scalar tensor.
@@ -150,17 +152,20 @@ class PositionalEncoding(keras.layers.Layer):
 
         Returns:
             [T, D]; float32 for sinusoids.
+
+        Raises:
+            InputError: if fewer positions were learned.
         """
         if self.positions == "learned":
             if isinstance(length, int):
                 rule = f"must have at most {self.max_positions} positions, max_positions"
                 require(length <= self.max_positions, "inputs", rule, length)
             if keras.backend.backend() == "jax" and not isinstance(length, int):
-                # For all that JAX can tell, a slice of unknown length may be shorter.
+                # JAX cannot tell that a slice to an unknown length has this length.
                 rows = ops.take(self.embeddings, ops.arange(length), axis=0)
             else:
                 rows = self.embeddings[:length]
-            # As large as the scaled token embeddings that they are added to.
+            # Scaled like the token embeddings that they are added to.
             return rows * d_model**0.5
         divisor = d_model - 2 if self.positions == "marian" else d_model
         return sinusoids(ops.arange(length), d_model, divisor)

@@ -7,33 +7,33 @@ from keras import ops
 def rematerialized(layer: keras.layers.Layer, *inputs, **masks):
     """Calls a layer for training, and keeps only its inputs for the backward pass.
 
-    The backward pass computes the rest once more, with the same result. This costs about a third of
-    the time of a training step. It saves the memory of what is computed within the layer: for long
+    The backward pass computes the layer once more, with the same result. This adds about a third to
+    the time of a training step. It saves the memory of the activations within the layer: for long
     sentences, these are mostly attention weights.
 
     Dropout must draw the same masks both times. So its random seeds are drawn here, once, and both
-    computations are functions of tensors alone.
+    computations are functions of tensors only.
 
     Args:
-        layer: is called with `training=True`.
+        layer: the layer, which is called with `training=True`.
         inputs: tensors, the positional arguments of the call; gradients flow to them.
         masks: the other arguments of the call; no gradients flow to them.
 
     Returns:
-        What the layer returns.
+        The output of the layer.
     """
     seeds_by_state = {}
     for part in layer._flatten_layers():
         seed_generator = getattr(part, "seed_generator", None)
         if seed_generator is not None:
             seeds_by_state[id(seed_generator.state)] = seed_generator.next()
-    # The states of the seed generators, and weights that are frozen.
+    # The states of the seed generators, and frozen weights.
     fixed = []
     for variable in layer.non_trainable_variables:
         seed = seeds_by_state.get(id(variable))
         fixed.append(ops.convert_to_tensor(variable) if seed is None else seed)
-    # The values, as tensors of their own: TensorFlow, outside a graph, would take the variable
-    # itself, and count its gradient twice.
+    # Indexing makes tensors of the variables: without it, TensorFlow would pass on the variable
+    # itself outside a graph, and count its gradient twice.
     weights = [ops.convert_to_tensor(variable)[...] for variable in layer.trainable_variables]
 
     @keras.remat

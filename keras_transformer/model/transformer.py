@@ -7,8 +7,6 @@ from keras import ops
 
 from keras_transformer import presets
 from keras_transformer.config import BOS_ID, TransformerConfig, replace_model_settings
-from keras_transformer.errors import require
-from keras_transformer.fields import check_arguments, shown, without_former
 from keras_transformer.model.composite import enable_lora, quantize_parts, quantized_parts
 from keras_transformer.model.decoder import Decoder, DecoderLayer
 from keras_transformer.model.embedding import TokenEmbedding
@@ -22,17 +20,17 @@ class Transformer(keras.Model):
     """The model of section 3.
 
     A functional model from {"source": int32 [B, S], "target": int32 [B, T]} to logits, float32
-    [B, T, V]. Targets begin with BOS: the logits at position t predict token t of the target
-    without it (`shift_right` makes such a target). Zeros are padding, and follow the tokens.
+    [B, T, V]. Targets begin with BOS (see `shift_right`): the logits at position t predict the
+    token at position t + 1. Zeros are padding, and follow the tokens.
 
     Args:
         config: the model's configuration, a TransformerConfig or a dict of its fields.
         rematerialize: whether training computes each layer again in its backward pass, which saves
             memory.
         dtype: a Keras dtype policy, "float32", "mixed_bfloat16" or "mixed_float16"; None for the
-            global one. Variables are float32 in any case, and layer normalisation, softmax and
-            sinusoids are computed in float32. Logits are given as float32; they are products of the
-            type of the activations.
+            global one. With any policy, variables are float32, and layer normalization, softmax and
+            sinusoids are computed in float32. Logits are computed in the type of the activations,
+            and returned as float32.
 
     Attributes:
         config: a TransformerConfig.
@@ -45,7 +43,7 @@ class Transformer(keras.Model):
         encoder, decoder: the two stacks.
 
     Raises:
-        InputError: if a field of the configuration has a value that it cannot have.
+        InputError: if a value of the configuration breaks a rule of its field.
 
     Example:
         >>> model = Transformer.from_preset("tiny", vocab_size=8000)
@@ -62,12 +60,8 @@ class Transformer(keras.Model):
         name: str = "transformer",
         **kwargs,
     ):
-        is_config = isinstance(config, TransformerConfig | dict)
-        rule = "must be a TransformerConfig, or a dict of its fields"
-        require(is_config, "config", rule, shown(config))
-        check_arguments(Transformer, locals())
         if isinstance(config, dict):
-            config = TransformerConfig(**without_former(config, TransformerConfig))
+            config = TransformerConfig(**config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self._make_embeddings(config, policy)
         self._make_positions(config, policy)
@@ -84,7 +78,7 @@ class Transformer(keras.Model):
         self.dtype_policy = policy
 
     def _make_embeddings(self, config: TransformerConfig, policy) -> None:
-        """Makes one, two or three TokenEmbeddings: see weight tying, section 3.4."""
+        """Makes one, two or three TokenEmbeddings: section 3.4 ties their weights."""
         own_source_vocabulary = config.source_vocab_size is not None
         shared = config.tie_embeddings and not own_source_vocabulary
         self.embedding = TokenEmbedding(
@@ -116,20 +110,14 @@ class Transformer(keras.Model):
             )
 
     def _make_positions(self, config: TransformerConfig, policy) -> None:
-        self.source_positions = PositionalEncoding(
-            config.positions,
-            config.max_positions,
-            config.dropout,
-            dtype=policy,
-            name="source_positions",
-        )
-        self.target_positions = PositionalEncoding(
-            config.positions,
-            config.max_positions,
-            config.dropout,
-            dtype=policy,
-            name="target_positions",
-        )
+        arguments = {
+            "positions": config.positions,
+            "max_positions": config.max_positions,
+            "dropout": config.dropout,
+            "dtype": policy,
+        }
+        self.source_positions = PositionalEncoding(**arguments, name="source_positions")
+        self.target_positions = PositionalEncoding(**arguments, name="target_positions")
 
     def _make_stacks(self, config: TransformerConfig, policy, rematerialize: bool) -> None:
         layer_arguments = {
@@ -166,8 +154,8 @@ class Transformer(keras.Model):
         self.decoder = Decoder(decoder_layers, **stack_arguments, name="decoder")
 
     def __setattr__(self, name, value):
-        # Layers are attributes before Model.__init__ is called, as it takes the outputs that they
-        # compute. PyTorch refuses modules as attributes until then.
+        # Model.__init__ takes the outputs that the layers compute, so they are attributes before it
+        # is called. PyTorch refuses modules as attributes until then.
         if keras.backend.backend() == "torch" and "_layers" not in vars(self):
             object.__setattr__(self, name, value)
         else:
@@ -183,7 +171,8 @@ class Transformer(keras.Model):
             settings: fields of TransformerConfig that replace the preset's.
 
         Raises:
-            InputError: for an unknown preset, or a value that a field cannot have.
+            InputError: for an unknown preset, an unknown setting, or a value that breaks a rule of
+                its field.
         """
         config, _ = presets.preset(name, vocab_size)
         return cls(replace_model_settings(config, settings))
@@ -203,10 +192,10 @@ class Transformer(keras.Model):
         return self.encoder(embeddings, mask=mask, training=training), mask
 
     def states(self, inputs, training=None):
-        """Computes the decoder's output, which the logits are computed from.
+        """Computes the decoder's output, from which the logits are computed.
 
-        Training computes the loss from it, some positions at a time (training/losses.py), so that
-        the logits of all positions never have to be in memory together.
+        Training computes the loss from it for some positions at a time (training/losses.py), so
+        that the logits of all positions are never in memory together.
 
         Args:
             inputs: the model's inputs.
@@ -221,9 +210,9 @@ class Transformer(keras.Model):
         return self.decoder(embeddings, memory, memory_mask=memory_mask, training=training)
 
     def enable_lora(self, rank: int) -> None:
-        """Adds matrices of a low rank to those of all layers, which are then not trained.
+        """Freezes the matrices of all layers, and adds low-rank matrices to train.
 
-        Biases and layer normalisations are trained as before. Saving merges what was learned.
+        Biases and layer normalizations are still trained. Saving merges the low-rank matrices.
 
         Raises:
             InputError: for a rank below 1.
@@ -269,7 +258,7 @@ def teacher_forcing(source, target):
         target: int32 [B, T]; the same.
 
     Returns:
-        The inputs {"source", "target"}, where the target is shifted right, and the labels, which
-        are the target as it is.
+        The inputs {"source", "target"}, of which the target is shifted right; and the labels, which
+        are the target itself.
     """
     return {"source": source, "target": shift_right(target)}, target

@@ -7,20 +7,19 @@ their fields: they have `q`, `source` and `target`.
 import dataclasses
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.formats import format_of
-from keras_transformer.errors import InputError
-from keras_transformer.fields import shown as shown_json
+from keras_transformer.errors import require
+from keras_transformer.fields import shown, whole_number
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
 from keras_transformer.serving.languages import AUTO, ModelLanguages, is_same, name_of
 from keras_transformer.serving.requests import (
     SERVED_FORMATS,
+    Documents,
     Limits,
-    RequestError,
-    check,
     check_format,
     checked,
 )
@@ -97,16 +96,6 @@ class FileAnswer:
     translatedFileUrl: Annotated[str, "Where it can be fetched within ten minutes."]
 
 
-class DocumentCall(NamedTuple):
-    """What is to be translated for a request."""
-
-    texts: list[str]
-    format: str
-    count: int = 1  # translations of each
-    to: str | None = None  # the target language, where texts must say which it is
-    language: str | None = None  # of the texts, where there are several
-
-
 def is_libretranslate(fields: dict[str, Any]) -> bool:
     """Whether a request for translations is one of this protocol."""
     return any(name in fields for name in OWN_FIELDS)
@@ -114,30 +103,31 @@ def is_libretranslate(fields: dict[str, Any]) -> bool:
 
 def parse_libretranslate(
     fields: dict[str, Any], limits: Limits, languages: ModelLanguages | None, beam_size: int
-) -> tuple[LibreTranslateRequest, DocumentCall]:
+) -> tuple[LibreTranslateRequest, Documents]:
     """Reads a LibreTranslateRequest.
 
     Args:
         fields: of the body; in a form, all are strings.
         limits: of a request.
         languages: of the model; None where they are not known, and any are taken.
-        beam_size: of the model, which has so many translations of a sentence.
+        beam_size: of the model, which finds this many translations of a sentence.
 
     Raises:
-        RequestError: 400 for anything else, 413 where it is too much.
+        InputError: for anything else.
+        RequestError: 413 where it is too much.
     """
     number = fields.get("alternatives")
-    if isinstance(number, str) and number.isascii() and number.isdecimal() and len(number) < 9:
-        fields = {**fields, "alternatives": int(number)}
+    if isinstance(number, str) and whole_number(number) is not None:
+        fields = {**fields, "alternatives": whole_number(number)}
     request = checked(LibreTranslateRequest, fields)
     to, language = check_languages(request.source, request.target, languages)
     check_format(request.format)
-    rule = f"alternatives must be from 0 to {beam_size - 1}, one less than the model's beams"
-    check(0 <= request.alternatives < beam_size, 400, rule, request.alternatives)
+    rule = f"must be from 0 to {beam_size - 1}, one less than the model's beams"
+    require(0 <= request.alternatives < beam_size, "alternatives", rule, request.alternatives)
     texts = request.q if isinstance(request.q, list) else [request.q]
     limits.check_texts(texts)
-    call = DocumentCall(texts, request.format, request.alternatives + 1, to, language)
-    return request, call
+    count = request.alternatives + 1
+    return request, Documents(texts, request.format, count, to, language)
 
 
 def parse_detect(fields: dict[str, Any], limits: Limits) -> str:
@@ -149,28 +139,25 @@ def parse_detect(fields: dict[str, Any], limits: Limits) -> str:
 
 def parse_file(
     fields: dict[str, Any], limits: Limits, languages: ModelLanguages | None
-) -> tuple[DocumentCall, str]:
-    """Reads a FileRequest, and returns the ending of the file's name, too.
+) -> tuple[Documents, str]:
+    """Reads a FileRequest; raises as `parse_libretranslate` does.
 
-    Raises:
-        RequestError: as `parse_libretranslate` does.
+    Returns:
+        The document, and the ending of the file's name.
     """
     file = fields.get("file")
-    rule = "file must be a file of a form (multipart/form-data)"
-    check(isinstance(file, Upload), 400, rule, "none" if file is None else shown_json(file))
+    rule = "must be a file of a form (multipart/form-data)"
+    require(isinstance(file, Upload), "file", rule, "none" if file is None else shown(file))
     request = checked(FileRequest, fields)
     to, language = check_languages(request.source, request.target, languages)
     ending = PurePath(file.name).suffix.lower()
     endings = [known for format in SERVED_FORMATS.values() for known in format.endings]
-    rule = f"the name of file must end in one of {', '.join(endings)}"
-    check(ending in endings, 400, rule, shown_json(file.name))
+    rule = f"must have a name that ends in one of {', '.join(endings)}"
+    require(ending in endings, "file", rule, shown(file.name))
     format = format_of(file.name)
-    try:
-        text = decoded(file.content, format, "file")
-    except InputError as error:
-        raise RequestError(400, str(error)) from None
+    text = decoded(file.content, format, "file")
     limits.check_texts([text])
-    return DocumentCall([text], format, to=to, language=language), ending
+    return Documents([text], format, to=to, language=language), ending
 
 
 def check_languages(
@@ -179,8 +166,9 @@ def check_languages(
     """Refuses languages that a model does not translate.
 
     Returns:
-        The target language and the source language, as the model calls them, where texts must say
-        which target they are for, and as far as the source is known; else None.
+        The target language and the source language as the model calls them, if its texts must say
+        which target they are for; the second is None if the source is not known. Otherwise None
+        twice.
     """
     if languages is None:
         return None, None
@@ -188,13 +176,13 @@ def check_languages(
     targets = list(languages.targets)
     if source != AUTO and languages.directions:
         found_source = _same(languages.sources, source)
-        rule = f'source must be one of {_listed(languages.sources)} and "{AUTO}"'
-        check(found_source is not None, 400, rule, shown_json(source))
+        rule = f'must be one of {_listed(languages.sources)} and "{AUTO}"'
+        require(found_source is not None, "source", rule, shown(source))
         targets = languages.targets_of(found_source)
     found_target = _same(targets, target)
     one_of = "one of " if len(targets) > 1 else ""
-    rule = f"target must be {one_of}{_listed(targets)}"
-    check(found_target is not None, 400, rule, shown_json(target))
+    rule = f"must be {one_of}{_listed(targets)}"
+    require(found_target is not None, "target", rule, shown(target))
     return (found_target, found_source) if languages.has_codes else (None, None)
 
 

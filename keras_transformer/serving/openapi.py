@@ -35,7 +35,7 @@ class Route(NamedTuple):
     answer: Any  # dataclasses or dict, in JSON; or the content type of a file
     request: Any = None  # a dataclass, or one of several, in JSON
     example: dict[str, Any] | None = None  # of such a request
-    refusals: tuple[int, ...] = ()  # the statuses that it may be refused with
+    refusals: tuple[int, ...] = (403,)  # the statuses that it may be refused with
     form: type | None = None  # a dataclass, whose fields may also come as a form
     parameters: dict[str, str] | None = None  # what the names in braces in the path are
 

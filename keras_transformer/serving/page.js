@@ -106,7 +106,7 @@ function showModel(card) {
   if (target) $("translation").lang = codes[1];
   showTargets(card.task_options?.target_languages ?? []);
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
-  $("required").hidden = !card.signatures?.includes("constrain");
+  $("required").hidden = !card.signatures?.includes("constrain_ids");
   const millions = card.parameters / 1e6;
   const facts = [
     card.config && `${card.config.num_layers} layers of ${card.config.num_heads} heads`,
@@ -422,7 +422,7 @@ async function sentenceEntry(signal, source, prefixes) {
     signal);
   const number = (value, digits) => element("span", { class: "number" },
     value === null ? "\u2212\u221e" : value.toFixed(digits).replace("-", "\u2212"));
-  const editable = task !== "parsing" && signatures.includes("complete");
+  const editable = task !== "parsing" && signatures.includes("search_ids");
   const editing = editable && { role: "textbox", "aria-label": "Translation", spellcheck: false,
     "aria-describedby": "editing", contenteditable: "plaintext-only" };
   return element("fieldset", {}, element("legend", { dir: "auto" }, source),

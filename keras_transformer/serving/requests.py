@@ -1,59 +1,43 @@
-"""What a request may say, and what of it is refused: pure functions of a request's bytes."""
+"""What a request may say: its body becomes a dataclass, or it is refused.
+
+An InputError here is the sender's mistake, which errors.as_refusal answers with 400.
+"""
 
 import dataclasses
 import itertools
-import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from keras_transformer.documents.formats import FORMATS
-from keras_transformer.errors import InputError, reason, require
-from keras_transformer.fields import from_json
-from keras_transformer.fields import shown as shown_json
-from keras_transformer.serving.forms import form_fields, is_form
+from aiohttp import web
 
-SHOWN_CHARACTERS = 240  # of an error's message, and of an address in the log
+from keras_transformer.documents.formats import FORMATS
+from keras_transformer.errors import require
+from keras_transformer.fields import Positive, Size, check_fields, from_json, shown
+from keras_transformer.files.json_files import parse_json
+from keras_transformer.serving.errors import check
+from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
+
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, as in "\ud83d\ude00"
-# Of documents; a table would need the columns to be translated, too.
+BODY = "the body"  # the place of errors
+# Formats of documents; a table would need the columns to be translated, too.
 SERVED_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
 _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
-
-
-class RequestError(Exception):
-    """A request that is refused: why, in one line, a status of HTTP, and perhaps headers."""
-
-    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None):
-        super().__init__(shown(message))
-        self.status = status
-        self.headers = headers or {}
-
-
-def check(condition: bool, status: int, rule: str, received: Any) -> None:
-    """Raises a RequestError, "RULE. Received: RECEIVED", where a condition does not hold."""
-    if not condition:
-        raise RequestError(status, f"{rule}. Received: {received}")
 
 
 @dataclass(frozen=True)
 class Limits:
     """The most that is served; a limit that would let nothing through is an InputError."""
 
-    timeout: float = 60.0  # seconds to wait for each of: a request's headers, its body, the model
-    max_sentences: int = 64  # of one request
-    max_characters: int = 20_000  # of one request, all its texts together
-    max_waiting: int = 64  # requests that wait for the model
+    timeout: Positive = 60.0  # seconds to wait for a request's headers, its body, and the model
+    max_sentences: Size = 64  # of one request
+    max_characters: Size = 20_000  # of one request, all its texts together
+    max_waiting: Size = 64  # requests that wait for the model
 
     def __post_init__(self):
-        require(0 < self.timeout < math.inf, "timeout", "must be positive seconds", self.timeout)
-        require(self.max_sentences >= 1, "max_sentences", "must be at least 1", self.max_sentences)
-        require(
-            self.max_characters >= 1, "max_characters", "must be at least 1", self.max_characters
-        )
-        require(self.max_waiting >= 1, "max_waiting", "must be at least 1", self.max_waiting)
+        check_fields(self)
 
     @property
     def body_bytes(self) -> int:
@@ -148,6 +132,23 @@ class TranslateRequest:
     aligned: Annotated[bool, "Whether to give their subwords and alignment, too."] = False
     to: To = None
 
+    @property
+    def sentences(self) -> list[str]:
+        """What is to be translated."""
+        return self.texts if self.text is None else [self.text]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Further arguments of `Translator.translate`; none where there are only texts."""
+        options = {}
+        if self.prefixes:
+            options["target_prefixes"] = self.prefixes
+        if self.aligned:
+            options["aligned"] = True
+        if self.required_phrases:
+            options["required_phrases"] = self.required_phrases
+        return options
+
 
 @dataclass(frozen=True)
 class DocumentRequest:
@@ -171,58 +172,60 @@ class AttentionRequest:
     to: To = None
 
 
-class TranslateCall(NamedTuple):
-    """What `Translator.translate` is to be called with for a request."""
+class Documents(NamedTuple):
+    """Texts of any length that a request wants to have translated."""
 
     texts: list[str]
-    options: dict[str, Any]  # further arguments; empty where a request has only texts
-    n_best: int  # translations of each text that the answer has
-    to: str | None  # the target language
+    format: str
+    count: int = 1  # translations of each
+    to: str | None = None  # the target language, where texts must say which it is
+    language: str | None = None  # of the texts, where there are several
 
 
-def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> TranslateCall:
+async def read_fields(request: web.Request) -> dict[str, Any]:
+    """Reads the body of a request: JSON, or a form where the content type says so.
+
+    Raises:
+        InputError: for anything else.
+        web.HTTPRequestEntityTooLarge: for a body that is larger than the application allows.
+    """
+    if request.content_type == MULTIPART:
+        return await form_fields(request)
+    body = await request.read()
+    is_json = body.lstrip().startswith((b"{", b"["))  # curl -d calls it a form
+    if request.content_type == URL_ENCODED and not is_json:
+        return await form_fields(request)
+    content = parse_json(body, BODY, Any)
+    require(isinstance(content, dict), None, "must be a JSON object", shown(content), BODY)
+    return content
+
+
+def parse_translate(fields: dict[str, Any], limits: Limits, beam_size: int) -> TranslateRequest:
     """Reads a TranslateRequest.
 
     Args:
         fields: of the body.
         limits: of a request.
-        beam_size: of the model, which has so many translations of a sentence.
+        beam_size: of the model, which finds this many translations of a sentence.
 
     Raises:
-        RequestError: 400 for anything else, 413 where it is too much.
+        InputError: for anything else.
+        RequestError: 413 where it is too much.
     """
-    if isinstance(fields.get("text"), list):
-        rule = "text must be one string; texts is for a list of them"
-        raise RequestError(400, f"{rule}. Received: {shown_json(fields['text'])}")
-    if isinstance(fields.get("texts"), str):
-        rule = "texts must be a list of strings; text is for a single one"
-        raise RequestError(400, f"{rule}. Received: {shown_json(fields['texts'])}")
     request = checked(TranslateRequest, fields)
-    rule = "exactly one of text, a string, and texts, a list of strings, must be given"
-    if request.text is not None:
-        check(request.texts is None, 400, rule, "both")
-        texts = [request.text]
-    else:
-        check(request.texts is not None, 400, rule, "neither")
-        texts = request.texts
-    given = list(texts)
-    if request.prefixes is not None:
-        rule = "prefixes must be as many as texts"
-        fits = len(request.prefixes) == len(texts)
-        check(fits, 400, rule, f"{len(request.prefixes)} for {len(texts)}")
-        given = [text + prefix for text, prefix in zip(texts, request.prefixes, strict=True)]
+    rule = "must have exactly one of text, a string, and texts, a list of strings"
+    require(request.text is not None or request.texts is not None, None, rule, "neither", BODY)
+    require(request.text is None or request.texts is None, None, rule, "both", BODY)
+    count = len(request.sentences)
+    prefixes = request.prefixes
+    if prefixes is not None:
+        received = f"{len(prefixes)} for {count}"
+        require(len(prefixes) == count, "prefixes", "must be as many as texts", received)
     phrases = itertools.chain.from_iterable(request.required_phrases or [])
-    limits.check_texts(given, list(phrases))
-    rule = f"n_best must be an integer from 1 to {beam_size}, the model's beams"
-    check(1 <= request.n_best <= beam_size, 400, rule, request.n_best)
-    options = {}
-    if request.prefixes:
-        options["target_prefixes"] = request.prefixes
-    if request.aligned:
-        options["aligned"] = True
-    if request.required_phrases:
-        options["required_phrases"] = request.required_phrases
-    return TranslateCall(texts, options, request.n_best, request.to)
+    limits.check_texts(request.sentences, [*(prefixes or []), *phrases])
+    rule = f"must be an integer from 1 to {beam_size}, the model's beams"
+    require(1 <= request.n_best <= beam_size, "n_best", rule, request.n_best)
+    return request
 
 
 def parse_document(fields: dict[str, Any], limits: Limits) -> DocumentRequest:
@@ -235,8 +238,8 @@ def parse_document(fields: dict[str, Any], limits: Limits) -> DocumentRequest:
 
 def check_format(format: str) -> None:
     """Refuses a format that no document has."""
-    rule = f"format must be one of {', '.join(SERVED_FORMATS)}"
-    check(format in SERVED_FORMATS, 400, rule, shown_json(format))
+    rule = f"must be one of {', '.join(SERVED_FORMATS)}"
+    require(format in SERVED_FORMATS, "format", rule, shown(format))
 
 
 def parse_attention(fields: dict[str, Any], limits: Limits) -> AttentionRequest:
@@ -246,45 +249,14 @@ def parse_attention(fields: dict[str, Any], limits: Limits) -> AttentionRequest:
     return request
 
 
-def fields_of(body: bytes, content_type: str = "") -> dict[str, Any]:
-    """Reads a body: JSON, or a form where the content type says so.
-
-    Raises:
-        RequestError: 400 for anything else.
-    """
-    if is_form(body, content_type):
-        try:
-            return form_fields(body, content_type)
-        except InputError as error:
-            raise RequestError(400, str(error)) from None
-    try:
-        content = json.loads(body.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        rule = "the body must be a JSON object in UTF-8"
-        raise RequestError(400, f"{rule}. Received: {reason(error)}") from None
-    rule = "the body must be a JSON object"
-    check(isinstance(content, dict), 400, rule, shown_json(content))
-    return content
-
-
 def checked(kind: type, fields: dict[str, Any]) -> Any:
-    """Makes a dataclass of the fields of a body, in the terms of whoever has sent it.
+    """Makes a dataclass of the fields of a body.
 
     Raises:
-        RequestError: 400 for a field that is missing, unknown or of another type.
+        InputError: for a field that is missing, unknown or of another type.
     """
     known = [field.name for field in dataclasses.fields(kind)]
-    rule = f"the fields of the body must be among {', '.join(known)}"
+    rule = f"must have no fields but {', '.join(known)}"
     for name in fields:
-        check(name in known, 400, rule, shown_json(name))
-    try:
-        return from_json(kind, fields, "the body")
-    except InputError as error:
-        raise RequestError(400, str(error)) from None
-
-
-def shown(text: str) -> str:
-    """Returns the beginning of a text, in one line that a log can have."""
-    if len(text) > SHOWN_CHARACTERS:
-        text = f"{text[:SHOWN_CHARACTERS]}..."
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        require(name in known, None, rule, shown(name), BODY)
+    return from_json(kind, fields, BODY)

@@ -10,7 +10,7 @@ import numpy as np
 from keras_transformer.attention.views import word_labels
 
 if TYPE_CHECKING:  # it imports TensorFlow
-    from keras_transformer.decoding.answers import PairAttention, Translation
+    from keras_transformer.translate.answers import PairAttention, Translation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +154,5 @@ def attention_fields(attention: "PairAttention") -> dict[str, Any]:
 
 
 def encoded(value: Any) -> bytes:
-    """Returns JSON in UTF-8; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", errors="replace")
+    """Returns JSON in UTF-8."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")

@@ -5,6 +5,7 @@ from pathlib import Path
 from aiohttp import web
 
 from keras_transformer.serving.application import FILE_TYPE, Service, json_response
+from keras_transformer.serving.errors import REFUSALS
 from keras_transformer.serving.libretranslate import (
     DetectedAnswer,
     DetectRequest,
@@ -23,14 +24,13 @@ from keras_transformer.serving.responses import (
     HealthAnswer,
     ModelAnswer,
     TranslateAnswer,
-    encoded,
 )
 
 
 async def description(service: Service, request: web.Request) -> web.Response:
     """Describes the endpoints."""
     document = openapi_document(ROUTES, REFUSALS, ErrorAnswer, service.limits.rule)
-    return json_response(encoded(document))
+    return json_response(document)
 
 
 def file_route(path: str, file: str, content_type: str, summary: str) -> Route:
@@ -47,21 +47,9 @@ def file_route(path: str, file: str, content_type: str, summary: str) -> Route:
     async def answer(service: Service, request: web.Request) -> web.Response:
         return web.Response(body=content, content_type=content_type, charset="utf-8")
 
-    return Route("GET", path, answer, summary, content_type, refusals=ANY_REFUSAL)
+    return Route("GET", path, answer, summary, content_type)
 
 
-# What a status says of a request.
-REFUSALS = {
-    400: "The body is not what the endpoint takes, or does not fit the model.",
-    403: "The request comes from a page of another server, or was sent to another name.",
-    404: "There is no such file, or no detector.",
-    408: "The body did not arrive in time.",
-    413: "The request has more text than the limits allow.",
-    500: "The model failed.",
-    503: "Too many requests wait for the model: try again.",
-    504: "The model took too long.",
-}
-ANY_REFUSAL = (403,)  # what every request may be refused with
 MODEL_REFUSALS = tuple(status for status in REFUSALS if status != 404)
 EXAMPLE = "The cat sleeps."
 ROUTES = (
@@ -71,29 +59,14 @@ ROUTES = (
     file_route("/page.css", "serving/page.css", "text/css", "Its style."),
     file_route("/figure.js", "attention/figure.js", "text/javascript", "Its figure."),
     file_route("/figure.css", "attention/figure.css", "text/css", "The style of its figure."),
-    Route(
-        "GET",
-        "/healthz",
-        Service.health,
-        "Whether the server answers.",
-        HealthAnswer,
-        refusals=ANY_REFUSAL,
-    ),
-    Route(
-        "GET",
-        "/openapi.json",
-        description,
-        "This description.",
-        dict,
-        refusals=ANY_REFUSAL,
-    ),
+    Route("GET", "/healthz", Service.health, "Whether the server answers.", HealthAnswer),
+    Route("GET", "/openapi.json", description, "This description.", dict),
     Route(
         "GET",
         "/model",
         Service.model,
         "The model card, and the limits of a request.",
         ModelAnswer,
-        refusals=ANY_REFUSAL,
     ),
     Route(
         "POST",
@@ -112,7 +85,6 @@ ROUTES = (
         Service.languages,
         "LibreTranslate's: the languages of the model; none where it does not know them.",
         list[LanguageAnswer],
-        refusals=ANY_REFUSAL,
     ),
     Route(
         "POST",
@@ -140,7 +112,7 @@ ROUTES = (
         Service.download,
         "LibreTranslate's: a document that was translated.",
         FILE_TYPE,
-        refusals=(*ANY_REFUSAL, 404),
+        refusals=(403, 404),
         parameters={"name": "As in translatedFileUrl."},
     ),
     Route(

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, reason
 from keras_transformer.serving.application import LOG, Service
-from keras_transformer.serving.connection import Connection
-from keras_transformer.serving.file_store import FileStore
+from keras_transformer.serving.errors import shown
 from keras_transformer.serving.languages import model_languages
-from keras_transformer.serving.requests import Limits, shown
+from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.routes import ROUTES
 
 if TYPE_CHECKING:
-    from keras_transformer.decoding.translator import Translator
+    from keras_transformer.translate.translator import Translator
 
 BACKLOG = 128  # connections that the system accepts before the server does
 
@@ -42,9 +41,6 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
-        number = ipaddress.ip_address(address[0])
-        of_many = number.is_multicast or str(number) == "255.255.255.255"
-        require(not of_many, "host", host_rule, f"{host!r}: the address of many machines")
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         return socket.create_server(address, family=family, dualstack_ipv6=both)
     except (socket.gaierror, UnicodeError) as error:
@@ -73,8 +69,6 @@ def serve(
     host: str,
     limits: Limits,
     cors_origin: str | None = None,
-    files: FileStore | None = None,
-    is_announced: bool = True,
 ) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM, and finishes what it has begun.
 
@@ -84,8 +78,6 @@ def serve(
         host: the name that `listening` was made with.
         limits: of a request.
         cors_origin: of other pages that may use the server, all for "*"; None for no other pages.
-        files: where translated files are kept until they are fetched; None for a store of its own.
-        is_announced: whether a line of the log says that the server is ready, and where.
 
     Returns:
         {"requests", "errors" (those refused or failed), "sentences" and "batches" (of requests for
@@ -98,13 +90,13 @@ def serve(
     has_codes = languages is not None and languages.has_codes
     options = {"to": languages.targets[0]} if has_codes else {}
     translator.translate(["Warm-up."], **options)  # the first call prepares what the others use
-    if "greedy_ids" in translator.graphs:  # for documents
+    if translator.config.is_greedy:  # for documents
         translator.translate(["Warm-up."], scores=False, **options)
     for name in ("aiohttp.server", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
     started = time.monotonic()
-    service = Service(translator, limits, allowed_names(host, listening), cors_origin, files)
-    asyncio.run(_serve(service, listening, host, is_announced))
+    service = Service(translator, limits, allowed_names(host, listening), cors_origin)
+    asyncio.run(_serve(service, listening, host))
     return {
         "requests": service.requests,
         "errors": service.errors,
@@ -115,12 +107,8 @@ def serve(
     }
 
 
-async def _serve(service: Service, listening: socket.socket, host: str, is_announced: bool) -> None:
-    """Answers requests until SIGINT or SIGTERM; a SIGINT after that ends the process at once.
-
-    A second SIGTERM does not: a service manager may send it to the parent of this process, too,
-    which passes it on.
-    """
+async def _serve(service: Service, listening: socket.socket, host: str) -> None:
+    """Answers requests until SIGINT or SIGTERM; a SIGINT after that ends the process at once."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     async with answering(service, listening):
@@ -128,8 +116,7 @@ async def _serve(service: Service, listening: socket.socket, host: str, is_annou
         loop.add_signal_handler(signal.SIGTERM, stopped.set)
         shown_host = f"[{host}]" if ":" in host else host
         port = listening.getsockname()[1]
-        if is_announced:
-            LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
+        LOG.info("serving at http://%s:%d until Ctrl-C", shown_host, port)
         await stopped.wait()
         loop.remove_signal_handler(signal.SIGINT)
 
@@ -137,36 +124,26 @@ async def _serve(service: Service, listening: socket.socket, host: str, is_annou
 @contextlib.asynccontextmanager
 async def answering(service: Service, listening: socket.socket) -> AsyncIterator[None]:
     """Answers requests while the block runs; then closes the socket and finishes those begun."""
-    loop = asyncio.get_running_loop()
     runner = web.AppRunner(
         service.application(ROUTES),
+        access_log=None,  # the application has its own line for a request
+        keepalive_timeout=service.limits.timeout,  # until the headers of a request have come
         handler_cancellation=True,  # the model need not work for a client that has gone
         shutdown_timeout=service.limits.timeout,
     )
     await runner.setup()
-
-    def connection() -> Connection:
-        return Connection(
-            runner.server,
-            loop=loop,
-            access_log=None,  # the application has its own line for a request
-            keepalive_timeout=service.limits.timeout,  # until the headers of a request have come
-        )
-
-    accepting = await loop.create_server(connection, sock=listening, backlog=BACKLOG)
+    await web.SockSite(runner, listening, backlog=BACKLOG).start()
     try:
         yield
     finally:
-        accepting.close()
         await runner.cleanup()
 
 
 class OneLine(logging.Filter):
-    """Puts an error of the HTTP server into one line of the log, and leaves it out if repeated.
+    """Writes an error of the HTTP server as one line of the log, and leaves out its repetitions.
 
-    What reaches the server's own logger is mostly no error of this program, but bytes that are no
-    HTTP, or more connections than the system allows. Of the latter, asyncio would write thousands
-    of tracebacks within seconds.
+    Such an error is usually malformed HTTP, or more connections than the system allows, for which
+    asyncio would write thousands of tracebacks within seconds.
     """
 
     def __init__(self):

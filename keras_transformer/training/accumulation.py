@@ -17,7 +17,7 @@ def accumulate_gradients(
             tensors, as TrainingStep does: sums over the rows that it is given.
         source: int32 [B, S].
         target: int32 [B, T].
-        tokens: float32 scalar, passed on: what all gradients are divided by.
+        tokens: float32 scalar, passed on: the divisor of all gradients.
         parts: 2 or more.
 
     Returns:

@@ -7,8 +7,8 @@ and feed-forward networks, [D, E] as Keras has it, becomes
 
 where A is drawn at random, B begins as zeros, and only A and B are trained. Embeddings, biases and
 normalisations stay as they are. The checkpoints of an adapter hold its matrices, the optimizer's
-moments of these and the random states, and none of W_0; to use it, its changes are added to the
-weights of its base once, and what comes out is a model as any other.
+moments of these and the random states, but not W_0. To use an adapter, its changes are added to
+the weights of its base, which makes a model like any other.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from keras_transformer.config import TrainingConfig
 from keras_transformer.errors import require
 from keras_transformer.model.composite import parts_with_matrices
 from keras_transformer.model.transformer import Transformer
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.checkpoint_weights import read_checkpoint, read_variables
 from keras_transformer.training.model_directory import ModelDescription
 
@@ -35,10 +35,10 @@ def add_adapters(model: Transformer, rank: int, alpha: float) -> None:
     Args:
         model: computes the same as before, until the adapter is trained.
         rank: r.
-        alpha: what the adapter adds is multiplied by alpha / r.
+        alpha: the changes of the adapter are scaled by alpha / r.
 
     Raises:
-        InputError: where the matrices have no larger rank themselves.
+        InputError: where r is not less than the width of all matrices.
     """
     layers = adapted_layers(model)
     narrowest = min(min(layer.kernel.shape) for layer in layers)
@@ -63,11 +63,11 @@ def saved_variables(model: Transformer, training: TrainingConfig) -> list[keras.
     """The variables of a model that a checkpoint of its training holds.
 
     Args:
-        model: with an adapter, if training says so.
+        model: with an adapter, if `training` has a lora_rank.
         training: its training.
 
     Returns:
-        All of them; of an adapter, its matrices A, B, A, B, ..., and the random states.
+        All of them; for an adapter, its matrices A, B, A, B, ..., and the random states.
     """
     if training.lora_rank is None:
         return model.variables
@@ -79,7 +79,7 @@ def saved_variables(model: Transformer, training: TrainingConfig) -> list[keras.
 
 
 def copy_base(base: Transformer, model: Transformer) -> None:
-    """Gives a model with an adapter all other weights of its base, which has the same layers."""
+    """Copies the weights of a base into a model of the same layers with an adapter."""
     values = {weight.path: weight for weight in base.weights}
     for weight in model.weights:
         if weight.path in values:
@@ -101,14 +101,14 @@ def merge_adapter(
     description: ModelDescription,
     scale: float = 1.0,
 ) -> CheckpointInfo:
-    """Adds what an adapter has learned to the weights of its base.
+    """Adds the changes of an adapter to the weights of its base.
 
     Args:
-        base: the model that the adapter was trained for, which is changed.
+        base: the model that the adapter was trained for; its weights are changed.
         model_dir: the directory of the adapter.
         checkpoint: of the adapter; see restore_model. The mean of several is that of the weights W.
         description: the content of that directory's config.json.
-        scale: what its changes are multiplied by. Between 0 and 1, the weights lie between those of
+        scale: a factor on the changes. Between 0 and 1, the weights lie between those of
             the base and those of the adapter: W_0 + scale alpha / r A B.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Which processes train together, and which of them this one is, by TF_CONFIG or Slurm."""
+"""The addresses of the processes that train together, from TF_CONFIG or Slurm."""
 
 import dataclasses
 import os
@@ -24,7 +24,7 @@ class Addresses:
     source: str  # where they were read, for messages: "TF_CONFIG" or "Slurm"
 
     def name(self, worker: int) -> str:
-        """What messages call a worker, by its number."""
+        """The name of a worker in messages, by its number."""
         return f"worker {worker} ({self.workers[worker]})"
 
 
@@ -52,14 +52,14 @@ def own_addresses() -> Addresses:
 
 
 def _read_tf_config() -> tuple[dict, str]:
-    """Gives the addresses of all processes by job, as TensorFlow has them, and that of this one."""
+    """Returns the addresses of all processes by job, as TensorFlow has them, and this one's."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     cluster = resolver.cluster_spec()
     return cluster.as_dict(), cluster.task_address(resolver.task_type, resolver.task_id)
 
 
 def _read_slurm() -> tuple[dict, str]:
-    """Gives the same for a Slurm step, sorted by the names of nodes, whatever the ranks of tasks.
+    """Returns the same for a Slurm step, sorted by nodes and not by the ranks of tasks.
 
     Devices stay as Slurm has set them for each task: TensorFlow would ask nvidia-smi for GPUs.
     """

@@ -1,37 +1,142 @@
-"""The files of checkpoints: written whole or not at all, and removed whole or not at all.
+"""A checkpoint: its record and its files, written and removed whole or not at all.
 
 A checkpoint is three files: TensorFlow's NAME.data-00000-of-00001 and NAME.index, and NAME.json,
-its record (checkpoint_record.py). They have other names until all three are on the disk, and are
-marked before they are removed. So what a killed process has left is told from checkpoints by its
-name, and nothing else is ever removed.
+its record. They have other names until all three are on the disk, and the record is renamed before
+the files are removed. So the files that a killed process leaves behind have names that no
+checkpoint has, and nothing else is ever removed.
+
+No file lists all checkpoints: those of a run are the ones whose records are in the folder. Records
+are read without TensorFlow.
 """
 
 import contextlib
+import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import tensorflow as tf
-
-from keras_transformer.errors import reason, with_file_name
-from keras_transformer.files.json_files import write_json
-from keras_transformer.files.paths import remove_folder
-from keras_transformer.training.checkpoint_record import CheckpointRecord
+from keras_transformer.errors import InputError, reason, require, with_file_name
+from keras_transformer.fields import Amount, Count, from_json, one_of, to_json
+from keras_transformer.files.json_files import read_json, write_json
+from keras_transformer.files.paths import remove_folder, to_path
+from keras_transformer.training.loop_config import METRICS
+from keras_transformer.training.model_directory import FORMAT_VERSION
+from keras_transformer.training.step_sums import StepSums
 
 _WRITING = "writing-"  # before the names of files until a checkpoint is complete
 _REMOVING = "removing-"  # before the name of a record whose checkpoint is being removed
 _DAMAGED = "damaged-"  # before the names of files that a run could not resume from
 
 
+@dataclasses.dataclass(frozen=True)
+class CheckpointInfo:
+    """Which weights a model has."""
+
+    checkpoint: str  # a name in the model directory, a path, or what was averaged: "average:5"
+    step: int | None = None  # of the checkpoint, or of the last one of an average; None if unknown
+    averaged: int | None = None  # the number of checkpoints that the weights are the mean of
+    validation_loss: float | None = None  # nats per token; None of an average, or if not measured
+    adapter_scale: float | None = None  # of what an adapter adds to the weights, if not 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that are not None, as JSON values."""
+        return to_json(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What a resumed run continues with, beside its variables and its position in the data."""
+
+    # Since the last point of the curves.
+    sums: StepSums = dataclasses.field(default_factory=StepSums)
+    summed_steps: Count = 0  # how many steps were summed
+    summed_seconds: Amount = 0.0  # how long these steps took
+    validations_since_best: Count = 0  # validations without a better best_metric
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointRecord:
+    """What is known of a checkpoint beside its weights: the content of NAME.json, and the name."""
+
+    name: str  # of its files
+    step: Count  # how many optimizer steps had been taken
+    model: str  # the fingerprint of the model's configuration
+    seconds: Amount | None = None  # of training, over all starts of the run; None if unknown
+    progress: Progress | None = None  # None for a model that no training loop has written
+    # The metrics of the validation before it, such as {"loss": 2.1, "bleu": 31.2}; empty without
+    # one, None where a value was not finite.
+    validation: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    # The metric that chooses the best checkpoint; None if no run has said so.
+    best_metric: Annotated[str, one_of(*METRICS)] | None = None
+
+
+def checkpoint_name(step: int) -> str:
+    """The name of a run's checkpoint after `step` steps, and of its files."""
+    return f"step-{step:08d}"
+
+
+def checkpoint_directory(model_dir: str | Path) -> Path:
+    """The folder of the checkpoints of a model directory."""
+    return to_path(model_dir) / "checkpoints"
+
+
+def read_record(path: str | Path) -> CheckpointRecord:
+    """Reads the record of the checkpoint whose files begin with `path`.
+
+    Raises:
+        InputError: where there is none, or it is damaged or of another version.
+    """
+    file = to_path(f"{path}.json")
+    content = read_json(file)
+    version = content.pop("format_version", None)
+    rule = f"must be {FORMAT_VERSION}"
+    require(version == FORMAT_VERSION, "format_version", rule, version, file)
+    return from_json(CheckpointRecord, {**content, "name": to_path(path).name}, file)
+
+
+def write_record(file: Path, record: CheckpointRecord) -> None:
+    """Writes the record of a checkpoint; its name is that of the file."""
+    content = to_json(record)
+    del content["name"]
+    write_json(file, {"format_version": FORMAT_VERSION, **content})
+
+
+def read_records(model_dir: str | Path) -> list[CheckpointRecord]:
+    """Reads the records of the checkpoints of a model directory's run, oldest first.
+
+    Averages of these checkpoints are not among them.
+
+    Raises:
+        InputError: where one is damaged, of another version or of another step than its name says.
+    """
+    directory = checkpoint_directory(model_dir)
+    records = []
+    for file in list(directory.glob("step-*.json")):
+        name = file.name.removesuffix(".json")
+        try:
+            record = read_record(directory / name)
+            rule = "must have the step of its name"
+            require(name == checkpoint_name(record.step), None, rule, record.step, file)
+        except InputError as error:
+            if not file.exists():  # the run has just removed it
+                continue
+            advice = f"to go on without this checkpoint, move the files {name}.* elsewhere"
+            raise error.replaced(received=f"{error.received}; {advice}") from None
+        records.append(record)
+    return sorted(records, key=lambda record: record.step)
+
+
 def write_checkpoint(directory: Path, record: CheckpointRecord, trackables: dict[str, Any]) -> None:
     """Writes a checkpoint, which has its name when all of it is on the disk.
 
     Raises:
-        OSError: where it cannot be written; it names a file. Nothing is left of it then.
+        OSError: where it cannot be written, with the name of a file. Nothing is left of it then.
     """
+    import tensorflow as tf
+
     name = _WRITING + record.name
     try:
         tf.train.Checkpoint(**trackables).write(str(directory / name))
-        write_json(directory / f"{name}.json", record.to_json())
+        write_record(directory / f"{name}.json", record)
         _rename_all(directory, name, record.name)
     except (OSError, tf.errors.OpError) as error:
         with contextlib.suppress(OSError):
@@ -39,18 +144,22 @@ def write_checkpoint(directory: Path, record: CheckpointRecord, trackables: dict
         raise with_file_name(error, directory / record.name) from None
 
 
-def _rename_all(directory: Path, name: str, new_name: str) -> None:
-    """Renames the files of a checkpoint, its record as the last of them."""
-    files = sorted(directory.glob(f"{name}.*"), key=lambda file: file.suffix == ".json")
-    for file in files:
-        file.replace(directory / (new_name + file.name.removeprefix(name)))
+def remove_checkpoint(directory: Path, name: str) -> None:
+    """Removes the files of a checkpoint."""
+    (directory / f"{name}.json").replace(directory / f"{_REMOVING}{name}.json")
+    _remove_marked(directory, name)
+
+
+def put_aside(directory: Path, name: str) -> None:
+    """Gives a damaged checkpoint names under which nothing reads or removes it."""
+    _rename_all(directory, name, _DAMAGED + name)
 
 
 def recover_checkpoints(directory: Path, prefix: str) -> None:
     """Finishes what a killed process has begun with checkpoints whose names have a prefix.
 
-    One whose record had been written was complete but for its name. Of another, what there is of it
-    is removed.
+    If a record had been written, its checkpoint was complete but for the name, which it is given.
+    The files of other unfinished checkpoints are removed.
     """
     for mark in list(directory.glob(f"{_WRITING}{prefix}*.json")):
         name = mark.name.removesuffix(".json")
@@ -66,25 +175,21 @@ def recover_checkpoints(directory: Path, prefix: str) -> None:
         _remove_marked(directory, mark.name.removeprefix(_REMOVING).removesuffix(".json"))
 
 
+def damage_of(error: BaseException) -> str:
+    """What a message says of a checkpoint that TensorFlow could not read."""
+    return f"damaged or missing files ({reason(error)})"
+
+
+def _rename_all(directory: Path, name: str, new_name: str) -> None:
+    """Renames the files of a checkpoint, its record as the last of them."""
+    files = sorted(directory.glob(f"{name}.*"), key=lambda file: file.suffix == ".json")
+    for file in files:
+        file.replace(directory / (new_name + file.name.removeprefix(name)))
+
+
 def _remove_marked(directory: Path, name: str) -> None:
     """Removes the files of a checkpoint that has been marked, and the mark after them."""
     if not (directory / f"{name}.json").exists():  # else it was written again
         for path in list(directory.glob(f"{name}.*")):
             path.unlink()
     (directory / f"{_REMOVING}{name}.json").unlink()
-
-
-def remove_checkpoint(directory: Path, name: str) -> None:
-    """Removes the files of a checkpoint."""
-    (directory / f"{name}.json").replace(directory / f"{_REMOVING}{name}.json")
-    _remove_marked(directory, name)
-
-
-def put_aside(directory: Path, name: str) -> None:
-    """Gives a damaged checkpoint names under which nothing reads or removes it."""
-    _rename_all(directory, name, _DAMAGED + name)
-
-
-def damage_of(error: BaseException) -> str:
-    """What is said of a checkpoint that could not be read, beside the text of TensorFlow."""
-    return f"damaged or missing files ({reason(error)})"

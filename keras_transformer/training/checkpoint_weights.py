@@ -15,15 +15,13 @@ from keras_transformer.fields import whole_number
 from keras_transformer.files.locks import locked
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.checkpoint_files import (
-    damage_of,
-    recover_checkpoints,
-    write_checkpoint,
-)
-from keras_transformer.training.checkpoint_info import CheckpointInfo
-from keras_transformer.training.checkpoint_record import (
+    CheckpointInfo,
     CheckpointRecord,
     checkpoint_directory,
     checkpoint_name,
+    damage_of,
+    recover_checkpoints,
+    write_checkpoint,
 )
 from keras_transformer.training.checkpoints import CheckpointStore
 from keras_transformer.training.model_directory import ModelDescription, read_description
@@ -146,12 +144,12 @@ def read_checkpoint(
         checkpoint: "latest", "best", "average:K", a path or a name, or several of these, separated
             by commas; see restore_model.
         model: the model that they must be of; None for any.
-        read: gives what is wanted of the checkpoint whose files begin with a path; `read_variables`
-            gives all variables.
+        read: reads arrays from the checkpoint whose files begin with a path; `read_variables` reads
+            all variables.
 
     Returns:
-        The variables in the order of `model.variables`, or the mean of what `read` gives; and which
-        weights they are.
+        The variables in the order of `model.variables`, or what `read` returns, or the mean; and
+        which weights they are.
 
     Raises:
         InputError: where the checkpoint is missing or incomplete, or of another model.
@@ -186,7 +184,7 @@ def _read_average(
     records = store.records[-count:]
     _require_checkpoint(records != [], store, checkpoint, "a checkpoint")
     if len(records) < count:
-        logging.warning("averaging all %d checkpoints: there are not %s", len(records), count)
+        logging.warning("averaging all %d checkpoints: there are no %s", len(records), count)
     models = [read(store.path(record)) for record in records]
     name = f"average:{len(records)}"
     info = CheckpointInfo(name, records[-1].step, averaged=len(records))
@@ -194,7 +192,7 @@ def _read_average(
 
 
 def _info(checkpoint: str, record: CheckpointRecord) -> CheckpointInfo:
-    """What a set of weights is called that are those of a record."""
+    """Describes the weights of one checkpoint."""
     return CheckpointInfo(checkpoint, record.step, validation_loss=record.validation.get("loss"))
 
 

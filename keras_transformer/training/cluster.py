@@ -3,16 +3,17 @@
 TensorFlow sums gradients over all workers. Whatever else depends on a clock, a signal or a disk is
 decided by worker 0, the chief. The others read it in the key-value store of TensorFlow's
 coordination service, which the chief runs. All private names of TensorFlow that the workers need
-are in this file. A run in a single process uses none of it.
+are in this file. A run in a single process uses none of it, but a LoneWorker.
 """
 
 import _thread
 import contextlib
 import json
+import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -23,6 +24,7 @@ from tensorflow.python.eager import context
 
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.training.addresses import Addresses
+from keras_transformer.training.checkpoint_files import read_records
 
 _SILENCE = 20_000  # milliseconds without an answer after which a worker is taken for dead
 # Decisions that stay in the store. There are fewer between two steps, and no worker can take a step
@@ -80,6 +82,23 @@ def multi_worker_strategy(
         raise InputError("cluster", rule, received, addresses.source) from None
 
 
+class WorkerError(InputError):
+    """Ends a worker because another one has ended.
+
+    Args:
+        name: of the other worker, with its address.
+        what: what has happened to it.
+        details: its error, or what to do.
+    """
+
+    def __init__(self, name: str, what: str, details: str):
+        super().__init__(name, what, details, "strategy=multi_worker")
+
+    def message(self, argument: str | None) -> str:
+        """Returns the error's line: nothing was received that could be corrected."""
+        return f"{self.place}: {argument} {self.rule}: {self.received}"
+
+
 def _task(worker: int | str) -> str:
     return f"/job:worker/replica:0/task:{worker}"
 
@@ -124,20 +143,18 @@ class Cluster:
 
     Args:
         addresses: of all workers.
+        model_dir: the directory of their model, from which all can continue if one has died.
 
     Attributes:
         index: the number of this worker.
         is_chief: whether this worker decides, validates and writes for all.
-        newest_checkpoint: a function that gives the name of the newest complete checkpoint, or
-            None. It is called when another worker has died, as the chief may complete checkpoints
-            until then.
     """
 
-    def __init__(self, addresses: Addresses):
+    def __init__(self, addresses: Addresses, model_dir: str | os.PathLike):
         self.addresses = addresses
+        self.model_dir = model_dir
         self.index = addresses.index
         self.is_chief = self.index == 0
-        self.newest_checkpoint: Callable[[], str | None] = lambda: None
         workers = range(len(addresses.workers))
         self._others = [worker for worker in workers if worker != self.index]
         self._decisions = 0
@@ -146,19 +163,17 @@ class Cluster:
         self._over = threading.Event()
 
     def agreed(self, decision: Any) -> Any:
-        """Gives what the chief has decided.
+        """Waits for the chief's decision, and returns it.
 
         Args:
-            decision: a JSON value. That of the chief counts; it does not matter what others pass.
+            decision: a JSON value. Only the chief's counts.
 
         Returns:
-            The chief's decision, which the others wait for.
+            The chief's decision.
 
         Raises:
             InputError: where a worker has died or failed.
         """
-        if not self._others:
-            return decision
         key, self._decisions = f"decision/{self._decisions}", self._decisions + 1
         if self.is_chief:
             self._tell(key, [decision])  # in a list, as the decision may be None
@@ -188,18 +203,23 @@ class Cluster:
             require(here == there, name, "must be the same on every worker", received, place)
 
     def pass_on(self, number: int) -> None:
-        """Tells the chief of a signal that ends the run. The chief needs no telling of its own."""
+        """Tells the chief that this worker has received a signal, which ends the run."""
         if not self.is_chief:
             self._tell("stop", number)
 
+    def newest_checkpoint(self) -> str | None:
+        """The name of the newest complete checkpoint; None without any.
+
+        It is looked up on the disk, as the chief may complete checkpoints until a worker dies.
+        """
+        records = read_records(self.model_dir)
+        return records[-1].name if records else None
+
     def __enter__(self) -> "Cluster":
-        if self._others:
-            self._watcher.start()
+        self._watcher.start()
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
-        if not self._others:
-            return
         if isinstance(error, tf.errors.OpError):  # most often because another worker has died
             self._watcher.join(_SILENCE / 1000)
         self._over.set()
@@ -221,7 +241,7 @@ class Cluster:
                 context.context().set_config_key_value(key, json.dumps(value))
 
     def _read(self, key: str, seconds: float = 0.1) -> Any:
-        """The value of a key in the store; None where there is none, or the chief has died."""
+        """The value of a key in the store; None if there is none, or the chief has died."""
         with contextlib.suppress(tf.errors.OpError):
             return json.loads(context.context().get_config_key_value(key, int(seconds * 1000)))
 
@@ -251,13 +271,12 @@ class Cluster:
             if self._failure:
                 context.context().abort_collective_ops(tf.errors.ABORTED, "a worker has failed")
 
-    def _failure_error(self) -> InputError:
-        """Says why this worker ends, and from where all can continue if another has died."""
+    def _failure_error(self) -> WorkerError:
+        """Makes the error with which this worker ends after the failure of another one."""
         worker, why = self._failure
-        failed, place = self.addresses.name(worker), "strategy=multi_worker"
         if why is not None:
-            return InputError(failed, "must not fail", why, place)
+            return WorkerError(self.addresses.name(worker), "has failed", why)
         name = self.newest_checkpoint()
         last = f"checkpoint {name}" if name else "the last checkpoint, if there is one"
-        received = f"no answer. Start all workers again: they continue from {last}"
-        return InputError(failed, "must answer until the run ends", received, place)
+        advice = f"start all workers again, and they continue from {last}"
+        return WorkerError(self.addresses.name(worker), "does not answer", advice)

@@ -5,7 +5,7 @@ and shares a chart: quality/perplexity, and quality/loss, which is without label
 Custom Scalars, the charts that are watched most are together.
 
 training_log.jsonl has a line for every event: {"event": "training" | "validation" | "checkpoint" |
-"resumed" | "compilation", "step": ..., and its values}. A value that is not finite is null.
+"resumed", "step": ..., and its values}. A value that is not finite is null.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import require
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import write_file
-from keras_transformer.training.checkpoint_record import checkpoint_name
+from keras_transformer.training.checkpoint_files import checkpoint_name
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import RunState
 
@@ -43,7 +43,7 @@ class Curves:
     """Writes the curves and the log of a model directory, and shows a progress bar.
 
     To be used as a context: within it, tf.summary writes into the directory too. Lines of the log
-    that are of later steps than the state's are removed, as these steps are taken again.
+    from steps after the state's are removed, as these steps are taken again.
 
     Args:
         model_dir: the model directory.
@@ -68,8 +68,9 @@ class Curves:
             self._bar = opened.enter_context(bar)
             opened.callback(self._end_profile)
             self._opened = opened.pop_all()
-        if state.saved_step:
-            self.event("resumed", state.step, checkpoint=checkpoint_name(state.saved_step))
+        saved_step = state.decision.saved_step
+        if saved_step:
+            self.event("resumed", state.step, checkpoint=checkpoint_name(saved_step))
 
     def __enter__(self) -> "Curves":
         return self
@@ -108,9 +109,9 @@ class Curves:
             tf.summary.flush()
 
     def profile(self, step: int) -> None:
-        """Is called before every step or several: starts and ends a profile as configured.
+        """Starts or ends a profile as configured; called before each call that takes steps.
 
-        The profile is shown in TensorBoard's Profile tab.
+        TensorBoard shows it in the tab Profile.
 
         Args:
             step: the number of the next step, from 1.
@@ -136,8 +137,42 @@ class Curves:
 
     def _done(self, state: RunState) -> float:
         """The share of the run that is done, by steps or by time, whichever ends it first."""
-        minutes = self._config.train_minutes or math.inf
-        return min(1.0, max(state.step / self._config.train_steps, state.seconds / 60 / minutes))
+        share = state.step / self._config.train_steps
+        if self._config.train_minutes is not None:
+            minutes = state.decision.seconds / 60
+            share = max(share, minutes / self._config.train_minutes)
+        return min(1.0, share)
+
+
+class SilentCurves:
+    """The curves of a worker that is not the chief: nothing is written and nothing is shown."""
+
+    def __init__(self, model_dir: str | Path, state: RunState, config: LoopConfig):
+        pass
+
+    def __enter__(self) -> "SilentCurves":
+        return self
+
+    def __exit__(self, *error) -> None:
+        pass
+
+    def settings(self, model_config: TransformerConfig, training_config: TrainingConfig) -> None:
+        """Shows nothing."""
+
+    def event(self, name: str, step: int, **values: Any) -> None:
+        """Writes nothing."""
+
+    def training(self, step: int, values: dict[str, float]) -> None:
+        """Writes nothing."""
+
+    def validation(self, step: int, values: dict[str, float]) -> None:
+        """Writes nothing."""
+
+    def profile(self, step: int) -> None:
+        """Profiles nothing."""
+
+    def progress(self, state: RunState) -> None:
+        """Shows nothing."""
 
 
 def finite_or_none(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the training loop reads: batches, and what it validates the model with."""
+"""The data of the training loop: batches to train on, and data to validate the model with."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class TrainingData:
-    """What the loop reads, in batches of (source int32 [B, S], target int32 [B, T])."""
+    """The data of a run, in batches of (source int32 [B, S], target int32 [B, T])."""
 
     batches: tf.data.Dataset  # endless
     # Padded lengths for XLA: rising numbers, the last of which is that of the longest sentence.
     # Without them, XLA is not used.
     lengths: Sequence[int] | None = None
     validation: tf.data.Dataset | None = None  # finite
-    # Is called at each validation; returns scores, such as {"bleu": 31.2}, and a text to show.
+    # Called at each validation; returns scores, such as {"bleu": 31.2}, and a text to show.
     translate_sample: Callable[[keras.Model], tuple[dict[str, float], str]] | None = None
-    # Is called at each validation; returns pictures, uint8 [height, width, 3], by name.
+    # Called at each validation; returns pictures, uint8 [height, width, 3], by name.
     draw_sample: Callable[[keras.Model], dict[str, np.ndarray]] | None = None

@@ -20,10 +20,10 @@ class Interruption:
     is saved, and may take longer than a scheduler waits.
 
     Args:
-        on_signal: is called with the number of every signal.
+        on_signal: called with the number of every signal.
 
     Attributes:
-        signal: the last signal; None as long as there was none.
+        signal: the last signal; None until there is one.
     """
 
     def __init__(self, on_signal: Callable[[int], None]):
@@ -58,7 +58,7 @@ def _ignore(number: int) -> None:
 
 @contextlib.contextmanager
 def listening(on_signal: Callable[[int], None] = _ignore) -> Iterator[Interruption]:
-    """Gives an Interruption that handles SIGINT and SIGTERM until the context ends.
+    """Yields an Interruption that handles SIGINT and SIGTERM until the context ends.
 
     Args:
         on_signal: see Interruption.

@@ -1,11 +1,10 @@
 """The training loop: optimizer steps, curves, validations and checkpoints until the run is over."""
 
-import contextlib
 import dataclasses
 import math
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,26 +15,26 @@ from absl import logging
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.training.adapters import saved_variables
-from keras_transformer.training.checkpoint_record import (
-    CheckpointRecord,
-    checkpoint_name,
-    read_records,
-)
+from keras_transformer.training.checkpoint_files import checkpoint_name
 from keras_transformer.training.checkpoints import CheckpointStore
-from keras_transformer.training.curves import Curves, finite_or_none
+from keras_transformer.training.curves import Curves, SilentCurves, finite_or_none
 from keras_transformer.training.data import TrainingData
 from keras_transformer.training.interruption import Interruption, listening
+from keras_transformer.training.lone_worker import LoneWorker
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.run_state import Decision, RunState
 from keras_transformer.training.step import TrainingStep, as_tensors
-from keras_transformer.training.strategy import uses_xla
 from keras_transformer.training.validation import validate
 from keras_transformer.training.xla_step import XlaTrainingStep
 
-if TYPE_CHECKING:  # needed only where there are workers
+if TYPE_CHECKING:  # needed only where there are several workers
     from keras_transformer.training.cluster import Cluster
 
 LIMITS = ("patience", "train_minutes", "train_steps")  # what ends a run, apart from signals
+
+
+def _do_nothing(*_: Any) -> None:
+    """For a model that keeps its initial weights, or a directory that needs no description."""
 
 
 def train(
@@ -45,15 +44,15 @@ def train(
     model_dir: str | Path,
     config: LoopConfig,
     strategy: tf.distribute.Strategy,
-    cluster: "Cluster | None" = None,
-    initialize: Callable[[keras.Model], None] | None = None,
-    describe: Callable[[], None] | None = None,
+    cluster: "Cluster | LoneWorker | None" = None,
+    initialize: Callable[[keras.Model], None] = _do_nothing,
+    describe: Callable[[], None] = _do_nothing,
 ) -> dict[str, Any]:
     """Trains until `config` ends the run, from the last checkpoint of `model_dir` if it has one.
 
-    On SIGTERM or Ctrl-C the steps under way are finished and saved first. Steps without finite
-    gradients at the end of a run are not saved, so that the newest checkpoint is a good one. A
-    warning tells of them, and the same run goes on from that checkpoint.
+    On SIGTERM or Ctrl-C the steps under way are finished and saved first. If the gradients of the
+    last steps of a run were not finite, these steps are not saved, so that the newest checkpoint is
+    a good one. A warning says so, and the same run goes on from that checkpoint.
 
     Args:
         model_config: the model.
@@ -62,12 +61,12 @@ def train(
         model_dir: the model directory, for checkpoints and curves.
         config: when the run stops, saves and reports.
         strategy: the devices to train on.
-        cluster: the workers that train together and all call this; None for a single process. The
+        cluster: the workers that train together and all call this; a LoneWorker if not given. The
             chief alone validates and writes, and a signal to any of them stops them all.
-        initialize: is called with the model if the run begins, and may give it other weights. Where
-            an adapter is trained, it is called at each start, and gives it the weights of the base.
-        describe: is called before the first checkpoint is written, and may write what the directory
-            says of the model. A run that fails before leaves no such description behind.
+        initialize: called with the model when the run begins, to give it other weights. With an
+            adapter, it is called at each start, and gives the model the weights of the base.
+        describe: called before the first checkpoint is written, to describe the model in the
+            directory. A run that fails before leaves no description behind.
 
     Returns:
         {"step", "minutes", "stopped" (by "train_steps", "train_minutes", "patience" or "SIGTERM"),
@@ -75,58 +74,73 @@ def train(
         the run stands. Workers that are not the chief: {"worker", "step", "minutes", "stopped"}.
 
     Raises:
-        InputError: where a checkpoint cannot be read, too many steps in a row had gradients that
+        InputError: where a checkpoint cannot be read, too many consecutive steps had gradients that
             are not finite, a validation had such a loss, or another worker died.
         OSError: where a checkpoint cannot be written.
         KeyboardInterrupt: on Ctrl-C.
     """
-    is_chief = cluster is None or cluster.is_chief
-    signals = listening() if cluster is None else listening(cluster.pass_on)
-    with signals as interruption:
+    if cluster is None:
+        cluster = LoneWorker()
+    with listening(cluster.pass_on) as interruption:
         step = _make_step(model_config, training_config, data, config, strategy)
+        batches = iter(data.batches)
         # tf.train.Checkpoint finds none of a functional Keras model's variables by itself.
         saved_of_model = saved_variables(step.model, training_config)
         saved = {
             "model": [variable.value for variable in saved_of_model],
             "optimizer": [variable.value for variable in step.optimizer.variables],
-            "iterator": iter(data.batches),
+            "iterator": batches,
         }
         store = CheckpointStore(
             model_dir, model_config, config.keep_checkpoints, config.best_metric
         )
         state = _resume(store, saved, cluster)
         has_base = training_config.lora_rank is not None  # which its checkpoints do not hold
-        if initialize is not None and (state.step == 0 or has_base):
+        if state.step == 0 or has_base:
             initialize(step.model)
-        if cluster is not None:
-            cluster.newest_checkpoint = lambda: _newest_on_disk(model_dir)
-        reporting = Curves(model_dir, state, config) if is_chief else contextlib.nullcontext()
-        with reporting as curves:
-            if curves is not None:
-                curves.settings(model_config, training_config)
+        make_curves = Curves if cluster.is_chief else SilentCurves
+        with make_curves(model_dir, state, config) as curves:
+            curves.settings(model_config, training_config)
             run = _Run(
-                config, data, step, saved, store, state, curves, interruption, cluster, describe
+                config=config,
+                data=data,
+                batches=batches,
+                step=step,
+                saved=saved,
+                store=store,
+                state=state,
+                curves=curves,
+                interruption=interruption,
+                cluster=cluster,
+                describe=describe,
             )
             run.decide()
-            while state.stopped is None:
+            while state.decision.stopped is None:
                 run.take_steps()
                 run.decide()
                 run.report()
-                if state.checkpoint_due and state.stopped is None:
+                if state.decision.checkpoint_due and state.decision.stopped is None:
                     run.validate_and_save()
                     run.decide()
             run.save_last_steps()
-    if state.stopped not in LIMITS:
-        logging.info("%s at step %d: run the command again to resume", state.stopped, state.step)
-    elif state.started is None:
-        told = "this run had ended at step %d: to continue it, raise %s"
-        logging.info(told, state.step, state.stopped)
-    if state.stopped in LIMITS and state.step < training_config.warmup_steps:
-        told = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
-        logging.warning(told, state.step, training_config.warmup_steps, state.stopped)
+    _log_end(state, training_config)
     if interruption.signal == signal.SIGINT:
         raise KeyboardInterrupt
     return run.result()
+
+
+def _log_end(state: RunState, training_config: TrainingConfig) -> None:
+    """Logs how to go on, and warns of a run that ended during its warm-up."""
+    stopped = state.decision.stopped
+    if stopped not in LIMITS:
+        logging.info("%s at step %d: run the command again to resume", stopped, state.step)
+        return
+    if state.started is None:
+        told = "this run had ended at step %d: to continue it, raise %s"
+        logging.info(told, state.step, stopped)
+    if state.step < training_config.warmup_steps:
+        told = "the run ended at step %d of the warm-up: set warmup_steps below %d, or raise %s"
+        logging.warning(told, state.step, training_config.warmup_steps, stopped)
 
 
 def _make_step(
@@ -144,7 +158,7 @@ def _make_step(
             told = "batches of the longest sentences have fewer rows (%d) than parts (%d, "
             told += "replicas x accumulate_steps): some are empty; raise tokens_per_batch"
             logging.warning(told, rows, parts)
-    if data.lengths is not None and uses_xla(config.xla):
+    if config.xla == "on" and data.lengths is not None:
         step = XlaTrainingStep(model_config, training_config, strategy, data.lengths)
         shapes = " ".join(f"{shape.rows}x{shape.length}" for shape in step.shapes)
         logging.info("XLA: %d shapes, rows x length of both sides: %s", len(step.shapes), shapes)
@@ -156,40 +170,21 @@ def _make_step(
     return step
 
 
-def _resume(store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster | None") -> RunState:
-    """Restores the newest whole checkpoint, if there is one; a worker restores the chief's."""
-    if cluster is None:
-        record = _restore(store, saved)
-    else:
-        record = _restore_the_chiefs(store, saved, cluster)
-    if record is None:
+def _resume(
+    store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster | LoneWorker"
+) -> RunState:
+    """Restores the newest whole checkpoint, if there is one; workers restore the chief's."""
+    record = None
+    if cluster.is_chief:
+        store.recover()
+        record = store.restore(saved)
+    name = cluster.agreed(None if record is None else record.name)
+    if name is None:
         return RunState()
+    if not cluster.is_chief:
+        record = store.restore_named(saved, name)
     logging.info("resuming from step %d", record.step)
     return RunState.restored(record)
-
-
-def _restore(store: CheckpointStore, saved: dict[str, Any]) -> CheckpointRecord | None:
-    """Restores the newest whole checkpoint, after finishing what a killed process has begun."""
-    store.recover()
-    return store.restore(saved)
-
-
-def _restore_the_chiefs(
-    store: CheckpointStore, saved: dict[str, Any], cluster: "Cluster"
-) -> CheckpointRecord | None:
-    """Restores the same checkpoint on all workers: the one that the chief has found whole."""
-    if cluster.is_chief:
-        record = _restore(store, saved)
-        cluster.agreed(None if record is None else record.name)
-        return record
-    name = cluster.agreed(None)
-    return None if name is None else store.restore(saved, name)
-
-
-def _newest_on_disk(model_dir: str | Path) -> str | None:
-    """The name of the newest checkpoint: the chief may have written one since it last decided."""
-    records = read_records(model_dir)
-    return records[-1].name if records else None
 
 
 @dataclasses.dataclass
@@ -198,24 +193,23 @@ class _Run:
 
     config: LoopConfig
     data: TrainingData
+    batches: Iterator
     step: TrainingStep
     saved: dict[str, Any]  # what a checkpoint holds, by name
     store: CheckpointStore
     state: RunState
-    curves: Curves | None  # None on workers that are not the chief
+    curves: Curves | SilentCurves
     interruption: Interruption
-    cluster: "Cluster | None"  # None for a single process
-    describe: Callable[[], None] | None  # is called before the first checkpoint
-    compilations: int = 0  # of XLA, that were reported
+    cluster: "Cluster | LoneWorker"
+    describe: Callable[[], None]
 
     def take_steps(self) -> None:
         """Takes steps for about a second, and none beyond the next event."""
         state = self.state
-        if self.curves is not None:
-            self.curves.profile(state.step + 1)
-        steps = min(state.steps_per_call, self.config.steps_to_next_event(state.step))
+        self.curves.profile(state.step + 1)
+        steps = min(state.decision.steps_per_call, self.config.steps_to_next_event(state.step))
         started = time.monotonic()
-        sums = self.step.run(self.saved["iterator"], tf.constant(steps), as_tensors(state.sums))
+        sums = self.step.run(self.batches, tf.constant(steps), as_tensors(state.progress.sums))
         sums = tf.nest.map_structure(float, sums)  # waits until the steps are taken
         state.add_steps(steps, time.monotonic() - started, sums)
         if state.skipped_in_row >= self.config.max_skipped_steps:
@@ -223,43 +217,42 @@ class _Run:
             raise self._diverged("gradients", f"{self._skipped_steps()} ({limit})")
 
     def decide(self) -> None:
-        """Decides how the run continues; of several workers, the chief decides for all."""
+        """Decides how the run continues; the chief of several workers decides for all."""
         state = self.state
-        state.seconds = state.clock()
-        decision = Decision(
-            seconds=state.seconds,
-            steps_per_call=state.steps_per_call,
-            saved_step=state.saved_step,
-            checkpoint_due=self._is_checkpoint_due(),
-            stopped=self._reason_to_stop(),
+        seconds = state.clock()
+        decision = dataclasses.replace(
+            state.decision,
+            seconds=seconds,
+            checkpoint_due=self._is_checkpoint_due(seconds),
+            stopped=self._reason_to_stop(seconds),
         )
-        if self.cluster is not None:
-            decision = Decision(**self.cluster.agreed(dataclasses.asdict(decision)))
-        state.follow(decision)
-        self.step.total_steps.assign(self.config.expected_steps(state.step, state.seconds))
+        state.decision = Decision(**self.cluster.agreed(dataclasses.asdict(decision)))
+        expected_steps = self.config.expected_steps(state.step, state.decision.seconds)
+        self.step.total_steps.assign(expected_steps)
 
-    def _is_checkpoint_due(self) -> bool:
+    def _is_checkpoint_due(self, seconds: float) -> bool:
         state, config = self.state, self.config
         if state.skipped_in_row:
             return False  # the last good checkpoint stays the last
         if config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0:
             return True
-        return state.seconds - state.saved_seconds >= config.checkpoint_minutes * 60
+        return seconds - state.saved_seconds >= config.checkpoint_minutes * 60
 
-    def _reason_to_stop(self) -> str | None:
+    def _reason_to_stop(self, seconds: float) -> str | None:
         state, config = self.state, self.config
         if self.interruption.signal is not None:
             return self.interruption.signal.name
-        if config.patience is not None and state.validations_since_best >= config.patience:
+        without_better = state.progress.validations_since_best
+        if config.patience is not None and without_better >= config.patience:
             return "patience"
-        if config.train_minutes is not None and state.seconds >= config.train_minutes * 60:
+        if config.train_minutes is not None and seconds >= config.train_minutes * 60:
             return "train_minutes"
         if state.step >= config.train_steps:
             return "train_steps"
         return None
 
     def _diverged(self, what: str, received: str) -> InputError:
-        """The error of a run that has left all useful weights; `what` is no longer finite."""
+        """The error of a run whose loss or gradients are no longer finite."""
         advice = "try a lower learning_rate_scale, more warmup_steps, or precision=float32"
         received = f"{received}; {self._last_good_checkpoint()}"
         return InputError(what, f"must be finite; {advice}", received)
@@ -269,42 +262,28 @@ class _Run:
 
     def _last_good_checkpoint(self) -> str:
         last = "none"
-        if self.state.saved_step:
-            last = str(self.store.directory / checkpoint_name(self.state.saved_step))
+        if self.state.decision.saved_step:
+            last = str(self.store.directory / checkpoint_name(self.state.decision.saved_step))
         return f"last good checkpoint: {last}"
 
     def report(self) -> None:
         """Moves the progress bar, and writes a point of the curves at every `log_steps` steps."""
         state = self.state
+        self.curves.progress(state)
         is_log_step = state.step % self.config.log_steps == 0
-        if self.curves is not None:
-            self._report_compilations()
-            self.curves.progress(state)
-            if is_log_step or state.stopped in LIMITS:  # of fewer steps at the end of the run
-                replicas = self.step.strategy.num_replicas_in_sync
-                values = dict(state.metrics)
-                values["tokens_per_second_per_replica"] = values["tokens_per_second"] / replicas
-                values.update(self.step.rates())
-                self.curves.training(state.step, values)
+        if is_log_step or state.decision.stopped in LIMITS:  # the last point may be of fewer steps
+            replicas = self.step.strategy.num_replicas_in_sync
+            values = dict(state.metrics)
+            values["tokens_per_second_per_replica"] = values["tokens_per_second"] / replicas
+            values.update(self.step.rates())
+            self.curves.training(state.step, values)
         if is_log_step:
             state.reset_sums()
 
-    def _report_compilations(self) -> None:
-        """Logs the shapes of batches that XLA has compiled since the last report."""
-        if not isinstance(self.step, XlaTrainingStep):
-            return
-        for count, (shape, seconds) in enumerate(self.step.compiled_shapes.items(), start=1):
-            if count > self.compilations:
-                rows, length = shape
-                logging.info("XLA: %dx%d took %.1f s, compilation %d", rows, length, seconds, count)
-                values = {"rows": rows, "length": length, "seconds": round(seconds, 3)}
-                self.curves.event("compilation", self.state.step, **values, count=count)
-        self.compilations = len(self.step.compiled_shapes)
-
     def save_last_steps(self) -> None:
-        """Validates and saves what the run ends with, unless its last steps were skipped."""
+        """Validates and saves the last steps of the run, unless they were skipped."""
         state = self.state
-        if state.step == state.saved_step:
+        if state.step == state.decision.saved_step:
             return
         if state.skipped_in_row:
             told = "gradients were not finite at the end: %s, which are not saved; %s"
@@ -315,7 +294,7 @@ class _Run:
 
     def validate_and_save(self) -> None:
         """Validates and writes a checkpoint, on the chief. A signal ends the validation only."""
-        if self.curves is None:
+        if not self.cluster.is_chief:
             return
         state, store = self.state, self.store
         scalars = self.interruption.unless_interrupted(self._validate) or {}
@@ -327,21 +306,18 @@ class _Run:
         if self.interruption.signal is None:
             self.config.check_measured(scalars)
         if self.config.best_metric in scalars:
-            is_best = store.would_be_best(measured)
-            state.validations_since_best = 0 if is_best else state.validations_since_best + 1
+            state.add_validation(store.would_be_best(measured))
         if scalars:
             state.validation = measured
             self.curves.validation(state.step, scalars)
         tf.summary.flush()
-        state.seconds = state.clock()
-        if self.describe is not None and store.latest is None:
+        if store.latest is None:
             self.describe()
-        record = store.save(self.saved, state.step, state.seconds, measured, state.progress())
+        record = store.save(self.saved, state.step, state.clock(), measured, state.progress)
+        state.add_checkpoint()
         self.curves.event("checkpoint", state.step, checkpoint=record.name)
         shown = " ".join(f"{name} {value:.3f}" for name, value in scalars.items())
         logging.info("step %d: validation %s", state.step, shown or "none; checkpoint written")
-        state.saved_step = state.step
-        state.saved_seconds = state.clock()
 
     def _validate(self) -> dict[str, float]:
         return validate(self.step, self.data, self.state.step, self.config.histograms)
@@ -351,10 +327,10 @@ class _Run:
         state, store = self.state, self.store
         result = {
             "step": state.step,
-            "minutes": round(state.seconds / 60, 2),
-            "stopped": state.stopped,
+            "minutes": round(state.decision.seconds / 60, 2),
+            "stopped": state.decision.stopped,
         }
-        if self.curves is None:
+        if not self.cluster.is_chief:
             return {"worker": self.cluster.index, **result}
         validation = {f"validation_{name}": value for name, value in state.validation.items()}
         for name, value in finite_or_none({**state.metrics, **validation}).items():

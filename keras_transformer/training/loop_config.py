@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Annotated
 
 from keras_transformer.errors import require
-from keras_transformer.fields import Positive, Size, check_fields, one_of, whole_number
+from keras_transformer.fields import Positive, Size, check_fields, one_of, option, whole_number
 
 METRICS = ("loss", "bleu", "f1")  # that may choose the best checkpoint; a smaller loss is better
 
@@ -14,22 +14,42 @@ METRICS = ("loss", "bleu", "f1")  # that may choose the best checkpoint; a small
 class LoopConfig:
     """Steps and minutes are counted over all starts of the run.
 
-    Minutes are counted from the end of the first step of each start: what goes before is reading
-    and compiling, which takes seconds on one machine and minutes on another.
+    Minutes are counted from the end of the first step of each start: the time before it goes into
+    reading and compiling, which takes seconds on one machine and minutes on another.
     """
 
-    train_steps: Size = 100_000
-    train_minutes: Positive | None = None  # stop after this time, if it is over before train_steps
-    checkpoint_minutes: Positive = 10.0  # between validations, each followed by a checkpoint
-    checkpoint_steps: Size | None = None  # steps between them, if these are over first
-    keep_checkpoints: Size = 20  # how many of the last checkpoints to keep, beside the best
-    log_steps: Size = 50  # steps between points of the curves
-    max_skipped_steps: Size = 100  # stop after this many steps in a row without finite gradients
-    best_metric: Annotated[str, one_of(*METRICS)] = "loss"  # that chooses the best checkpoint
-    patience: Size | None = None  # stop after this many validations without a better best_metric
-    histograms: bool = False  # write histograms of all parameters at each validation
-    profile_steps: tuple[int, int] | None = None  # the first and the last step to profile
-    xla: Annotated[str, one_of("auto", "on", "off")] = "auto"  # compile steps; auto: on a GPU
+    train_steps: Size = option(100_000, "Optimizer steps, over all starts of the run.")
+    train_minutes: Positive | None = option(
+        None,
+        "Stop after these minutes of training over all starts of the run, if they end before "
+        "train_steps. The first step of each start, which compiles, is not counted.",
+    )
+    checkpoint_minutes: Positive = option(
+        10.0, "Minutes between validations, each of which is followed by a checkpoint."
+    )
+    checkpoint_steps: Size | None = option(
+        None, "Steps between validations, if they end before checkpoint_minutes."
+    )
+    keep_checkpoints: Size = option(
+        20, "How many of the latest checkpoints to keep, besides the best one."
+    )
+    log_steps: Size = option(50, "Steps between points of the curves.")
+    max_skipped_steps: Size = option(
+        100, "Abort after this many consecutive steps whose gradients are not finite."
+    )
+    best_metric: Annotated[str, one_of(*METRICS)] = option(
+        "loss", "Metric of a validation that chooses the best checkpoint."
+    )
+    patience: Size | None = option(
+        None, "Stop after this many consecutive validations without a better best_metric."
+    )
+    histograms: bool = option(False, "Write histograms of all parameters at each validation.")
+    profile_steps: tuple[int, int] | None = option(
+        None, "FIRST,LAST: write a profile of these steps for TensorBoard."
+    )
+    xla: Annotated[str, one_of("on", "off")] = option(
+        "off", "Whether XLA compiles the training step."
+    )
 
     def __post_init__(self):
         if self.profile_steps is not None:

@@ -15,7 +15,6 @@ from keras import ops
 
 from keras_transformer.config import PAD_ID
 from keras_transformer.errors import require
-from keras_transformer.fields import Share, check_arguments
 
 NUM_BLOCKS = 8  # that rows are divided into; only the logits of one block are held at a time
 
@@ -44,12 +43,13 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     def __init__(
         self,
-        label_smoothing: Share = 0.1,
+        label_smoothing: float = 0.1,
         reduction: str | None = "mean_with_sample_weight",
         name: str | None = "label_smoothed_cross_entropy",
         **kwargs,
     ):
-        check_arguments(LabelSmoothedCrossEntropy, locals())
+        in_range = 0 <= label_smoothing < 1
+        require(in_range, "label_smoothing", "must be in [0, 1)", label_smoothing)
         super().__init__(name=name, reduction=reduction, **kwargs)
         self.label_smoothing = label_smoothing
 

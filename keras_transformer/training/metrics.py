@@ -10,7 +10,6 @@ from keras import ops
 
 from keras_transformer.config import PAD_ID
 from keras_transformer.errors import require
-from keras_transformer.fields import check_arguments
 from keras_transformer.training.losses import as_tensor, token_losses, token_weights
 
 
@@ -35,7 +34,6 @@ class MaskedAccuracy(_MeanOverTokens):
     """The share of tokens whose label has the largest logit; padding does not count."""
 
     def __init__(self, name: str | None = "masked_accuracy", **kwargs):
-        check_arguments(MaskedAccuracy, locals())
         super().__init__(name, **kwargs)
         self._direction = "up"  # for callbacks that monitor it, as of Keras' own metrics
 
@@ -51,7 +49,6 @@ class MaskedPerplexity(_MeanOverTokens):
     """
 
     def __init__(self, name: str | None = "masked_perplexity", **kwargs):
-        check_arguments(MaskedPerplexity, locals())
         super().__init__(name, **kwargs)
         self._direction = "down"
 

@@ -1,15 +1,15 @@
-"""What a model directory holds about its model: config.json, and the vocabulary beside it.
+"""The description of a model in its directory: config.json, and the vocabulary beside it.
 
 config.json       configurations and the vocabulary's fingerprint
 *vocabulary.*     the vocabulary, or those of both sides: the directory alone is enough to translate
-checkpoints/      see checkpoints.py and checkpoint_files.py; of an adapter, see adapters.py
-decoding.json     how the model is to translate, where that was chosen (evaluation/results.py)
+checkpoints/      see checkpoint_files.py; of an adapter, see adapters.py
+decoding.json     the settings of the search, if they were chosen (evaluation/results.py)
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files/locks.py
 
-A run writes config.json and the vocabularies with its first checkpoint. Before, nothing of it is
-worth to be kept, and a command that failed, at a wrong setting or for want of memory, may be
-corrected and run again in the same directory.
+A run writes config.json and the vocabularies with its first checkpoint. Until then the directory
+holds nothing worth keeping: a command that failed, because of a wrong setting or too little memory,
+may be corrected and run again in the same directory.
 """
 
 import dataclasses
@@ -25,10 +25,10 @@ from keras_transformer.files.paths import require_name, to_path
 from keras_transformer.files.reading import file_digest
 from keras_transformer.files.replacing import is_temporary, remove_abandoned, write_file
 
-FORMAT_VERSION = 3  # also of the records of checkpoints; 2 had one list of them
+FORMAT_VERSION = 4  # also of the records of checkpoints
 DECODING_FILE = "decoding.json"
 
-# What a run has written before its first checkpoint.
+# The files that a run writes before its first checkpoint.
 _BEGUN = ("lock", "tensorboard", "training_log.jsonl")
 
 
@@ -42,7 +42,7 @@ class Base:
 
 @dataclasses.dataclass(frozen=True)
 class ModelDescription:
-    """What is needed to build a model again, and to turn text into its inputs."""
+    """All that is needed to build a model again, and to turn text into its inputs."""
 
     preset: str  # the name of the preset, or "imported"
     model: TransformerConfig
@@ -56,7 +56,7 @@ class ModelDescription:
     task: Task = "translation"
     # See Linearisation, and language_codes.py.
     task_options: dict[str, Any] = dataclasses.field(default_factory=dict)
-    # Of source and target, as the data set calls them; all of a model of several directions.
+    # Source and target, as the data set calls them; all languages, if there are more directions.
     languages: list[str] | None = None
     base: Base | None = None  # of an adapter; None if the checkpoints hold the whole model
 
@@ -109,8 +109,8 @@ def copy_vocabularies(
 def check_model_dir(model_dir: str | Path, description: ModelDescription) -> None:
     """Raises InputError where training of a model can neither begin nor go on in a directory.
 
-    It can in one that is new or empty, in which such a run has ended before its first checkpoint,
-    or that is the model's. The vocabularies of that one may be missing, but may be no others.
+    The directory may be new or empty, may hold a run that ended before its first checkpoint, or may
+    be that of the model. In the last case, vocabularies may be missing, but must not be others.
     """
     require_name(model_dir, "model_dir")
     model_dir = to_path(model_dir)
@@ -144,7 +144,7 @@ def _is_unfinished(name: str) -> bool:
 
 
 def remove_unfinished_files(model_dir: str | Path, description: ModelDescription) -> None:
-    """Removes what a killed run has left of files that it was writing into its directory."""
+    """Removes unfinished files that a killed run has left in its directory."""
     for name in ("config.json", "training_log.jsonl", *description.vocabulary_files):
         remove_abandoned(to_path(model_dir) / name)
 
@@ -190,9 +190,9 @@ def require_same_base(
 
     Args:
         model_dir: of the adapter.
-        base: what its config.json says of that one.
-        found: the model.
-        argument, place: what the error calls the model; see InputError.
+        base: the model that the adapter was trained for, by the config.json of the adapter.
+        found: the model that is to take its place.
+        argument, place: the parts of the error; see InputError.
     """
     trained_for = f"the weights that the adapter in {model_dir} was trained for"
     rule = f"must have {trained_for}, those of {base.path}"
@@ -246,7 +246,7 @@ def read_description(model_dir: str | Path, argument: str = "model_dir") -> Mode
 
 
 def holds_adapter(path: str | Path) -> bool:
-    """Whether what `described_in` takes is an adapter, or a checkpoint of one.
+    """Whether a path is that of an adapter or of a checkpoint of one; see described_in.
 
     A .keras file holds a whole model in any case.
     """

@@ -9,7 +9,7 @@ from keras_transformer.config import TrainingConfig
 from keras_transformer.training.schedule import make_schedule
 
 FIRST_LOSS_SCALE = 2.0**15  # of float16
-UPDATES_TO_DOUBLE = 2000  # the scale is doubled after so many finite updates in a row
+UPDATES_TO_DOUBLE = 2000  # the scale is doubled after this many finite updates in a row
 
 
 class Update(NamedTuple):

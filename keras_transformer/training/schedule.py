@@ -1,24 +1,14 @@
 """The learning rate of section 5.3, and one that ends with the run."""
 
 import math
-from typing import Annotated, Any
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_transformer.config import TrainingConfig
-from keras_transformer.fields import Positive, Rule, Size, check_arguments, one_of
-
-
-def _is_number_of_steps(value: Any) -> bool:
-    if isinstance(value, int):
-        return value >= 1 and not isinstance(value, bool)
-    return getattr(value, "shape", None) == ()  # a scalar variable
-
-
-TotalSteps = Annotated[
-    Any, Rule("be a number of steps, at least 1, or a scalar variable", _is_number_of_steps)
-]
+from keras_transformer.errors import require
+from keras_transformer.fields import shown
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -34,13 +24,12 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         scale: a factor on the rate; 1 in the paper.
     """
 
-    def __init__(self, d_model: Size, warmup_steps: Size = 4000, scale: Positive = 1.0):
-        check_arguments(WarmupInverseSquareRoot, locals())
+    def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0):
         super().__init__()
         self.d_model, self.warmup_steps, self.scale = d_model, warmup_steps, scale
 
     def __call__(self, step):
-        """Gives the rate of the next update, float32, by the number of earlier updates, int."""
+        """Returns the rate of the next update, float32, by the number of earlier updates, int."""
         step_num = ops.cast(step, "float32") + 1
         slope = ops.minimum(self.fall(step_num), step_num * self.warmup_steps**-1.5)
         return self.scale * self.d_model**-0.5 * slope
@@ -67,13 +56,14 @@ class WarmupToZero(WarmupInverseSquareRoot):
 
     def __init__(
         self,
-        d_model: Size,
-        warmup_steps: Size,
-        total_steps: TotalSteps,
-        scale: Positive = 1.0,
-        shape: Annotated[str, one_of("linear", "cosine")] = "linear",
+        d_model: int,
+        warmup_steps: int,
+        total_steps: Any,
+        scale: float = 1.0,
+        shape: str = "linear",
     ):
-        check_arguments(WarmupToZero, locals())
+        is_known = shape in ("linear", "cosine")
+        require(is_known, "shape", "must be one of linear, cosine", shown(shape))
         super().__init__(d_model, warmup_steps, scale)
         self.total_steps, self.shape = total_steps, shape
 

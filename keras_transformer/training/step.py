@@ -34,7 +34,7 @@ class LossesAndGradients(NamedTuple):
 class TrainingStep:
     """A model, its optimizer, and the compiled function that trains them.
 
-    Every replica is given the whole global batch, which is small, and works on its own rows: row n
+    Every replica receives the whole global batch, which is small, and works on its own rows: row n
     belongs to replica n mod R. So the batch and the loss are the same for any number of replicas.
 
     Args:

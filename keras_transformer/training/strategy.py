@@ -1,10 +1,17 @@
 """Where training runs, and how far it is repeatable."""
 
+import os
+from typing import TYPE_CHECKING
+
 import keras
 import tensorflow as tf
 
 from keras_transformer.errors import require
 from keras_transformer.training.addresses import Addresses
+from keras_transformer.training.lone_worker import LoneWorker
+
+if TYPE_CHECKING:  # private names of TensorFlow, which only several workers need
+    from keras_transformer.training.cluster import Cluster
 
 
 def make_strategy(
@@ -41,7 +48,6 @@ def make_strategy(
         devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]
         tf.config.set_logical_device_configuration(cpu, devices)
     if name == "multi_worker":
-        # Private names of TensorFlow, which no other strategy needs.
         from keras_transformer.training.cluster import multi_worker_strategy
 
         return multi_worker_strategy(addresses, replicas, connect_seconds)
@@ -49,14 +55,20 @@ def make_strategy(
     return tf.distribute.MirroredStrategy(devices)
 
 
-def uses_xla(xla: str) -> bool:
-    """Whether XLA compiles training steps.
+def make_cluster(
+    addresses: Addresses | None, model_dir: str | os.PathLike
+) -> "Cluster | LoneWorker":
+    """Makes the cluster of the workers, once their strategy is made.
 
     Args:
-        xla: "on", "off", or "auto", which is on if there is a GPU: on a CPU, XLA gains nothing and
-            takes 10 to 25 seconds to compile for each shape of a batch.
+        addresses: the workers, for "multi_worker"; None for any other strategy.
+        model_dir: the directory of the model.
     """
-    return xla == "on" or (xla == "auto" and bool(tf.config.list_physical_devices("GPU")))
+    if addresses is None or len(addresses.workers) == 1:
+        return LoneWorker()
+    from keras_transformer.training.cluster import Cluster
+
+    return Cluster(addresses, model_dir)
 
 
 def make_repeatable(seed: int, deterministic: bool) -> None:

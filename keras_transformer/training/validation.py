@@ -1,4 +1,4 @@
-"""What a validation during training measures and shows. It changes nothing that is saved."""
+"""A validation during training, which changes nothing that is saved."""
 
 import math
 

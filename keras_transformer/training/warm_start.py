@@ -140,8 +140,8 @@ def _with_both_depths(config: TransformerConfig) -> TransformerConfig:
 def kept_layers(trained: int, kept: int) -> list[int]:
     """The numbers of the layers that a stack of `kept` layers takes from one of `trained` layers.
 
-    They are as far apart as possible, with the first and the last layer among them; of a single
-    layer, it is the first.
+    They are as far apart as possible, with the first and the last layer among them. A stack of a
+    single layer takes the first.
     """
     if kept == 1:
         return [0]
@@ -186,17 +186,11 @@ def matching_rows(old: Subwords, new: Subwords) -> tuple[list[int], list[int]]:
     Returns:
         The ids of these subwords in `new`, and their ids in `old`.
     """
-    ids_in_old = {piece: id for id, piece in enumerate(_pieces(old)) if id > UNK_ID}
+    ids_in_old = {piece: id for id, piece in enumerate(old.pieces) if id > UNK_ID}
     rows = list(range(UNK_ID + 1))
     old_rows = list(range(UNK_ID + 1))
-    for id, piece in enumerate(_pieces(new)):
+    for id, piece in enumerate(new.pieces):
         if id > UNK_ID and piece in ids_in_old:
             rows.append(id)
             old_rows.append(ids_in_old[piece])
     return rows, old_rows
-
-
-def _pieces(vocabulary: Subwords) -> list[bytes]:
-    """All subwords in the order of their ids."""
-    ids = np.arange(vocabulary.vocab_size, dtype="int32")[None]
-    return vocabulary.pieces_tensor(ids)[0].numpy().tolist()

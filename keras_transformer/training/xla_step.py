@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
+from absl import logging
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.training.step import BATCH_SIGNATURE, TrainingStep
@@ -80,8 +81,8 @@ class XlaTrainingStep(TrainingStep):
         lengths: Sequence[int],
     ):
         parts = strategy.num_replicas_in_sync * training_config.accumulate_steps
-        self.shapes = bucket_shapes(lengths, training_config.tokens_per_batch, parts)
         self.compiled_shapes: dict[BatchShape, float] = {}
+        self.shapes = bucket_shapes(lengths, training_config.tokens_per_batch, parts)
         super().__init__(model_config, training_config, strategy)
 
     def run(self, iterator, steps: tf.Tensor, sums: StepSums) -> StepSums:
@@ -103,7 +104,11 @@ class XlaTrainingStep(TrainingStep):
             sums = self._compiled_step(source, target, sums)
             if shape not in self.compiled_shapes:
                 sums.loss.numpy()  # waits until the step is done
-                self.compiled_shapes[shape] = time.monotonic() - started
+                seconds = time.monotonic() - started
+                self.compiled_shapes[shape] = seconds
+                count = len(self.compiled_shapes)
+                told = "XLA: %dx%d took %.1f s, compilation %d"
+                logging.info(told, shape.rows, shape.length, seconds, count)
         return sums
 
     # With a signature, one trace serves all shapes; XLA compiles the part within for each of them.

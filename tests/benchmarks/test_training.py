@@ -160,7 +160,7 @@ def test_padding_by_hand(benchmarks, monkeypatch, prepared):
     source = np.array([[4, 2, 0, 0], [4, 4, 4, 2]], "int32")  # 2 of 8
     target = np.array([[5, 5, 2], [5, 2, 0]], "int32")  # 1 of 6
     batches = tf.data.Dataset.from_tensors((source, target)).repeat()
-    monkeypatch.setattr("pipelines.datasets.training_batches", lambda *_: batches)
+    monkeypatch.setattr("pipelines.data_set.DataSet.training_batches", lambda *_: batches)
     monkeypatch.setattr(benchmarks.padding, "PAIRS", 3)
     found, lengths = benchmarks.padding.our_padding(prepared, 100)
     assert found == {"source": 0.25, "target": round(1 / 6, 4), "batches": 2}

@@ -169,7 +169,7 @@ def test_settings_of_config_are_named_as_such(load_program):
 
 
 def test_every_search_flag_is_an_option_of_the_search(load_program, tmp_path):
-    from keras_transformer.decoding.config import DecodingConfig
+    from keras_transformer.search.config import DecodingConfig
 
     phrases = tmp_path / "phrases"
     phrases.write_text("a cat\n\n the dog \n")
@@ -180,7 +180,7 @@ def test_every_search_flag_is_an_option_of_the_search(load_program, tmp_path):
     options = command["search_options"]()
     assert options == given | {"forbidden_phrases": ("a cat", " the dog ")}
     assert DecodingConfig(**options).beam_size == 3
-    assert list(options) == [flag.name for flag in command["SEARCH_FLAGS"]]
+    assert list(options) == [*command["search_fields"]()]
     reported = command["given_search_flags"]()
     assert reported == {name: flags.FLAGS[name].value for name in given if name != "batch_tokens"}
     command = load_program("evaluate", "--data_dir=d").run.__globals__

@@ -65,23 +65,19 @@ def change_metadata(prepared, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fields", "argument", "about"),
+    "fields",
     [
-        ({"shards": {}}, "splits", "records"),
-        ({"pairs": 0, "length_histogram": {}}, "splits.train", "pair"),
-        ({"longest_source": 2, "longest_target": 2}, None, "as it was written"),
-        ({"longest_source": 2**39}, None, "as it was written"),
-        ({"longest_source": 2**40}, "splits.train.longest_source", "2^40"),
+        {"shards": {}},
+        {"pairs": 0, "length_histogram": {}},
+        {"longest_source": 2, "longest_target": 2},
+        {"longest_source": 2**40},
     ],
 )
-def test_training_refuses_changed_metadata(
-    call_program, change_metadata, tmp_path, fields, argument, about
-):
+def test_training_refuses_changed_metadata(call_program, change_metadata, tmp_path, fields):
     data_dir = change_metadata(**fields)
     done = call_program("train", *train_flags(data_dir, tmp_path / "model"))
     assert done.code == 1 and not done.output
-    place = data_dir / "metadata.json"
-    check_line(done.errors, place if argument is None else f"{place}: {argument}", about=about)
+    check_line(done.errors, data_dir / "metadata.json", about="as it was written")
     assert not (tmp_path / "model").exists()
 
 

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from pipelines import evaluation
+from pipelines.data_set import DataSet
 from pipelines.metadata import read_metadata, write_metadata
 from tests.refusals import check_line, refused
 
@@ -35,9 +36,8 @@ def test_result(evaluated, prepared):
     assert translations[3] == ""
 
     from keras_transformer.evaluation.translation import translation_scores
-    from pipelines.datasets import split_text
 
-    wanted = translation_scores(translations[:5], split_text(prepared, "test")[1])
+    wanted = translation_scores(translations[:5], DataSet.open(prepared).text("test")[1])
     assert {name: result[name] for name in wanted} == wanted
 
 
@@ -45,12 +45,11 @@ def test_perplexity_is_of_the_records(evaluated, prepared, untrained):
     from keras_transformer.model.transformer import teacher_forcing
     from keras_transformer.training.checkpoint_weights import restore_model
     from keras_transformer.training.metrics import MaskedPerplexity
-    from pipelines.datasets import evaluation_batches
 
     done, _ = evaluated
     model, _ = restore_model(untrained)
     perplexity = MaskedPerplexity()
-    for source, target in evaluation_batches(prepared, "test", 4096):
+    for source, target in DataSet.open(prepared).evaluation_batches("test", 4096):
         inputs, labels = teacher_forcing(source, target)
         perplexity.update_state(labels, model(inputs))
     assert done.result["tokens"] == int(perplexity.count)

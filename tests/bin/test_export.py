@@ -40,23 +40,20 @@ def test_translate_gives_the_same_from_both(call_program, exported, untrained, t
     assert outputs[0].count("\n") == 5, "the blank line has one answer"
 
 
-def test_second_export_needs_overwrite(call_program, exported, untrained, prepared, tmp_path):
+def test_second_export_needs_overwrite(call_program, exported, untrained, tmp_path):
     export_dir = shutil.copytree(exported, tmp_path / "export")
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}"]
     done = call_program("export", *arguments)
     assert done.code == 1
     check_line(done.errors, "--export_dir", export_dir, "overwrite")
-    arguments += ["--overwrite", "--shortlist", f"--data_dir={prepared}", "--signatures=best"]
+    arguments += ["--overwrite", "--signatures=best"]
     done = call_program("export", *arguments, "--checkpoint=best")
     assert done.result["checkpoint"] == "step-00000020"
-    card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
-    assert card["shortlist"]["always"] > 2
 
 
-def test_ctranslate2(call_program, untrained, prepared, tmp_path):
+def test_ctranslate2(call_program, untrained, tmp_path):
     export_dir = tmp_path / "ct2"
     arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}", "--format=ctranslate2"]
-    arguments += ["--shortlist", f"--data_dir={prepared}"]
     done = call_program("export", *arguments, "--checkpoint=best")
     assert done.code == 0, done.errors
     assert done.result["ctranslate2"] == str(export_dir)
@@ -79,7 +76,7 @@ def test_ensemble(call_program, untrained, tmp_path):
     model_dirs = ",".join(str(untrained / "checkpoints" / name) for name in names)
     export_dir = tmp_path / "export"
     arguments = ["--beam_size=2", f"--model_dir={model_dirs}"]
-    signatures = "--signatures=encode_source,search_ids,align_ids"
+    signatures = "--signatures=search_ids,align_ids"
     done = call_program("export", *arguments, f"--export_dir={export_dir}", signatures)
     assert done.code == 0, done.errors
     assert done.result["checkpoint"] == " + ".join(names)
@@ -111,8 +108,6 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
     [
         (["--format=onnx"], "flag --format=onnx", None),
         (["--weights=int4"], "flag --weights=int4", None),
-        (["--shortlist"], "--data_dir", "none"),
-        (["--data_dir=data"], "--data_dir", "data"),
         (["--format=ctranslate2", "--beam_size=3"], "--beam_size", "3"),
         (["--format=ctranslate2", "--constraints"], "--constraints", "True"),
         (["--format=ctranslate2", "--signatures=best"], "--signatures", "best"),

@@ -58,7 +58,7 @@ def refused(call_program, tmp_path):
 def flags_of(name):
     """The flags of a program, and whether they are numbers."""
     with loaded(name) as module:
-        own = flags.FLAGS.get_flags_for_module(module.__name__)
+        own = flags.FLAGS.get_key_flags_for_module(module.__name__)
         numeric = (flags.IntegerParser, flags.FloatParser)
         return {flag.name: isinstance(flag.parser, numeric) for flag in own}
 

@@ -48,7 +48,7 @@ def test_keras_file(untrained, call_program, tmp_path):
 
 @pytest.mark.slow  # loads an export again
 def test_an_export(untrained, call_program, tmp_path, monkeypatch):
-    monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
+    monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them is run
     export_dir, model_dir = tmp_path / "export", tmp_path / "model"
     exported = shutil.copytree(untrained, tmp_path / "exported")
     config = json.loads((exported / "config.json").read_text())

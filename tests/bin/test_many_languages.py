@@ -51,7 +51,7 @@ def test_files_of_several_directions(call_program, folder, tmp_path):
         (["--parallel=en"], "--parallel", "en", "en:train"),
         (["--parallel=en:a.en,en:a.de"], "--parallel", "en:a.en,en:a.de", "once"),
         (["--parallel=en:a.en,de:none"], "--parallel", "none", "readable"),
-        (["--directions=en-de"], "--train_source", "none", "--dataset=files"),
+        (["--directions=en-de"], "--train_source", "none", "given"),
         (
             ["--parallel=en:a.en,de:a.de", "--directions=en-fr"],
             *("--directions", "en-fr", "en, de"),

@@ -27,11 +27,16 @@ WRONG = {  # the first of the flags is wrong
     "attention": [*ABSENT, "--source=a", "--output=page.html"],
     "average_checkpoints": ABSENT,
     "draw_trees": ["--trees=absent"],
-    "evaluate": DATA,
+    "evaluate": [*ABSENT, "--data_dir=data"],
     "export": [*ABSENT, "--export_dir=export"],
     "import_model": ["--path=absent", "--model_dir=model"],
     "paper_tables": ["--table=5"],
-    "prepare_data": ["--dataset=files", "--data_dir=data"],
+    "prepare_data": [
+        "--train_source=none",
+        "--train_target=none",
+        "--dataset=files",
+        "--data_dir=data",
+    ],
     "quickstart": ["--train_steps=none"],
     "serve": ["--saved_model=absent"],
     "sweep": DATA,
@@ -134,6 +139,11 @@ def test_the_help_of_a_program_lists_its_flags(command):
     assert (
         "  --preset: The model: tiny, base, big, " in output and "-v,--verbosity: 1: also" in output
     )
+    groups = {group.partition(":\n")[0]: group for group in output.split("\n\n")}
+    assert "--accumulate_steps: " in groups["optimization"]
+    assert "--precision: <float32|bfloat16|float16>: " in groups["optimization"]
+    assert "--[no]deterministic: " in groups["devices"]
+    assert "--data_dir: " in groups["flags"] and "--train_steps: " not in groups["flags"]
 
 
 def test_the_console_command_names_an_unknown_program(command):

@@ -40,7 +40,7 @@ def test_every_program_takes_remote_paths(call_program, folder):
 
     export = f"{folder}/export"
     of_export = [model, f"--export_dir={export}", "--checkpoint=average:2", "--beam_size=1"]
-    signatures = "--signatures=encode_source,greedy_ids"  # what translating needs
+    signatures = "--signatures=greedy_ids"  # what translating needs
     assert call("export", *of_export, signatures)["saved_model"] == export
     streams = [f"--input={folder}/text.0", f"--output={folder}/answers.txt"]
     assert call("translate", f"--saved_model={export}", *streams)["lines"] == 15

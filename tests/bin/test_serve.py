@@ -1,18 +1,15 @@
 import contextlib
 import json
-import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from keras_transformer.serving.processes import usable_cores
 from tests.program_fixtures import foreign_lines, without_greeting
 from tests.refusals import check_line
 
@@ -74,60 +71,6 @@ def test_requests_and_end(served, exported):
     assert "Traceback" not in errors and not foreign_lines(errors)
 
 
-TWO_CORES = pytest.mark.skipif(len(usable_cores()) < 2, reason="one core")
-
-
-@pytest.fixture
-def two_processes(exported):
-    """A running server of two processes, and its address."""
-    command = [sys.executable, PROGRAM, f"--saved_model={exported}", "--port=0"]
-    command.append("--processes=2")
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes, text=True, start_new_session=True) as process:
-        try:
-            lines = (re.search(r" (http://127\S+)", line) for line in process.stderr)
-            yield process, next(found for found in lines if found)[1]
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def workers_of(process):
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(number) for number in children.read_text().split()]
-
-
-@pytest.mark.slow
-@TWO_CORES
-def test_processes_answer_at_one_address(two_processes):
-    process, url = two_processes
-    workers = workers_of(process)
-    assert len(workers) == 2
-    assert not os.sched_getaffinity(workers[0]) & os.sched_getaffinity(workers[1])
-    for stopped in (*workers, None):  # the system gives connections to the one that is awake
-        if stopped is not None:
-            os.kill(stopped, signal.SIGSTOP)
-        assert post(f"{url}/translate", {"text": SENTENCE})["translations"]
-        if stopped is not None:
-            os.kill(stopped, signal.SIGCONT)
-    process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, errors
-    result = json.loads(output.splitlines()[-1])
-    assert (result["processes"], result["requests"], result["errors"]) == (2, 3, 0)
-    assert "Traceback" not in errors
-
-
-@pytest.mark.slow
-@TWO_CORES
-def test_a_process_that_ends_ends_all(two_processes):
-    process, _ = two_processes
-    os.kill(workers_of(process)[1], signal.SIGKILL)
-    output, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1 and output == ""
-    check_line(errors, "--processes", "exit code -9")
-
-
 @pytest.mark.parametrize(
     ("argument", "subject", "received"),
     [
@@ -140,8 +83,6 @@ def test_a_process_that_ends_ends_all(two_processes):
         ("--max_sentences=0", "--max_sentences", "0"),
         ("--max_characters=1.5", "flag --max_characters=1.5", None),
         ("--max_waiting=-1", "--max_waiting", "-1"),
-        ("--processes=0", "flag --processes=0", None),
-        ("--processes=9999", "--processes", "9999"),
         ("--cors_origin=x", "--cors_origin", "'x'"),
         ("8501", "every argument", "8501"),
     ],

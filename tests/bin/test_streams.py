@@ -66,6 +66,7 @@ def test_input_that_is_closed(redirected, untrained):
 @pytest.mark.parametrize("program", ["train", "prepare_data", "sweep", "translate"])
 def test_seeds_have_32_bits(call_program, program):
     for seed in (-1, 2**32):
-        done = call_program(program, f"--seed={seed}")
+        folders = {"train": ["--data_dir=d", "--model_dir=m"]}.get(program, [])
+        done = call_program(program, f"--seed={seed}", *folders)
         (line,) = done.errors.splitlines()
         assert done.code == 1 and "--seed" in line and "4294967295" in line

@@ -99,7 +99,7 @@ def test_a_run_with_a_vocabulary_for_each_side(call_program, prepared, tmp_path,
 
     # Another run begins with these weights, on data with one vocabulary for both sides.
     tuned, export_dir = tmp_path / "tuned", tmp_path / "export"
-    monkeypatch.setattr(saved_model, "Graphs", lambda *_: {})  # none of them is run
+    monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them is run
     done = call_program("export", f"--model_dir={model_dir}", f"--export_dir={export_dir}")
     assert done.code == 0, done.errors
     done = call_program(

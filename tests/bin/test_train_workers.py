@@ -110,7 +110,7 @@ def test_two_workers_do_what_one_process_does_whatever_happens_to_them(
     code, result, said = end(chief, errors[0])
     assert (code, result) == (1, None)
     killed = CheckpointStore(model_dir).latest
-    check_line(said, "strategy=multi_worker: worker 1 (127.0.0.1", killed.name)
+    check_line(said, "strategy=multi_worker: worker 1 (127.0.0.1", about=killed.name)
 
     # They resume; one is told to end, as by a scheduler, and both end well.
     chief, worker = start_workers()

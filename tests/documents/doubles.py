@@ -2,9 +2,10 @@
 
 import dataclasses
 
-from keras_transformer.documents.alignment import Link, units
+from keras_transformer.documents.alignment import units
 from keras_transformer.documents.segments import Segment
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.translate.answers import Link
 
 
 def capitals(text):

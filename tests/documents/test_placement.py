@@ -9,10 +9,11 @@ import re
 
 import pytest
 
-from keras_transformer.documents.alignment import Link, units
+from keras_transformer.documents.alignment import units
 from keras_transformer.documents.marked import MarkedSentence
 from keras_transformer.documents.placement import place
 from keras_transformer.documents.segments import Mark, MarkKind
+from keras_transformer.translate.answers import Link
 
 MARKS = re.compile(r"(</?\w>|\{[^}]*\}|~|!\w!)")
 

@@ -3,9 +3,9 @@ import re
 import polib
 import pytest
 
-from keras_transformer.documents.alignment import Link
 from keras_transformer.documents.po import entries, read
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.translate.answers import Link
 from tests.documents.filling import filled
 from tests.refusals import refused
 

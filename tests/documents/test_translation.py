@@ -5,11 +5,12 @@ import random
 import pytest
 
 from keras_transformer.documents import translation
-from keras_transformer.documents.alignment import Link, units
+from keras_transformer.documents.alignment import units
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.marked import MarkedSentence
 from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment, writing_with
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
+from keras_transformer.translate.answers import Link
 from tests.documents.doubles import with_words_reversed
 from tests.refusals import refused
 

@@ -6,12 +6,12 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import BOS_ID, EOS_ID, TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.evaluation.evaluate import perplexity
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.search.config import DecodingConfig
 from keras_transformer.vocabulary.pair import VocabularyPair
-from tests.decoding.conftest import translator_with
 from tests.refusals import refused
+from tests.small_models import translator_with
 
 
 @pytest.fixture(scope="module")

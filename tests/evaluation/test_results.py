@@ -38,8 +38,8 @@ def test_training_stands_at_its_last_checkpoint(tmp_path):
     directory.mkdir()
     facts = [
         {"step": 7},
-        {"step": 8, "seconds": 6, "validation_loss": 9.0},
-        {"step": 20, "seconds": 90.0, "validation_loss": math.log(5)},
+        {"step": 8, "seconds": 6, "validation": {"loss": 9.0}},
+        {"step": 20, "seconds": 90.0, "validation": {"loss": math.log(5)}},
     ]
     expected = [
         {**unknown, "steps": 7},
@@ -47,6 +47,6 @@ def test_training_stands_at_its_last_checkpoint(tmp_path):
         {"steps": 20, "minutes": 1.5, "perplexity": 5.0},
     ]
     for known, wanted in zip(facts, expected, strict=True):
-        record = {"format_version": 3, "model": "f", **known}
+        record = {"format_version": 4, "model": "f", **known}
         (directory / f"step-{known['step']:08d}.json").write_text(json.dumps(record))
         assert read_training(tmp_path) == wanted

@@ -1,16 +1,16 @@
 import pytest
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.robustness import (
     is_bad_for_a_word,
     robustness,
     robustness_table,
     single_words,
 )
+from keras_transformer.search.config import DecodingConfig
 from keras_transformer.text_changes import with_typos
-from tests.decoding.conftest import GivenAnswers, card_of
+from keras_transformer.translate.translator import Translator
+from tests.small_models import GivenAnswers, card_of
 
 SOURCE, REFERENCE = "the dog runs here.", "ein Hund rennt hier."
 ANSWERS = {
@@ -27,7 +27,9 @@ ANSWERS = {
 @pytest.fixture(scope="module")
 def results():
     given = GivenAnswers(lambda text: [(ANSWERS[text], -1.0)])
-    translator = Translator(given.graphs, card_of(TransformerConfig(100), DecodingConfig(1)))
+    translator = Translator(
+        given, given.vocabularies, card_of(TransformerConfig(100), DecodingConfig(1))
+    )
     return robustness(translator, [SOURCE], [REFERENCE], {"bleu": 80.0, "chrf": 90.0, "x": 1})
 
 

@@ -3,14 +3,14 @@ from xml.etree import ElementTree
 from tensorboard import plugin_util
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.parser import Parser
-from keras_transformer.decoding.translator import Translator
 from keras_transformer.evaluation.sample import SampleAnswers
 from keras_transformer.model_card import ModelOrigin
+from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
+from keras_transformer.search.config import DecodingConfig
+from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
-from tests.decoding.conftest import Characters, GivenAnswers, card_of, small_model
+from tests.small_models import Characters, GivenAnswers, card_of, small_model
 
 GOLD = list(
     parse_trees(["(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))", "(NP (NN cat))"], "test")
@@ -23,8 +23,8 @@ def translator_of(answers, task_options=None):
     task = "translation" if task_options is None else "parsing"
     origin = ModelOrigin(task, task_options or {})
     card = card_of(TransformerConfig(100), DecodingConfig(1), origin=origin)
-    kind = Translator if task_options is None else Parser
-    return kind(given.graphs, card)
+    translator = Translator(given, given.vocabularies, card)
+    return translator if task_options is None else Parser(translator)
 
 
 class GivenSample(SampleAnswers):
@@ -107,7 +107,7 @@ def test_each_time_the_weights_are_those_of_the_model():
     translator = sample.translator_of(model)
     after = translator.translate(sources)
     assert translator is sample.translator_of(model)
-    assert translator.graphs["search_ids"].experimental_get_tracing_count() == 1
+    assert translator.engine._graphs["search_ids"].experimental_get_tracing_count() == 1
     fresh = SampleAnswers(characters, sources, sources, 5, 20)
     assert after == fresh.translator_of(other).translate(sources)
     assert before != after

@@ -12,19 +12,16 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
-from keras_transformer.decoding.compiled_model import CompiledModel
-from keras_transformer.decoding.config import DecodingConfig, SearchSettings
-from keras_transformer.decoding.search import search_ids
-from keras_transformer.decoding.shortlist import Shortlist
-from keras_transformer.decoding.weights import as_tensors, read_weights
-from keras_transformer.export.ctranslate2 import export_ctranslate2, vocabulary_map
+from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.model.transformer import Transformer, shift_right
 from keras_transformer.model_card import ModelCard, read_card
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.search.config import DecodingConfig
+from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.step import TrainingStep, zero_sums
 from keras_transformer.vocabulary.pair import VocabularyPair
 from keras_transformer.vocabulary.subwords import Subwords
 from pipelines.vocabulary import learn_subwords
+from tests import small_models
 from tests.refusals import refused
 
 FACTS = CheckpointInfo("step-00000007", step=7)
@@ -101,11 +98,10 @@ def trained(request, vocabulary, tmp_path_factory):
     return step.model, exported(step.model, vocabulary, tmp_path_factory)
 
 
-def search(model, source, beam_size, shortlist=None):
+def search(model, source, beam_size):
     """The Hypotheses of our own search for what CTranslate2 searches for, too."""
-    compiled = CompiledModel(model.config, as_tensors(read_weights(model)))
-    settings = SearchSettings(DecodingConfig(beam_size, alpha=0.0))
-    return search_ids([compiled], tf.constant(source), settings, shortlist=shortlist)
+    settings = small_models.settings_of(beam_size, alpha=0.0)
+    return small_models.search(model, tf.constant(source), settings)
 
 
 def greedy_share(model):
@@ -120,9 +116,9 @@ def share_of_likely(found, target):
     return np.mean([a == b for a, b in zip(found, likely, strict=True)])
 
 
-def exported(model, vocabulary, tmp_path_factory, shortlist=None, **settings):
+def exported(model, vocabulary, tmp_path_factory, **settings):
     folder = tmp_path_factory.mktemp("export") / "model"
-    export_ctranslate2(model, vocabulary, folder, card_of(model), shortlist=shortlist)
+    export_ctranslate2(model, vocabulary, folder, card_of(model))
     return ctranslate2.Translator(str(folder), intra_threads=1, **settings)
 
 
@@ -284,31 +280,6 @@ def test_quantized_by_its_loader(trained, vocabulary, tmp_path_factory, compute_
     # bits, and 0.68 of the sentences come out right. By chance, none would.
     results = rough.translate_batch(words_of(source), beam_size=1)
     assert share_of_likely([result.hypotheses[0] for result in results], target) > 0.4
-
-
-def test_a_shortlist_becomes_its_vocabulary_map(trained, vocabulary, tmp_path_factory):
-    model, free = trained
-    # Of each word only the rarer translation, and EOS always.
-    likely = [[]] * SOURCE + [[word + 2 * WORDS] for word in range(SOURCE, SOURCE + WORDS)]
-    shortlist = Shortlist(likely + [[]] * 2 * WORDS, [EOS_ID], VOCAB_SIZE)
-    translator = exported(model, vocabulary, tmp_path_factory, shortlist=shortlist)
-    source, _ = make_pairs(8, seed=8)
-    settings = {"beam_size": 4, "length_penalty": 0, "min_decoding_length": 0}
-    for row, words in zip(source, words_of(source), strict=True):  # its map is the whole batch's
-        (result,) = translator.translate_batch(
-            [words], use_vmap=True, return_scores=True, **settings
-        )
-        ours = search(model, row[None], beam_size=4, shortlist=shortlist)
-        same = words_of(ours.ids.numpy()[:, 0]) == [result.hypotheses[0]]
-        assert same or abs(result.scores[0] - ours.log_probs.numpy()[0, 0]) < 1e-3
-        assert set(result.hypotheses[0]) <= {TOKENS[i] for i in range(SYNONYM, VOCAB_SIZE)}
-    assert free.translate_batch(words_of(source), **settings)[0].hypotheses != [result.hypotheses]
-
-
-def test_names_with_spaces_are_not_in_the_map():
-    shortlist = Shortlist([[0, 1], [0], [1, 3], [2]], [2, 3], 4)
-    lines = vocabulary_map(shortlist, ["A", "B\t", "C", "D"], ["a", "b\t", "c", "d d"])
-    assert lines == "\tc\nA\ta\nC\t\nD\tc\n"
 
 
 def test_sentencepiece_tokens(tmp_path):

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.config import DecodingConfig
 from keras_transformer.export.directory import check_export_dir, write_export
 from keras_transformer.files.replacing import replaced_folder
 from keras_transformer.model_card import CARD, ModelCard, read_card
+from keras_transformer.search.config import DecodingConfig
 from tests.refusals import refused
 
 MODEL_CARD = ModelCard(TransformerConfig(100), DecodingConfig(), "0123", parameters=7)
@@ -96,7 +96,7 @@ def test_nothing_is_lost(tmp_path):
 def test_an_export_that_waits_for_its_name_is_found(tmp_path, find):
     export = tmp_path / "export"
     write_export(write, export, MODEL_CARD)
-    export.rename(replaced_folder(export))  # as a kill leaves it where folders are not exchanged
+    export.rename(replaced_folder(export))  # as a kill between two renames leaves it
     find(export)
     assert read_card(export) == MODEL_CARD
     assert [path.name for path in tmp_path.iterdir()] == ["export"]

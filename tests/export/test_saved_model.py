@@ -1,7 +1,7 @@
 """Two exports, with other vocabularies and types of weights; a foreign process runs both.
 
 "bpe" is the one that several files of tests share. It has all signatures that are not asked for.
-"wordpiece" has some of them, a shortlist, constraints, restrictions and weights of bfloat16.
+"wordpiece" has some of them, constraints, restrictions and weights of bfloat16.
 """
 
 import dataclasses
@@ -25,20 +25,22 @@ from tensorflow_serving.apis import prediction_log_pb2
 from docs.site import reference
 from docs.site.signatures import signature_of, signature_table, traced
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
-from keras_transformer.decoding import matrices
-from keras_transformer.decoding.answers import TRANSLATION_OUTPUTS, AlignedPair
-from keras_transformer.decoding.attention_maps import alignment, attention_maps
-from keras_transformer.decoding.compiled_model import compile_model, decode, encode
-from keras_transformer.decoding.config import DecodingConfig
-from keras_transformer.decoding.graphs import Graphs
-from keras_transformer.decoding.shortlist import Shortlist
-from keras_transformer.decoding.translator import Translator
-from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.saved_model import export_saved_model, load_signatures
+from keras_transformer.export.text_graphs import TRANSLATION_OUTPUTS, TextGraphs
 from keras_transformer.export.warm_up import WARM_UP
 from keras_transformer.loading import load, restore
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard, ModelOrigin, read_card
-from keras_transformer.training.checkpoint_info import CheckpointInfo
+from keras_transformer.search import matrices
+from keras_transformer.search.alignment import alignment, attention_maps
+from keras_transformer.search.compiled_model import compile_model, decode, encode
+from keras_transformer.search.config import DecodingConfig
+from keras_transformer.search.ensemble import ensemble_of
+from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.training.checkpoint_files import CheckpointInfo
+from keras_transformer.translate.answers import AlignedPair
+from keras_transformer.translate.texts import search_settings
+from keras_transformer.translate.translator import Translator
 from keras_transformer.vocabulary.pair import VocabularyPair
 from pipelines.vocabulary import learn_subwords
 from tests.refusals import refused
@@ -54,10 +56,8 @@ DECODING = DecodingConfig(3, extra_length=4, max_source_length=12, batch_tokens=
 # The other export takes seconds to make, and most of its differences are tested elsewhere, too.
 KINDS = ("bpe", pytest.param("wordpiece", marks=pytest.mark.slow))
 WORDPIECES = 40
-# Of the other half of the vocabulary nothing is ever written.
-SHORTLIST = Shortlist([[i] for i in range(WORDPIECES)], range(2, 24), WORDPIECES)
 SIGNATURES = ("serving_default", "score", "attention", "tokenize")
-SIGNATURES_OF_IDS = ("encode_source", "encode_target", "search_ids", "constrain_ids", "score_ids")
+SIGNATURES_OF_IDS = ("search_ids", "constrain_ids", "score_ids", "attention_ids")
 # Runs exports with nothing of this project importable, and lists what operations there are not.
 FOREIGN_PROCESS = """
 import pickle, sys
@@ -138,7 +138,6 @@ def parts(exported, untrained, tmp_path_factory):
             pair_of(tokenizer),
             folder / "export" / "1",
             card_of(model, tokenizer, "bfloat16"),
-            shortlist=SHORTLIST,
             constraints=True,
             signatures=SIGNATURES + SIGNATURES_OF_IDS,
         )
@@ -149,12 +148,12 @@ def parts(exported, untrained, tmp_path_factory):
     return MadeWhenAsked(bpe=bpe, wordpiece=wordpiece)
 
 
-def test_the_reference_has_the_signatures_as_they_are(bpe):
+def test_the_reference_has_the_signatures_as_they_are(signatures):
     """docs/reference/signatures.md; `make reference` writes it again."""
     kept = (reference.FOLDER / "signatures.md").read_text(encoding="utf-8")
     of_others = {"constrain", "constrain_ids", "greedy_ids"}
-    assert set(re.findall(r"^## (\w+)$", kept, re.M)) == {*bpe.graphs, *of_others}
-    for name, graph in bpe.graphs.items():
+    assert set(re.findall(r"^## (\w+)$", kept, re.M)) == {*signatures, *of_others}
+    for name, graph in signatures.items():
         assert signature_table(name, signature_of(graph)) in kept, name
 
 
@@ -191,25 +190,33 @@ def bpe(exported):
 
 
 @pytest.fixture(scope="module")
+def signatures(exported):
+    """All signatures of that export, by name."""
+    named = load_signatures(exported).named
+    gc.collect()
+    return named
+
+
+@pytest.fixture(scope="module")
 def exports(parts, bpe):
     """kind -> the export, loaded."""
     return MadeWhenAsked(bpe=lambda: bpe, wordpiece=lambda: load(parts["wordpiece"][2]))
 
 
 @pytest.fixture(scope="module")
-def run(bpe):
+def run(signatures):
     """Runs a signature of that export, with the same texts, or bytes, for each of its inputs."""
 
     def run_signature(name, texts):
-        inputs = bpe.graphs[name].structured_input_signature[1]
-        return answers_of(bpe, name, **dict.fromkeys(inputs, texts))
+        inputs = signatures[name].structured_input_signature[1]
+        return answers_of(signatures[name], **dict.fromkeys(inputs, texts))
 
     return run_signature
 
 
-def answers_of(exported, name, **inputs):
+def answers_of(signature, **inputs):
     inputs = {key: tf.constant(texts, tf.string) for key, texts in inputs.items()}
-    outputs = exported.graphs[name](**inputs)
+    outputs = signature(**inputs)
     return {key: tensor.numpy() for key, tensor in outputs.items()}
 
 
@@ -224,12 +231,17 @@ def operations_of(export_dir):
     return {node.op for node in nodes} - {function.signature.name for function in functions}
 
 
-def translator_of(model, tokenizer, shortlist=None, weights="float32", decoding=DECODING):
+def graphs_of(model, tokenizer, weights="float32", decoding=DECODING, constraints=True):
+    """The graphs of ids in this process."""
+    compiled = ensemble_of([compile_model(model, weights)])
+    return SearchGraphs(compiled, search_settings(decoding, tokenizer), constraints)
+
+
+def translator_of(model, tokenizer, weights="float32", decoding=DECODING):
     """A Translator in this process."""
-    compiled = compile_model(model, weights)
-    graphs = Graphs([compiled], pair_of(tokenizer), decoding, shortlist)
+    engine = TensorFlowEngine(graphs_of(model, tokenizer, weights, decoding))
     card = dataclasses.replace(card_of(model, tokenizer), decoding=decoding)
-    return Translator(graphs, card)
+    return Translator(engine, pair_of(tokenizer), card)
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +251,7 @@ def translators(parts):
         return translator_of(model, tokenizer, decoding=read_card(export_dir).decoding)
 
     def wordpiece():
-        return translator_of(*parts["wordpiece"][:2], SHORTLIST)
+        return translator_of(*parts["wordpiece"][:2])
 
     return MadeWhenAsked(bpe=bpe, wordpiece=wordpiece)
 
@@ -253,21 +265,6 @@ def test_foreign_process_translates_as_the_library_does(translators, foreign, ki
     np.testing.assert_allclose(
         found["score"], [best.score for best in wanted], rtol=1e-4, atol=1e-5
     )
-
-
-@pytest.mark.slow  # traces a search again
-def test_a_shortlist_leaves_out_the_rest(parts, exports):
-    model, tokenizer, *_ = parts["wordpiece"]
-    found = exports["wordpiece"].translate(LINES)
-    free = translator_of(model, tokenizer)
-    assert [best[0].text for best in found] != [best[0].text for best in free.translate(LINES)]
-    for line, answers in zip(LINES, found, strict=True):
-        allowed = {*SHORTLIST.always.numpy(), *tokenizer.encode([line])[0]}
-        assert all(set(ids) <= allowed for ids in tokenizer.encode([a.text for a in answers]))
-    # What the full softmax says of them is less: its probability is shared with the rest.
-    scores = exports["wordpiece"].score(LINES, [answers[0].text for answers in found])
-    for score, answers in zip(scores, found, strict=True):
-        assert score.log_prob <= answers[0].log_prob + 1e-4
 
 
 @pytest.mark.slow  # a new interpreter
@@ -285,7 +282,8 @@ def test_foreign_process_scores_as_the_library_does(translators, foreign):
 @pytest.mark.slow  # a new interpreter
 def test_operations_are_those_of_tensorflow_and_its_text_package(parts, foreign):
     operations = operations_of(parts["bpe"][2]) | operations_of(parts["wordpiece"][2])
-    assert {"While", "TopKV2", "SentencepieceTokenizeOp"} <= operations, "functions are searched"
+    searched = {"While", "TopKV2", "SentencepieceTokenizeOp", "StaticRegexReplace"}
+    assert searched <= operations, "functions are searched"
     assert foreign[1] == []
 
 
@@ -338,8 +336,6 @@ def test_long_lines_are_cut(bpe, run):
         ("document", {"translation": (0,)}),
         ("score", dict.fromkeys(("log_prob", "length", "perplexity", "truncated"), (0,))),
         ("align", dict.fromkeys(AlignedPair._fields, (0, 1))),
-        ("encode_source", {"ids": (0,), "length": (0,), "unknown": (0,)}),
-        ("encode_target", {"ids": (0,), "length": (0,), "unknown": (0,)}),
         ("tokenize", {"ids": (0, 1), "length": (0,), "pieces": (0, 1)}),
         (
             "attention",
@@ -354,9 +350,9 @@ def test_empty_batches(run, signature, shapes):
     assert {name: array.shape for name, array in run(signature, []).items()} == shapes
 
 
-def test_documents(translators, bpe):
+def test_documents(translators, signatures):
     texts = [" The cat. A dog!\r\n\n  \nbig", "", "\n \n", "x" * 300, "- The cat.\n***"]
-    found = answers_of(bpe, "document", text=texts)["translation"]
+    found = answers_of(signatures["document"], text=texts)["translation"]
     found = [text.decode() for text in found.tolist()]
     sentences = ["The cat.", "A dog!", "big"]
     first, second, third = (
@@ -391,7 +387,6 @@ def test_n_best(parts, translators, bpe):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_translations_begin_with_their_prefix(translators, exports, kind):
-    # The shortlist of the second kind has not all of their subwords.
     prefixes = ["on the", "", "mat", "", "the", "dog", ""]
     answers = [
         holder.translate(LINES, target_prefixes=prefixes)
@@ -406,7 +401,6 @@ def test_translations_begin_with_their_prefix(translators, exports, kind):
 
 @pytest.mark.slow  # the other export
 def test_translations_contain_required_phrases(translators, exports):
-    # The shortlist has not all of their subwords.
     phrases = [["dog"], [], ["the", "on"], ["mat"], [], ["and big", "dogs"], []]
     answers = [
         holder["wordpiece"].translate(LINES, required_phrases=phrases)
@@ -442,14 +436,14 @@ def warm_up_requests(export_dir):
     return [log.predict_log.request for log in logs]
 
 
-def test_every_signature_of_texts_is_warmed_up(exported, bpe):
+def test_every_signature_of_texts_is_warmed_up(exported, signatures):
     requests = warm_up_requests(exported)
     names = {request.model_spec.signature_name for request in requests}
     assert {"serving_default", "best", "n_best", "complete", "score", "attention"} <= names
     assert not any(name.endswith("_ids") for name in names)
     for request in requests:
         inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
-        signature = bpe.graphs[request.model_spec.signature_name]
+        signature = signatures[request.model_spec.signature_name]
         _, specs = signature.structured_input_signature
         assert set(inputs) == set(specs)
         if request.model_spec.signature_name == "tokenize":
@@ -478,15 +472,15 @@ def test_a_large_request_is_answered_in_order(bpe):
     np.testing.assert_allclose([best[0].score for best in together], scores, rtol=1e-4)
 
 
-def test_score_needs_a_target_for_every_source(bpe):
+def test_score_needs_a_target_for_every_source(bpe, signatures):
     assert bpe.score(["a"], ["the cat"])[0].tokens > 1
     with refused("targets", "1 for 2"):
         bpe.score(["a", "b"], ["c"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
-        answers_of(bpe, "score", source=["a", "b"], target=["c"])
-    ids = tf.constant([[5, EOS_ID], [6, EOS_ID]])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="a target for every source"):
-        bpe.graphs["score_ids"](source=ids[:1], target=ids)
+        answers_of(signatures["score"], source=["a", "b"], target=["c"])
+    ids = np.array([[5, EOS_ID], [6, EOS_ID]])
+    with refused("target", "2 for 1"):
+        bpe.score_ids(ids[:1], ids)
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "n_best", "score", "tokenize"])
@@ -499,7 +493,7 @@ def test_one_text_is_a_batch_of_one(run, signature):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_and_attention(parts, exports, kind):
-    model, tokenizer, *_ = parts[kind]
+    model, tokenizer, export_dir, _ = parts[kind]
     source, target = "the cat sat", "a dog"
     exported = exports[kind]
     found = exported.attention(source, target)
@@ -521,7 +515,8 @@ def test_pieces_and_attention(parts, exports, kind):
     assert found.alignment.tolist() == places[0].numpy().tolist()
     assert max(found.alignment) < len(ids[0]) - 1
 
-    tokens = answers_of(exported, "tokenize", text=[source, "", "a"])
+    tokenize = load_signatures(export_dir).named["tokenize"]
+    tokens = answers_of(tokenize, text=[source, "", "a"])
     assert tokens["ids"][0].tolist() == ids[0]
     assert tokens["length"].tolist()[:2] == [len(ids[0]), 1]
     spelled = [piece.decode() for piece in tokens["pieces"][0]]
@@ -572,7 +567,6 @@ def test_bfloat16_weights(parts):
     assert sum(weights.values()) == model.count_params(), "and no float32 copies"
     card = json.loads((export_dir / CARD).read_text())
     assert (card["weights"], card["parameters"]) == ("bfloat16", model.count_params())
-    assert card["shortlist"] == {"likely": 1, "always": 22}
     originals = make_model(model.config.vocab_size)
     pairs = zip(originals.trainable_variables, model.trainable_variables, strict=True)
     assert any(not np.array_equal(wide, narrow) for wide, narrow in pairs), "rounding matters"
@@ -591,16 +585,15 @@ def test_bfloat16_weights_in_a_graph(parts, translators):
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow  # int8 in a search: tests/decoding/test_search.py
-def test_int8_weights_and_a_shortlist(parts, tmp_path, monkeypatch):
+@pytest.mark.slow  # int8 in a search: tests/search/test_tensorflow_engine.py
+def test_int8_weights(parts, tmp_path, monkeypatch):
     model, tokenizer, *_ = parts["wordpiece"]
     export_dir = tmp_path / "export"
     card = card_of(model, tokenizer, "int8")
-    names = ["encode_source", "search_ids", "attention"]
-    vocabularies = pair_of(tokenizer)
-    export_saved_model([model], vocabularies, export_dir, card, False, SHORTLIST, False, names)
+    names = ["search_ids", "attention_ids"]
+    export_saved_model([model], pair_of(tokenizer), export_dir, card, signatures=names)
     card = json.loads((export_dir / CARD).read_text())
-    assert (card["weights"], card["shortlist"]) == ("int8", {"likely": 1, "always": 22})
+    assert card["weights"] == "int8"
     assert card["parameters"] == model.count_params()
     reader = tf.train.load_checkpoint(str(export_dir / "variables" / "variables"))
     types, shapes = reader.get_variable_to_dtype_map(), reader.get_variable_to_shape_map()
@@ -615,9 +608,10 @@ def test_int8_weights_and_a_shortlist(parts, tmp_path, monkeypatch):
     ]
     assert sum(rows * columns for rows, columns in narrow) == sum(matrix_sizes)
 
+    assert "StaticRegexReplace" not in operations_of(export_dir), "and no graphs of texts"
     exported = load(export_dir)
     found = exported.translate(LINES)
-    wanted = translator_of(model, tokenizer, SHORTLIST, "int8").translate(LINES)
+    wanted = translator_of(model, tokenizer, "int8").translate(LINES)
     for one, other in zip(found, wanted, strict=True):
         assert one[0].text == other[0].text
         assert one[0].score == pytest.approx(other[0].score, abs=1e-3)
@@ -654,20 +648,23 @@ def test_an_earlier_export_is_not_replaced_without_asking(parts):
         export_saved_model([model], pair_of(tokenizer), export_dir, card_of(model, tokenizer))
 
 
-def test_signatures_are_the_graphs_of_the_process(exports, translators):
-    names = translators["bpe"].graphs.keys() - {"constrain", "constrain_ids"}
-    assert exports["bpe"].graphs.keys() == names
+def test_signatures_are_the_graphs_of_the_process(parts, bpe, signatures):
+    model, tokenizer, export_dir, _ = parts["bpe"]
+    decoding = read_card(export_dir).decoding
+    graphs = graphs_of(model, tokenizer, decoding=decoding, constraints=False)
+    texts = TextGraphs(graphs, pair_of(tokenizer))
+    assert signatures.keys() == {*texts.named, *graphs.named}
+    assert bpe.engine.functions == sorted(signatures)
 
 
 @pytest.mark.slow  # the other export
 def test_an_export_of_some_signatures_names_what_it_lacks(parts, exports):
     _, _, export_dir, _ = parts["wordpiece"]
-    assert set(exports["wordpiece"].graphs) == {*SIGNATURES, *SIGNATURES_OF_IDS}
+    assert set(exports["wordpiece"].engine.functions) == {*SIGNATURES, *SIGNATURES_OF_IDS}
     with refused("align_ids", "search_ids"):
         exports["wordpiece"].align(["a"], ["b"])
     names = [request.model_spec.signature_name for request in warm_up_requests(export_dir)]
-    of_texts = {*SIGNATURES, "encode_source", "encode_target"}
-    assert len(names) == len(of_texts) and set(names) == of_texts
+    assert len(names) == len(SIGNATURES) and set(names) == set(SIGNATURES)
 
 
 @pytest.mark.parametrize(("names", "received"), [([], "none"), (["best", "bset"], "'bset'")])

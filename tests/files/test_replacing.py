@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.files import replacing as module
 from keras_transformer.files.replacing import (
     put_back,
     replaced_folder,
@@ -98,30 +97,6 @@ def test_new_files_and_folders_have_the_permissions_of_the_umask(tmp_path):
     assert (mode_of(tmp_path / "file"), mode_of(tmp_path / "export")) == (0o640, 0o750)
 
 
-def test_a_temporary_file_that_another_program_removes_is_made_again(tmp_path, monkeypatch):
-    """Between making and locking it, others take it for that of a killed program."""
-    opened, removed = os.open, []
-
-    def remove_first(path, *arguments, **options):
-        if str(path).endswith(".tmp") and not removed and os.path.exists(path):
-            removed.append(path)
-            os.remove(path)
-        return opened(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "open", remove_first)
-    write_file(tmp_path / "file", b"new")
-    assert len(removed) == 1 and (tmp_path / "file").read_bytes() == b"new"
-
-
-def test_a_temporary_name_that_is_taken_is_not_used(tmp_path, monkeypatch):
-    tokens = iter(["0" * 8, "0" * 8, "1" * 8])
-    monkeypatch.setattr(module.secrets, "token_hex", lambda _: next(tokens))
-    with replacing(tmp_path / "file") as file, replacing(tmp_path / "file") as other:
-        file.write(b"file")
-        other.write(b"other")
-    assert (tmp_path / "file").read_bytes() == b"file"
-
-
 def test_a_file_without_room_is_named(tmp_path):
     (tmp_path / "link").symlink_to("/dev/full")
     for path in ("/dev/full", tmp_path / "link"):
@@ -161,7 +136,6 @@ def test_a_folder_comes_back_where_the_last_step_fails(tmp_path, monkeypatch):
             raise PermissionError
         return rename(path, new)
 
-    monkeypatch.setattr(module, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
     with pytest.raises(PermissionError), replacing_folder(target, "a") as folder:
         (folder / "new").write_text("")
@@ -172,7 +146,7 @@ def test_a_folder_comes_back_where_the_last_step_fails(tmp_path, monkeypatch):
 KILLED = """
 import os, shutil, signal, sys
 from keras_transformer.files import replacing as files
-path, last, exchanges, calls = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True", []
+path, last, calls = sys.argv[1], int(sys.argv[2]), []
 
 def dying(function):
     def call(*arguments, **options):
@@ -182,7 +156,6 @@ def dying(function):
         return function(*arguments, **options)
     return call
 
-files._exchange = dying(files._exchange) if exchanges else lambda *_: False
 os.mkdir, os.rename, shutil.rmtree = map(dying, (os.mkdir, os.rename, shutil.rmtree))
 with files.replacing_folder(path, "whole") as folder:
     (folder / "whole").write_text("new")
@@ -193,21 +166,17 @@ def is_whole(folder):
     return names(folder) == ["whole"]
 
 
-@pytest.mark.parametrize("exchanges", [True, False])
-def test_a_folder_outlives_a_kill_at_any_point(tmp_path, exchanges):
+def test_a_folder_outlives_a_kill_at_any_point(tmp_path):
     target = tmp_path / "export"
     target.mkdir()
     (target / "whole").write_text("old")
     codes = []
     while 0 not in codes:
-        arguments = [str(target), str(len(codes) + 1), str(exchanges)]
+        arguments = [str(target), str(len(codes) + 1)]
         done = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=ROOT, check=False)
         codes.append(done.returncode)
-        if exchanges:
-            assert is_whole(target)
-        else:  # the old one may wait under another name
-            assert is_whole(target) or is_whole(replaced_folder(target))
-            put_back(target)
+        assert is_whole(target) or is_whole(replaced_folder(target))
+        put_back(target)
         assert is_whole(target) and (target / "whole").read_text() in ("old", "new")
         (target / "whole").write_text("old")
     assert set(codes[:-1]) == {-signal.SIGKILL} and len(codes) >= 4

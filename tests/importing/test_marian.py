@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import EOS_ID
+from keras_transformer.export.graph_vocabulary import GraphVocabulary
 from keras_transformer.importing.marian import import_marian
 from keras_transformer.importing.marian_model import build
 from keras_transformer.importing.marian_npz import read_npz
@@ -15,7 +16,7 @@ from keras_transformer.loading import load
 from keras_transformer.training.checkpoint_weights import restore_model
 from keras_transformer.training.model_directory import read_description
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines.datasets import evaluation_batches
+from pipelines.data_set import DataSet
 from pipelines.evaluation import evaluate_on
 from pipelines.many_languages import source_of_files
 from pipelines.metadata import read_metadata
@@ -58,9 +59,7 @@ def test_model_directory(opus):
 def test_text_becomes_ids_and_text_again(opus):
     vocabulary = VocabularyPair.load(opus.model_dir).source
     encoded = vocabulary.encode([">>de<< the old woman", "bücher 漢 zz"])
-    spelled = [
-        [piece.decode() for piece in vocabulary.pieces_tensor([ids]).numpy()[0]] for ids in encoded
-    ]
+    spelled = [[vocabulary.pieces[id_] for id_ in ids] for ids in encoded]
     assert spelled[0][0] == ">>de<<" and "".join(spelled[0][1:]) == "▁the▁old▁woman"
     # "ü" is no piece of the source, but of the target: one vocabulary has both.
     pieces = marian_files.pieces_of(opus.folder)
@@ -89,7 +88,7 @@ def test_a_model_of_several_target_languages_is_told_which(opus, translator, tmp
     sides = [str(tmp_path / "model" / f"{side}_vocabulary.pieces") for side in ("source", "target")]
     config = PreparationConfig(tokenizer="pieces", vocabulary=sides, shared_vocabulary=False)
     prepare(source, tmp_path / "data", config)
-    assert list(evaluate_on(tmp_path / "data", several)["directions"]) == ["en-de"]
+    assert list(evaluate_on(DataSet.open(tmp_path / "data"), several)["directions"]) == ["en-de"]
     # A model with one code does not need it.
     assert translator.target_languages == ()
 
@@ -118,10 +117,10 @@ def test_greedy_search(opus, translator):
 def test_vocabulary_in_a_saved_model(opus, tmp_path):
     vocabulary = VocabularyPair.load(opus.model_dir).source
     module = tf.Module()
-    module.vocabulary = vocabulary
+    module.vocabulary = in_graph = GraphVocabulary(vocabulary)
     text, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
-    module.encode = tf.function(lambda text: vocabulary.encode_tensor(text).to_tensor(), [text])
-    module.decode = tf.function(vocabulary.decode_tensor, [ids])
+    module.encode = tf.function(lambda text: in_graph.encode(text).to_tensor(), [text])
+    module.decode = tf.function(in_graph.decode, [ids])
     tf.saved_model.save(module, str(tmp_path / "saved"))
     loaded = tf.saved_model.load(str(tmp_path / "saved"))
     lines = [*SOURCES, ">>de<< bücher"]
@@ -131,8 +130,7 @@ def test_vocabulary_in_a_saved_model(opus, tmp_path):
 
 
 def tokens_of(vocabulary, lines):
-    rows = [vocabulary.pieces_tensor([ids]).numpy()[0] for ids in vocabulary.encode(lines)]
-    return [[piece.decode() for piece in row] for row in rows]
+    return [[vocabulary.pieces[id_] for id_ in row] for row in vocabulary.encode(lines)]
 
 
 @pytest.mark.slow  # another engine
@@ -164,6 +162,6 @@ def test_data_prepared_with_its_vocabularies(opus, translator, tmp_path):
     fingerprint = read_metadata(tmp_path / "data").fingerprint
     assert fingerprint == VocabularyPair.load(opus.model_dir).target.fingerprint
     ours = [score.log_prob for score in translator.score(SOURCES, TARGETS)]
-    batches = evaluation_batches(tmp_path / "data", "test", 4096)
+    batches = DataSet.open(tmp_path / "data").evaluation_batches("test", 4096)
     found = [translator.score_ids(*batch) for batch in batches]
     np.testing.assert_allclose(np.sort(np.concatenate(found)), np.sort(ours), rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Feed-forward network, embedding and layer normalisation, each against NumPy."""
+"""Feed-forward network, embedding and layer normalization, each against NumPy."""
 
 import numpy as np
 import pytest

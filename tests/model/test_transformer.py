@@ -31,7 +31,7 @@ def logits(model, source, target):
     return model(inputs).numpy()
 
 
-# What of a configuration the weights do not show.
+# Settings that the shapes of the weights do not show.
 READ_FROM_THE_CONFIG = (
     "num_layers",
     "num_heads",
@@ -93,7 +93,7 @@ def test_matrices_of_embeddings_and_softmax(source_vocab_size, tie_embeddings, m
 
 
 def test_paths_of_the_variables():
-    """Checkpoints, frozen parts and imported models are told apart by these names."""
+    """Frozen parts, imported models and checkpoints rely on these names."""
     paths = [
         v.path
         for v in random_model(dataclasses.replace(CONFIG, norm="pre", num_layers=2)).variables
@@ -148,7 +148,7 @@ def test_a_window_adds_no_variables_and_limits_the_reach():
     target[0, 60] = 3
     after = logits(model, source, target)
     np.testing.assert_array_equal(before[:, :60], after[:, :60])
-    # Two layers of reach 3: what came in at 60 can be felt at 66 and no further.
+    # Two layers with a reach of 3 each: position 60 influences position 66, and none beyond.
     changed = np.abs(before - after).max(axis=(0, 2)) > 0
     assert changed[60] and not changed[67:].any()
 
@@ -181,7 +181,7 @@ def test_narrow_activations_give_float32_logits_near_the_exact_ones(precision):
     found, expected = logits(narrow, *arguments), logits(exact, *arguments)
     assert found.dtype == np.float32
     errors = (found - expected) / expected.std()
-    # Processors differ: of each bound, about a third is what one measures.
+    # Processors differ: the errors that were measured are about a third of these bounds.
     mean, most = (0.03, 0.3) if precision == "bfloat16" else (0.003, 0.05)
     assert np.sqrt((errors**2).mean()) < mean
     assert np.abs(errors).max() < most

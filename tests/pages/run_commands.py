@@ -34,7 +34,7 @@ REAL_INTERPRETERS = ("guides/install",)
 # The pages that take longest. They begin first, so that no lane is left with one in the end.
 LONG = (
     *("guides/little-data", "guides/many-languages", "guides/paper", "guides/results"),
-    *("measurements/decoding", "measurements/transfer"),
+    "measurements/transfer",
 )
 MINE, DATA = "runs/mine/model", "runs/mine/data"  # README's
 # Page -> folders that its commands read and do not make: copies of what README's commands make.
@@ -47,16 +47,8 @@ COPIES = {
     "guides/paper": {"runs/multi30k-4k/data": DATA},
     "guides/results": {"runs/student/model": MINE, "runs/student/data": DATA},
     "guides/serving": {"runs/mine/other": MINE},
-    "measurements/decoding": {
-        "runs/multi30k/model": MINE,
-        "runs/multi30k/model1": MINE,
-        "runs/multi30k/data": DATA,
-        "runs/student/model": MINE,
-        "runs/student/data": DATA,
-    },
+    "measurements/decoding": {"runs/multi30k/model": MINE},
     "measurements/documents": {"runs/mix/model": MINE},
-    "measurements/modern": {"runs/multi30k/data": DATA},
-    "measurements/paper": {"runs/multi30k-4k/data": DATA},
     "measurements/transfer": {"own": DATA},
 }
 

@@ -58,10 +58,6 @@ WORDS = (
     (r"^--dataset=tfds:.*", "--dataset=grammar"),
     (r"^decoder_layers=\d+", "decoder_layers=1"),
     (r"^--rows=.*", "--rows=base"),
-    (r"^--seeds=.*", "--seeds=1"),
-    (r"^--(speed_rounds|rounds)=\d+", r"--\1=1"),
-    (r"^--ranks=.*", "--ranks=2"),
-    (r"^--(rates|lora_rates|scales)=([^,]*).*", r"--\1=\2"),
 )
 SAMPLES = (
     (r"steps_per_epoch=\d+, epochs=\d+", "steps_per_epoch=2, epochs=1"),
@@ -78,9 +74,6 @@ FURTHER = {
     "documents.py": ["--lines=20", "--rounds=1"],
     "layers.py": ["--quick", "--output=chart.svg"],
     "pipeline.py": ["--pairs=2000", "--vocab_size=400"],
-    "positions.py": ["--least=1", "--output=chart.svg"],
-    "variants.py": ["--variants=pre"],
-    "scaling.py": ["--quick", "--output=chart.svg"],
 }
 RUN_PYTHON = "run-python"  # in place of a command's name: the arguments are Python's
 PORT = int(os.environ.get("COMMANDS_PORT", "8501"))  # of this lane, in place of 8501

@@ -46,8 +46,8 @@ def make(tmp_path):
         create_or_check(tmp_path / name, description, tmp_path)
         path = tmp_path / name / "checkpoints" / "step-00000400.json"
         path.parent.mkdir()
-        record = {"step": 400, "seconds": 60, "validation_loss": 0.0}
-        path.write_text(json.dumps({"format_version": 3, "model": "f", **record}))
+        record = {"step": 400, "seconds": 60, "validation": {"loss": 0.0}}
+        path.write_text(json.dumps({"format_version": 4, "model": "f", **record}))
         for split, found in results.items():
             write_results(tmp_path / name, split, found)
         return tmp_path / name

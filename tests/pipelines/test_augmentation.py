@@ -8,8 +8,8 @@ import pytest
 
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.text_changes import with_typos
-from pipelines import sharding
-from pipelines.augmentation import augment, changed, changed_copies
+from pipelines import augmentation, sharding
+from pipelines.augmentation import changed, changed_copies
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.selection import SelectionConfig, select
@@ -24,6 +24,13 @@ PAIRS = [
     (f"the {source} of house {n} run.", f"die {target} von Haus {n} laufen.")
     for n, (source, target) in zip(range(300), itertools.cycle(ANIMALS), strict=False)
 ]
+
+
+def augment(source, shares, seed):
+    """The augmented source, its survey, and what was added."""
+    return augmentation.augment(source, source.survey(), shares, seed)
+
+
 ALL = {"upper": 1.0, "title": 1.0, "typos": 1.0, "no_stop": 1.0}
 SOME = {"upper": 0.1, "title": 0.2, "typos": 0.3, "no_stop": 0.4}
 
@@ -70,10 +77,10 @@ def test_typos_are_in_the_source_alone():
 
 
 def test_a_pair_is_followed_by_its_copies(source):
-    augmented, added = augment(source, ALL, seed=2)
+    augmented, survey, added = augment(source, ALL, seed=2)
     assert added == dict.fromkeys(ALL, 300)
     pairs = list(augmented.pairs("train"))
-    assert len(pairs) == 5 * 300 and augmented.counts() == {"train": 1500, "test": 9}
+    assert len(pairs) == 5 * 300 and survey.counts == {"train": 1500, "test": 9}
     source_text, target_text = PAIRS[7]
     assert pairs[35:40] == [
         PAIRS[7],
@@ -107,41 +114,46 @@ def test_shares_are_of_all_pairs_and_drawn_apart():
 
 
 def test_another_seed_draws_others_and_another_kind_changes_none(source):
-    augmented, added = augment(source, SOME, seed=1)
+    augmented, survey, added = augment(source, SOME, seed=1)
     pairs = list(augmented.pairs("train"))
-    assert augmented.counts()["train"] == len(pairs) == 300 + sum(added.values())
-    other, other_added = augment(source, SOME, seed=2)
+    assert survey.counts["train"] == len(pairs) == 300 + sum(added.values())
+    other, _, other_added = augment(source, SOME, seed=2)
     assert other_added != added and list(other.pairs("train")) != pairs
-    alone, alone_added = augment(source, {"typos": 0.3}, seed=1)
+    alone, _, alone_added = augment(source, {"typos": 0.3}, seed=1)
     assert alone_added == {"typos": added["typos"]}
     assert set(alone.pairs("train")) <= set(pairs)
 
 
 def test_parts_are_the_whole(source):
     shares = {**SOME, "words": 0.05}
-    augmented, added = augment(source, shares, seed=1)
+    augmented, survey, added = augment(source, shares, seed=1)
     assert added["words"] > 0
     parts = augmented.parts("train")
     assert len(parts) == 3
     in_parts = [list(part.pairs("train")) for part in parts]
-    assert [part.counts()["train"] for part in parts] == list(map(len, in_parts))
+    assert survey.part_sizes == list(map(len, in_parts))
     assert list(itertools.chain.from_iterable(in_parts)) == list(augmented.pairs("train"))
 
 
 def test_selected_pairs_are_augmented(source):
-    selected = select(source, SelectionConfig(weights=[2, 0, 1])).source
-    augmented, added = augment(selected, {"upper": 1.0}, seed=1)
+    selected = select(source, SelectionConfig(weights=[2, 0, 1]))
+    augmented, survey, added = augmentation.augment(
+        selected.source, selected.survey, {"upper": 1.0}, seed=1
+    )
     assert added == {"upper": 420}
     pairs = list(augmented.pairs("train"))
     assert pairs[:2] == pairs[2:4] == [PAIRS[0], tuple(side.upper() for side in PAIRS[0])]
     parts = augmented.parts("train")
-    assert [part.counts()["train"] for part in parts] == [520, 0, 320]
+    assert survey.part_sizes == [520, 0, 320]
     in_parts = [pair for part in parts for pair in part.pairs("train")]
     assert in_parts == pairs
 
 
-def test_no_shares_change_nothing(source):
-    assert augment(source, None, seed=1) == (source, {})
+def test_every_pair_of_the_result_is_visited_in_order(source):
+    visited = []
+    shares = {**SOME, "words": 0.05}
+    augmented, _, _ = augmentation.augment(source, source.survey(), shares, 1, visited.append)
+    assert visited == list(augmented.pairs("train"))
 
 
 CONFIG = PreparationConfig(vocab_size=330, max_length=60, augment={**SOME, "words": 0.02})
@@ -149,7 +161,7 @@ CONFIG = PreparationConfig(vocab_size=330, max_length=60, augment={**SOME, "word
 
 def test_metadata_count_what_was_added(source, tmp_path):
     result = prepare(source, tmp_path, CONFIG)
-    _, added = augment(source, CONFIG.augment, CONFIG.seed)
+    _, _, added = augment(source, CONFIG.augment, CONFIG.seed)
     assert read_metadata(tmp_path).splits["train"].added == added
     assert result["added"] == added
     fields = json.loads((tmp_path / "metadata.json").read_text())

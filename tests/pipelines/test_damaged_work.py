@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from keras_transformer import InputError
-from pipelines import data_set, sharding
-from pipelines.datasets import damage_named, split_text, training_batches
+from pipelines import data_writer, sharding
+from pipelines.data_set import DataSet
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
@@ -55,7 +55,10 @@ def whole(source, tmp_path_factory):
 def interrupted(source, tmp_path_factory):
     """Folders of preparations that were interrupted, by where that was."""
     folders = {}
-    places = {"shards": (Sharding, "write_shard", 1), "metadata": (data_set, "write_metadata", 0)}
+    places = {
+        "shards": (Sharding, "write_shard", 1),
+        "metadata": (data_writer, "write_metadata", 0),
+    }
     for name, (target, method, call) in places.items():
         folders[name] = tmp_path_factory.mktemp("interrupted") / "data"
         with pytest.MonkeyPatch.context() as patch:
@@ -153,9 +156,10 @@ def test_a_data_set_that_is_prepared_again(source, whole, tmp_path, share):
 
 def used(data_dir):
     """What training and evaluation read of a data directory."""
-    read = [split_text(data_dir, "test")]
-    with damage_named(data_dir):
-        batches = training_batches(data_dir, 500, seed=1).take(6)
+    data = DataSet.open(data_dir)
+    read = [data.text("test")]
+    with data.damage_named():
+        batches = data.training_batches(500, seed=1).take(6)
         read += [[side.tolist() for side in batch] for batch in batches.as_numpy_iterator()]
     return read
 

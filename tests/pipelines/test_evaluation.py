@@ -9,6 +9,7 @@ import pytest
 from keras_transformer.evaluation.results import read_results
 from keras_transformer.files.reading import file_digest
 from keras_transformer.loading import load
+from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 from pipelines.metadata import read_metadata, write_metadata
 from tests.refusals import refused
@@ -24,13 +25,15 @@ def test_the_results_of_all_sentences_are_kept(translator, untrained, prepared, 
     output = str(tmp_path / "answers.txt")
     config = EvaluationConfig(output=output)
     notes = {"min_length": 2}
-    results = evaluate_on(prepared, translator, config, model_dir, notes)
+    results = evaluate_on(DataSet.open(prepared), translator, config, model_dir, notes)
     assert (results["split"], results["sentences"], results["min_length"]) == ("test", 5, 2)
     assert results["languages"] == ["en", "de"] and results["checkpoint"] == "step-00000020"
     assert len((tmp_path / "answers.txt").read_text().splitlines()) == 5
     assert read_results(model_dir, "test") == results
 
-    beginning = evaluate_on(prepared, translator, EvaluationConfig(limit=2), model_dir)
+    beginning = evaluate_on(
+        DataSet.open(prepared), translator, EvaluationConfig(limit=2), model_dir
+    )
     assert beginning["sentences"] == 2
     assert beginning["perplexity"] == pytest.approx(results["perplexity"])  # of all sentences
     assert read_results(model_dir, "test") == results  # of all, still
@@ -39,7 +42,7 @@ def test_the_results_of_all_sentences_are_kept(translator, untrained, prepared, 
 def test_robustness_is_kept_with_the_results(translator, untrained, prepared, tmp_path):
     model_dir = shutil.copytree(untrained, tmp_path / "model")
     config = EvaluationConfig(robustness=True)
-    results = evaluate_on(prepared, translator, config, model_dir)
+    results = evaluate_on(DataSet.open(prepared), translator, config, model_dir)
     found = results["robustness"]
     assert list(found) == ["plain", "upper", "title", "typos", "no_stop", "one_word"]
     assert found["plain"] == {"bleu": results["bleu"], "chrf": results["chrf"]}
@@ -50,7 +53,7 @@ def test_robustness_is_kept_with_the_results(translator, untrained, prepared, tm
 
 
 def test_references_that_are_the_sources_are_told_of(translator, prepared, tmp_path, caplog):
-    evaluate_on(prepared, translator, EvaluationConfig(limit=1))
+    evaluate_on(DataSet.open(prepared), translator, EvaluationConfig(limit=1))
     assert str(prepared) not in caplog.text
     data_dir = shutil.copytree(prepared, tmp_path / "data")
     shutil.copy(data_dir / "test.source.txt", data_dir / "test.target.txt")
@@ -59,7 +62,7 @@ def test_references_that_are_the_sources_are_told_of(translator, prepared, tmp_p
     test = dataclasses.replace(metadata.splits["test"], texts=texts)
     splits = {**metadata.splits, "test": test}
     write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
-    evaluate_on(data_dir, translator, EvaluationConfig(limit=1))
+    evaluate_on(DataSet.open(data_dir), translator, EvaluationConfig(limit=1))
     assert re.search(f"test .*{re.escape(str(data_dir))}", caplog.text)
 
 
@@ -75,4 +78,4 @@ def test_references_that_are_the_sources_are_told_of(translator, prepared, tmp_p
 )
 def test_errors_name_arguments(prepared, settings, argument, received):
     with refused(argument, received):
-        EvaluationConfig(**settings).check(prepared)
+        EvaluationConfig(**settings).check(DataSet.open(prepared))

@@ -8,10 +8,10 @@ import pytest
 from keras_transformer import prepare
 from keras_transformer.language_codes import Direction
 from pipelines.augmentation import augment
-from pipelines.datasets import split_directions, split_text
+from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
+from pipelines.file_arguments import file_source
 from pipelines.many_languages import (
-    make_file_source,
     source_of_files,
     source_of_parallel_text,
     with_codes,
@@ -109,14 +109,14 @@ class TestFiles:
         splits = {"train": (files("a.de", "c.en"), files("a.en", "c.de"))}
         source = source_of_files(splits, {"train": ["en", "de"]})
         with refused(None, re.search(">>..<<", line)[0], place="c.en:2"):
-            source.counts()
+            source.survey()
 
 
 class TestParallelText:
     def test_all_directions(self, files):
         source = source_of_parallel_text({"train": parallel_text(files)})
         pairs = list(with_codes(source).pairs("train"))
-        assert source.counts() == {"train": 18} and len(pairs) == 18
+        assert source.survey().counts == {"train": 18} and len(pairs) == 18
         firsts = [source.split()[0] for source, _ in pairs[::3]]
         assert firsts == [">>de<<", ">>cs<<", ">>en<<", ">>cs<<", ">>en<<", ">>de<<"]
         assert pairs[6] == (">>en<< der Hund", "the dog")
@@ -125,7 +125,7 @@ class TestParallelText:
         text = {"train": parallel_text(files), "test": parallel_text(files, "de", "en")}
         source = source_of_parallel_text(text, ["en-de", "de-cs"])
         assert source.task_options()["directions"] == [["en", "de"], ["de", "cs"]]
-        assert source.counts() == {"train": 6, "test": 3}
+        assert source.survey().counts == {"train": 6, "test": 3}
         assert [part.languages for part in source.parts("test")] == [Direction("en", "de")]
 
     @pytest.mark.parametrize(
@@ -149,33 +149,38 @@ class TestParallelText:
     def test_files_of_unequal_length_are_named(self, files):
         text = {"en": files("a.en"), "de": files("b.de")}
         with refused("parallel", f"a.en, 1 in {files('b.de')[0]}"):
-            source_of_parallel_text({"train": text}).counts()
+            source_of_parallel_text({"train": text}).survey()
 
 
 class TestArguments:
     @pytest.mark.parametrize(
         ("change", "argument", "received"),
         [
-            ({"directions": ["en-de"], "parallel": {}}, "directions", "en-de"),
-            ({"pair_files": {"test": ["t.tsv"]}}, "test_pairs", "t.tsv"),
-            ({"languages": ("en", "de")}, "source_language", "en,de"),
-            ({"files": {"train": (["a"], ["b"])}}, "train_source", "a"),
-            ({"target_languages": {"test": ["de"]}}, "test_target_languages", "de"),
-            ({"parallel": {"test": {}}}, "parallel", "none"),
-            ({"parallel": {}, "target_languages": {"test": ["de"]}}, "target_languages", "none"),
+            (
+                {"directions": ["en-de"], "parallel": None, "train_pairs": "t.tsv"},
+                "directions",
+                "en-de",
+            ),
+            ({"test_pairs": ["t.tsv"]}, "test_pairs", "t.tsv"),
+            ({"source_language": "en", "target_language": "de"}, "source_language", "en,de"),
+            ({"train_source": "a", "train_target": "b"}, "train_source", "a"),
+            ({"test_target_languages": ["de"]}, "test_target_languages", "de"),
+            ({"parallel": None, "test_parallel": {}}, "parallel", "none"),
+            (
+                {
+                    "parallel": None,
+                    "train_source": "a.en",
+                    "train_target": "a.de",
+                    "test_target_languages": ["de"],
+                },
+                "target_languages",
+                "none",
+            ),
         ],
     )
     def test_those_that_do_not_go_together_are_named(self, files, change, argument, received):
-        arguments = {
-            "files": {},
-            "pair_files": {},
-            "languages": None,
-            "target_languages": {},
-            "parallel": {"train": parallel_text(files)},
-            "directions": None,
-        }
         with refused(argument, received):
-            make_file_source(**{**arguments, **change})
+            file_source(**{"parallel": parallel_text(files), **change})
 
     @pytest.mark.parametrize(
         ("arguments", "argument", "received"),
@@ -209,10 +214,10 @@ class TestArguments:
 class TestSelectionAndAugmentation:
     def test_text_is_changed_before_it_gets_its_code(self, files):
         source = source_of_parallel_text({"train": parallel_text(files, "en", "de")})
-        augmented = augment(source, {"upper": 1.0}, seed=1).source
+        augmented, survey, _ = augment(source, source.survey(), {"upper": 1.0}, seed=1)
         pairs = list(with_codes(augmented).pairs("train"))
         assert pairs[:2] == [(">>de<< the dog", "der Hund"), (">>de<< THE DOG", "DER HUND")]
-        assert with_codes(augmented).counts() == {"train": 12} and len(pairs) == 12
+        assert survey.counts == {"train": 12} and len(pairs) == 12
 
     def test_words_follow_their_direction(self, files, tmp_path):
         for language, words in (("en", "one two"), ("de", "eins zwei")):
@@ -220,7 +225,7 @@ class TestSelectionAndAugmentation:
             lines = [f"{words}\n", f"{first}\n", f"{second}\n"] * 6
             (tmp_path / f"a.{language}").write_text("".join(lines))
         source = source_of_parallel_text({"train": parallel_text(files, "en", "de")})
-        augmented = augment(source, {"words": 0.2}, seed=1).source
+        augmented = augment(source, source.survey(), {"words": 0.2}, seed=1).source
         parts = [list(part.pairs("train"))[18:] for part in with_codes(augmented).parts("train")]
         assert parts == [
             [(">>de<< one", "eins"), (">>de<< two", "zwei")],
@@ -281,8 +286,8 @@ class TestDataDirectory:
         assert content["settings"]["--temperature"] == 2
 
     def test_the_text_of_a_split_has_codes_and_directions(self, prepared):
-        sources, targets = split_text(prepared / "data", "test")
-        directions = split_directions(prepared / "data", "test")
+        sources, targets = DataSet.open(prepared / "data").text("test")
+        directions = DataSet.open(prepared / "data").directions("test")
         assert (sources[0], targets[0], directions[0]) == (">>de<< the dog", "der Hund", "en-de")
         assert (sources[-1], targets[-1], directions[-1]) == (">>en<< eins", "one", "de-en")
         assert len(sources) == len(directions) == 72
@@ -301,9 +306,9 @@ class TestDataDirectory:
         pair = {"train_source": prepared / "a.en", "train_target": prepared / "a.de"}
         test = {"test_source": prepared / "a.en", "test_target": prepared / "a.de"}
         prepare(tmp_path / "data", **pair, **test, vocab_size=300)
-        assert split_directions(tmp_path / "data", "test") is None
+        assert DataSet.open(tmp_path / "data").directions("test") is None
         content = json.loads((tmp_path / "data" / "metadata.json").read_text())
-        assert "--temperature" not in content["settings"] and content["task_options"] == {}
+        assert content["settings"]["--temperature"] is None and content["task_options"] == {}
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +322,9 @@ def translator(prepared):
 class TestEvaluation:
     def test_every_direction_has_scores(self, prepared, translator):
         assert translator.target_languages == ("de", "cs", "en")
-        results = evaluate_on(prepared / "data", translator, EvaluationConfig(limit=2))
+        results = evaluate_on(
+            DataSet.open(prepared / "data"), translator, EvaluationConfig(limit=2)
+        )
         assert list(results["directions"]) == ["en-de", "en-cs", "de-en"]
         assert [each["sentences"] for each in results["directions"].values()] == [2, 2, 2]
         assert results["sentences"] == 6 and results["languages"] == ["en", "de", "cs"]
@@ -328,11 +335,11 @@ class TestEvaluation:
         options = {"vocabulary": prepared / "data" / "vocabulary.model"}
         prepare(tmp_path / "more", parallel=paths, test_parallel=paths, **options)
         with refused("data_dir", f"de-cs in {tmp_path / 'more'}"):
-            evaluate_on(tmp_path / "more", translator)
+            evaluate_on(DataSet.open(tmp_path / "more"), translator)
         pair = {"train_source": paths["en"], "train_target": paths["de"]}
         test = {"test_source": paths["en"], "test_target": paths["de"]}
         prepare(tmp_path / "pair", **pair, **test, **options)
         with refused("data_dir", tmp_path / "pair", about="codes"):
-            evaluate_on(tmp_path / "pair", translator)
+            evaluate_on(DataSet.open(tmp_path / "pair"), translator)
         with refused("robustness", prepared / "data"):
-            EvaluationConfig(robustness=True).check(prepared / "data")
+            EvaluationConfig(robustness=True).check(DataSet.open(prepared / "data"))

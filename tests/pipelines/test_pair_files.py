@@ -117,14 +117,14 @@ def test_files_of_both_sides_follow_those_of_one(tmp_path):
     text = {"train": ([str(tmp_path / "a.en")], [str(tmp_path / "a.de")])}
     pairs = {"train": [str(tmp_path / "b.tsv")], "test": [str(tmp_path / "b.tsv")]}
     source = FileSource(text, pairs, ("en", "de"))
-    assert source.counts() == {"train": 3, "test": 2}
+    assert source.survey().counts == {"train": 3, "test": 2}
     assert list(source.pairs("train")) == [("one", "eins"), ("two", "zwei"), ("three", "drei")]
     assert list(source.pairs("test")) == [("two", "zwei"), ("three", "drei")]
     assert [list(part.pairs("train")) for part in source.parts("train")] == [
         [("one", "eins")],
         [("two", "zwei"), ("three", "drei")],
     ]
-    settings = source.settings()
+    settings = source.survey().settings
     assert list(settings) == [
         "dataset",
         "languages",
@@ -134,7 +134,9 @@ def test_files_of_both_sides_follow_those_of_one(tmp_path):
         "test_pairs",
     ]
     assert settings["train_pairs"] == settings["test_pairs"]
-    assert FileSource(text, {}, ("en", "de")).settings() == FileSource(text).settings()
+    assert (
+        FileSource(text, {}, ("en", "de")).survey().settings == FileSource(text).survey().settings
+    )
 
 
 def encoded_in(name):

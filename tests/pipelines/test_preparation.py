@@ -7,14 +7,17 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from tensorflow_text import SentencepieceTokenizer
 
+from keras_transformer.config import EOS_ID
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import data_set, preparation, sharding, unfinished, vocabulary
-from pipelines.datasets import evaluation_batches
-from pipelines.metadata import read_metadata, write_metadata
+from pipelines import data_writer, preparation, sharding, unfinished, vocabulary
+from pipelines.data_set import DataSet
+from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.sharding import Sharding
 from pipelines.sources import FileSource
@@ -102,16 +105,6 @@ def test_a_split_without_a_usable_pair_is_refused_before_the_training_pairs_are_
     assert not list(data_dir.glob("train-*"))
 
 
-def test_metadata_of_a_split_without_a_usable_pair_are_refused(files, data_dir):
-    prepare(FileSource(files), data_dir, CONFIG)
-    metadata = read_metadata(data_dir)
-    test = dataclasses.replace(metadata.splits["test"], pairs=0, length_histogram={})
-    splits = {**metadata.splits, "test": test}
-    write_metadata(data_dir, dataclasses.replace(metadata, splits=splits))
-    with refused("splits.test", "pairs=0", place="metadata.json"):
-        read_metadata(data_dir)
-
-
 def test_a_folder_without_a_name_is_refused(files):
     with refused("data_dir", "''"):
         prepare(FileSource(files), "")
@@ -143,8 +136,8 @@ def test_a_data_set_of_other_settings_is_left_alone(files, data_dir):
     other = PreparationConfig(vocab_size=291, max_length=41)
     with refused("data_dir", "291, there: 290", about="vocab_size"):
         prepare(FileSource(files), data_dir, other)
-    with open(files["train"][1][0], "a") as file:
-        file.write("neu\n")
+    target = Path(files["train"][1][0])
+    target.write_text(target.read_text().replace("Hund", "Wolf"))
     with refused("data_dir", "other content", about="train_target"):
         prepare(FileSource(files), data_dir, CONFIG)
     train = {"train": files["train"]}
@@ -204,7 +197,7 @@ def test_the_number_of_threads_changes_nothing(many, tmp_path, monkeypatch, toke
         (Sharding, "write_block", 1 + 3, 2),
         (Sharding, "write_shard", 1 + 2, 0),
         (Sharding, "_remove_blocks", 1, 0),
-        (data_set, "write_metadata", 0, 0),
+        (data_writer, "write_metadata", 0, 0),
     ],
 )
 def test_an_interrupted_run_is_resumed(
@@ -326,8 +319,8 @@ def test_a_killed_process_ends_like_one_left_alone(many, many_files, whole, data
     assert written == []  # all were there
 
 
-def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
-    """Preparation encodes with one, everything else with the other."""
+def test_sentencepiece_gives_the_ids_of_tensorflow_text(files, tmp_path):
+    """Everything encodes with one, graphs of texts with the other."""
     prepare(FileSource(files), tmp_path / "data", CONFIG)
     vocabularies = VocabularyPair.load(tmp_path / "data")
     texts = [
@@ -335,10 +328,13 @@ def test_sentencepiece_gives_the_ids_of_tensorflow_text(many, files, tmp_path):
         *("漢字 日本", "e\u0301 \u00e9", "\U0001f431 \u200d\ufeff", "\x01\x7f\x80", "(S (NP x))"),
         *(text for pair in PAIRS[:2] for text in pair),
     ]
-    encoder = PairEncoder(vocabularies, 9999)
-    for encode in (encoder._encode_source, encoder._encode_target):
-        assert encode(texts) == vocabularies.source.encode(texts)
-        assert encode([]) == []
+    tokenizer = SentencepieceTokenizer(vocabularies.source.file.read_bytes())
+    assert vocabularies.source.encode(texts) == tokenizer.tokenize(texts).to_list()
+    pairs = [(text, "a cat") for text in texts]
+    found = [source for source, _ in PairEncoder(vocabularies, 9999).encode(pairs, Counter())]
+    written = [text for text in texts if text.strip()]
+    assert found == [[*row, EOS_ID] for row in vocabularies.source.encode(written)]
+    assert vocabularies.source.encode([]) == []
 
 
 def test_foreign_files_are_not_overwritten(files, data_dir):
@@ -493,7 +489,7 @@ def test_each_side_learns_its_own_vocabulary(files, data_dir, tmp_path):
         alone = vocabulary.learn_subwords(text, "bpe", 280, tmp_path, seed=1)
         assert (data_dir / name).read_bytes() == alone.file.read_bytes()
     vocabularies = VocabularyPair.load(data_dir)
-    (batch,) = evaluation_batches(data_dir, "test", 512)
+    (batch,) = DataSet.open(data_dir).evaluation_batches("test", 512)
     for vocabulary_of_side, ids, texts in zip(
         vocabularies, batch, zip(*PAIRS[:3], strict=True), strict=True
     ):
@@ -506,7 +502,7 @@ def test_each_vocabulary_is_repaired_alone(files, data_dir):
     for name in ("source_vocabulary.model", "target_vocabulary.model"):
         (data_dir / name).write_bytes(b"damaged")
         with refused(None, "a changed file", place=name):
-            read_metadata(data_dir)
+            DataSet.open(data_dir)
         assert not prepare(FileSource(files), data_dir, SEPARATE)["up_to_date"]
         after = snapshot(data_dir)
         assert {n: content for n, (content, _) in after.items()} == {
@@ -535,17 +531,6 @@ def test_an_existing_vocabulary_is_used(files, tmp_path, tokenizer, vocab_size):
         prepare(FileSource(files), tmp_path / "given", learned)
 
 
-def test_a_data_set_of_an_earlier_version(files, data_dir):
-    prepare(FileSource(files), data_dir, CONFIG)
-    metadata = read_metadata(data_dir)
-    for name in ("--vocabulary", "--shared_vocabulary"):
-        del metadata.settings[name]
-    write_metadata(data_dir, metadata)
-    assert prepare(FileSource(files), data_dir, CONFIG)["up_to_date"]
-    with refused("data_dir", "False, there: True", about="shared_vocabulary"):
-        prepare(FileSource(files), data_dir, dataclasses.replace(CONFIG, shared_vocabulary=False))
-
-
 def test_metadata_are_plain_json(files, data_dir):
     prepare(FileSource(files), data_dir, CONFIG)
     fields = json.loads((data_dir / "metadata.json").read_text())
@@ -556,7 +541,7 @@ def test_metadata_are_plain_json(files, data_dir):
 
 def test_metadata_name_settings_as_the_command_line_does():
     settings = {"dataset": "tfds:x", "split_sizes": {"train": 9}, "grammar_sentences": "0a"}
-    assert preparation._recorded(settings) == {
+    assert data_writer.recorded(settings) == {
         "--dataset": "tfds:x",
         "the split sizes of --dataset": {"train": 9},
         "the grammar's sentences": "0a",

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines import sharding
-from pipelines.datasets import training_batches
+from pipelines import selection, sharding, sources
+from pipelines.data_set import DataSet
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.selection import SelectionConfig, first_occurrences, select
@@ -112,10 +112,12 @@ def lengths(pair, unit):
 )
 def test_a_rule_leaves_out_what_a_plain_reference_does(tmp_path, rule, settings, stays):
     pairs = messy(1000)
-    chosen, dropped, examples = select(source_of(tmp_path, pairs), SelectionConfig(**settings))
+    chosen, survey, dropped, examples = select(
+        source_of(tmp_path, pairs), SelectionConfig(**settings)
+    )
     expected = [pair for pair in pairs if stays(*pair)]
     assert 20 < len(expected) < 980  # the rule is put to the test
-    assert list(chosen.pairs("train")) == expected and chosen.counts() == {"train": len(expected)}
+    assert list(chosen.pairs("train")) == expected and survey.counts == {"train": len(expected)}
     assert dropped == {rule: len(pairs) - len(expected)}
     left_out = [list(pair) for pair in pairs if not stays(*pair)]
     assert examples == {rule: left_out[:3]}
@@ -130,7 +132,7 @@ def test_the_first_of_equal_pairs_stays(tmp_path):
         seen.add(pair)
     assert len(expected) < len(pairs) - 100
     source = source_of(tmp_path, pairs[:700], pairs[700:])  # also among files
-    chosen, dropped, _ = select(source, SelectionConfig(dedupe=True))
+    chosen, _, dropped, _ = select(source, SelectionConfig(dedupe=True))
     assert list(chosen.pairs("train")) == expected
     assert dropped == {"dedupe": len(pairs) - len(expected)}
 
@@ -147,15 +149,30 @@ def test_a_pair_is_counted_under_the_first_rule_that_it_breaks(tmp_path):
     config = SelectionConfig(
         drop_identical=True, length_ratio=2, number_overlap=0.5, dedupe=True, scripts=["Latin"] * 2
     )
-    _, dropped, examples = select(source_of(tmp_path, [*pairs, ("x" * 300, "y")]), config)
+    _, _, dropped, examples = select(source_of(tmp_path, [*pairs, ("x" * 300, "y")]), config)
     broken = {"length_ratio": 1, "scripts": 0, "number_overlap": 0, "dedupe": 2}
     assert dropped == {"drop_identical": 0, **broken}
     assert examples["length_ratio"] == [["a", "b c 7"]]
-    _, _, examples = select(
+    _, _, _, examples = select(
         source_of(tmp_path, [("x" * 300, "y"), *pairs]),
         SelectionConfig(length_ratio=2, length_unit="characters"),
     )
     assert examples["length_ratio"][0] == ["x" * 100, "y"]
+
+
+def test_examples_of_duplicates_are_of_the_first_pairs(tmp_path, monkeypatch):
+    pairs = [("a", "b"), ("c", "d"), ("e", "f"), ("a", "b"), ("e", "f")]
+    monkeypatch.setattr(selection, "_SEARCHED_PAIRS", 2)
+    _, _, dropped, examples = select(source_of(tmp_path, pairs), SelectionConfig(dedupe=True))
+    assert (dropped, examples) == ({"dedupe": 2}, {"dedupe": [["a", "b"]]})
+
+
+def test_the_text_is_read_once(tmp_path, monkeypatch):
+    source = source_of(tmp_path, messy(50), messy(50), test=messy(5))
+    opened, read = [], sources.read_lines
+    monkeypatch.setattr(sources, "read_lines", lambda path, _: opened.append(path) or read(path, _))
+    select(source, SelectionConfig(**RULES, temperature=2))
+    assert sorted(opened) == sorted(source.files())
 
 
 RULES = {"dedupe": True, "length_limits": [1, 4], "number_overlap": 0.5}
@@ -237,15 +254,15 @@ def test_an_epoch_has_each_pair_as_often_as_its_weight_says(tmp_path):
     info = read_metadata(tmp_path / "data").splits["train"]
     assert info.pairs == expected.total() and info.dropped["dedupe"] == 1
     subwords, seen = VocabularyPair.load(tmp_path / "data").target, Counter()
-    batches = iter(training_batches(tmp_path / "data", 100, seed=1))
+    batches = iter(DataSet.open(tmp_path / "data").training_batches(100, seed=1))
     for epoch in (1, 2):
         while seen.total() < epoch * info.pairs:
-            texts = [subwords.decode_tensor(side).numpy() for side in next(batches)]
-            seen.update((s.decode(), t.decode()) for s, t in zip(*texts, strict=True))
+            texts = [subwords.decode(side.numpy().tolist()) for side in next(batches)]
+            seen.update(zip(*texts, strict=True))
         assert seen == Counter({pair: epoch * times for pair, times in expected.items()})
     saved = tf.train.Checkpoint(batches=batches).write(str(tmp_path / "iterator"))
     following = [next(batches) for _ in range(20)]
-    restored = iter(training_batches(tmp_path / "data", 100, seed=1))
+    restored = iter(DataSet.open(tmp_path / "data").training_batches(100, seed=1))
     tf.train.Checkpoint(batches=restored).read(saved)
     for expected_batch in following:
         for side, expected_side in zip(next(restored), expected_batch, strict=True):
@@ -255,18 +272,22 @@ def test_an_epoch_has_each_pair_as_often_as_its_weight_says(tmp_path):
 def test_parts_can_be_read_elsewhere(tmp_path):
     pairs = messy(300)
     source = source_of(tmp_path, pairs[:100], pairs[100:130], pairs[130:])
-    chosen, _, _ = select(source, SelectionConfig(dedupe=True, weights=[1, 3, 0.5]))
+    chosen, survey, _, _ = select(source, SelectionConfig(dedupe=True, weights=[1, 3, 0.5]))
     parts = [pickle.loads(pickle.dumps(part)) for part in chosen.parts("train")]
     texts = [list(part.pairs("train")) for part in parts]
     assert list(itertools.chain(*texts)) == list(chosen.pairs("train"))
-    assert [part.counts()["train"] for part in parts] == list(map(len, texts))
+    assert survey.part_sizes == list(map(len, texts))
 
 
 def test_weights_of_another_number_of_files_are_refused_before_they_are_read(tmp_path, monkeypatch):
     source = source_of(tmp_path, messy(10), messy(10))
-    monkeypatch.setattr(type(source), "counts", lambda _: pytest.fail("it reads all files"))
+    monkeypatch.setattr(type(source), "survey", lambda *_: pytest.fail("it reads all files"))
     with refused("weights", "[1.0]", about="2 numbers"):
         prepare(source, tmp_path / "data", PreparationConfig(**SETTINGS, weights=[1.0]))
+
+
+def test_the_largest_weight_is_accepted():
+    assert SelectionConfig(weights=(0, 1000)).weights == (0, 1000)
 
 
 @pytest.mark.parametrize(

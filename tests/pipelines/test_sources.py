@@ -120,7 +120,7 @@ class TestFiles:
 
     def test_files_of_a_split_follow_one_another(self, parts):
         both = source([parts["1.en"], parts["2.en"]], [parts["1.de"], parts["2.de"]])
-        assert both.counts() == {"train": 3}
+        assert both.survey().counts == {"train": 3}
         assert list(both.pairs("train")) == [("a", "A"), ("b", "B"), ("c", "C")]
         assert both.languages == ("en", "de")
 
@@ -131,14 +131,14 @@ class TestFiles:
 
     def test_settings_tell_contents_apart(self, parts, tmp_path):
         copy = write(tmp_path / "other-name", b"a\nb\n")
-        first = source([parts["1.en"]], [parts["1.de"]]).settings()
-        assert source([copy], [parts["1.de"]]).settings() == first
-        assert source([parts["2.en"]], [parts["2.de"]]).settings() != first
+        first = source([parts["1.en"]], [parts["1.de"]]).survey().settings
+        assert source([copy], [parts["1.de"]]).survey().settings == first
+        assert source([parts["2.en"]], [parts["2.de"]]).survey().settings != first
 
     def test_unequal_line_counts_are_named(self, parts):
         unequal = source([parts["1.en"]], [parts["2.de"]])
         with refused("train_target", f"2 in {parts['1.en']}, 1 in {parts['2.de']}"):
-            unequal.counts()
+            unequal.survey()
 
     def test_a_file_that_is_its_own_translation_is_told_of(self, parts, tmp_path, caplog):
         source([parts["1.en"]], [parts["1.de"]])
@@ -254,14 +254,14 @@ class TestTfds:
 
     def test_pairs_of_both_directions(self, tfds_dir):
         german = TfdsSource("tiny_translation", "de", "en", tfds_dir)
-        assert german.counts() == {"train": 5, "test": 2}
+        assert german.survey().counts == {"train": 5, "test": 2}
         expected = {(f"Hund {number} ü", f"dog {number}") for number in range(5)}
         pairs = list(german.pairs("train"))
         assert set(pairs) == expected and len(pairs) == 5
         assert list(german.pairs("train")) == pairs
         english = TfdsSource("tiny_translation:1.0.0", "en", "de", tfds_dir)
         assert sorted(english.pairs("test")) == [("dog 0", "Hund 0 ü"), ("dog 1", "Hund 1 ü")]
-        assert english.settings() != german.settings()
+        assert english.survey().settings != german.survey().settings
 
     @pytest.mark.parametrize(
         ("name", "languages", "argument", "received"),
@@ -305,13 +305,13 @@ class TestGrammar:
     def test_sizes_and_repetition(self):
         grammar = GrammarSource(7, seed=1)
         splits = ("train", "validation", "test", "test_compositional")
-        assert grammar.counts() == dict.fromkeys(splits, 7)
-        counts = GrammarSource(5000, seed=1).counts()
+        assert grammar.survey().counts == dict.fromkeys(splits, 7)
+        counts = GrammarSource(5000, seed=1).survey().counts
         assert counts == {**dict.fromkeys(splits, 1000), "train": 5000}
         pairs = list(grammar.pairs("train"))
         assert len(pairs) == 7 and list(grammar.pairs("train")) == pairs
-        assert grammar.settings() == GrammarSource(7, seed=1).settings()
-        assert grammar.settings() != GrammarSource(7, seed=2).settings()
+        assert grammar.survey().settings == GrammarSource(7, seed=1).survey().settings
+        assert grammar.survey().settings != GrammarSource(7, seed=2).survey().settings
 
     def test_zero_pairs_are_refused(self):
         with refused("grammar_pairs", "0"):

@@ -17,6 +17,7 @@ from keras_transformer.training import loop
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import read_description
+from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
 from pipelines.metadata import read_metadata, write_metadata
 from pipelines.training import train_on
@@ -60,8 +61,7 @@ def test_a_run_begins_with_the_weights_and_the_model_of_another(
 ):
     begun = []
 
-    def begin(*arguments, describe):
-        model_config, initialize = arguments[0], arguments[-1]
+    def begin(model_config, *_, initialize, describe, **__):
         model = Transformer(model_config)
         initialize(model)
         describe()
@@ -147,7 +147,7 @@ def test_as_many_learned_positions_as_the_longest_sentence_has_ids(prepared, tmp
     loop = LoopConfig(train_steps=1)
     assert train_on(prepared, tmp_path / "model", "tiny", settings, loop=loop)["step"] == 1
     translator = load(tmp_path / "model", beam_size=1, n_best=1)
-    scores = evaluate_on(prepared, translator, EvaluationConfig(limit=1))
+    scores = evaluate_on(DataSet.open(prepared), translator, EvaluationConfig(limit=1))
     assert np.isfinite(scores["perplexity"])
 
 
@@ -157,7 +157,7 @@ def test_evaluation_on_sentences_longer_than_the_learned_positions(longest_test,
     model_dir = make_model_dir(data_dir, tmp_path / "model", {1: (1, 1)}, **learned)
     translator = load(model_dir, beam_size=1, n_best=1)
     with refused("test", longest, about=f"at most {longest - 1}"):
-        evaluate_on(data_dir, translator)
+        evaluate_on(DataSet.open(data_dir), translator)
 
 
 def exhausted(error):

@@ -5,7 +5,7 @@ import pytest
 
 from keras_transformer.parsing.linearisation import Linearisation
 from keras_transformer.vocabulary.pair import VocabularyPair
-from pipelines.datasets import evaluation_batches, gold_trees, split_text
+from pipelines.data_set import DataSet
 from pipelines.metadata import read_metadata
 from pipelines.preparation import PreparationConfig, prepare
 from pipelines.treebank import TreebankSource
@@ -34,14 +34,15 @@ def make(files, folder, way):
 
 def test_pairs_are_words_and_the_tokens_of_the_cleaned_tree(files):
     source = TreebankSource(files, Linearisation("tags"))
-    assert source.counts() == {"train": 15, "test": 2}
+    survey = source.survey()
+    assert survey.counts == {"train": 15, "test": 2}
     first, second, third, *_ = source.pairs("train")
     assert first == ("The dog was seen .", "(S (NP DT NN )NP (VP VBD (VP VBN )VP )VP . )S")
     assert second[0] == "IN binds -LRB- XXL -RRB-"
     assert third == ("up", "(FRAG (ADVP RB )ADVP )FRAG")
     brackets = [f"{side}{label}" for side in "()" for label in ("ADVP", "FRAG", "NP", "S", "VP")]
     tags = ["-LRB-", "-RRB-", ".", "DT", "NN", "RB", "VBD", "VBN", "VBZ"]
-    assert source.symbols() == brackets + tags  # those of training alone
+    assert survey.symbols == brackets + tags  # those of training alone
 
 
 @pytest.mark.parametrize("words", ["xx", "tags", "keep"])
@@ -56,35 +57,35 @@ def test_a_data_directory_has_one_id_for_each_symbol(files, tmp_path, words, una
     assert metadata.task_options == {"words": words, "unaries": unaries}
     subwords = VocabularyPair.load(tmp_path / "data").target
     source = TreebankSource(files, way)
-    source.counts()
+    symbols = source.survey().symbols
     pairs = list(source.pairs("train"))
     # Text comes back, also where a word begins with a symbol: "XXL", or "IN" in full.
     for side in zip(*pairs, strict=True):
         assert subwords.decode(subwords.encode(list(side))) == list(side)
-    ids = dict(zip(source.symbols(), subwords.encode(source.symbols()), strict=True))
+    ids = dict(zip(symbols, subwords.encode(symbols), strict=True))
     assert all(len(found) == 1 for found in ids.values())
     for _, target in pairs:
         expected = [subwords.encode([token])[0] for token in target.split(" ")]
         assert subwords.encode([target]) == [[one for token in expected for one in token]]
-    (batch,) = evaluation_batches(tmp_path / "data", "test", 512)
+    (batch,) = DataSet.open(tmp_path / "data").evaluation_batches("test", 512)
     np.testing.assert_array_equal(batch[1][0, -1], 2)
 
 
 def test_no_gold_tree_is_lost_and_none_is_changed_but_by_cleaning(files, tmp_path):
     make(files, tmp_path / "data", Linearisation())
-    gold = gold_trees(tmp_path / "data", "test")
+    gold = DataSet.open(tmp_path / "data").trees("test")
     assert "".join(f"{tree}\n" for tree in gold) == TEST
-    sentences, targets = split_text(tmp_path / "data", "test")
+    sentences, targets = DataSet.open(tmp_path / "data").text("test")
     assert [" ".join(tree.words()) for tree in gold] == sentences
     assert targets[0] == "(S (INTJ XX )INTJ XX (NP XX )NP )S"
     with refused("split", "train", about="trees"):
-        gold_trees(tmp_path / "data", "train")
+        DataSet.open(tmp_path / "data").trees("train")
     trees = tmp_path / "data" / "test.trees.txt"
     trees.write_text(TEST.replace("NP", "VP", 1))
     with refused(None, "a changed file", place=trees):
-        gold_trees(tmp_path / "data", "test")
+        DataSet.open(tmp_path / "data").trees("test")
     assert not make(files, tmp_path / "data", Linearisation())["up_to_date"]
-    assert gold_trees(tmp_path / "data", "test") == gold
+    assert DataSet.open(tmp_path / "data").trees("test") == gold
 
 
 def test_another_linearisation_is_another_data_set(files, tmp_path):
@@ -108,4 +109,4 @@ def test_bad_trees_are_named_and_leave_nothing(files, tmp_path):
 
 def test_translation_data_have_no_gold_trees(prepared):
     with refused("data_dir", prepared, about="treebank"):
-        gold_trees(prepared, "test")
+        DataSet.open(prepared).trees("test")

@@ -29,16 +29,37 @@ def test_learning_repeats_itself(kind, tmp_path):
     assert first.fingerprint == second.fingerprint
 
 
-def test_more_text_than_fits_is_sampled():
+def test_the_order_of_the_sentences_does_not_choose_words(monkeypatch):
+    monkeypatch.setattr(vocabulary, "_MAX_WORDS", 20)  # among words that are equally frequent
+    chosen = []
+
+    def record(words, vocab_size, reserved):
+        chosen.append(words)
+        return reserved
+
+    monkeypatch.setattr(vocabulary, "_pieces_above_threshold", record)
+    for sentences in (TEXT, TEXT[::-1]):
+        vocabulary._learn_wordpiece(sentences, 100, [])
+    assert chosen[0] == chosen[1] and len(chosen[0]) == 20
+
+
+def test_more_text_than_fits_is_sampled(monkeypatch):
+    def sample_of(sentences, limit, seed=1):
+        monkeypatch.setattr(vocabulary, "_MAX_CHARACTERS", limit)
+        sample = vocabulary.SentenceSample(seed)
+        for sentence in sentences:
+            sample.add([sentence])
+        return sample.sentences
+
     def sample(seed):
-        return vocabulary._sample((f"{number:05d}" for number in range(1000)), 500, seed)
+        return sample_of([f"{number:05d}" for number in range(1000)], 500, seed)
 
     assert sample(1) == sample(1) != sample(2)
     assert 60 < len(set(sample(1))) == len(sample(1)) <= 100  # of 5 characters each
     # With equal chances the mean place is near the middle (standard error at most 50).
     assert abs(np.mean([int(text) for text in sample(1)]) - 499.5) < 150
-    assert vocabulary._sample(iter("abc"), 50, 1) == ["a", "b", "c"]
-    assert vocabulary._sample(iter(["ab", "c"]), 3, 1) == ["ab", "c"], "it just fits"
+    assert sample_of("abc", 50) == ["a", "b", "c"]
+    assert sample_of(["ab", " ", "c"], 3) == ["ab", "c"], "it just fits"
 
 
 @pytest.mark.parametrize(

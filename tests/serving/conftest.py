@@ -32,7 +32,7 @@ class FakeTranslator:
     """
 
     def __init__(self):
-        self.graphs = dict.fromkeys(["attention", "complete"])
+        self.engine = types.SimpleNamespace(functions=["attention_ids", "search_ids"])
         self.card = FakeCard(
             task="translation",
             beam_size=2,
@@ -40,7 +40,7 @@ class FakeTranslator:
             max_source_length=256,
             parameters=1234567,
         )
-        self.config = types.SimpleNamespace(beam_size=2)
+        self.config = types.SimpleNamespace(beam_size=2, is_greedy=False)
         self.calls = []
         self.before_call = lambda: None
 

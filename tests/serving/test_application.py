@@ -1,6 +1,7 @@
 import asyncio
 import contextlib
 import fnmatch
+import gzip
 import json
 import logging
 import math
@@ -117,8 +118,8 @@ def test_what_does_not_fit_the_model_is_refused(translator, options, message):
 
 def test_half_a_surrogate_pair(translator):
     status, _, body = answer_to(translator, "POST", "/translate", data=rb'{"text": "\ud83d"}')
-    assert (status, json.loads(body)) == (200, {"translations": [[BEST]]})
-    assert translator.calls == [["\ud83d"]]
+    assert status == 400 and "surrogates" in json.loads(body)["error"]
+    assert translator.calls == []
 
 
 def test_what_is_cut_is_said(translator):
@@ -162,7 +163,7 @@ def test_model_and_health(translator):
     limits = Limits(max_sentences=7, max_characters=99)
     status, _, body = answer_to(translator, "GET", "/model", limits)
     limits = {"sentences": 7, "characters": 99}
-    wanted = {**translator.card, "signatures": ["attention", "complete"], "limits": limits}
+    wanted = {**translator.card, "signatures": ["attention_ids", "search_ids"], "limits": limits}
     assert (status, json.loads(body)) == (200, wanted)
     status, _, body = answer_to(translator, "GET", "/healthz")
     assert (status, json.loads(body)) == (200, {"status": "ok"})
@@ -209,10 +210,17 @@ def test_page_is_in_the_wheel():
         ("GET", "/translate", {}, 405, "Received: GET"),
         ("DELETE", "/attention", {}, 405, "Received: DELETE"),
         ("POST", "/", {"data": b""}, 405, "Received: POST"),
-        ("POST", "/translate", {"data": b"{"}, 400, "JSON object"),
+        ("POST", "/translate", {"data": b"{"}, 400, "JSON"),
         ("POST", "/attention", {"json": {"source": "a"}}, 400, "target"),
         ("POST", "/translate", {"json": {"text": "x" * 100_000}}, 413, "20000 characters"),
         ("POST", "/translate", {"data": b" " * 300_000}, 413, "241536 bytes"),
+        (
+            "POST",
+            "/translate",
+            {"data": gzip.compress(b" " * 10_000_000), "headers": {"Content-Encoding": "gzip"}},
+            413,
+            "241536 bytes",
+        ),
         (
             "POST",
             "/translate",

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import logging
-import threading
 import time
 
 import pytest
@@ -123,65 +122,5 @@ def test_body_that_waits_to_be_asked_for(translator):
         answer = await reader.read()
         writer.close()
         assert answer.startswith(b"HTTP/1.1 200 OK") and "schläft".encode() in answer
-
-    serving(translator, scenario)
-
-
-def half_closing(translator, data):
-    """Sends bytes and closes that direction; gives what is answered until the server closes."""
-
-    async def scenario(port, service):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(data)
-        writer.write_eof()
-        answer = await reader.read()
-        writer.close()
-        return answer
-
-    return serving(translator, scenario)
-
-
-TEXT = b'{"text": "the cat sleeps."}'
-KEPT = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"  # nothing says that it is the last
-
-
-@pytest.mark.parametrize("headers", [POST, KEPT])
-def test_client_that_closes_its_side_is_answered(translator, headers):
-    answer = half_closing(translator, headers + b"Content-Length: %d\r\n\r\n" % len(TEXT) + TEXT)
-    assert answer.startswith(b"HTTP/1.1 200 OK") and "schläft".encode() in answer
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        KEPT + b"Content-Length: 99\r\n\r\n" + TEXT,
-        KEPT + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(TEXT), TEXT),
-    ],
-)
-def test_body_that_ends_too_early_is_refused_at_once(translator, data, caplog):
-    answer = half_closing(translator, data)
-    assert answer.startswith(b"HTTP/1.1 400 ") and b"encoded" in answer
-    assert translator.calls == []
-    assert not [record for record in caplog.records if record.name == "aiohttp.server"]
-
-
-@pytest.mark.parametrize("data", [b"", KEPT])
-def test_client_that_closes_its_side_before_a_request_is_let_go(translator, data):
-    assert half_closing(translator, data) == b""
-
-
-def test_client_that_closes_its_side_while_the_model_runs(translator):
-    async def scenario(port, service):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        begun, go_on = threading.Event(), threading.Event()
-        translator.before_call = lambda: (begun.set(), go_on.wait(timeout=60))
-        writer.write(KEPT + b"Content-Length: %d\r\n\r\n" % len(TEXT) + TEXT)
-        assert await asyncio.to_thread(begun.wait, 60)
-        writer.write_eof()
-        # Another connection is served from its beginning to its end meanwhile.
-        assert b'{"status": "ok"}' in await exchange(port, LAST)
-        go_on.set()
-        assert "schläft".encode() in await reader.read()
-        writer.close()
 
     serving(translator, scenario)

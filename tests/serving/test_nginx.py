@@ -44,6 +44,7 @@ def configured(folder, port, server_port):
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "/etc/ssl/": f"{folder}/",
         "127.0.0.1:8501": f"127.0.0.1:{server_port}",
+        "127.0.0.1:8502": f"127.0.0.1:{server_port}",
     }.items():
         assert old in guide
         guide = guide.replace(old, new)

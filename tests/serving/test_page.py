@@ -644,7 +644,7 @@ def test_a_beginning_that_is_refused_stays(page):
 
 
 def test_required_phrases(open_page, translator):
-    translator.graphs["constrain"] = None
+    translator.engine.functions.append("constrain_ids")
     page = open_page()
     translated(page, "A cat. A dog.")
     phrases = page.get_by_label("Phrases that translations of it must contain")
@@ -668,9 +668,12 @@ def test_focus_chooses_a_translation(page, translator):
     assert translator.calls[-1] == ("the cat sleeps.", "der Kater.")
 
 
-@pytest.mark.parametrize(("task", "graphs"), [("parsing", ["complete"]), ("translation", [])])
-def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, task, graphs):
-    translator.card["task"], translator.graphs = task, dict.fromkeys(graphs)
+@pytest.mark.parametrize(
+    ("task", "functions"), [("parsing", ["search_ids"]), ("translation", ["greedy_ids"])]
+)
+def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, task, functions):
+    translator.card["task"] = task
+    translator.engine.functions = functions
     page = open_page()
     page.get_by_label("to translate" if task == "translation" else "to parse").fill("a")
     page.get_by_role("button", name="Translate").click()

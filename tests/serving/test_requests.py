@@ -3,13 +3,14 @@ import math
 
 import pytest
 
+from keras_transformer.errors import InputError
+from keras_transformer.fields import shown
+from keras_transformer.serving.errors import RequestError, as_refusal
 from keras_transformer.serving.requests import (
     AttentionRequest,
     Limits,
-    RequestError,
     check_cors_origin,
     check_sender,
-    fields_of,
     parse_attention,
     parse_translate,
 )
@@ -42,24 +43,18 @@ NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
     ],
 )
 def test_translate(body, wanted):
-    assert parse_translate(fields_of(body), LIMITS, beam_size=4) == (*wanted, None)
+    request = parse_translate(json.loads(body), LIMITS, beam_size=4)
+    assert (request.sentences, request.options, request.n_best) == wanted
 
 
 @pytest.mark.parametrize(
     ("body", "status", "about", "received"),
     [
-        (b"", 400, "JSON object", "line 1 column 1"),
-        (b'{"text": "a"', 400, "JSON object", "line 1 column 13"),
-        (b'{"text": "a\xff"}', 400, "UTF-8", "byte 0xff in position 11"),
-        (b"[" * 100_000, 400, "JSON object", "recursion depth"),
-        (b'{"n_best": ' + b"9" * 5000 + b"}", 400, "JSON object", "Exceeds"),
-        (b'["a"]', 400, "JSON object", '["a"]'),
-        (b"null", 400, "JSON object", "null"),
         (b"{}", 400, "one of text, a string, and texts", "neither"),
         (b'{"text": "a", "texts": []}', 400, "one of text, a string, and texts", "both"),
         (b'{"text": 1}', 400, "text must be of type str", "1"),
-        (b'{"texts": "a"}', 400, "texts must be a list", '"a"'),
-        (b'{"text": ["a", "b"]}', 400, "text must be one string", '["a", "b"]'),
+        (b'{"texts": "a"}', 400, "texts must be of type list", '"a"'),
+        (b'{"text": ["a", "b"]}', 400, "text must be of type str", '["a", "b"]'),
         (b'{"texts": ["a", null]}', 400, "texts[1] must be of type str", "null"),
         (
             b'{"text": "a", "beam\\u000a": 1}',
@@ -86,17 +81,17 @@ def test_translate(body, wanted):
     ],
 )
 def test_refused_translate(body, status, about, received):
-    with pytest.raises(RequestError) as caught:
-        parse_translate(fields_of(body), LIMITS, beam_size=4)
-    assert caught.value.status == status
+    with pytest.raises((InputError, RequestError)) as caught:
+        parse_translate(json.loads(body), LIMITS, beam_size=4)
+    assert as_refusal(caught.value, None).status == status
     check_message(str(caught.value), about, received)
 
 
 def test_attention():
     body = b'{"target": "Katze", "source": "cat"}'
-    assert parse_attention(fields_of(body), LIMITS) == AttentionRequest("cat", "Katze")
+    assert parse_attention(json.loads(body), LIMITS) == AttentionRequest("cat", "Katze")
     body = b'{"text": "cat", "to": "de"}'
-    assert parse_translate(fields_of(body), LIMITS, beam_size=4) == (["cat"], {}, 1, "de")
+    assert parse_translate(json.loads(body), LIMITS, beam_size=4).to == "de"
 
 
 @pytest.mark.parametrize(
@@ -110,16 +105,16 @@ def test_attention():
     ],
 )
 def test_refused_attention(body, status, about, received):
-    with pytest.raises(RequestError) as caught:
-        parse_attention(fields_of(body), LIMITS)
-    assert caught.value.status == status
+    with pytest.raises((InputError, RequestError)) as caught:
+        parse_attention(json.loads(body), LIMITS)
+    assert as_refusal(caught.value, None).status == status
     check_message(str(caught.value), about, received)
 
 
 def test_body_has_room_for_all_that_is_allowed():
     longest = json.dumps({"texts": ["😀" * 8, "😀", "😀"], "n_best": 4})
     assert len(longest) <= LIMITS.body_bytes
-    assert len(parse_translate(fields_of(longest.encode()), LIMITS, beam_size=4)[0]) == 3
+    assert len(parse_translate(json.loads(longest), LIMITS, beam_size=4).sentences) == 3
 
 
 @pytest.mark.parametrize(
@@ -206,5 +201,5 @@ def test_any_name_where_all_are_allowed():
     ],
 )
 def test_limits(name, value):
-    with refused(name, value):
+    with refused(name, shown(value)):
         Limits(**{name: value})

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
-from keras_transformer.decoding import weights
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.search import weights
 from keras_transformer.training.adapters import (
     adapted_layers,
     add_adapters,

@@ -297,10 +297,10 @@ def test_a_checkpoint_that_fails_leaves_the_one_before(
     [
         ("", None, "", "JSON"),
         ("[]", None, "[]", "dict"),
-        ("{}", "format_version", "None", "3"),
-        ('{"format_version": 2}', "format_version", "2", "3"),
-        ('{"format_version": 3}', "model", "none", "given"),
-        ('{"format_version": 3, "model": "abc"}', "step", "none", "given"),
+        ("{}", "format_version", "None", "4"),
+        ('{"format_version": 3}', "format_version", "3", "4"),
+        ('{"format_version": 4}', "step", "none", "given"),
+        ('{"format_version": 4, "step": 1}', "model", "none", "given"),
     ],
 )
 def test_records_that_are_none(any_folder, content, argument, received, about):
@@ -418,7 +418,7 @@ def test_killed_at_any_moment_of_a_save(any_folder, monkeypatch):
         assert names == {f"step-{step:08d}" for step in kept}
         for record in store.records:
             variables = [tf.Variable([0.0, 0.0]), tf.Variable(0)]
-            assert store.restore({"model": variables}, record.name) == record
+            assert store.restore_named({"model": variables}, record.name) == record
             np.testing.assert_array_equal(variables[0], [record.step, 2 * record.step])
             store = store_of(folder, keep=2)
         if not was_killed:

@@ -84,7 +84,7 @@ task, arguments, seconds, index, *workers = json.loads(sys.argv[1])
 try:
     addresses = Addresses(tuple(workers), index, "TF_CONFIG")
     strategy = multi_worker_strategy(addresses, None, seconds)
-    with Cluster(addresses) as cluster:
+    with Cluster(addresses, "model") as cluster:
         print(json.dumps(globals()[task](*arguments)))
 except InputError as error:
     print(json.dumps([error.argument, error.received, error.place]))
@@ -124,16 +124,24 @@ def outcomes(tmp_path):
 
 def test_one_alone_agrees_with_itself():
     from keras_transformer.training.addresses import Addresses
-    from keras_transformer.training.cluster import Cluster
+    from keras_transformer.training.strategy import make_cluster
 
-    alone = Addresses(("one:1",), 0, "TF_CONFIG")
-    with Cluster(alone) as cluster:
-        assert cluster.is_chief
-        assert cluster.agreed({"spell": 3}) == {"spell": 3}
-        cluster.require_same({"seed": 1})
-        cluster.pass_on(signal.SIGTERM)
-    with refused("its own"), Cluster(alone):
-        raise InputError("its own", "must be raised")
+    for alone in (None, Addresses(("one:1",), 0, "TF_CONFIG")):
+        with make_cluster(alone, "model") as cluster:
+            assert cluster.is_chief
+            assert cluster.agreed({"spell": 3}) == {"spell": 3}
+            cluster.require_same({"seed": 1})
+            cluster.pass_on(signal.SIGTERM)
+        with refused("its own"), make_cluster(alone, "model"):
+            raise InputError("its own", "must be raised")
+
+
+def test_the_failure_of_another_worker_is_told_in_one_line():
+    from keras_transformer.training.cluster import WorkerError
+
+    error = WorkerError("worker 1 (here:2)", "has failed", "seed must be 1. Received: 2")
+    told = "strategy=multi_worker: worker 1 (here:2) has failed: seed must be 1. Received: 2"
+    assert str(error) == told
 
 
 @pytest.mark.slow

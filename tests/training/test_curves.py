@@ -8,12 +8,12 @@ from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
 from keras_transformer.training.curves import Curves, finite_or_none
 from keras_transformer.training.loop_config import LoopConfig
-from keras_transformer.training.run_state import RunState
+from keras_transformer.training.run_state import Decision, RunState
 from tests.refusals import refused
 
 
 def curves_from(directory, step):
-    return Curves(directory, RunState(step, saved_step=step), LoopConfig())
+    return Curves(directory, RunState(step, decision=Decision(saved_step=step)), LoopConfig())
 
 
 def lines(directory):
@@ -115,7 +115,7 @@ def test_the_bar_says_that_it_compiles_and_is_full_in_the_end(tmp_path, capsys, 
         (first,) = shown(capsys)
         assert first.startswith("compiling:   0%|")
         for step, seconds in ((1, 2.0), (4, 6.5)):
-            curves.progress(RunState(step, seconds, metrics=metrics))
+            curves.progress(RunState(step, decision=Decision(seconds), metrics=metrics))
     last = shown(capsys)[-1]
     assert last.startswith("training: 100%|")
     assert last.rstrip("]").endswith(", step 4 loss 2.500 1,000 tokens/s")

@@ -87,6 +87,24 @@ def test_learns_to_copy(tmp_path):
     assert result["best"] == result["checkpoint"]
 
 
+def test_a_run_is_initialized_at_its_beginning_alone(tmp_path):
+    given = []
+
+    def initialize(model):
+        given.append(model)
+
+    for steps, times in ((2, 1), (3, 1)):
+        data = TrainingData(copying_batches())
+        config = LoopConfig(train_steps=steps)
+        strategy = tf.distribute.get_strategy()
+        train(MODEL, TRAINING, data, tmp_path, config, strategy, initialize=initialize)
+        assert len(given) == times
+    assert isinstance(given[0], keras.Model)
+    for checkpoint in ("best", "average:0"):  # without a validation, none is the best
+        with refused(None if checkpoint == "best" else "checkpoint"):
+            checkpoint_weights.read_checkpoint(tmp_path, checkpoint)
+
+
 def assert_same(directory, other):
     """The same weights, to the last bit, and the same curves in both directories."""
     for one, same in zip(weights(directory), weights(other), strict=True):
@@ -310,9 +328,10 @@ def test_compilations_are_logged_once_a_shape(tmp_path, caplog):
         training = dataclasses.replace(TRAINING, tokens_per_batch=30)
         config, strategy = LoopConfig(train_steps=3, xla="on"), tf.distribute.get_strategy()
         train(model, training, data, tmp_path, config, strategy)
-    (line,) = log(tmp_path, "compilation")
-    assert (line["rows"], line["length"], line["count"], line["step"]) == (6, 5, 1, 1)
-    assert line["seconds"] > 0
+    ((rows, length, seconds, count),) = (
+        record.args for record in caplog.records if "compilation" in record.msg
+    )
+    assert (rows, length, count) == (6, 5, 1) and seconds > 0
     assert "XLA: 2 shapes, rows x length of both sides: 7x4 6x5" in caplog.text
 
 
@@ -420,7 +439,7 @@ def test_a_signal_after_skipped_steps_keeps_the_good_checkpoint(tmp_path, monkey
         ("profile_steps", 3, "3"),
         ("profile_steps", (3,), "3"),
         ("profile_steps", ("a", "b"), "a,b"),
-        ("xla", "maybe", '"maybe"'),
+        ("xla", "auto", '"auto"'),
     ],
 )
 def test_impossible_settings(argument, value, received):
@@ -484,14 +503,14 @@ def test_records_are_readable(two_checkpoints):
     files = sorted((two_checkpoints / "checkpoints").glob("*.json"))
     records = [json.loads(file.read_text()) for file in files]
     assert [record["step"] for record in records] == [5, 10]
-    assert all(record["validation_loss"] > 0 for record in records)
+    assert all(record["validation"]["loss"] > 0 for record in records)
 
 
 class Told(Cluster):
     """The second of two workers, to which the chief has said what it will say."""
 
-    def __init__(self, *words):
-        super().__init__(Addresses(("one:1", "two:1"), 1, "TF_CONFIG"))
+    def __init__(self, model_dir, *words):
+        super().__init__(Addresses(("one:1", "two:1"), 1, "TF_CONFIG"), model_dir)
         self.words = iter(words)
 
     def agreed(self, decision):
@@ -514,18 +533,18 @@ def follow(directory, cluster):
 
 def test_a_worker_does_what_it_is_told_and_writes_nothing(tmp_path):
     due, end = told(checkpoint_due=True), told(stopped="SIGTERM", seconds=90.0)
-    result = follow(tmp_path, Told(None, told(), due, told(), end, end))
+    result = follow(tmp_path, Told(tmp_path, None, told(), due, told(), end, end))
     assert result == {"worker": 1, "step": 6, "minutes": 1.5, "stopped": "SIGTERM"}
     assert not list(tmp_path.iterdir())
 
 
 def test_a_worker_resumes_from_the_chiefs_checkpoint(two_checkpoints):
     end = told(saved_step=8, stopped="train_steps")
-    cluster = Told("step-00000005", told(saved_step=5), end)
+    cluster = Told(two_checkpoints, "step-00000005", told(saved_step=5), end)
     assert follow(two_checkpoints, cluster)["step"] == 8
     assert cluster.newest_checkpoint() == "step-00000010"  # on the disk, whatever the chief said
     with refused("model_dir", "step-00000007"):
-        follow(two_checkpoints, Told("step-00000007"))
+        follow(two_checkpoints, Told(two_checkpoints, "step-00000007"))
 
 
 def test_what_a_run_says_in_the_end(tmp_path, caplog):

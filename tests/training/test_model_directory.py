@@ -144,7 +144,7 @@ def test_a_directory_of_another_version_is_refused(any_folder, data_dir):
     with refused("model.layout", '"joined"', path):
         read_description(any_folder / "model")
     path.write_text(json.dumps({**content, "format_version": 1}))
-    with refused("format_version", 1, path, "3"):
+    with refused("format_version", 1, path, "4"):
         create_or_check(any_folder / "model", DESCRIPTION, data_dir)
 
 
@@ -179,11 +179,11 @@ def test_another_model_is_refused_and_told_what_to_do(tmp_path, data_dir, change
     [
         ("{", None, "", "JSON"),
         ("[]", None, "[]", "dict"),
-        ("{}", "format_version", "None", "3"),
-        ('{"format_version": 2}', "format_version", "2", "3"),
-        ('{"format_version": 9}', "format_version", "9", "3"),
-        ('{"format_version": 3}', "preset", "none", "given"),
-        ('{"format_version": 3, "width": 3}', "width", "3", "field"),
+        ("{}", "format_version", "None", "4"),
+        ('{"format_version": 2}', "format_version", "2", "4"),
+        ('{"format_version": 9}', "format_version", "9", "4"),
+        ('{"format_version": 4}', "preset", "none", "given"),
+        ('{"format_version": 4, "width": 3}', "width", "3", "field"),
     ],
 )
 def test_descriptions_that_are_none(tmp_path, content, argument, received, about):

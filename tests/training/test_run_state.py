@@ -1,9 +1,8 @@
-import json
 import math
 
 import pytest
 
-from keras_transformer.training.checkpoint_record import CheckpointRecord
+from keras_transformer.training.checkpoint_files import CheckpointRecord, Progress
 from keras_transformer.training.run_state import Decision, RunState
 from keras_transformer.training.step_sums import StepSums
 
@@ -21,7 +20,7 @@ SUMS = StepSums(
 
 
 def test_summary_by_hand():
-    summary = RunState(sums=SUMS, summed_steps=5, summed_seconds=4.0).summarize()
+    summary = RunState(progress=Progress(SUMS, 5, 4.0)).summarize()
     assert summary["loss"] == 3.0
     assert summary["cross_entropy"] == pytest.approx(math.log(5))
     assert summary["perplexity"] == pytest.approx(5.0)
@@ -37,7 +36,7 @@ def test_nothing_is_no_division_by_zero():
 
 def test_skipped_steps_have_no_loss():
     sums = StepSums(skipped=4.0, skipped_in_row=4.0)
-    state = RunState(sums=sums, summed_steps=4, summed_seconds=1.0)
+    state = RunState(progress=Progress(sums, 4, 1.0))
     summary = state.summarize()
     assert math.isnan(summary["loss"]) and math.isnan(summary["perplexity"])
     assert summary["gradient_norm"] == summary["tokens_per_second"] == 0
@@ -45,37 +44,42 @@ def test_skipped_steps_have_no_loss():
 
 
 def test_a_resumed_run_continues_with_its_sums():
-    state = RunState(8, 60.0, SUMS, summed_steps=3, summed_seconds=0.5, validations_since_best=2)
-    record = CheckpointRecord("step-8", state.step, "f", state.seconds, state.progress())
-    read = CheckpointRecord.from_json("step-8", json.loads(json.dumps(record.to_json())))
-    assert read == record
-    restored = RunState.restored(read)
-    assert (restored.step, restored.saved_step, restored.saved_seconds) == (8, 8, 60.0)
-    assert restored.progress() == state.progress()
+    progress = Progress(SUMS, summed_steps=3, summed_seconds=0.5, validations_since_best=2)
+    record = CheckpointRecord("step-8", 8, "f", 60.0, progress)
+    restored = RunState.restored(record)
+    assert (restored.step, restored.decision.saved_step, restored.saved_seconds) == (8, 8, 60.0)
+    assert (restored.progress, restored.clock()) == (progress, 60.0)
 
 
 def test_an_imported_model_has_nothing_to_continue_with():
-    assert RunState.restored(CheckpointRecord("step-8", 8, "f")).validations_since_best == 0
+    restored = RunState.restored(CheckpointRecord("step-8", 8, "f"))
+    assert (restored.progress, restored.clock()) == (Progress(), 0.0)
 
 
 def test_new_sums_begin_after_a_point_of_the_curves():
-    state = RunState(sums=SUMS, summed_steps=5, summed_seconds=4.0)
+    state = RunState(progress=Progress(SUMS, 5, 4.0, validations_since_best=2))
     state.reset_sums()
-    assert (state.summed_steps, state.summed_seconds) == (0, 0.0)
-    assert state.sums == StepSums(skipped_in_row=1.0)  # which is no sum
+    kept = StepSums(skipped_in_row=1.0)  # which is no sum
+    assert state.progress == Progress(kept, 0, 0.0, validations_since_best=2)
 
 
 def test_the_first_call_does_not_decide_how_many_steps_the_next_ones_take():
     state = RunState()
     state.add_steps(1, 20.0, SUMS)  # it traces
-    assert state.steps_per_call == 1
+    assert state.decision.steps_per_call == 1
     state.add_steps(1, 0.25, SUMS)
-    assert (state.steps_per_call, state.step, state.summed_seconds) == (4, 2, 20.25)
+    found = (state.decision.steps_per_call, state.step, state.progress.summed_seconds)
+    assert found == (4, 2, 20.25)
 
 
-def test_a_state_follows_what_was_decided():
-    state = RunState(step=6)
-    state.follow(Decision(90.0, 3, 5, True, "SIGTERM"))
-    decided = (state.seconds, state.steps_per_call, state.saved_step)
-    assert decided == (90.0, 3, 5)
-    assert state.checkpoint_due and state.stopped == "SIGTERM"
+def test_validations_without_a_better_one_are_counted():
+    state = RunState()
+    for is_best, count in ((False, 1), (False, 2), (True, 0), (False, 1)):
+        state.add_validation(is_best)
+        assert state.progress.validations_since_best == count
+
+
+def test_a_checkpoint_is_of_the_latest_step():
+    state = RunState(step=6, decision=Decision(90.0, 3, 5))
+    state.add_checkpoint()
+    assert (state.decision, state.saved_seconds) == (Decision(90.0, 3, 6), 90.0)

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_transformer.training.strategy import make_strategy, uses_xla
+from keras_transformer.training.strategy import make_strategy
 from tests.free_ports import free_addresses
 from tests.processes import ROOT, PythonProcess
 from tests.refusals import refused
@@ -100,15 +100,6 @@ def test_many_equal_one(tmp_path, one_replica, name, workers, replicas, parts, r
         assert of_worker["weights"] == several[0]["weights"]
     masks = [mask for of_worker in several for mask in of_worker["masks"]]
     assert len({tuple(mask) for mask in masks}) == DRAWS * workers * replicas
-
-
-@pytest.mark.parametrize(
-    ("xla", "gpus", "expected"),
-    [("on", 0, True), ("off", 1, False), ("auto", 0, False), ("auto", 1, True)],
-)
-def test_xla_compiles_on_request_and_where_a_gpu_is(monkeypatch, xla, gpus, expected):
-    monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda kind: [kind] * gpus)
-    assert uses_xla(xla) is expected
 
 
 @pytest.mark.parametrize(

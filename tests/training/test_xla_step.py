@@ -31,11 +31,11 @@ def test_batches_are_padded_to_the_smallest_shape_that_holds_them(source, target
 
 def test_every_batch_of_the_pipeline_has_its_shape(prepared):
     from pipelines.batching import length_lattice
-    from pipelines.datasets import training_batches
+    from pipelines.data_set import DataSet
     from pipelines.metadata import read_metadata
 
     longest = read_metadata(prepared).splits["train"].longest
     shapes = bucket_shapes(length_lattice(longest), 64)
-    batches = itertools.islice(training_batches(prepared, 64, seed=1), 30)
+    batches = itertools.islice(DataSet.open(prepared).training_batches(64, seed=1), 30)
     found = {tuple(side.shape) for batch in batches for side in pad_to_bucket(shapes, *batch)}
     assert len(found) > 1 and found <= set(shapes)

@@ -1,0 +1,134 @@
+"""Translates a file or a stream of any format of documents/formats.py.
+
+Text is read, translated and written in parts: a stream of any length takes a bounded part of
+memory, and from a terminal each line is answered before the next is read. Other formats are read
+whole.
+"""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+from tqdm import tqdm
+
+from keras_transformer.documents.case import CASE_RULES
+from keras_transformer.documents.encodings import decoded
+from keras_transformer.documents.formats import (
+    FORMATS,
+    TEXT,
+    WRAPPED,
+    check_format,
+    format_of,
+    in_file,
+    read_document,
+)
+from keras_transformer.documents.lines import (
+    CHUNK_LINES,
+    check_streams,
+    in_chunks,
+    lines_of,
+    name_of,
+    opened_streams,
+    reading,
+)
+from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.wrapped import continued_line
+from keras_transformer.errors import InputError
+from keras_transformer.fields import check_fields, one_of
+from keras_transformer.output_files import STANDARD_STREAM
+
+if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
+    from keras_transformer.translate.translator import Translator
+
+
+@dataclasses.dataclass(frozen=True)
+class DocumentConfig:
+    """What is read and written, and how."""
+
+    input: str = STANDARD_STREAM  # path, or "-" for stdin
+    output: str = STANDARD_STREAM  # path, or "-" for stdout
+    format: Annotated[str, one_of(*FORMATS)] | None = None  # by the ending of `input`
+    columns: tuple[str, ...] | None = None  # of a table: names or numbers of those to translate
+    language: str | None = None  # of the input, as "en"; that of the model's data, or English
+    case: Annotated[str, one_of(*CASE_RULES)] = "auto"  # "keep": capitals are translated as such
+    terminology: dict[str, str] | None = None  # source phrases: what translations then contain
+    to: str | None = None  # the language to translate into, of a model of several
+
+    def __post_init__(self):
+        check_fields(self)
+        check_streams(self.input, self.output)
+        check_format(self.format or format_of(self.input), self.columns)
+
+
+def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str, Any]:
+    """Translates a document.
+
+    Returns:
+        {"format", "lines" (of the input), "truncated" (sentences that could not be cut to the
+        model's limit), "unfinished" (those whose translation reached its length limit; equal ones
+        count once), "seconds", "output"}, and what the checkpoint is.
+
+    Raises:
+        InputError: for a line that is not in the encoding of the document, naming it: of text,
+            which is UTF-8, the lines before it are written if the output is stdout. An output file
+            is written whole or not at all.
+    """
+    start, lines = time.monotonic(), 0
+    format = config.format or format_of(config.input)
+    counts = translator.new_counts()
+    documents = translator.document_translator(
+        config.language, config.case, config.terminology, to=config.to, counts=counts
+    )
+    with (
+        opened_streams(config.input, config.output) as (source, target, is_terminal),
+        tqdm(unit="segment", disable=is_terminal) as bar,
+    ):
+        size = 1 if is_terminal else CHUNK_LINES
+        for text in texts_of(source, name_of(config.input), format, size):
+            if lines == 0 and config.format is None and format == TEXT:
+                suggest_wrapped(text, name_of(config.input))
+            parts = _read(text, format, documents.language, config).parts
+            for part, translated in zip(parts, documents.translate(parts), strict=True):
+                target.write(translated.encode("utf-8", errors="replace"))
+                bar.update(isinstance(part, Segment))
+            target.flush()
+            lines += text.count("\n") + (not text.endswith("\n") and text != "")
+    return {
+        "format": format,
+        "lines": lines,
+        "truncated": counts.truncated,
+        "unfinished": counts.unfinished,
+        "seconds": round(time.monotonic() - start, 3),
+        "output": config.output,
+        **translator.checkpoint,
+    }
+
+
+def suggest_wrapped(text: str, name: str) -> None:
+    """Says on stderr what to do where a text looks as if its paragraphs go over several lines."""
+    if (number := continued_line(text)) is not None:
+        tqdm.write(  # beside the bar
+            f"{name}:{number}: this line seems to go on in the next one, but each line is "
+            f"translated as a paragraph; format={WRAPPED} joins the lines of a paragraph",
+            file=sys.stderr,
+        )
+
+
+def _read(text: str, format: str, language: str, config: DocumentConfig) -> Document:
+    """Reads a document; an error names the file."""
+    try:
+        return read_document(text, format, language, config.columns)
+    except InputError as error:
+        raise in_file(error, name_of(config.input)) from None
+
+
+def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str]:
+    """Yields what is read as a document: of text, `size` lines at a time; else all of a file."""
+    if format == TEXT:
+        yield from map("".join, in_chunks(lines_of(file, name, keep_ends=True), size))
+        return
+    with reading(name):
+        content = file.read()
+    yield decoded(content, format, name)

@@ -1,0 +1,235 @@
+"""Translates a file or a stream line by line, however long, holding a bounded part in memory.
+
+Output line i answers input line i (see files/reading.py); with `n_best` > 1, up to that many lines
+do, best first. Columns are separated by tabs:
+
+    [number of the input line, from 1, if n_best > 1] [what was asked for] translation
+
+What may be asked for is `scores`, a number; `alignments`, the aligned words as "0-0 1-2", from 0
+(Pharaoh format); and `token_scores`, two columns of as many parts with spaces between them:
+subwords, and their log-probabilities. With `target_prefixes`, a line of the input may have a tab,
+and after it the beginning of its translation.
+"""
+
+import contextlib
+import dataclasses
+import gzip
+import os
+import sys
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from tqdm import tqdm
+
+from keras_transformer.errors import InputError, require
+from keras_transformer.files.paths import RemotePath, is_device, to_path
+from keras_transformer.files.reading import opened, require_end, text_lines
+from keras_transformer.output_files import (
+    STANDARD_STREAM,
+    Output,
+    check_output,
+    one_line,
+    opened_output,
+)
+from keras_transformer.translate.answers import Translation
+from keras_transformer.translate.terminology import check_terminology, required_terms
+
+if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
+    from keras_transformer.translate.translator import Translator
+
+CHUNK_LINES = 2048  # translated at once: enough for batches of similar length, little memory
+SHOWN_NUMBERS = 10  # of lines, in a warning about them
+
+
+@dataclasses.dataclass(frozen=True)
+class LinesConfig:
+    """What is read and written, and how."""
+
+    input: str = STANDARD_STREAM  # path, or "-" for stdin
+    output: str = STANDARD_STREAM  # path, or "-" for stdout
+    n_best: int = 1  # translations of each line
+    scores: bool = False  # whether to write the scores
+    alignments: bool = False  # whether to write which words are aligned
+    token_scores: bool = False  # whether to write subwords and their log-probabilities
+    target_prefixes: bool = False  # whether lines are texts and beginnings of translations
+    terminology: dict[str, str] | None = None  # source phrases: what translations then contain
+    to: str | None = None  # the language to translate into, of a model of several
+
+    def __post_init__(self):
+        require(self.n_best >= 1, "n_best", "must be at least 1", self.n_best)
+        check_terminology(self.terminology)
+        check_streams(self.input, self.output)
+
+
+def check_streams(input: str, output: str) -> None:
+    """Raises an InputError where input cannot be read, or output not be written."""
+    path = to_path(input)
+    readable = (isinstance(path, RemotePath) or os.access(path, os.R_OK)) and not path.is_dir()
+    readable |= input == STANDARD_STREAM and sys.stdin is not None
+    require(readable, "input", "must be a file that can be read", repr(input))
+    if input != STANDARD_STREAM:
+        require_end(path, "input")
+    if output != STANDARD_STREAM:
+        check_output(output, inputs={"input": [input]})
+
+
+@contextlib.contextmanager
+def opened_streams(input: str, output: str) -> Iterator[tuple[BinaryIO, Output | BinaryIO, bool]]:
+    """Opens what is read and what is written, and says whether a terminal is read."""
+    if is_device(input):
+        print(f"waiting for what is written to {input}", file=sys.stderr)
+    from_stdin = input == STANDARD_STREAM
+    with (
+        contextlib.nullcontext(sys.stdin.buffer) if from_stdin else opened(input) as source,
+        opened_output(output) as target,
+    ):
+        is_terminal = hasattr(source, "isatty") and source.isatty()
+        if is_terminal:
+            print("reading from the terminal; end with Ctrl-D", file=sys.stderr)
+        yield source, target, is_terminal
+
+
+def name_of(input: str) -> str:
+    """What errors call the input."""
+    return "stdin" if input == STANDARD_STREAM else input
+
+
+def translate_lines(translator: "Translator", config: LinesConfig) -> dict[str, Any]:
+    """Translates all lines of the input; from a terminal, each before the next is read.
+
+    A warning on stderr at the end has the numbers of the lines that were cut as too long, and
+    another one of those whose translation reached its length limit.
+
+    Returns:
+        {"lines", "truncated" (lines cut as too long), "unfinished" (translations that reached their
+        length limit), "seconds", "output"}, what the checkpoint is, and the counts of a parser.
+
+    Raises:
+        InputError: for a line that is not UTF-8, naming it: lines before it are written, if the
+            output is stdout. An output file is written whole or not at all.
+    """
+    start, count = time.monotonic(), 0
+    truncated: list[int] = []  # numbers of lines
+    unfinished: list[int] = []
+    name = name_of(config.input)
+    counts = translator.new_counts()
+    translator.with_codes([], config.to)  # refuses a language before anything is read
+    with (
+        opened_streams(config.input, config.output) as (source, target, is_terminal),
+        tqdm(unit="line", disable=is_terminal) as bar,
+    ):
+        lines = lines_of(source, name)
+        for chunk in in_chunks(lines, 1 if is_terminal else CHUNK_LINES):
+            answers = translate_chunk(translator, chunk, config)
+            counts.add(translations[0] for translations in answers)
+            for number, translations in enumerate(answers, count + 1):
+                target.write(format_answer(number, translations, config).encode("utf-8"))
+                if translations[0].truncated:
+                    truncated.append(number)
+                if translations[0].unfinished:
+                    unfinished.append(number)
+            target.flush()
+            count += len(chunk)
+            bar.update(len(chunk))
+    warn(name, truncated, "the text is longer than the model's limit; its end is not translated")
+    warn(name, unfinished, "the translation reached its length limit; its end may be missing")
+    return {
+        "lines": count,
+        "truncated": len(truncated),
+        "unfinished": len(unfinished),
+        "seconds": round(time.monotonic() - start, 3),
+        "output": config.output,
+        **translator.checkpoint,
+        **counts.of_trees(),
+    }
+
+
+def warn(name: str, numbers: Sequence[int], reason: str) -> None:
+    """Prints a warning about some lines of a file on stderr; nothing if there are none."""
+    if not numbers:
+        return
+    listed = ", ".join(map(str, numbers[:SHOWN_NUMBERS]))
+    more = len(numbers) - SHOWN_NUMBERS
+    if more > 0:
+        listed += f" and {more} more"
+    what = "line" if len(numbers) == 1 else "lines"
+    print(f"{name}: {what} {listed}: {reason}", file=sys.stderr)
+
+
+def translate_chunk(
+    translator: "Translator", lines: Sequence[str], config: LinesConfig
+) -> list[list[Translation]]:
+    """Translates lines as they are, or as texts with the beginnings of their translations."""
+    texts, prefixes, required_phrases = list(lines), None, None
+    if config.target_prefixes:
+        parts = [line.partition("\t") for line in lines]
+        texts = [text for text, _, _ in parts]
+        prefixes = [prefix for _, _, prefix in parts]
+    if config.terminology:
+        required_phrases = [required_terms(text, config.terminology) for text in texts]
+    return translator.translate(
+        texts,
+        target_prefixes=prefixes,
+        aligned=config.alignments or config.token_scores,
+        required_phrases=required_phrases,
+        scores=config.scores,
+        to=config.to,
+    )
+
+
+def lines_of(source: BinaryIO, name: str, keep_ends: bool = False) -> Iterator[str]:
+    """Yields the lines of the input as `files.reading.text_lines` does.
+
+    Raises:
+        InputError: for a line that is not UTF-8, naming it, and where the input is badly
+            compressed.
+        OSError: where it cannot be read; it has the name of the input.
+    """
+    with reading(name):
+        yield from text_lines(source, name, keep_ends)
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Raises an InputError where the input is badly compressed; an OSError gets its name."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError("input", "must be a file that can be read", f"{name!r}: {error}") from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from None
+
+
+def in_chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    """Yields lists of `size` lines, and a shorter one; lines before an error precede it."""
+    chunk: list[str] = []
+    try:
+        for line in lines:
+            chunk.append(line)
+            if len(chunk) == size:
+                yield chunk
+                chunk = []
+    except (InputError, OSError):
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
+        yield chunk
+
+
+def format_answer(number: int, translations: Sequence[Translation], config: LinesConfig) -> str:
+    """Formats the answer to one input line, its line ends included."""
+    rows = []
+    for answer in translations[: config.n_best]:
+        columns = [str(number)] if config.n_best > 1 else []
+        if config.scores:
+            columns.append(f"{answer.score:.6f}")
+        if config.alignments:
+            columns.append(answer.pair.pharaoh)
+        if config.token_scores:
+            columns.append(" ".join(answer.pair.target_pieces))
+            columns.append(" ".join(f"{score:.6f}" for score in answer.pair.log_probs))
+        rows.append("\t".join([*columns, one_line(answer.text)]))
+    return "".join(rows)

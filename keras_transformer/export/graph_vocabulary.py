@@ -1,0 +1,193 @@
+"""Vocabularies inside a TensorFlow graph, for exports that take text and give text.
+
+They encode and decode as vocabulary/subwords.py does; a test compares both. Invalid UTF-8 is read
+as U+FFFD, and decoded text is always valid UTF-8.
+"""
+
+import hashlib
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+from tensorflow_text.python.ops import sentencepiece_tokenizer
+
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.language_codes import code_of, is_code, pattern_of
+from keras_transformer.translate.texts import BLANK_PATTERN
+from keras_transformer.vocabulary.sentencepiece_models import SPACE, split_numbered
+from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.wordpiece import (
+    JOINER,
+    LETTER,
+    OTHER_WORD,
+    SPECIAL_WORDPIECES,
+    UNSPACED,
+    spellings,
+)
+
+MAX_WORD_BYTES = 1 << 20  # the longest word that WordPiece accepts
+
+
+class GraphVocabulary(tf.Module):
+    """A vocabulary with its encoder and decoder, which a SavedModel can contain."""
+
+    def __init__(self, vocabulary: Subwords):
+        super().__init__(name="vocabulary")
+        tokenizers = {"bpe": _SentencePieces, "wordpiece": _WordPieces, "pieces": _NumberedPieces}
+        self.kind = vocabulary.kind
+        self.languages = vocabulary.languages
+        self._tokenizer = tokenizers[self.kind](vocabulary)
+        self._pieces = tf.constant(vocabulary.pieces)  # string [V]
+        self._is_code = tf.constant([is_code(piece) for piece in vocabulary.pieces])
+        begins_word = [vocabulary.begins_word(id_) for id_ in range(vocabulary.vocab_size)]
+        self._begins_word = tf.constant(begins_word)
+
+    def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Maps string [B] to ids int32 [B, None], none for a blank text, even if it has a code.
+
+        No special ids are added, except for codes.
+        """
+        # Before the patterns, which match no invalid bytes.
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
+        code = f"(?:{pattern_of(self.languages)})?" if self.languages else ""
+        blank = tf.strings.regex_full_match(texts, code + BLANK_PATTERN)
+        texts = tf.where(blank, "", texts)
+        if not self.languages or self.kind == "pieces":  # it handles codes itself
+            return self._tokenizer.tokenize(texts).with_row_splits_dtype(tf.int64)
+        codes, texts = self.split_codes(texts)
+        ids = self._tokenizer.tokenize(texts).with_row_splits_dtype(tf.int64)
+        return tf.concat([codes, ids], axis=1)
+
+    def split_codes(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Splits texts, string [B], into their codes and the rest.
+
+        Returns:
+            The ids of the codes, int32 [B, None], none for a text without a code; and string [B],
+            the texts without codes.
+        """
+        code = pattern_of(self.languages)
+        found = tf.strings.regex_replace(texts, f"(?s)^({code})?.*", r"\1")
+        is_found = found[:, None] == [code_of(language) for language in self.languages]  # [B, L]
+        code_ids = tf.cast(tf.where(self._is_code)[:, 0], tf.int32)
+        ids = tf.broadcast_to(code_ids, tf.shape(is_found))
+        texts = tf.strings.regex_replace(texts, f"^{code} ?", "")
+        return tf.ragged.boolean_mask(ids, is_found), texts
+
+    def decode(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [B, T] to string [B]: ids up to the first EOS, without pad, bos and codes."""
+        seen_eos = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1)
+        kept = (seen_eos == 0) & (ids != PAD_ID) & (ids != BOS_ID) & ~tf.gather(self._is_code, ids)
+        text = self._tokenizer.detokenize(tf.ragged.boolean_mask(tf.cast(ids, tf.int32), kept))
+        return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+
+    def spelled(self, ids: tf.Tensor) -> tf.Tensor:
+        """Spells ids int32 [B, T]: string [B, T], "</s>" for EOS and "" for padding."""
+        pieces = tf.where(ids == EOS_ID, "</s>", tf.gather(self._pieces, ids))
+        return tf.where(ids == PAD_ID, "", pieces)
+
+    def begins_word(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [N] to bool [N]: whether a subword is the first of a word."""
+        return tf.gather(self._begins_word, ids)
+
+    def words(self, ids: tf.Tensor) -> tf.Tensor:
+        """Maps int32 [B, T] to int32 [B, T]: the word of the text that each subword ends in.
+
+        Words have spaces between them and are counted from 0; -1 stands before the first.
+        """
+        rows, length = tf.unstack(tf.shape(ids))
+        up_to = tf.sequence_mask(tf.range(1, length + 1), length)  # [T, T]
+        beginnings = tf.where(up_to, ids[:, None], PAD_ID)  # [B, T, T]
+        texts = self.decode(tf.reshape(beginnings, [rows * length, length]))
+        counts = tf.strings.split(texts).row_lengths()  # [B T]
+        return tf.reshape(tf.cast(counts, tf.int32) - 1, [rows, length])
+
+
+class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
+    """A SentencePiece model that outlives the kernel that created it.
+
+    TensorFlow deletes all kernels, and the resources that they own, when a global seed is set or a
+    Keras session is cleared. No kernel owns a resource with a shared name.
+    """
+
+    def _create_resource(self):
+        return sentencepiece_tokenizer.gen_sentencepiece_tokenizer.sentencepiece_op(
+            model=self._model, shared_name=self._name
+        )
+
+
+def _sentencepiece(model: bytes, out_type=tf.int32) -> tf_text.SentencepieceTokenizer:
+    tokenizer = tf_text.SentencepieceTokenizer(model, out_type=out_type)
+    tokenizer._model_resource = _SharedModel(model, hashlib.sha256(model).hexdigest())
+    return tokenizer
+
+
+class _SentencePieces(tf.Module):
+    """vocabulary.sentencepiece_models.SentencePieces in a graph."""
+
+    def __init__(self, vocabulary: Subwords):
+        super().__init__(name="sentencepiece")
+        self._tokenizer = _sentencepiece(vocabulary.file.read_bytes())
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        return self._tokenizer.tokenize(texts)
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        return self._tokenizer.detokenize(ids)
+
+
+class _NumberedPieces(tf.Module):
+    """vocabulary.sentencepiece_models.NumberedPieces in a graph."""
+
+    def __init__(self, vocabulary: Subwords):
+        super().__init__(name="numbered_pieces")
+        pieces, model = split_numbered(vocabulary.file.read_bytes())
+        self._pieces = tf.constant(pieces)
+        self._tokenizer = _sentencepiece(model, tf.string)
+        ids = tf.range(UNK_ID + 1, len(pieces))
+        numbers = tf.lookup.KeyValueTensorInitializer(self._pieces[UNK_ID + 1 :], ids)
+        self._ids = tf.lookup.StaticHashTable(numbers, UNK_ID)
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        codes = tf.strings.regex_replace(texts, "(?s)^(>>.*?<<)?.*", r"\1")[:, None]
+        codes = tf.ragged.boolean_mask(codes, codes != "")
+        texts = tf.strings.regex_replace(texts, "(?s)^>>.*?<<", "")
+        pieces = tf.concat([codes, self._tokenizer.tokenize(texts)], axis=1)
+        return tf.ragged.map_flat_values(self._ids.lookup, pieces)
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        text = self._tokenizer.detokenize(tf.gather(self._pieces, ids))
+        return tf.strings.strip(tf.strings.regex_replace(text, SPACE, " "))
+
+
+class _WordPieces(tf.Module):
+    """vocabulary.wordpiece.WordPieces in a graph."""
+
+    def __init__(self, vocabulary: Subwords):
+        super().__init__(name="wordpiece")
+        pieces = vocabulary.pieces
+        self._spellings = tf.constant(spellings(pieces))
+        ids = tf.range(len(pieces), dtype=tf.int64)
+        numbers = tf.lookup.KeyValueTensorInitializer(tf.constant(pieces), ids)
+        self._tokenizer = tf_text.WordpieceTokenizer(
+            tf.lookup.StaticHashTable(numbers, UNK_ID),
+            suffix_indicator=JOINER,
+            max_bytes_per_word=MAX_WORD_BYTES,
+            max_chars_per_token=max(map(len, pieces)),
+            token_out_type=tf.int32,
+            unknown_token=SPECIAL_WORDPIECES[UNK_ID],
+            split_unknown_characters=True,
+        )
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        texts = tf.strings.regex_replace(texts, r"\x00", "\ufffd")  # which would end the text
+        texts = tf.strings.regex_replace(texts, r"[\r\n]", " ")
+        texts = tf.strings.regex_replace(texts, f"({UNSPACED})", "\n\\1\n")
+        for _ in range(2):  # twice: in "a b c" the matches overlap, which one pass cannot find
+            texts = tf.strings.regex_replace(texts, f"({LETTER}) ({LETTER})", "\\1\n\\2")
+        texts = tf.strings.regex_replace(texts, " ", SPACE)
+        words = tf_text.regex_split(texts, rf"\n|{OTHER_WORD}", OTHER_WORD)
+        return self._tokenizer.tokenize(words).merge_dims(1, 2)  # [B, words, pieces] -> [B, None]
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        text = tf.strings.reduce_join(tf.gather(self._spellings, ids), axis=1)
+        text = tf.strings.regex_replace(text, f"\r\n|{SPACE}", " ")
+        return tf.strings.regex_replace(text, "[\r\n]", "")

@@ -1,0 +1,173 @@
+"""A parser: a translator of words to brackets, whose answers become trees (section 6.3)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keras_transformer.errors import InputError, require
+from keras_transformer.fields import from_json
+from keras_transformer.parsing.linearisation import Linearisation, Repairs
+from keras_transformer.parsing.trees import Tree, escape, parse_trees
+from keras_transformer.translate.answer_counts import AnswerCounts
+from keras_transformer.translate.answers import PairAttention, TargetScore, Translation
+from keras_transformer.translate.texts import as_text, as_texts
+from keras_transformer.translate.translator import Translator
+
+_WORD = re.compile(r"\S+", re.ASCII)  # as in tree files, other spaces are characters of a word
+
+
+if TYPE_CHECKING:
+    import keras
+
+
+class Parse(NamedTuple):
+    """One answer to a sentence: a Translation of what the model wrote, and the tree of it."""
+
+    text: str  # the tree in brackets on one line; empty for a sentence without words
+    # The next five are those of the Translation, before repairs.
+    score: float | None
+    log_prob: float | None
+    tokens: int
+    truncated: bool
+    unfinished: bool
+    tree: Tree | None  # None for a sentence without words
+    repairs: Repairs  # what the tokens needed to become the tree
+
+
+class ParseCounts(AnswerCounts):
+    """Counts of the best trees of some sentences, beside what AnswerCounts has.
+
+    Attributes:
+        repaired: how many of them needed repair.
+        repairs: what they needed, by kind.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.repaired = 0
+        self.repairs = Counter(asdict(Repairs()))
+
+    def add(self, answers: Iterable[Parse]) -> None:
+        answers = list(answers)
+        super().add(answers)
+        for answer in answers:
+            self.repaired += answer.repairs.total > 0
+            self.repairs.update(asdict(answer.repairs))
+
+    def of_trees(self) -> dict[str, Any]:
+        """Returns {"repaired", "repairs"} as of the attributes."""
+        return {"repaired": self.repaired, "repairs": dict(self.repairs)}
+
+
+class Parser:
+    """Gives each sentence trees over exactly its words, whatever the model writes.
+
+    A sentence's words have white space between them; brackets in words may be spelled -LRB- and
+    -RRB- or as they are. Where a target is given, to score it or to see its attention, it is a
+    tree in brackets, or the tokens that stand for one.
+
+    Args:
+        translator: of words to the tokens of trees. The task options in its card must be the
+            fields of a Linearisation.
+
+    Attributes:
+        card, config, checkpoint: those of the translator.
+    """
+
+    def __init__(self, translator: Translator):
+        self._translator = translator
+        self.card = translator.card
+        self.config = translator.config
+        self.checkpoint = translator.checkpoint
+        self.engine = translator.engine
+        options = self.card.origin.task_options
+        self.linearisation = from_json(Linearisation, options, "task_options")
+
+    @property
+    def model(self) -> "keras.Model":
+        """The Transformer; see `Translator.model`."""
+        return self._translator.model
+
+    def with_alpha(self, alpha: float) -> "Parser":
+        """The same model with another length penalty (section 6.1)."""
+        return Parser(self._translator.with_alpha(alpha))
+
+    def translate(
+        self,
+        texts: Iterable[str],
+        progress: bool = False,
+        target_prefixes: Iterable[str] | None = None,
+        scores: bool = True,
+        **others: Any,
+    ) -> list[list[Parse]]:
+        """Returns the trees of each sentence, equal ones once.
+
+        Those that needed no repair come first, then the others, each by score.
+
+        Raises:
+            InputError: for another option of `Translator.translate`.
+        """
+        for name, value in others.items():
+            require(not value, name, "must be asked of a translation model", "a parsing model")
+        words = [_words(text) for text in as_texts(texts, "texts")]
+        sources = [" ".join(row) for row in words]
+        answers = self._translator.translate(sources, progress, target_prefixes, scores=scores)
+        return [self._parses(*pair) for pair in zip(words, answers, strict=True)]
+
+    def parse(self, texts: Iterable[str], progress: bool = False) -> list[Tree | None]:
+        """Returns the best tree of each sentence, or None for a sentence without words."""
+        return [best.tree for best, *_ in self.translate(texts, progress, scores=False)]
+
+    def score(
+        self, sources: Iterable[str], targets: Iterable[str], progress: bool = False
+    ) -> list[TargetScore]:
+        """Scores each target as the tree of its source."""
+        sources = [" ".join(_words(text)) for text in as_texts(sources, "sources")]
+        targets = [self._target(text) for text in as_texts(targets, "targets")]
+        return self._translator.score(sources, targets, progress)
+
+    def score_ids(self, source: ArrayLike, target: ArrayLike) -> np.ndarray:
+        """Scores one batch of pairs that are ids already; see `Translator.score_ids`."""
+        return self._translator.score_ids(source, target)
+
+    def attention(self, source: str, target: str) -> PairAttention:
+        """Returns the attention of all heads for a sentence and its tree."""
+        source, target = as_text(source, "source"), as_text(target, "target")
+        return self._translator.attention(" ".join(_words(source)), self._target(target))
+
+    def with_codes(self, texts: Iterable[str], to: str | None = None) -> list[str]:
+        """Returns the texts as they are: a parser has no target languages to choose among."""
+        return self._translator.with_codes(texts, to)
+
+    def new_counts(self) -> ParseCounts:
+        """Returns counts of no answers yet, to which those of this parser can be added."""
+        return ParseCounts()
+
+    def _target(self, text: str) -> str:
+        try:
+            (tree,) = parse_trees([text], "target")
+        except (InputError, ValueError):  # no tree, or not one
+            return text
+        return " ".join(self.linearisation.tokens(tree))
+
+    def _parses(self, words: Sequence[str], answers: Sequence[Translation]) -> list[Parse]:
+        if not words:
+            return [Parse(*answers[0], None, Repairs())]
+        parses = []
+        for answer in answers:
+            tree, repairs = self.linearisation.tree(_WORD.findall(answer.text), words)
+            parses.append(Parse(str(tree), *answer[1:], tree, repairs))
+        different: dict[str, Parse] = {}
+        for parse in sorted(parses, key=lambda parse: parse.repairs.total > 0):
+            different.setdefault(parse.text, parse)
+        return list(different.values())
+
+
+def _words(text: str) -> list[str]:
+    """The words of a sentence as they stand in trees: the brackets in them are -LRB- and -RRB-."""
+    return [escape(word) for word in _WORD.findall(text)]

@@ -1,0 +1,424 @@
+"""Beam search with a length penalty (section 6.1), as pure functions over a step function.
+
+The search knows neither the model nor the text: `step_fn` computes the logits of the next token of
+every beam, and the cache is what the step function keeps, such as cache.SearchCache. A hypothesis
+Y, its EOS counted, scores
+
+    log P(Y) / lp(Y),    lp(Y) = ((5 + |Y|) / 6)^alpha     (Wu et al. 2016, equation 14).
+
+Each step extends the K alive hypotheses of a sentence by the 2K best tokens: at most K of them are
+EOS, so that at least K hypotheses stay alive whatever finishes. A sentence stops at its maximum
+length, or when no alive hypothesis can still enter its best `n_best`. Sentences that have stopped
+leave the batch, a round of steps at a time; what a sentence gets does not depend on the others.
+
+With one beam the search is greedy: the only candidate is the most probable token, and EOS ends it.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import tensorflow as tf
+
+from keras_transformer.search.candidates import (
+    NONE,
+    Extensions,
+    best_extensions,
+    given_extensions,
+    sampled_extensions,
+    without,
+)
+from keras_transformer.search.config import SearchSettings
+from keras_transformer.search.constraints import (
+    add_required,
+    allocate_beam,
+    phrase_progress,
+)
+from keras_transformer.search.restrictions import banned_logits
+from keras_transformer.search.rounds import search_in_rounds
+
+
+class Cache(Protocol):
+    """What a step function keeps from step to step: a named tuple of tensors [B, ...], or nests."""
+
+    def reordered(self, parents: tf.Tensor) -> "Cache":
+        """The cache of hypotheses that continue their parents, int32 [B, K]."""
+
+    def with_room(self, capacity: tf.Tensor) -> "Cache":
+        """The cache with room for positions below `capacity`, an int32 scalar."""
+
+
+class Ranking(NamedTuple):
+    """What is wanted of the hypotheses of a search."""
+
+    n_best: tf.Tensor  # int32 scalar, how many of them must be the best ones
+    alpha: tf.Tensor  # float32 scalar, of the length penalty
+
+
+class Hypotheses(NamedTuple):
+    """K hypotheses of each sentence, best first; score -inf and length 0 where there are fewer."""
+
+    ids: tf.Tensor  # int32 [B, K, T], with EOS, padded
+    lengths: tf.Tensor  # int32 [B, K], EOS counted
+    scores: tf.Tensor  # float32 [B, K], log-probability / length penalty
+    log_probs: tf.Tensor  # float32 [B, K], natural logarithm
+
+
+class Alive(NamedTuple):
+    """Hypotheses without EOS, all of the same length.
+
+    They are best first, or with required phrases in the order of `allocate_beam`.
+    """
+
+    ids: tf.Tensor  # int32 [B, K, L], padded; L, the room for tokens, grows from round to round
+    log_probs: tf.Tensor  # float32 [B, K]
+
+
+class SearchState(NamedTuple):
+    """What a step of the search hands to the next; B shrinks from round to round."""
+
+    position: tf.Tensor  # int32 scalar, number of steps made
+    running: tf.Tensor  # bool [B], whether the sentence is still searched
+    places: tf.Tensor  # int32 [B], of the sentences in what is returned
+    max_lengths: tf.Tensor  # int32 [B]
+    prefix: tf.Tensor  # int32 [B, P], padded; P is 0 where there is none
+    phrases: tf.Tensor  # int32 [B, P, M], padded; P is 0 where there are none
+    last_ids: tf.Tensor  # int32 [B, K], the next inputs: last tokens of the alive hypotheses
+    alive: Alive
+    finished: Hypotheses  # with EOS, the best so far; [B, K, L] as alive
+    cache: Cache  # rows in the order of the alive hypotheses
+
+
+# (ids int32 [B, K], cache, position int32 scalar) -> (logits float32 [B, K, V], cache)
+StepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[tf.Tensor, Cache]]
+
+
+def beam_search(
+    step_fn: StepFunction,
+    cache: Cache,
+    max_lengths: tf.Tensor,
+    settings: SearchSettings,
+    prefix: tf.Tensor | None = None,
+    phrases: tf.Tensor | None = None,
+    ranking: Ranking | None = None,
+) -> Hypotheses:
+    """Searches the K best hypotheses of each sentence.
+
+    Args:
+        step_fn: see StepFunction.
+        cache: for position 0. Axis 2 of a tensor may grow.
+        max_lengths: int32 [B], the most tokens of a hypothesis, EOS counted. A sentence of 0 gets
+            the empty hypothesis, with score 0.
+        settings: the options, forbidden sequences and special ids.
+        prefix: int32 [B, P], padded, P at least 1: what hypotheses begin with, without EOS.
+        phrases: int32 [B, P, M], padded: what hypotheses must contain (constraints.py).
+            Does not go with sampling.
+        ranking: how hypotheses are ranked; as the options say if not given.
+
+    Returns:
+        Hypotheses padded to the longest. Where none ended in EOS within the maximum length,
+        unfinished ones of that length are given, those with most of their phrases first. Those
+        after the best `n_best` are the best that were found, not always the best there are.
+    """
+    max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+    batch = tf.shape(max_lengths)[0]
+    if prefix is None:
+        prefix = tf.zeros([batch, 0], tf.int32)
+    if ranking is None:
+        options = settings.options
+        ranking = Ranking(tf.constant(options.exact), tf.constant(options.alpha, tf.float32))
+
+    def search(max_lengths, phrases):
+        state = initial_state(cache, max_lengths, prefix, phrases, settings)
+        return search_rounds(state, step_fn, settings, ranking)
+
+    free = search(max_lengths, tf.zeros([batch, 0, 1], tf.int32))
+    if phrases is None:
+        return free
+    # What a search without phrases finds is kept where it contains them: a beam that is divided
+    # among banks may lose it. Sentences that have their best then are not searched again.
+    free, has_best = complete_hypotheses(free, phrases, settings, ranking.n_best)
+    constrained = search(tf.where(has_best, 0, max_lengths), phrases)
+    return better_of(free, constrained, has_best, settings)
+
+
+def complete_hypotheses(
+    free: Hypotheses, phrases: tf.Tensor, settings: SearchSettings, n_best: tf.Tensor
+) -> tuple[Hypotheses, tf.Tensor]:
+    """Takes out the hypotheses of a search without phrases that lack EOS or a phrase.
+
+    Returns:
+        The others, the only ones with a score, and whether the best `n_best` are among them: bool
+        [B]. A sentence without phrases keeps all it has.
+    """
+    free = resized(free, tf.maximum(tf.shape(free.ids)[2], 1), settings)
+    progress = phrase_progress(free.ids, tf.shape(free.ids)[2], phrases, settings.pad_id)
+    ended = tf.reduce_any(free.ids == settings.eos_id, axis=2)  # [B, K]
+    needs_none = tf.reduce_all(phrases == settings.pad_id, axis=[1, 2])[:, None]  # [B, 1]
+    is_complete = needs_none | (ended & tf.reduce_all(progress.occurs, axis=2))  # [B, K]
+    scores = tf.where(is_complete, free.scores, NONE)
+    return free._replace(scores=scores), tf.reduce_all(is_complete[:, :n_best], axis=1)
+
+
+def better_of(
+    free: Hypotheses, constrained: Hypotheses, has_best: tf.Tensor, settings: SearchSettings
+) -> Hypotheses:
+    """The K best hypotheses of both searches, where the second one did not find the same.
+
+    Args:
+        free: of a search without phrases, those with a score contain the phrases.
+        constrained: of the search with phrases.
+        has_best: bool [B], whether only `free` was searched.
+    """
+    length = tf.maximum(tf.shape(free.ids)[2], tf.shape(constrained.ids)[2])
+    free, constrained = (resized(each, length, settings) for each in (free, constrained))
+    found = free.scores > NONE  # [B, K]
+    ended = tf.reduce_any(constrained.ids == settings.eos_id, axis=2)  # [B, K]
+    same = tf.reduce_all(constrained.ids[:, :, None] == free.ids[:, None], axis=3)  # [B, K, K]
+    is_known = tf.reduce_any(same & found[:, None], axis=2)  # [B, K]
+    is_new = ended & ~is_known & ~has_best[:, None]
+    scores = tf.where(is_new, constrained.scores, NONE)
+    both = only_existing(merge(free, constrained._replace(scores=scores), settings), settings)
+    # Unfinished hypotheses are in an order of their own, and count where there are no others.
+    return choose(has_best | (both.scores[:, 0] > NONE), both, constrained)
+
+
+def search_rounds(
+    state: SearchState,
+    step_fn: StepFunction,
+    settings: SearchSettings,
+    ranking: Ranking,
+) -> Hypotheses:
+    """Makes rounds of steps until all sentences are done; see `beam_search`."""
+    empty = no_results(state.max_lengths, settings)
+    longest = tf.shape(empty.ids)[2]
+
+    def with_room_for(state, capacity):
+        return state._replace(
+            alive=resized(state.alive, capacity, settings),
+            finished=resized(state.finished, capacity, settings),
+            cache=state.cache.with_room(capacity),
+        )
+
+    def results_of(state):
+        return resized(best_hypotheses(state, settings, ranking), longest, settings)
+
+    results = search_in_rounds(
+        state,
+        empty,
+        step=lambda state: search_step(state, step_fn, settings, ranking),
+        with_room=with_room_for,
+        results_of=results_of,
+    )
+    written = tf.reduce_max(tf.concat([[0], tf.reshape(results.lengths, [-1])], axis=0))
+    return results._replace(ids=results.ids[:, :, :written])
+
+
+def initial_state(
+    cache: Cache,
+    max_lengths: tf.Tensor,
+    prefix: tf.Tensor,
+    phrases: tf.Tensor,
+    settings: SearchSettings,
+) -> SearchState:
+    """One alive hypothesis a sentence, the empty one; K of them where they grow at random."""
+    finished = no_results(tf.zeros_like(max_lengths), settings)
+    first = tf.zeros_like(finished.scores)
+    if settings.options.sampling is None:
+        first = tf.concat([first[:, :1], finished.scores[:, 1:]], axis=1)
+    return SearchState(
+        position=tf.constant(0),
+        running=max_lengths > 0,
+        places=tf.range(tf.size(max_lengths)),
+        max_lengths=max_lengths,
+        prefix=tf.cast(prefix, tf.int32),
+        phrases=phrases,
+        last_ids=tf.fill(tf.shape(first), settings.bos_id),
+        alive=Alive(finished.ids, first),
+        finished=finished,
+        cache=cache,
+    )
+
+
+def no_results(max_lengths: tf.Tensor, settings: SearchSettings) -> Hypotheses:
+    """K hypotheses a sentence that do not exist, with room for the longest there may be."""
+    batch, beams = tf.shape(max_lengths)[0], settings.options.beam_size
+    longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
+    none = tf.fill([batch, beams], NONE)
+    ids = tf.fill([batch, beams, longest], settings.pad_id)
+    return Hypotheses(ids, tf.zeros([batch, beams], tf.int32), scores=none, log_probs=none)
+
+
+def search_step(
+    state: SearchState,
+    step_fn: StepFunction,
+    settings: SearchSettings,
+    ranking: Ranking,
+) -> SearchState:
+    """Extends every hypothesis by one token."""
+    options = settings.options
+    logits, cache = step_fn(state.last_ids, state.cache, state.position)
+    tokens, parents, log_probs = extend(state, logits, settings)  # [B, C] each
+    position = state.position + 1
+    ended = tokens == settings.eos_id  # [B, C]
+    here = tf.range(tf.shape(state.alive.ids)[2]) == state.position  # [L]
+    ids = tf.where(here, tokens[:, :, None], select(state.alive.ids, parents))  # [B, C, L]
+    lengths = tf.fill(tf.shape(tokens), position)
+    scores = tf.where(ended, log_probs / length_penalty(position, ranking.alpha), NONE)
+    alive_log_probs = tf.where(ended, NONE, log_probs)
+    if has_phrases(state):
+        progress = phrase_progress(ids, position, state.phrases, settings.pad_id)
+        scores = tf.where(tf.reduce_all(progress.occurs, axis=2), scores, NONE)
+        alive_log_probs, best = allocate_beam(progress, alive_log_probs, options.beam_size)
+    else:
+        alive_log_probs, best = tf.math.top_k(alive_log_probs, options.beam_size)  # [B, K]
+    finished = merge(state.finished, Hypotheses(ids, lengths, scores, log_probs), settings)
+    alive = Alive(select(ids, best), alive_log_probs)
+    # Sentences that have stopped keep what they had, until they leave.
+    alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
+    if options.beam_size > 1:
+        cache = cache.reordered(select(parents, best))
+    unfinished = can_improve(alive, finished, state.max_lengths, settings, ranking)
+    return state._replace(
+        position=position,
+        running=state.running & (position < state.max_lengths) & unfinished,
+        last_ids=select(tokens, best),
+        alive=alive,
+        finished=finished,
+        cache=cache,
+    )
+
+
+def has_phrases(state: SearchState) -> bool:
+    """Whether there are phrases that hypotheses must contain: known when the graph is traced."""
+    return state.phrases.shape[1] != 0
+
+
+def extend(state: SearchState, logits: tf.Tensor, settings: SearchSettings) -> Extensions:
+    """Extends the alive hypotheses by the prefix, where there is one, or as the search does."""
+    options, alive = settings.options, state.alive.log_probs
+    banned = None
+    if settings.is_restricted:
+        banned = banned_logits(state.alive.ids, state.position, state.max_lengths, settings)
+    if options.sampling is None:
+        free = best_extensions(alive, logits, options.candidates, banned)
+    else:
+        uniform = uniform_numbers(state, options.sampling.seed, options.beam_size)
+        ids = tf.range(logits.shape[-1])
+        is_special = (ids == settings.pad_id) | (ids == settings.bos_id)
+        choices = tf.where(is_special, NONE, without(logits, banned))
+        free = sampled_extensions(alive, logits, choices, uniform, options.sampling)
+    if has_phrases(state):
+        allowed = without(logits, banned)
+        required = required_tokens(state, settings)
+        free = add_required(free, alive, logits, allowed, required)
+
+    prefix = state.prefix
+    if prefix.shape[1] == 0:
+        return free
+    count = free.tokens.shape[1] or tf.shape(free.tokens)[1]  # C, with phrases any
+    column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)
+    token = prefix[:, column]  # [B]
+    tokens = tf.repeat(token[:, None], options.beam_size, axis=1)  # [B, K]
+    is_forced = (token != settings.pad_id) & (state.position == column)
+    return tf.cond(
+        tf.reduce_any(is_forced),
+        lambda: choose(is_forced, given_extensions(alive, logits, tokens, count), free),
+        lambda: free,
+    )
+
+
+def uniform_numbers(state: SearchState, seed: int, beams: int) -> tf.Tensor:
+    """Draws a number in [0, 1) for each hypothesis: float32 [B, K].
+
+    A sentence gets the same numbers whatever other sentences are still searched.
+    """
+    sentences = tf.reduce_max(state.places) + 1
+    numbers = tf.random.stateless_uniform([sentences, beams], tf.stack([seed, state.position]))
+    return tf.gather(numbers, state.places)
+
+
+def required_tokens(state: SearchState, settings: SearchSettings) -> tf.Tensor:
+    """The tokens that continue each phrase: int32 [B, P, K], -1 where a phrase is complete."""
+    progress = phrase_progress(
+        state.alive.ids, state.position, state.phrases, settings.pad_id
+    )  # [B, K, P]
+    next_place = tf.transpose(progress.counts, [0, 2, 1])  # [B, P, K]
+    padded = tf.pad(
+        state.phrases, [[0, 0], [0, 0], [0, 1]], constant_values=settings.pad_id
+    )  # a complete phrase of M tokens continues with padding
+    tokens = tf.gather(padded, next_place, batch_dims=2)  # [B, P, K]
+    return tf.where(tokens == settings.pad_id, -1, tokens)
+
+
+def merge(finished: Hypotheses, new: Hypotheses, settings: SearchSettings) -> Hypotheses:
+    """Keeps the K best of both."""
+    both = tf.nest.map_structure(lambda *pair: tf.concat(pair, axis=1), finished, new)  # [B, K + C]
+    # Of equals, top_k takes the first: who finished earlier stays.
+    _, best = tf.math.top_k(both.scores, settings.options.beam_size)  # [B, K]
+    return select(both, best)
+
+
+def can_improve(
+    alive: Alive,
+    finished: Hypotheses,
+    max_lengths: tf.Tensor,
+    settings: SearchSettings,
+    ranking: Ranking,
+) -> tf.Tensor:
+    """Whether a continuation of an alive hypothesis could enter the best finished ones: bool [B].
+
+    Log-probabilities are at most 0 and only fall, and the penalty grows with the length (alpha is
+    not negative): no continuation scores above log P(best alive) / lp(maximum length). It must beat
+    the last of the best `n_best`, which is -inf while there are fewer; when sampling, of all.
+    """
+    is_sample = settings.options.sampling is not None
+    n_best = settings.options.beam_size if is_sample else ranking.n_best
+    best_alive = tf.reduce_max(alive.log_probs, axis=1)  # [B]
+    bound = best_alive / length_penalty(max_lengths, ranking.alpha)
+    return bound > finished.scores[:, n_best - 1]
+
+
+def best_hypotheses(state: SearchState, settings: SearchSettings, ranking: Ranking) -> Hypotheses:
+    """Each sentence's finished hypotheses, or its alive ones where it has none."""
+    alive, finished = state.alive, state.finished
+    lengths = tf.broadcast_to(state.max_lengths[:, None], tf.shape(alive.log_probs))
+    scores = alive.log_probs / length_penalty(lengths, ranking.alpha)
+    unfinished = Hypotheses(alive.ids, lengths, scores, alive.log_probs)
+    best = choose(finished.scores[:, 0] > NONE, finished, unfinished)
+    return only_existing(best, settings)
+
+
+def only_existing(hypotheses: Hypotheses, settings: SearchSettings) -> Hypotheses:
+    """Empties the places of hypotheses without a score."""
+    exists = hypotheses.scores > NONE  # [B, K]
+    return hypotheses._replace(
+        ids=tf.where(exists[:, :, None], hypotheses.ids, settings.pad_id),
+        lengths=tf.where(exists, hypotheses.lengths, 0),
+    )
+
+
+def length_penalty(length: tf.Tensor, alpha: tf.Tensor | float) -> tf.Tensor:
+    """lp = ((5 + length) / 6)^alpha, float32 of the shape of `length`."""
+    return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
+
+
+def resized(hypotheses: Any, length: tf.Tensor, settings: SearchSettings) -> Any:
+    """Pads, or cuts, the ids of Alive or Hypotheses to `length`, int32 scalar."""
+    ids = hypotheses.ids
+    width = [[0, 0], [0, 0], [0, tf.maximum(length - tf.shape(ids)[2], 0)]]
+    padded = tf.pad(ids, width, constant_values=settings.pad_id)
+    return hypotheses._replace(ids=padded[:, :, :length])
+
+
+def select(parts: Any, chosen: tf.Tensor) -> Any:
+    """Gathers hypotheses within their sentence: [B, C, ...] by int32 [B, K] -> [B, K, ...]."""
+    return tf.nest.map_structure(lambda part: tf.gather(part, chosen, batch_dims=1), parts)
+
+
+def choose(condition: tf.Tensor, if_true: Any, if_false: Any) -> Any:
+    """tf.where by sentences: the condition is bool [B], the others are nests of [B, ...]."""
+
+    def where(one, other):
+        return tf.where(tf.reshape(condition, [-1] + [1] * (one.shape.rank - 1)), one, other)
+
+    return tf.nest.map_structure(where, if_true, if_false)

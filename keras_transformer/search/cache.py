@@ -1,0 +1,114 @@
+"""What a search keeps from one target position to the next."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+NOT_WRITTEN = -1  # the origin of positions that are still to come
+
+
+class KeysValues(NamedTuple):
+    """The keys and values that a layer of the decoder attends to."""
+
+    keys: tf.Tensor  # float32 [B, H, ..., d_k]
+    values: tf.Tensor  # float32 [B, H, ..., d_v]
+
+
+class SearchCache(NamedTuple):
+    """Keys and values of the sources, and of the target positions so far, with room for C of them.
+
+    An entry is written once and never moved. When the search lets a hypothesis continue another
+    one, it reorders `origins` alone, a few numbers; attention masks the entries of others. The K
+    beams of a sentence are K queries to one pool of C K keys.
+    """
+
+    origins: tf.Tensor  # int32 [B, K, C]: the beam whose entry at a position a hypothesis has
+    layers: tuple[KeysValues, ...]  # [B, H, C, K, d] for each layer; an ensemble's in turn
+    memory: tuple[KeysValues, ...]  # [B, H, S, d] for each layer: keys and values of the source
+    source_mask: tf.Tensor  # bool [B, S], False at padding
+
+    def reordered(self, parents: tf.Tensor) -> "SearchCache":
+        """The cache of hypotheses that continue their parents, int32 [B, K]."""
+        return self._replace(origins=tf.gather(self.origins, parents, batch_dims=1))
+
+    def with_room(self, capacity: tf.Tensor) -> "SearchCache":
+        """The cache with room for positions below `capacity`, an int32 scalar."""
+        more = tf.maximum(capacity - tf.shape(self.origins)[2], 0)
+
+        def longer(tensor, value):
+            """Pads axis 2."""
+            paddings = [[0, 0], [0, 0], [0, more]] + [[0, 0]] * (tensor.shape.rank - 3)
+            return tf.pad(tensor, paddings, constant_values=value)
+
+        layers = [KeysValues(longer(keys, 0), longer(values, 0)) for keys, values in self.layers]
+        return self._replace(origins=longer(self.origins, NOT_WRITTEN), layers=tuple(layers))
+
+
+def with_own_entries(origins: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+    """Sets the origin of each hypothesis at `position` to its own beam.
+
+    Args:
+        origins: int32 [B, K, C].
+        position: int32 scalar.
+
+    Returns:
+        int32 [B, K, C].
+    """
+    here = tf.range(tf.shape(origins)[2]) == position  # [C]
+    own_beam = tf.range(origins.shape[1])[:, None]  # [K, 1]
+    return tf.where(here, own_beam, origins)
+
+
+def attention_mask(origins: tf.Tensor, position: tf.Tensor, window: int | None) -> tf.Tensor:
+    """Marks the entries that each hypothesis attends to from `position`.
+
+    Args:
+        origins: int32 [B, K, C].
+        position: int32 scalar.
+        window: r of restricted self-attention (section 4); None for all positions up to this one.
+
+    Returns:
+        bool [B, 1, K, C K].
+    """
+    batch, beams, capacity = tf.shape(origins)[0], origins.shape[1], tf.shape(origins)[2]
+    allowed = origins[:, :, :, None] == tf.range(beams)  # [B, K, C, K]
+    if window is not None:
+        near = position - tf.range(capacity) <= window // 2  # [C]
+        allowed &= near[:, None]
+    return tf.reshape(allowed, [batch, 1, beams, capacity * beams])
+
+
+def empty_pool(shape: list) -> tf.Tensor:
+    """Makes keys or values, float32 [B, H, 1, K, d], whose memory `written` may write into.
+
+    A tensor without elements would have no memory, and the graph's optimizer lets tensors that it
+    finds equal share theirs: hence room for one position, and a deep copy.
+    """
+    return tf.raw_ops.DeepCopy(x=tf.zeros(shape))
+
+
+def written(pool: tf.Tensor, entries: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+    """Puts the entries of a position into keys or values. `pool` itself has changed afterwards.
+
+    TensorFlow's tensors are values: a scatter inside a while loop copies the whole cache for each
+    position, a tenth of the time of decoding. Writing into the memory of `pool` is sound where
+    nothing else uses it. `empty_pool` ensures that at the start of a search, and what makes a cache
+    larger or smaller later gives it new memory.
+
+    Args:
+        pool: float32 [B, H, C, K, d].
+        entries: float32 [B, H, K, d].
+        position: int32 scalar, below C.
+
+    Returns:
+        float32 [B, H, C, K, d].
+    """
+    shape = tf.shape(pool)
+    rows, capacity = shape[0] * shape[1], shape[2]  # a row is a head of a sentence
+    width = pool.shape[3] * pool.shape[4]
+    updated = tf.raw_ops.InplaceUpdate(
+        x=tf.reshape(pool, [rows * capacity, width]),
+        i=tf.range(rows) * capacity + position,
+        v=tf.reshape(entries, [rows, width]),
+    )
+    return tf.reshape(updated, shape)

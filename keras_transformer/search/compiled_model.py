@@ -1,0 +1,479 @@
+"""The Transformer for decoding: pure functions over the weights of weights.py.
+
+A model encodes each source once, and then decodes one target position at a time, with the keys and
+values of earlier positions in a cache; or it decodes all positions of a given target at once. The
+numbers are those of model/transformer.py, whose layers compute all positions of a target for
+training: a test compares the two for every option of the configuration.
+
+Shapes are those of keras_transformer/__init__.py. Rows are what a matrix is multiplied with: all
+positions, or beams, of all sentences, [B P, D].
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_transformer.config import GATED, TransformerConfig
+from keras_transformer.model.attention import scaled_dot_product_attention
+from keras_transformer.model.masks import causal_mask, padding_mask, window_mask
+from keras_transformer.model.positions import rotate, sinusoids
+from keras_transformer.model.transformer import Transformer, shift_right
+from keras_transformer.search.cache import (
+    NOT_WRITTEN,
+    KeysValues,
+    SearchCache,
+    attention_mask,
+    empty_pool,
+    with_own_entries,
+    written,
+)
+from keras_transformer.search.matrices import ScaledRows
+from keras_transformer.search.weights import (
+    CrossAttentionWeights,
+    DecoderLayerWeights,
+    EncoderLayerWeights,
+    Normalization,
+    SelfAttentionWeights,
+    Weights,
+    as_tensors,
+    read_weights,
+)
+
+
+class Encoded(NamedTuple):
+    """The output of the encoder."""
+
+    memory: tf.Tensor  # float32 [B, S, D]
+    mask: tf.Tensor  # bool [B, S], False at padding
+    attention: list[tf.Tensor]  # for each layer, the attention weights, float32 [B, H, S, S]
+
+
+class Decoded(NamedTuple):
+    """The output of the decoder for whole targets."""
+
+    logits: tf.Tensor  # float32 [B, T, V]; row t predicts token t
+    self_attention: list[tf.Tensor]  # for each layer, float32 [B, H, T, T]
+    cross_attention: list[tf.Tensor]  # for each layer, float32 [B, H, T, S]
+
+
+class CompiledModel(NamedTuple):
+    """A model for decoding; an Ensemble has the same methods."""
+
+    config: TransformerConfig
+    weights: Weights  # variables as they are stored; tensors within a graph
+
+    @property
+    def members(self) -> "tuple[CompiledModel, ...]":
+        """The models of an ensemble: here, the model itself."""
+        return (self,)
+
+    def in_graph(self) -> "CompiledModel":
+        """Reads the stored variables, at the beginning of a graph."""
+        return CompiledModel(self.config, as_tensors(self.weights))
+
+    def start(self, source: tf.Tensor, beams: int) -> SearchCache:
+        """Encodes sources, int32 [B, S], for a search with K beams."""
+        encoded = encode(self, source)
+        memory = project_memory(self, encoded.memory)
+        return empty_cache(self.config, memory, encoded.mask, beams)
+
+    def step(
+        self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
+    ) -> tuple[tf.Tensor, SearchCache]:
+        """Computes the logits of one position of every beam.
+
+        Args:
+            ids: int32 [B, K], the tokens at this position: BOS at position 0.
+            cache: of the earlier positions, with room for this one; see `cache.written`.
+            position: int32 scalar.
+
+        Returns:
+            The logits of the next token, float32 [B, K, V], and the cache with this position.
+        """
+        states, cache = decode_position(self, ids, cache, position)
+        logits = self.weights.logits.apply(states)  # [B K, V]
+        shape = [tf.shape(ids)[0], ids.shape[1], self.config.vocab_size]
+        return tf.reshape(logits, shape), cache
+
+    def scaled_step(
+        self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
+    ) -> tuple[ScaledRows, SearchCache]:
+        """Does what `step` does for one beam, without scaling logits that are only compared."""
+        states, cache = decode_position(self, ids, cache, position)
+        return self.weights.logits.apply_scaled(states), cache
+
+    def decode_target(self, source: tf.Tensor, target: tf.Tensor) -> tuple[Encoded, Decoded]:
+        """Encodes sources, int32 [B, S], and decodes their targets, int32 [B, T], as a whole."""
+        encoded = encode(self, source)
+        return encoded, decode(self, encoded, target)
+
+
+class _HeadLayout:
+    """Splits projections into heads, and concatenates heads.
+
+    It gathers rows of the last axis, which on CPUs is several times faster than tf.transpose. The
+    order of the rows is the same for all layers, and computed once.
+
+    Args:
+        num_heads: H.
+        batch: B.
+        length: P, the number of rows of a sentence: positions or beams.
+    """
+
+    def __init__(self, num_heads: int, batch: tf.Tensor, length: tf.Tensor | int):
+        self._num_heads = num_heads
+        self._batch = batch
+        self._length = length
+        self._order_to_split: dict[int, tf.Tensor] = {}  # by the number of projections
+        self._order_to_concatenate: tf.Tensor | None = None
+
+    def split(self, projected: tf.Tensor, widths: Sequence[int]) -> list[tf.Tensor]:
+        """float32 [B P, sum of H d] -> for each d in `widths`, float32 [B, H, P, d]."""
+        if len(set(widths)) > 1:
+            sizes = [self._num_heads * width for width in widths]
+            parts = tf.split(projected, sizes, axis=-1)
+            return [self.split(part, [width])[0] for part, width in zip(parts, widths, strict=True)]
+        count, width = len(widths), widths[0]
+        if count not in self._order_to_split:
+            places = self._places([self._batch, self._length, count, self._num_heads])
+            order = tf.transpose(places, [2, 0, 3, 1])  # [count, B, H, P]
+            self._order_to_split[count] = tf.reshape(order, [-1])
+        rows = tf.gather(tf.reshape(projected, [-1, width]), self._order_to_split[count])
+        shape = [count, self._batch, self._num_heads, self._length, width]
+        return tf.unstack(tf.reshape(rows, shape), num=count)
+
+    def concatenate(self, heads: tf.Tensor) -> tf.Tensor:
+        """float32 [B, H, P, d] -> [B P, H d]."""
+        width = heads.shape[-1]
+        if self._order_to_concatenate is None:
+            places = self._places([self._batch, self._num_heads, self._length])
+            order = tf.transpose(places, [0, 2, 1])  # [B, P, H]
+            self._order_to_concatenate = tf.reshape(order, [-1])
+        rows = tf.gather(tf.reshape(heads, [-1, width]), self._order_to_concatenate)
+        return tf.reshape(rows, [self._batch * self._length, self._num_heads * width])
+
+    @staticmethod
+    def _places(shape: list) -> tf.Tensor:
+        """Numbers all places of a tensor: int32 of `shape`."""
+        return tf.reshape(tf.range(tf.reduce_prod(shape)), shape)
+
+
+def compile_model(model: Transformer, dtype: str = "float32") -> CompiledModel:
+    """Reads the weights of a Transformer once; `dtype` is that of weights.read_weights."""
+    return CompiledModel(model.config, read_weights(model, dtype))
+
+
+def encode(model: CompiledModel, source: tf.Tensor) -> Encoded:
+    """Runs the encoder over sources, int32 [B, S], padded."""
+    config, weights = model.config, model.weights
+    mask = padding_mask(source)
+    batch, length = tf.unstack(tf.shape(source))
+    layout = _HeadLayout(config.num_heads, batch, length)
+    allowed = mask[:, None, None, :]  # [B, 1, 1, S]
+    if config.attention_window is not None:
+        allowed &= window_mask(length, length, config.attention_window)
+
+    positions = tf.range(length)
+    x = _embed(config, weights.source_embedding, source)  # [B, S, D]
+    x = _add_positions(config, weights.encoder.positions, x, positions)
+    x = tf.reshape(x, [batch * length, config.d_model])
+    attention = []
+    for layer in weights.encoder.layers:
+        norm = layer.self_attention_norm
+        rows = _norm_if_pre(config, norm, x)
+        attended, attention_weights = _attend_to_itself(
+            config, layer.self_attention, rows, layout, positions, allowed
+        )
+        attention.append(attention_weights)
+        x = _norm_if_post(config, norm, x + attended)
+
+        x = _feed_forward(config, layer, x)
+    x = _last_norm(config, weights.encoder.last_norm, x)
+    return Encoded(tf.reshape(x, [batch, length, config.d_model]), mask, attention)
+
+
+def decode(model: CompiledModel, encoded: Encoded, target: tf.Tensor) -> Decoded:
+    """Runs the decoder over whole targets, int32 [B, T], padded, without BOS."""
+    config, weights = model.config, model.weights
+    batch, length = tf.unstack(tf.shape(target))
+    layout = _HeadLayout(config.num_heads, batch, length)
+    allowed = causal_mask(length)
+    if config.attention_window is not None:
+        allowed &= window_mask(length, length, config.attention_window)
+    positions = tf.range(length)
+    self_attention = []
+
+    def attend_to_target(number, layer_weights, rows):
+        attended, attention_weights = _attend_to_itself(
+            config, layer_weights, rows, layout, positions, allowed
+        )
+        self_attention.append(attention_weights)
+        return attended
+
+    x = _embed(config, weights.target_embedding, shift_right(target))  # [B, T, D]
+    x = _add_positions(config, weights.decoder.positions, x, positions)
+    x = tf.reshape(x, [batch * length, config.d_model])
+    memory = project_memory(model, encoded.memory)
+    x, cross_attention = _decoder_layers(model, x, layout, attend_to_target, memory, encoded.mask)
+    logits = tf.reshape(weights.logits.apply(x), [batch, length, config.vocab_size])
+    return Decoded(logits, self_attention, cross_attention)
+
+
+def decode_position(
+    model: CompiledModel, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
+) -> tuple[tf.Tensor, SearchCache]:
+    """Computes one position of every beam, up to the states that logits are made of.
+
+    Args:
+        model: the model that made the cache.
+        ids, cache, position: see `CompiledModel.step`.
+
+    Returns:
+        The states, float32 [B K, D], and the cache with this position.
+    """
+    config, weights = model.config, model.weights
+    batch, beams = tf.shape(ids)[0], ids.shape[1]
+    layout = _HeadLayout(config.num_heads, batch, beams)  # beams in place of positions
+    origins = with_own_entries(cache.origins, position)
+    allowed = attention_mask(origins, position, config.attention_window)
+    layers = []
+
+    def attend_to_cache(number, layer_weights, rows):
+        attended, layer_cache = _attend_to_cache(
+            config, layer_weights, rows, layout, cache.layers[number], position, allowed
+        )
+        layers.append(layer_cache)
+        return attended
+
+    x = _embed(config, weights.target_embedding, ids)  # [B, K, D]
+    x = _add_positions(config, weights.decoder.positions, x, tf.reshape(position, [1]))
+    x = tf.reshape(x, [batch * beams, config.d_model])
+    x, _ = _decoder_layers(model, x, layout, attend_to_cache, cache.memory, cache.source_mask)
+    return x, cache._replace(origins=origins, layers=tuple(layers))
+
+
+def _decoder_layers(
+    model: CompiledModel,
+    x: tf.Tensor,
+    layout: _HeadLayout,
+    attend: Callable[[int, SelfAttentionWeights, tf.Tensor], tf.Tensor],
+    memory: Sequence[KeysValues],
+    source_mask: tf.Tensor,
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """Runs the layers of the decoder.
+
+    Args:
+        model: the model.
+        x: float32 [B P, D], the embeddings of all positions, or of one position of all beams.
+        layout: of the heads of these rows.
+        attend: self-attention: (number of the layer, its weights, rows) -> rows.
+        memory: for each layer, the keys and values of the source.
+        source_mask: bool [B, S], False at padding.
+
+    Returns:
+        float32 [B P, D], and the weights of cross-attention of each layer, [B, H, P, S].
+    """
+    config = model.config
+    memory_allowed = source_mask[:, None, None, :]  # [B, 1, 1, S]
+    cross_attention = []
+    for number, layer in enumerate(model.weights.decoder.layers):
+        norm = layer.self_attention_norm
+        attended = attend(number, layer.self_attention, _norm_if_pre(config, norm, x))
+        x = _norm_if_post(config, norm, x + attended)
+
+        norm = layer.cross_attention_norm
+        rows = _norm_if_pre(config, norm, x)
+        attended, attention_weights = _attend_to_memory(
+            config, layer.cross_attention, rows, layout, memory[number], memory_allowed
+        )
+        cross_attention.append(attention_weights)
+        x = _norm_if_post(config, norm, x + attended)
+
+        x = _feed_forward(config, layer, x)
+    return _last_norm(config, model.weights.decoder.last_norm, x), cross_attention
+
+
+def project_memory(model: CompiledModel, memory: tf.Tensor) -> tuple[KeysValues, ...]:
+    """Computes the keys and values that each layer of the decoder attends to, once for a source.
+
+    Args:
+        memory: float32 [B, S, D].
+
+    Returns:
+        For each layer, keys [B, H, S, d_k] and values [B, H, S, d_v].
+    """
+    config = model.config
+    batch, length, _ = tf.unstack(tf.shape(memory))
+    rows = tf.reshape(memory, [batch * length, config.d_model])
+    layout = _HeadLayout(config.num_heads, batch, length)
+    projected = []
+    for layer in model.weights.decoder.layers:
+        keys_and_values = layer.cross_attention.key_value.apply(rows)
+        keys, values = layout.split(keys_and_values, [config.d_k, config.d_v])
+        projected.append(KeysValues(keys, values))
+    return tuple(projected)
+
+
+def empty_cache(
+    config: TransformerConfig, memory: Sequence[KeysValues], source_mask: tf.Tensor, beams: int
+) -> SearchCache:
+    """Makes the cache of B x K hypotheses before the first position, with room for one position."""
+    batch = tf.shape(source_mask)[0]
+    layers = []
+    for _ in memory:
+        keys = empty_pool([batch, config.num_heads, 1, beams, config.d_k])
+        values = empty_pool([batch, config.num_heads, 1, beams, config.d_v])
+        layers.append(KeysValues(keys, values))
+    origins = tf.fill([batch, beams, 1], NOT_WRITTEN)
+    return SearchCache(origins, tuple(layers), tuple(memory), source_mask)
+
+
+def _embed(config: TransformerConfig, embedding, ids: tf.Tensor) -> tf.Tensor:
+    """Section 3.4: int32 [...] -> float32 [..., D]."""
+    vectors = embedding.look_up(ids)
+    return vectors * config.d_model**0.5 if config.scale_embeddings else vectors
+
+
+def _add_positions(
+    config: TransformerConfig, table: tf.Tensor | None, embeddings: tf.Tensor, positions: tf.Tensor
+) -> tf.Tensor:
+    """Adds the encodings of positions, int32 [P], to embeddings, float32 [B, P, D]."""
+    if config.positions == "rotary":
+        return embeddings
+    if table is not None:
+        return embeddings + tf.gather(table, positions) * config.d_model**0.5
+    divisor = config.d_model - 2 if config.positions == "marian" else config.d_model
+    return embeddings + sinusoids(positions, config.d_model, divisor)
+
+
+def _norm_if_pre(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
+    """The input of a sublayer: with norm="pre", x after layer normalization."""
+    return _normalize(config, norm, x) if config.norm == "pre" else x
+
+
+def _norm_if_post(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
+    """The output of a residual connection: with norm="post", the sum after layer normalization."""
+    return _normalize(config, norm, x) if config.norm == "post" else x
+
+
+def _last_norm(config: TransformerConfig, norm: Normalization | None, x: tf.Tensor) -> tf.Tensor:
+    return x if norm is None else _normalize(config, norm, x)
+
+
+def _normalize(config: TransformerConfig, norm: Normalization, x: tf.Tensor) -> tf.Tensor:
+    """Layer normalization over the last axis."""
+    centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
+    return centered * tf.math.rsqrt(variance + config.norm_epsilon) * norm.gamma + norm.beta
+
+
+def _feed_forward(
+    config: TransformerConfig, layer: EncoderLayerWeights | DecoderLayerWeights, x: tf.Tensor
+) -> tf.Tensor:
+    """The feed-forward network (equation 2) in its residual connection: [R, D] -> [R, D]."""
+    activation = keras.activations.get(GATED.get(config.activation, config.activation))
+    norm = layer.feed_forward_norm
+    inner = layer.feed_forward.inner.apply(_norm_if_pre(config, norm, x))  # [R, F], or [R, 2 F]
+    if config.activation in GATED:
+        gate, inner = tf.split(inner, 2, axis=-1)
+        inner = activation(gate) * inner  # [R, F]
+    else:
+        inner = activation(inner)
+    outer = layer.feed_forward.outer.apply(inner, non_negative=config.activation == "relu")
+    return _norm_if_post(config, norm, x + outer)
+
+
+def _attend_to_itself(
+    config: TransformerConfig,
+    weights: SelfAttentionWeights,
+    rows: tf.Tensor,
+    layout: _HeadLayout,
+    positions: tf.Tensor,
+    allowed: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Self-attention of whole sequences.
+
+    Args:
+        rows: float32 [B P, D].
+        layout: of the heads of these rows.
+        positions: int32 [P].
+        allowed: bool, broadcast against [B, H, P, P].
+
+    Returns:
+        float32 [B P, D], and the attention weights [B, H, P, P].
+    """
+    widths = [config.d_k, config.d_k, config.d_v]
+    queries, keys, values = layout.split(weights.query_key_value.apply(rows), widths)
+    queries, keys = _rotated(config, queries, keys, positions)
+    heads, attention = scaled_dot_product_attention(queries, keys, values, allowed)
+    return weights.output.apply(layout.concatenate(heads)), attention
+
+
+def _attend_to_cache(
+    config: TransformerConfig,
+    weights: SelfAttentionWeights,
+    rows: tf.Tensor,
+    layout: _HeadLayout,
+    cache: KeysValues,
+    position: tf.Tensor,
+    allowed: tf.Tensor,
+) -> tuple[tf.Tensor, KeysValues]:
+    """Self-attention of one position of every beam to the earlier ones and to itself.
+
+    Args:
+        rows: float32 [B K, D].
+        layout: of the heads of these rows.
+        cache: of this layer.
+        position: int32 scalar.
+        allowed: bool [B, 1, K, C K].
+
+    Returns:
+        float32 [B K, D], and the cache with this position.
+    """
+    widths = [config.d_k, config.d_k, config.d_v]
+    queries, keys, values = layout.split(
+        weights.query_key_value.apply(rows), widths
+    )  # [B, H, K, d]
+    queries, keys = _rotated(config, queries, keys, tf.reshape(position, [1]))
+    cache = KeysValues(written(cache.keys, keys, position), written(cache.values, values, position))
+    shape = tf.shape(cache.keys)
+    pool = [shape[0], config.num_heads, shape[2] * cache.keys.shape[3]]
+    all_keys = tf.reshape(cache.keys, [*pool, config.d_k])  # [B, H, C K, d_k]
+    all_values = tf.reshape(cache.values, [*pool, config.d_v])  # [B, H, C K, d_v]
+    heads, _ = scaled_dot_product_attention(queries, all_keys, all_values, allowed)
+    return weights.output.apply(layout.concatenate(heads)), cache
+
+
+def _rotated(
+    config: TransformerConfig, queries: tf.Tensor, keys: tf.Tensor, positions: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Applies rotary positions to queries and keys, if the model has them."""
+    if config.positions != "rotary":
+        return queries, keys
+    return rotate(queries, positions), rotate(keys, positions)
+
+
+def _attend_to_memory(
+    config: TransformerConfig,
+    weights: CrossAttentionWeights,
+    rows: tf.Tensor,
+    layout: _HeadLayout,
+    memory: KeysValues,
+    allowed: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Attention to the encoder's output.
+
+    Args:
+        rows: float32 [B P, D], all positions of a target, or one position of all beams.
+        layout: of the heads of these rows.
+        memory: keys [B, H, S, d_k] and values [B, H, S, d_v].
+        allowed: bool [B, 1, 1, S].
+
+    Returns:
+        float32 [B P, D], and the attention weights [B, H, P, S].
+    """
+    (queries,) = layout.split(weights.query.apply(rows), [config.d_k])
+    heads, attention = scaled_dot_product_attention(queries, memory.keys, memory.values, allowed)
+    return weights.output.apply(layout.concatenate(heads)), attention

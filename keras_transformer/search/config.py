@@ -1,0 +1,158 @@
+"""The options of decoding, and the paper's settings for each task. Imports no TensorFlow."""
+
+import dataclasses
+from typing import Annotated, NamedTuple
+
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.errors import require
+from keras_transformer.fields import (
+    LARGEST_LENGTH,
+    Amount,
+    Count,
+    Length,
+    Positive,
+    Rule,
+    Seed,
+    Size,
+    between,
+    check_fields,
+    one_of,
+    option,
+    shown,
+)
+
+Utility = Annotated[str, one_of("chrf", "bleu")]  # of a translation, given another
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingConfig:
+    """How tokens are drawn at random.
+
+    Args:
+        temperature: logits are divided by it.
+        top_k: only the k most probable tokens are drawn; 0 for all.
+        top_p: only the most probable tokens that together have this probability are drawn.
+        seed: the same seed, texts and batches draw the same tokens. The sentences at the same place
+            of two batches use the same random numbers.
+    """
+
+    temperature: Positive = 1.0
+    top_k: Count = 0
+    top_p: Annotated[float, Rule("be in (0, 1]", lambda share: 0 < share <= 1)] = 1.0
+    seed: Seed = 1
+
+    def __post_init__(self):
+        check_fields(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class DecodingConfig:
+    """How sentences are translated: the options of `keras_transformer.load`.
+
+    Args:
+        beam_size, alpha, batch_tokens, min_length, no_repeat_ngram_size, forbidden_phrases: see
+            their help below. A phrase is forbidden in the subwords that the vocabulary cuts it into
+            where it begins a text or follows a space.
+        extra_length: a translation has at most this number of subwords more than its source
+            (section 6.1).
+        max_source_length: the most subwords of a source, EOS included; the rest is cut off.
+        n_best: how many of the `beam_size` translations must be the best ones. With fewer of them,
+            the search ends sooner. None for all.
+        sampling: draws the translations at random instead of searching the best ones.
+        mbr: "chrf" or "bleu" ranks the `beam_size` translations of a text by this utility (minimum
+            Bayes risk, translate/minimum_risk.py). All of them are then searched, whatever `n_best`
+            is.
+    """
+
+    beam_size: Size = option(
+        4, "Number of beams, K in section 6.1; 1 is greedy search. The default is 4; parsing: 21."
+    )
+    alpha: Amount = option(
+        0.6,
+        "Length penalty (section 6.1); 0 ranks by log-probability. The default is the value that "
+        "evaluate chose for the model, or 0.6; parsing: 0.3.",
+    )
+    extra_length: Annotated[int, between(0, LARGEST_LENGTH // 2)] = 50
+    max_source_length: Annotated[int, between(2, LARGEST_LENGTH)] = 256
+    batch_tokens: Length = option(4096, "Padded source tokens translated at once; default 4096.")
+    n_best: int | None = None
+    sampling: SamplingConfig | None = None
+    min_length: Count = option(0, "Fewest subwords of a translation, its end counted.")
+    no_repeat_ngram_size: Annotated[int, between(0, 100)] = option(
+        0, "Length in subwords of n-grams that no translation repeats; 0 allows all."
+    )
+    forbidden_phrases: tuple[str, ...] = option(
+        (), "Phrases that no translation contains: a file with one on each line."
+    )
+    mbr: Utility | None = None
+
+    def __post_init__(self):
+        is_sampling = self.sampling is None or isinstance(self.sampling, SamplingConfig)
+        require(is_sampling, "sampling", "must be a SamplingConfig, or None", shown(self.sampling))
+        check_fields(self)
+        rule = f"must be from 1 to the beam size, {self.beam_size}"
+        require(
+            self.n_best is None or 1 <= self.n_best <= self.beam_size, "n_best", rule, self.n_best
+        )
+
+    @property
+    def exact(self) -> int:
+        """How many of the translations must be the best ones."""
+        return self.beam_size if self.mbr or self.n_best is None else self.n_best
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the most probable token is chosen at each step, and nothing else is searched."""
+        return self.beam_size == 1 and self.sampling is None
+
+    @property
+    def candidates(self) -> int:
+        """C, the number of extensions that a step of the search considers for each sentence.
+
+        With 2 K of them, at least K are not EOS. Greedy search needs the best one only.
+        """
+        return self.beam_size if self.sampling or self.beam_size == 1 else 2 * self.beam_size
+
+    def limits(self, model: TransformerConfig) -> "LengthLimits":
+        """The longest source and translation of a model, which may have few learned positions."""
+        source = self.max_source_length
+        target = self.max_source_length + self.extra_length
+        if model.longest_text is not None:
+            source = min(source, model.longest_text)
+            target = min(target, model.longest_text)
+        return LengthLimits(source, target)
+
+
+@dataclasses.dataclass(frozen=True)
+class LengthLimits:
+    """The most tokens of a source and of a translation, EOS included."""
+
+    source: int
+    target: int
+
+
+class SearchSettings(NamedTuple):
+    """What stays the same during a search."""
+
+    options: DecodingConfig
+    forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of ids that no hypothesis contains
+    bos_id: int = BOS_ID  # the first input of every hypothesis, not a part of it
+    eos_id: int = EOS_ID  # ends a hypothesis, and counts in its length
+    pad_id: int = PAD_ID  # fills up what is returned
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether there are tokens that must not come next (restrictions.py)."""
+        options = self.options
+        return bool(options.min_length > 1 or options.no_repeat_ngram_size or self.forbidden)
+
+
+# How each task is decoded unless the caller says otherwise. `max_source_length` is what a source
+# may always have, however short those of training were.
+TASKS = {
+    "translation": DecodingConfig(
+        beam_size=4, alpha=0.6, extra_length=50, max_source_length=2
+    ),  # section 6.1
+    # Section 6.3. A tree must hold all words of the sentence: none should be cut off.
+    "parsing": DecodingConfig(beam_size=21, alpha=0.3, extra_length=300, max_source_length=1024),
+}

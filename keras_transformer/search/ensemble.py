@@ -1,0 +1,83 @@
+"""Several models of the same vocabularies that decode as one.
+
+Their probabilities are averaged at every step. An Ensemble has the methods of a CompiledModel, so a
+search does not know which of the two it calls.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_transformer.search.cache import SearchCache
+from keras_transformer.search.compiled_model import CompiledModel, Decoded, Encoded
+from keras_transformer.search.matrices import ScaledRows
+
+
+class Ensemble(NamedTuple):
+    """Models whose probabilities are averaged. Their cache has the layers of all models in turn."""
+
+    members: tuple[CompiledModel, ...]
+
+    def in_graph(self) -> "Ensemble":
+        """Reads the stored variables, at the beginning of a graph."""
+        return Ensemble(tuple(model.in_graph() for model in self.members))
+
+    def start(self, source: tf.Tensor, beams: int) -> SearchCache:
+        """Encodes sources, int32 [B, S], for a search with K beams."""
+        caches = [model.start(source, beams) for model in self.members]
+        layers = [layer for cache in caches for layer in cache.layers]
+        memory = [layer for cache in caches for layer in cache.memory]
+        return caches[0]._replace(layers=tuple(layers), memory=tuple(memory))
+
+    def step(
+        self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
+    ) -> tuple[tf.Tensor, SearchCache]:
+        """Computes one position with each model; see `CompiledModel.step`."""
+        every_logits, layers = [], []
+        start = 0
+        for model in self.members:
+            end = start + len(model.weights.decoder.layers)
+            own = cache._replace(layers=cache.layers[start:end], memory=cache.memory[start:end])
+            logits, updated = model.step(ids, own, position)
+            every_logits.append(logits)
+            layers.extend(updated.layers)
+            start = end
+        cache = cache._replace(origins=updated.origins, layers=tuple(layers))
+        return mean_logits(every_logits), cache
+
+    def scaled_step(
+        self, ids: tf.Tensor, cache: SearchCache, position: tf.Tensor
+    ) -> tuple[ScaledRows, SearchCache]:
+        """Does what `step` does for one beam; scales are 1."""
+        logits, cache = self.step(ids, cache, position)
+        return ScaledRows(logits[:, 0], tf.ones_like(logits[:, 0, :1])), cache
+
+
+def ensemble_of(models: Sequence[CompiledModel]) -> CompiledModel | Ensemble:
+    """The model itself where there is one, and an ensemble of several."""
+    return models[0] if len(models) == 1 else Ensemble(tuple(models))
+
+
+def decode_target(
+    model: CompiledModel | Ensemble, source: tf.Tensor, target: tf.Tensor
+) -> tuple[tf.Tensor, list[tuple[Encoded, Decoded]]]:
+    """Decodes whole targets, int32 [B, T], with each model.
+
+    Returns:
+        The logits, float32 [B, T, V], and what each model has computed.
+    """
+    computed = [member.decode_target(source, target) for member in model.members]
+    return mean_logits([decoded.logits for _, decoded in computed]), computed
+
+
+def mean_logits(every_logits: Sequence[tf.Tensor]) -> tf.Tensor:
+    """The logits of one model; for several, the logarithm of the mean of their probabilities.
+
+    Each is float32 [..., V], and so is the result.
+    """
+    if len(every_logits) == 1:
+        return every_logits[0]
+    log_probs = tf.stack([tf.nn.log_softmax(logits) for logits in every_logits])
+    return tf.reduce_logsumexp(log_probs, axis=0) - math.log(len(every_logits))

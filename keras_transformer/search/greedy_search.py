@@ -1,0 +1,152 @@
+"""Greedy search: the most probable token at each step, without scores.
+
+It finds the hypothesis of `beam_search` with one beam, in less time: tokens are chosen by their
+logits, which need not be normalized, and there is one hypothesis, which is compared with none.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_transformer.search.beam_search import Cache
+from keras_transformer.search.candidates import NONE, largest_logits, without
+from keras_transformer.search.config import SearchSettings
+from keras_transformer.search.matrices import ScaledRows
+from keras_transformer.search.restrictions import banned_logits
+from keras_transformer.search.rounds import search_in_rounds
+
+
+class Greedy(NamedTuple):
+    """The only hypothesis of each sentence, K = 1."""
+
+    ids: tf.Tensor  # int32 [B, 1, T], with EOS, padded
+    lengths: tf.Tensor  # int32 [B, 1], EOS counted; 0 where restrictions left nothing to say
+    is_finite: tf.Tensor  # bool [B, 1], False where the model's weights made a NaN of a logit
+
+
+class GreedyState(NamedTuple):
+    """What a step hands to the next; B shrinks from round to round."""
+
+    position: tf.Tensor  # int32 scalar, number of steps made
+    running: tf.Tensor  # bool [B], whether the sentence is still searched
+    places: tf.Tensor  # int32 [B], of the sentences in what is returned
+    max_lengths: tf.Tensor  # int32 [B]
+    prefix: tf.Tensor  # int32 [B, P], padded; P is 0 where there is none
+    last_ids: tf.Tensor  # int32 [B, 1], the next inputs
+    ids: tf.Tensor  # int32 [B, 1, L], padded; L grows from round to round
+    total: tf.Tensor  # float32 [B, 1], sum of the chosen logits: -inf if none was left, or NaN
+    cache: Cache
+
+
+# (ids int32 [B, 1], cache, position int32 scalar) -> (logits of B rows [B, V], cache)
+GreedyStepFunction = Callable[[tf.Tensor, Cache, tf.Tensor], tuple[ScaledRows, Cache]]
+
+
+def greedy_search(
+    step_fn: GreedyStepFunction,
+    cache: Cache,
+    max_lengths: tf.Tensor,
+    settings: SearchSettings,
+    prefix: tf.Tensor | None = None,
+) -> Greedy:
+    """Searches one hypothesis of each sentence; the arguments are those of `beam_search`."""
+    max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+    state = _initial_state(cache, max_lengths, prefix, settings)
+    longest = tf.reduce_max(tf.concat([max_lengths, [1]], axis=0))  # the batch may be empty
+
+    def with_room(state, capacity):
+        ids = _with_length(state.ids, capacity, settings)
+        return state._replace(ids=ids, cache=state.cache.with_room(capacity))
+
+    def results_of(state):
+        found = _found(state, settings)
+        return found._replace(ids=_with_length(found.ids, longest, settings))
+
+    found = search_in_rounds(
+        state,
+        results_of(state),
+        step=lambda state: _step(state, step_fn, settings),
+        with_room=with_room,
+        results_of=results_of,
+    )
+    written = tf.reduce_max(tf.concat([[0], tf.reshape(found.lengths, [-1])], axis=0))
+    return found._replace(ids=found.ids[:, :, :written])
+
+
+def _initial_state(
+    cache: Cache, max_lengths: tf.Tensor, prefix: tf.Tensor | None, settings: SearchSettings
+) -> GreedyState:
+    batch = tf.size(max_lengths)
+    if prefix is None:
+        prefix = tf.zeros([batch, 0], tf.int32)
+    return GreedyState(
+        position=tf.constant(0),
+        running=max_lengths > 0,
+        places=tf.range(batch),
+        max_lengths=max_lengths,
+        prefix=tf.cast(prefix, tf.int32),
+        last_ids=tf.fill([batch, 1], settings.bos_id),
+        ids=tf.fill([batch, 1, 1], settings.pad_id),
+        total=tf.zeros([batch, 1]),
+        cache=cache,
+    )
+
+
+def _step(state: GreedyState, step_fn: GreedyStepFunction, settings: SearchSettings) -> GreedyState:
+    """Extends every hypothesis by one token."""
+    logits, cache = step_fn(state.last_ids, state.cache, state.position)
+    values = logits.values[:, None]  # [B, 1, V]; a row's scale does not change which is largest
+    if settings.is_restricted:
+        banned = banned_logits(state.ids, state.position, state.max_lengths, settings)
+        values = without(values, banned)
+    tokens, largest = largest_logits(values)  # [B, 1] each
+    tokens, largest = _with_prefix(state, tokens, largest * logits.scales, settings)
+    total = state.total + largest
+    is_here = tf.range(tf.shape(state.ids)[2]) == state.position  # [L]
+    # Sentences that have stopped keep what they had, until they leave.
+    is_written = is_here & state.running[:, None, None]  # [B, 1, L]
+    position = state.position + 1
+    goes_on = (tokens != settings.eos_id) & (total != NONE)  # [B, 1]
+    return state._replace(
+        position=position,
+        running=state.running & (position < state.max_lengths) & goes_on[:, 0],
+        last_ids=tokens,
+        ids=tf.where(is_written, tokens[:, :, None], state.ids),
+        total=tf.where(state.running[:, None], total, state.total),
+        cache=cache,
+    )
+
+
+def _with_prefix(
+    state: GreedyState, chosen: tf.Tensor, largest: tf.Tensor, settings: SearchSettings
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Puts the tokens of the prefix, where it has one at this position, in place of the chosen."""
+    prefix = state.prefix
+    if prefix.shape[1] == 0:
+        return chosen, largest
+    column = tf.minimum(state.position, tf.shape(prefix)[1] - 1)
+    given = prefix[:, column][:, None]  # [B, 1]
+    is_given = (given != settings.pad_id) & (state.position == column)
+    # Restrictions do not count in a prefix: it is never a token that nothing was left of.
+    return tf.where(is_given, given, chosen), tf.where(is_given, 0.0, largest)
+
+
+def _found(state: GreedyState, settings: SearchSettings) -> Greedy:
+    """What there is of each sentence, after its last step."""
+    is_end = state.ids == settings.eos_id  # [B, 1, L]
+    until_end = tf.argmax(is_end, axis=2, output_type=tf.int32) + 1  # [B, 1]
+    lengths = tf.where(tf.reduce_any(is_end, axis=2), until_end, state.max_lengths[:, None])
+    exists = state.total != NONE  # [B, 1]
+    return Greedy(
+        ids=tf.where(exists[:, :, None], state.ids, settings.pad_id),
+        lengths=tf.where(exists, lengths, 0),
+        is_finite=~tf.math.is_nan(state.total),
+    )
+
+
+def _with_length(ids: tf.Tensor, length: tf.Tensor, settings: SearchSettings) -> tf.Tensor:
+    """Pads, or cuts, ids int32 [B, 1, L] to `length`, int32 scalar."""
+    more = tf.maximum(length - tf.shape(ids)[2], 0)
+    padded = tf.pad(ids, [[0, 0], [0, 0], [0, more]], constant_values=settings.pad_id)
+    return padded[:, :, :length]

@@ -1,0 +1,207 @@
+"""The kinds of matrices that decoding multiplies rows by: each is a class with `multiply`.
+
+Rows, [R, D], are multiplied by a matrix W, [D, E]. Where the embeddings are tied, the matrix that
+computes logits is also the embedding matrix, with a column for each token: `look_up` returns
+columns as vectors.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_def_library
+
+from keras_transformer.errors import InputError
+
+LARGE = 2**22  # a softmax matrix of this number of elements, or more, is a HalvedMatrix
+FEW_ROWS = 16  # as many rows, or fewer, are multiplied by a HalvedMatrix in two halves
+WEIGHT_LEVELS = 64.0  # weights are rounded to integers from -64 to 64
+INPUT_LEVELS = 127.0  # inputs are rounded to integers from -127 to 127
+SMALLEST_SCALE = np.float32(1e-30)  # the scale of a row or column of zeros
+
+
+class ScaledRows(NamedTuple):
+    """Rows, each of which is still to be multiplied by a positive scale.
+
+    The scale does not change which number of a row is the largest.
+    """
+
+    values: tf.Tensor  # float32 [R, E]
+    scales: tf.Tensor  # float32 [R, 1]
+
+
+class FloatMatrix(NamedTuple):
+    """A matrix of float32 numbers. It may be stored as bfloat16, see `weights.as_tensors`."""
+
+    values: tf.Tensor  # float32 [D, E]
+
+    def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
+        """[R, D] -> [R, E]; `non_negative` is ignored."""
+        return tf.matmul(rows, self.values)
+
+    def scaled_products(self, rows: tf.Tensor) -> ScaledRows:
+        """The result of `multiply`, with scales of 1."""
+        return ScaledRows(self.multiply(rows), tf.ones([tf.shape(rows)[0], 1]))
+
+    def look_up(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns columns as vectors: int32 [...] -> float32 [..., D]."""
+        return _columns_as_vectors(self.values, ids)
+
+
+class HalvedMatrix(FloatMatrix):
+    """A large matrix that multiplies a few rows in two halves.
+
+    Such a product takes as long as it takes to read the matrix from memory. TensorFlow computes the
+    halves on two threads, which read faster than one.
+    """
+
+    def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
+        half = self.values.shape[0] // 2
+
+        def in_halves():
+            first = tf.matmul(rows[:, :half], self.values[:half])
+            return first + tf.matmul(rows[:, half:], self.values[half:])
+
+        return tf.cond(
+            tf.shape(rows)[0] <= FEW_ROWS, in_halves, lambda: tf.matmul(rows, self.values)
+        )
+
+
+class Int8Matrix(NamedTuple):
+    """A matrix of int8 numbers with a scale for each column, a quarter of the memory.
+
+    The rows that it multiplies are rounded to int8, with a scale for each row, and the sums
+    of the products of integers are exact. Weights have 7 bits, from -64 to 64: processors without
+    VNNI add two products of 8 bits in 16, which two products of 8 and 7 bits always fit.
+
+    The product is the kernel of oneDNN that TensorFlow's builds for x86 contain, whether oneDNN's
+    operations are switched on or off. The operation that is public
+    (QuantizedMatMulWithBiasAndDequantize) runs the same kernel, but lays the matrix out anew for
+    every product, which takes longer than the product itself where rows are few.
+    """
+
+    values: tf.Tensor  # int8 [D, E]
+    # Of each column, the number that 127 would stand for, as the operation expects it.
+    ranges: tf.Tensor  # float32 [E]
+
+    def multiply(self, rows: tf.Tensor, non_negative: bool = False) -> tf.Tensor:
+        """float32 [R, D] -> [R, E]; `non_negative` rows are rounded faster."""
+        largest = _largest(rows if non_negative else tf.abs(rows))
+        return _in_full(_int8_products(rows, largest, self.values, self.ranges))
+
+    def scaled_products(self, rows: tf.Tensor) -> ScaledRows:
+        """The result of `multiply`, before rows are multiplied by their scales."""
+        largest = _largest(tf.abs(rows))
+        return _int8_products(rows, largest, self.values, self.ranges)
+
+    def look_up(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns columns as vectors: int32 [...] -> float32 [..., D]."""
+        levels = tf.cast(_columns_as_vectors(self.values, ids), tf.float32)
+        return levels * (tf.gather(self.ranges, ids) / 127.0)[..., None]
+
+
+class EmbeddingTable(NamedTuple):
+    """An embedding matrix that makes no logits: a row for each token."""
+
+    values: tf.Tensor  # float32 [V, D]
+
+    def look_up(self, ids: tf.Tensor) -> tf.Tensor:
+        """Returns rows: int32 [...] -> float32 [..., D]."""
+        return tf.gather(self.values, ids)
+
+
+Matrix = FloatMatrix | Int8Matrix
+
+
+def float_matrix(values: np.ndarray) -> FloatMatrix:
+    """Stores a matrix [D, E]."""
+    return FloatMatrix(tf.Variable(values, trainable=False))
+
+
+def softmax_matrix(values: np.ndarray) -> FloatMatrix:
+    """Stores the matrix that makes logits, [D, V], which is large where the vocabulary is."""
+    kind = HalvedMatrix if values.size >= LARGE else FloatMatrix
+    return kind(tf.Variable(values, trainable=False))
+
+
+def int8_matrix(values: np.ndarray) -> Int8Matrix:
+    """Rounds a matrix [D, E] to int8 and stores it."""
+    scales = np.maximum(np.abs(values).max(axis=0) / WEIGHT_LEVELS, SMALLEST_SCALE)
+    levels = np.round(values / scales).astype(np.int8)
+    ranges = (scales * 127).astype(np.float32)
+    return Int8Matrix(tf.Variable(levels, trainable=False), tf.Variable(ranges, trainable=False))
+
+
+def require_int8(argument: str) -> None:
+    """Raises an InputError where TensorFlow has no product of int8, or it is not exact.
+
+    Args:
+        argument: what asked for weights of int8, as the error names it.
+    """
+
+    @tf.function(autograph=False)
+    def two_times_two():  # the operation is for graphs only
+        return int8_matrix_of_twos.multiply(tf.ones([1, 2]))
+
+    int8_matrix_of_twos = int8_matrix(np.full((2, 3), 2, np.float32))
+    try:
+        found = two_times_two().numpy().tolist()
+    except Exception as error:  # of any kind: the operation is missing, or its kernel
+        found = type(error).__name__
+    if found != [[4.0] * 3]:
+        rule = "must run in a TensorFlow with oneDNN's product of int8, as for x86; "
+        rule += "export with weights=bfloat16 instead"
+        raise InputError(argument, rule, f"weights of int8, whose product gives {found}")
+
+
+def _columns_as_vectors(matrix: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    """[D, E] and int32 [...] -> [..., D]."""
+    depth, width = matrix.shape
+    places = ids[..., None] + tf.range(depth) * width
+    return tf.gather(tf.reshape(matrix, [-1]), places)
+
+
+def _in_full(products: ScaledRows) -> tf.Tensor:
+    return products.values * products.scales
+
+
+def _largest(magnitudes: tf.Tensor) -> tf.Tensor:
+    """The largest magnitude of each row, [R, D] -> [R, 1], which determines its scale."""
+    return tf.maximum(tf.reduce_max(magnitudes, axis=1, keepdims=True), SMALLEST_SCALE)
+
+
+def _int8_products(
+    rows: tf.Tensor, largest: tf.Tensor, values: tf.Tensor, ranges: tf.Tensor
+) -> ScaledRows:
+    """Multiplies float32 rows [R, D] by an int8 matrix [D, E]: [R, E].
+
+    `largest`, float32 [R, 1], is the largest magnitude of
+     each row. The operation keeps the layout of the matrix from one call to the next.
+    """
+    levels = tf.cast(tf.round(rows * (INPUT_LEVELS / largest)), tf.int8)
+    (sums,), _ = op_def_library.apply_op(
+        "_QuantizedMatMul",
+        name="int8_product",
+        device_inputs=[
+            tf.bitcast(levels, tf.qint8),
+            tf.bitcast(values, tf.qint8),
+            tf.zeros_like(ranges),
+        ],
+        host_inputs=[-127.0, 127.0, -ranges, ranges],
+        Tdevice_outputs=[tf.float32],
+        Thost_outputs=[],
+        T1=tf.qint8,
+        T2=tf.qint8,
+        Tbias=tf.float32,
+        U=tf.float32,
+        Tout=tf.float32,
+        transpose_a=False,
+        transpose_b=False,
+        is_weight_const=True,
+        is_bias_const=True,
+        fused_ops=["BiasAdd", "Dequantize"],
+        input_quant_mode="SCALED",
+        output_quant_mode="SCALED",
+        leakyrelu_alpha=0.0,
+    )
+    return ScaledRows(sums, largest / INPUT_LEVELS)

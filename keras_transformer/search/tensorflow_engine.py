@@ -1,0 +1,263 @@
+"""TensorFlow's engine, for models in this process and for exports.
+
+`SearchGraphs` are the graphs of a model: tensors of ids in, tensors out. `TensorFlowEngine` calls
+them, or the signatures of an export, which have the same names (export/saved_model.py).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.config import PAD_ID
+from keras_transformer.errors import require
+from keras_transformer.search.alignment import alignment, attention_maps
+from keras_transformer.search.beam_search import Ranking, beam_search
+from keras_transformer.search.cache import SearchCache
+from keras_transformer.search.compiled_model import CompiledModel
+from keras_transformer.search.config import SearchSettings
+from keras_transformer.search.engine import Explained, Found, Request, Rows
+from keras_transformer.search.ensemble import Ensemble, decode_target
+from keras_transformer.search.greedy_search import greedy_search
+from keras_transformer.search.streams import streams
+
+IDS = tf.TensorSpec([None, None], tf.int32)
+PHRASES = tf.TensorSpec([None, None, None], tf.int32)
+NUMBER = tf.TensorSpec([], tf.int32)
+ALPHA = tf.TensorSpec([], tf.float32)
+
+Tensors = dict[str, tf.Tensor]
+
+
+def graph(*signature: tf.TensorSpec) -> Callable:
+    """Makes a method a graph, which is traced when it is first called.
+
+    There is nothing for AutoGraph to convert, and looking for it would double the time of tracing.
+    """
+    return tf.function(input_signature=signature, autograph=False)
+
+
+class SearchGraphs:
+    """The graphs of a model.
+
+    Args:
+        model: one model, or an ensemble.
+        settings: the options of the search, and the forbidden phrases.
+        constraints: whether there is `constrain_ids`, which is a further search.
+    """
+
+    def __init__(
+        self, model: CompiledModel | Ensemble, settings: SearchSettings, constraints: bool = True
+    ):
+        self.model = model
+        self.settings = settings
+        self.named: dict[str, Callable[..., Tensors]] = {
+            "search_ids": self.search_ids,
+            "score_ids": self.score_ids,
+            "align_ids": self.align_ids,
+        }
+        if settings.options.is_greedy:
+            self.named["greedy_ids"] = self.greedy_ids
+        if constraints and settings.options.sampling is None:
+            self.named["constrain_ids"] = self.constrain_ids
+        if len(model.members) == 1:  # the models of an ensemble may have different heads
+            self.named["attention_ids"] = self.attention_ids
+
+    @graph(IDS, IDS, NUMBER, ALPHA)
+    def search_ids(self, source, prefix, exact, alpha) -> Tensors:
+        """Searches a batch.
+
+        Args:
+            source: int32 [B, S], each row ending in EOS and then padding.
+            prefix: int32 [B, P], padded, without EOS, P at least 1: what each target begins with.
+            exact: int32 scalar, how many of the hypotheses must be the best ones.
+            alpha: float32 scalar, of the length penalty (section 6.1).
+
+        Returns:
+            ids int32 [B, K, T], padded; length int32 [B, K], EOS counted; score float32 [B, K],
+            log-probability / length penalty; log_prob float32 [B, K], natural logarithm. Where
+            there are fewer than K hypotheses, the rest have length 0 and score -inf.
+        """
+        return self._search(source, prefix, None, Ranking(exact, alpha))
+
+    @graph(IDS, IDS, PHRASES, NUMBER, ALPHA)
+    def constrain_ids(self, source, prefix, phrases, exact, alpha) -> Tensors:
+        """Does what `search_ids` does with required phrases.
+
+        Args:
+            phrases: int32 [B, P, M], padded, without EOS: what each target contains. Where there is
+                no room for all of them, those with most of them come first.
+        """
+        return self._search(source, prefix, phrases, Ranking(exact, alpha))
+
+    @graph(IDS, IDS)
+    def greedy_ids(self, source, prefix) -> Tensors:
+        """Does what `search_ids` does with one beam, without scores.
+
+        Returns:
+            ids and length, as `search_ids`; is_finite bool [B, 1], False where a logit is NaN
+            because weights are not finite.
+        """
+        model = self.model.in_graph()
+        cache = model.start(source, beams=1)
+        lengths = self._max_lengths(cache)
+        found = greedy_search(model.scaled_step, cache, lengths, self.settings, prefix)
+        return {"ids": found.ids, "length": found.lengths, "is_finite": found.is_finite}
+
+    @graph(IDS, IDS)
+    def score_ids(self, source, target) -> Tensors:
+        """Scores given targets: log_prob float32 [B], natural logarithm, EOS included."""
+        logits, _ = decode_target(self.model.in_graph(), source, target)
+        return {"log_prob": tf.reduce_sum(token_log_probs(logits, target), axis=1)}
+
+    @graph(IDS, IDS)
+    def align_ids(self, source, target) -> Tensors:
+        """Shows how probable each token of a target is, and where it comes from.
+
+        Returns:
+            log_probs float32 [B, T], natural logarithm, 0 at padding; alignment int32 [B, T], a
+            source position for each target token.
+        """
+        explained = self.attention_ids(source, target)  # one graph of the model for both
+        return {name: explained[name] for name in ("log_probs", "alignment")}
+
+    @graph(IDS, IDS)
+    def attention_ids(self, source, target) -> Tensors:
+        """Does what `align_ids` does, and adds the fields of alignment.AttentionMaps."""
+        logits, computed = decode_target(self.model.in_graph(), source, target)
+        maps = [attention_maps(encoded, decoded) for encoded, decoded in computed]
+        source_mask = computed[0][0].mask
+        return {
+            "log_probs": token_log_probs(logits, target),
+            "alignment": alignment([each.memory for each in maps], source_mask),
+            **maps[0]._asdict(),
+        }
+
+    def _search(self, source, prefix, phrases, ranking: Ranking) -> Tensors:
+        model = self.model.in_graph()
+        cache = model.start(source, self.settings.options.beam_size)
+        lengths = self._max_lengths(cache)
+        best = beam_search(model.step, cache, lengths, self.settings, prefix, phrases, ranking)
+        return {
+            "ids": best.ids,
+            "length": best.lengths,
+            "score": best.scores,
+            "log_prob": best.log_probs,
+        }
+
+    def _max_lengths(self, cache: SearchCache) -> tf.Tensor:
+        """The most tokens of a target for each source, int32 [B]: 0 for an empty one."""
+        options = self.settings.options
+        source_lengths = tf.reduce_sum(tf.cast(cache.source_mask, tf.int32), axis=1)
+        limit = min(options.limits(model.config).target for model in self.model.members)
+        longest = tf.minimum(source_lengths + options.extra_length, limit)
+        return tf.where(source_lengths > 1, longest, 0)
+
+
+def token_log_probs(logits: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    """The log-probabilities of the target's tokens, int32 [B, T]: float32 [B, T], 0 at padding."""
+    target_logits = tf.gather(logits, target, batch_dims=2)
+    log_probs = target_logits - tf.reduce_logsumexp(logits, axis=2)
+    return tf.where(target == PAD_ID, 0.0, log_probs)
+
+
+class ExportedGraphs(NamedTuple):
+    """The signatures of an export."""
+
+    named: dict[str, Callable[..., Tensors]]
+
+
+class TensorFlowEngine:
+    """The engine that calls graphs; see engine.Engine for its functions.
+
+    Args:
+        graphs: of a model in this process, or of an export.
+
+    Raises:
+        InputError: from any function where an export lacks the signature that it needs, or where
+            the weights of the model are not finite.
+    """
+
+    def __init__(self, graphs: SearchGraphs | ExportedGraphs):
+        self.graphs = graphs  # a tf.function does not keep the object of its method alive
+        self._graphs = graphs.named
+        self.functions = sorted(self._graphs)
+        self.streams = streams()
+
+    def search(self, request: Request) -> Found:
+        source, prefix = padded(request.ids), _padded_prefix(request)
+        inputs = {
+            "source": source,
+            "prefix": prefix,
+            "exact": tf.constant(request.exact),
+            "alpha": tf.constant(request.alpha, tf.float32),
+        }
+        if request.phrases is None:
+            found = self._call("search_ids", **inputs)
+        else:
+            rule = "must be asked of an export that was made with constraints"
+            exists = "constrain_ids" in self._graphs
+            require(exists, "required_phrases", rule, "one without them")
+            found = self._call("constrain_ids", phrases=_padded_phrases(request.phrases), **inputs)
+        require_finite(~np.isnan(found["score"]), "scores")
+        return Found(found["ids"], found["length"], found["score"], found["log_prob"])
+
+    def search_greedily(self, request: Request) -> Found:
+        if "greedy_ids" not in self._graphs:
+            return self.search(request)
+        inputs = {"source": padded(request.ids), "prefix": _padded_prefix(request)}
+        found = self._call("greedy_ids", **inputs)
+        require_finite(found["is_finite"], "logits")
+        return Found(found["ids"], found["length"], None, None)
+
+    def score(self, source: Rows, target: Rows) -> np.ndarray:
+        found = self._call("score_ids", source=padded(source), target=padded(target))
+        require_finite(~np.isnan(found["log_prob"]), "log-probabilities")
+        return found["log_prob"]
+
+    def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
+        name = "attention_ids" if attention else "align_ids"
+        found = self._call(name, source=padded(source), target=padded(target))
+        require_finite(~np.isnan(found["log_probs"]), "log-probabilities")
+        return Explained(**found)
+
+    def _call(self, name: str, **inputs: tf.Tensor) -> dict[str, np.ndarray]:
+        rule = "must be among the signatures of the export; export the model again with it"
+        require(name in self._graphs, name, rule, ", ".join(self.functions))
+        return {key: tensor.numpy() for key, tensor in self._graphs[name](**inputs).items()}
+
+
+def require_finite(is_finite: np.ndarray, what: str) -> None:
+    """Refuses the weights of a model if not all of what it computed is finite.
+
+    Args:
+        is_finite: bool, of any shape.
+        what: what was computed, such as "scores".
+    """
+    require(is_finite.all(), "model", "must have finite weights", f"{what} that are NaN")
+
+
+def padded(rows: Rows) -> tf.Tensor:
+    """Makes int32 [B, longest] of rows of ids, with at least one column."""
+    longest = max([1, *(len(row) for row in rows)])
+    ids = np.full([len(rows), longest], PAD_ID, np.int32)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = row
+    return tf.constant(ids)
+
+
+def _padded_prefix(request: Request) -> tf.Tensor:
+    prefix = [()] * len(request.ids) if request.prefix is None else request.prefix
+    return padded(prefix)
+
+
+def _padded_phrases(rows: Sequence[Rows]) -> tf.Tensor:
+    """Makes int32 [B, P, M] of lists of phrases, with at least one phrase and one column."""
+    most = max([1, *(len(phrases) for phrases in rows)])
+    longest = max([1, *(len(phrase) for phrases in rows for phrase in phrases)])
+    ids = np.full([len(rows), most, longest], PAD_ID, np.int32)
+    for place, phrases in enumerate(rows):
+        for number, phrase in enumerate(phrases):
+            ids[place, number, : len(phrase)] = phrase
+    return tf.constant(ids)

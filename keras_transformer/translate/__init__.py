@@ -1,0 +1,1 @@
+"""Texts in, answers out, around an engine that searches. Does not import TensorFlow."""

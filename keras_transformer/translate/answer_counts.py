@@ -1,0 +1,29 @@
+"""What is to be reported of many answers: counts of those of one call, file or document."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from keras_transformer.translate.answers import Translation
+
+
+class AnswerCounts:
+    """Counts of the best answers to some texts.
+
+    Attributes:
+        truncated: how many of the texts were longer than the model reads.
+        unfinished: how many of the answers reached their length limit.
+    """
+
+    def __init__(self):
+        self.truncated = 0
+        self.unfinished = 0
+
+    def add(self, answers: Iterable[Translation]) -> None:
+        """Counts the best answer to each of further texts."""
+        for answer in answers:
+            self.truncated += answer.truncated
+            self.unfinished += answer.unfinished
+
+    def of_trees(self) -> dict[str, Any]:
+        """What else is to be reported where the answers are trees; here, they are not."""
+        return {}

@@ -1,0 +1,187 @@
+"""The answers of a Translator, and how they are made from what an engine found."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_transformer.language_codes import is_code
+from keras_transformer.search.engine import Explained, Found, Rows
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import spelled
+
+Span = tuple[int, int]  # the characters [start, end) of a text
+
+_WORD = re.compile(r"[^ \t\n\v\f\r]+")  # words have spaces of ASCII between them
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
+
+
+class Link(NamedTuple):
+    """A part of a text, and the part of its translation that is aligned with it."""
+
+    source: Span
+    target: Span
+
+
+class AlignedPair(NamedTuple):
+    """The subwords of a text and of its translation: their probabilities and their alignment."""
+
+    source_pieces: list[str]  # S subwords, "</s>" last
+    target_pieces: list[str]  # T subwords, "</s>" last
+    source_words: list[int]  # S numbers of words, those between spaces; -1 for none
+    target_words: list[int]  # T numbers of words, likewise
+    log_probs: list[float]  # T, of a subword after those before it; natural logarithm
+    alignment: list[int]  # T source positions; see search/alignment.py
+
+    @property
+    def pharaoh(self) -> str:
+        """The aligned words in the Pharaoh format: "0-0 1-2", source before target, from 0."""
+        sources = [self.source_words[place] for place in self.alignment]
+        links = zip(sources, self.target_words, self.target_pieces, strict=True)
+        words = {(i, j) for i, j, piece in links if min(i, j) >= 0 and piece != "</s>"}
+        return " ".join(f"{i}-{j}" for i, j in sorted(words))
+
+    def links(self, source: str, target: str) -> list[Link]:
+        """The characters of both texts that are aligned: those of subwords, or else of words."""
+        sources = _spans(source, self.source_pieces, self.source_words)
+        targets = _spans(target, self.target_pieces, self.target_words)
+        pairs = [(sources[i], span) for i, span in zip(self.alignment, targets, strict=True)]
+        return [Link(*pair) for pair in pairs if None not in pair]
+
+
+class Translation(NamedTuple):
+    """One answer to a sentence."""
+
+    text: str
+    # Log-probability / length penalty; with `mbr`, expected utility in percent. None if no scores
+    # were asked for and the search needed none.
+    score: float | None
+    log_prob: float | None  # natural logarithm, EOS included; None as the score
+    tokens: int  # subwords, EOS counted
+    truncated: bool = False  # the source was longer than the limit; its end was not translated
+    unfinished: bool = False  # the translation reached its length limit before EOS
+
+
+class AlignedTranslation(NamedTuple):
+    """One answer to a sentence: a Translation, and what its subwords are aligned with."""
+
+    text: str
+    score: float | None
+    log_prob: float | None
+    tokens: int
+    truncated: bool
+    unfinished: bool
+    pair: AlignedPair  # the subwords of both sides
+
+
+class TargetScore(NamedTuple):
+    """How probable the model finds a given translation."""
+
+    log_prob: float  # natural logarithm, EOS included
+    tokens: int  # subwords, EOS counted
+    truncated: bool = False  # source or target was longer than the limit; its end did not count
+
+
+class PairAttention(NamedTuple):
+    """What predicting each of T target tokens attends to; see search/alignment.py."""
+
+    source_pieces: list[str]  # S subwords, "</s>" last
+    target_pieces: list[str]  # T subwords, "</s>" last
+    encoder: np.ndarray  # float32 [N, H, S, S]
+    decoder: np.ndarray  # float32 [N, H, T, T]
+    memory: np.ndarray  # float32 [N, H, T, S]
+    alignment: np.ndarray  # int32 [T], source positions
+
+
+def translations(
+    found: Found, vocabularies: VocabularyPair, truncated: Sequence[bool]
+) -> list[list[Translation]]:
+    """Makes the answers to a batch.
+
+    Hypotheses that do not exist are left out. Where restrictions leave nothing to say, there is one
+    answer with the text "" and score -inf.
+
+    Args:
+        found: the hypotheses for each sentence.
+        vocabularies: of the model.
+        truncated: for each sentence, whether its source was cut.
+    """
+    lengths = found.lengths.tolist()
+    rows = [
+        ids[:length]
+        for beams, beam_lengths in zip(found.ids.tolist(), lengths, strict=True)
+        for ids, length in zip(beams, beam_lengths, strict=True)
+    ]
+    texts = iter(vocabularies.target.decode(rows))
+    unfinished = found.unfinished.tolist()
+    answers = []
+    for place, was_cut in enumerate(truncated):
+        beams = []
+        for beam, length in enumerate(lengths[place]):
+            score = log_prob = None
+            if found.scores is not None:
+                score = float(found.scores[place, beam])
+                log_prob = float(found.log_probs[place, beam])
+            answer = Translation(
+                next(texts), score, log_prob, length, was_cut, unfinished[place][beam]
+            )
+            beams.append(answer)
+        existing = [answer for answer in beams if answer.score is None or answer.score > -math.inf]
+        answers.append(existing or beams[:1])
+    return answers
+
+
+def aligned_pairs(
+    explained: Explained, vocabularies: VocabularyPair, sources: Rows, targets: Rows
+) -> list[AlignedPair]:
+    """Makes an AlignedPair of each source and target, which end in EOS."""
+    pairs = []
+    for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        source, target = source.tolist(), target.tolist()
+        pairs.append(
+            AlignedPair(
+                source_pieces=spelled(vocabularies.source, source),
+                target_pieces=spelled(vocabularies.target, target),
+                source_words=vocabularies.source.words(source),
+                target_words=vocabularies.target.words(target),
+                log_probs=explained.log_probs[place, : len(target)].tolist(),
+                alignment=explained.alignment[place, : len(target)].tolist(),
+            )
+        )
+    return pairs
+
+
+def _spans(text: str, pieces: Sequence[str], words: Sequence[int]) -> list[Span | None]:
+    """The characters of each subword; where a vocabulary has changed some, those of its word."""
+    spans = _spans_of_pieces(text, pieces)
+    if spans is None:
+        found = [match.span() for match in _WORD.finditer(text)]
+        spans = [found[word] if 0 <= word < len(found) else None for word in words]
+    return [None if piece == "</s>" else span for piece, span in zip(pieces, spans, strict=True)]
+
+
+def _spans_of_pieces(text: str, pieces: Sequence[str]) -> list[Span | None] | None:
+    """Finds subwords one after the other in a text; None if one is not there."""
+    encoded = [character.encode("utf-8", errors="replace") for character in text]
+    content, place, spans = b"".join(encoded), 0, []
+    # The character that each byte is of, and the end.
+    characters = [number for number, code in enumerate(encoded) for _ in code] + [len(text)]
+    for piece in pieces:
+        byte = _BYTE.fullmatch(piece)
+        spelled = bytes([int(byte[1], 16)]) if byte else piece.strip("▁").encode("utf-8")
+        if piece == "</s>" or not spelled or is_code(piece):
+            spans.append(None)
+            continue
+        while content[place : place + 1].isspace():
+            place += 1
+        for candidate in (spelled, spelled.removeprefix(b"##")):
+            if candidate and content.startswith(candidate, place):
+                end = place + len(candidate)
+                spans.append((characters[place], max(characters[end], characters[place] + 1)))
+                place = end
+                break
+        else:
+            return None
+    return spans

@@ -1,0 +1,163 @@
+import errno
+import gzip
+import io
+import types
+
+import pytest
+
+from keras_transformer.documents import document_file, lines
+from keras_transformer.documents.document_file import DocumentConfig, translate_file
+from keras_transformer.documents.translation import DocumentTranslator, Model
+from keras_transformer.errors import InputError
+from keras_transformer.translate.answer_counts import AnswerCounts
+from tests.refusals import check, refused
+
+
+class Shouter:
+    """Translates sentences into capitals."""
+
+    new_counts = AnswerCounts
+
+    def __init__(self):
+        self.checkpoint, self.calls = {"step": 7}, []
+
+    def document_translator(self, language, case, terminology, to, counts):
+        def translate(texts):
+            self.calls.append(list(texts))
+            return [text.upper() for text in texts]
+
+        model = Model(translate, None, lambda texts: [len(text.split()) for text in texts], 50)
+        return DocumentTranslator(model, language or "en", case)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Translates bytes to bytes, from file to file or from stdin to stdout."""
+
+    def translate(content, streams=False, terminal=False, **settings):
+        translator = Shouter()
+        stdout = types.SimpleNamespace(buffer=io.BytesIO())
+        if streams:
+            stdin = io.BytesIO(content)
+            stdin.isatty = lambda: terminal
+            monkeypatch.setattr(lines.sys, "stdin", types.SimpleNamespace(buffer=stdin))
+            monkeypatch.setattr(lines.sys, "stdout", stdout)
+            config = DocumentConfig(**settings)
+        else:
+            (tmp_path / "in.txt").write_bytes(content)
+            config = DocumentConfig(str(tmp_path / "in.txt"), str(tmp_path / "out"), **settings)
+        try:
+            result, error = translate_file(translator, config), None
+        except InputError as raised:
+            result, error = None, raised
+        out = tmp_path / "out"
+        output = stdout.buffer.getvalue() if streams else out.exists() and out.read_bytes()
+        return types.SimpleNamespace(
+            result=result, error=error, output=output, calls=translator.calls
+        )
+
+    return translate
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [
+        (b"", 0),
+        (b"a. b.\n\n c\n", 3),
+        (b"\xef\xbb\xbfa\r\nb\r\n", 2),
+        ("\x0b\x0cc\x85\n \ud7ffd\u2028".encode(), 2),
+        (b" \n\t\n", 2),
+        (b"x" * 100_000, 1),
+    ],
+)
+def test_all_but_the_text_stays(run, streams, content, count):
+    done = run(content, streams)
+    assert done.output == content.decode().upper().encode()
+    assert done.result["lines"] == count and done.result["step"] == 7
+    assert done.result["format"] == "text"
+
+
+def test_lines_of_a_terminal_are_answered_one_by_one(run, monkeypatch):
+    assert run(b"Ab. Cd\ne\n", streams=True, terminal=True).calls == [["Ab.", "Cd"], ["e"]]
+    monkeypatch.setattr(document_file, "CHUNK_LINES", 2)
+    assert run(b"Ab. Cd\ne\nf", streams=True).calls == [["Ab.", "Cd", "e"], ["f"]]
+
+
+def test_a_line_that_is_no_utf8_ends_the_output(run):
+    done = run(b"a\n\nb\xff\nc\n")
+    check(done.error, None, "0xff at column 2", place="in.txt:3")
+    assert done.output is False, "no file"
+    done = run(b"a\n\nb\xff\nc\n", streams=True)
+    assert done.output == b"A\n\n"
+    check(done.error, None, "0xff at column 2", place="stdin:3")
+
+
+def test_a_compressed_file_is_read_in_the_format_that_its_name_tells(tmp_path):
+    source, output = tmp_path / "page.html.gz", tmp_path / "out.html"
+    source.write_bytes(gzip.compress(b"<p>a cat"))
+    result = translate_file(Shouter(), DocumentConfig(str(source), str(output)))
+    assert (result["format"], output.read_bytes()) == ("html", b"<p>A CAT")
+    source.write_bytes(gzip.compress(b"<p>a cat" * 99)[:-9])
+    with refused("input", "page.html.gz"):
+        translate_file(Shouter(), DocumentConfig(str(source), str(output)))
+
+
+def test_a_file_that_is_not_what_its_ending_says_is_named(tmp_path):
+    pytest.importorskip(
+        "backports.zstd", reason="no reader of .zst; install: pip install '.[zstd]'"
+    )
+    for name in ("page.html.zst", "text.txt.zst", "text.txt.gz"):
+        source = tmp_path / name
+        source.write_bytes(b"<p>a cat" * 9)
+        with refused("input", name):
+            translate_file(Shouter(), DocumentConfig(str(source), str(tmp_path / "out.html")))
+        assert not (tmp_path / "out.html").exists()
+
+
+def test_a_document_is_read_in_the_encoding_that_it_declares(tmp_path):
+    page = '<meta charset="{}"><p>a café'
+    source, output = tmp_path / "page.html", tmp_path / "out.html"
+    source.write_bytes(page.format("windows-1252").encode("cp1252"))
+    translate_file(Shouter(), DocumentConfig(str(source), str(output)))
+    assert output.read_text(encoding="utf-8") == '<meta charset="UTF-8"><p>A CAFÉ'
+
+
+def test_an_input_that_cannot_be_read_is_named(tmp_path):
+    # This file opens, and fails when it is read.
+    config = DocumentConfig("/proc/self/mem", str(tmp_path / "out"))
+    with pytest.raises(OSError) as error:
+        translate_file(Shouter(), config)
+    assert (error.value.errno, error.value.filename) == (errno.EIO, "/proc/self/mem")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("format", "docx"), ("case", "x"), ("input", "absent"), ("output", "absent/out")],
+)
+def test_wrong_configurations(argument, value):
+    with refused(argument, value):
+        DocumentConfig(**{argument: value})
+
+
+WRAPPED_LINES = b"This is a sentence of a letter which goes on\nin the next line. It ends.\n"
+
+
+def test_lines_of_a_paragraph_are_translated_together(run, capsys):
+    done = run(WRAPPED_LINES, format="wrapped")
+    given = "This is a sentence of a letter which goes on in the next line."
+    assert done.calls == [[given, "It ends."]]
+    assert done.output == WRAPPED_LINES.upper()
+    assert done.result["format"] == "wrapped" and done.result["lines"] == 2
+    assert "format=" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_text_that_looks_wrapped_is_told_of(run, capsys, streams):
+    assert run(WRAPPED_LINES, streams).output == WRAPPED_LINES.upper()
+    hints = [line for line in capsys.readouterr().err.splitlines() if "format=" in line]
+    assert len(hints) == 1 and ":1: this line seems to go on in the next one" in hints[0]
+    run(WRAPPED_LINES, format="text")
+    run(b"A sentence.\nAnother one.\n")
+    assert "format=" not in capsys.readouterr().err

@@ -1,0 +1,199 @@
+"""The vocabulary inside a graph does what vocabulary/subwords.py does in Python."""
+
+import gc
+import gzip
+import itertools
+import json
+import random
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.config import PAD_ID, UNK_ID
+from keras_transformer.export.graph_vocabulary import GraphVocabulary
+from keras_transformer.language_codes import code_of
+from keras_transformer.translate.texts import encoded
+from keras_transformer.vocabulary.subwords import Subwords, spelled
+from pipelines.vocabulary import learn_subwords
+
+TEXT = [
+    "the dog sees the big dog and the small cats.",
+    "der Hund sieht den großen Hund, und die kleinen Katzen!",
+    'don\'t stop: "dogs" (and cats) see #1 ## x##y',
+    "a b c d e f g h i j k l m n o p q r s t u v w x y z 漢字 日本",
+    "<s> </s> [EOS] [PAD] <unk> <pad>",
+] * 20
+LINES = [
+    *TEXT[:5],
+    *("", " ", "\t\u2028\x85", "  the  dog ", "big  cats   dog ", "#1 ## x##y ###", "a b c d"),
+    *("漢字 日 dog漢x 本", "doghouse catdog", "tab\tnul\0", "\r", " a\nb\r", "x▁y", "▁▁", " ▁ a"),
+    *("😀 Ж\u2028ñ\x85", "ﬁ e\u0301 \u00a0", "\U0001f431 \u200d\ufeff", "<0x41> <0x0A>"),
+    *(">>de<< the dog", ">>pt-BR<<the dog", ">>de<<", ">>de<<  ", ">>de<< >>de<< a", " >>de<< a"),
+    *("a >>de<<", ">>fr<< a", ">>DE<< a", "x>>de<<", ">>de<<\u00a0", ">>de<<\n\ndog"),
+]
+# What random lines are made of.
+PARTS = [
+    *("the", "dog", "Hund", "großen", "x", "#", "##", "漢", "日", "ไ", "한", "e\u0301", "Ж", "😀"),
+    *(" ", " ", " ", "  ", "\t", "\n", "\r", "\r\n", "\v", "\0", "\u00a0", "\u2028", "▁", ".", "'"),
+    *("</s>", "[EOS]", "<unk>", "<0x41>", ">>de<<", ">>pt-BR<<", ">>", "<<", "1", "²", "_", "ǆ"),
+]
+SIZES = {"bpe": 340, "wordpiece": 140}
+KINDS = ("bpe", "wordpiece", "coded bpe", "coded wordpiece", "pieces")
+
+
+def random_lines(count, seed):
+    generator = random.Random(seed)
+    return ["".join(generator.choices(PARTS, k=generator.randrange(12))) for _ in range(count)]
+
+
+def numbered_pieces(folder):
+    """A SentencePiece model whose pieces have other ids, or none, and the code of a language."""
+    given = learn_subwords(TEXT, "bpe", 340, folder, seed=1)
+    others = given.pieces[UNK_ID + 1 :]
+    random.Random(1).shuffle(others)
+    pieces = [*given.pieces[: UNK_ID + 1], *others[:-20], ">>de<<"]
+    file = folder / "vocabulary.pieces"
+    file.write_bytes(json.dumps(pieces).encode() + b"\n" + given.file.read_bytes())
+    return Subwords(file)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def vocabulary(request, tmp_path_factory):
+    """In Python."""
+    folder = tmp_path_factory.mktemp("vocabulary")
+    if request.param == "pieces":
+        return numbered_pieces(folder)
+    kind = request.param.removeprefix("coded ")
+    languages = ["de", "pt-BR"] if request.param != kind else []
+    return learn_subwords(TEXT, kind, SIZES[kind], folder, seed=1, languages=languages)
+
+
+@pytest.fixture(scope="module")
+def graph(vocabulary):
+    """The same in a graph."""
+    return GraphVocabulary(vocabulary)
+
+
+def texts_of(tensor):
+    return [text.decode("utf-8") for text in tensor.numpy()]
+
+
+def rows_of(vocabulary, lines):
+    return [ids.tolist() for ids in encoded(vocabulary, lines)]
+
+
+def assert_same(vocabulary, graph, lines):
+    ids = graph.encode(tf.constant(lines))
+    rows = ids.to_list()
+    for line, found, wanted in zip(lines, rows, rows_of(vocabulary, lines), strict=True):
+        assert found == wanted, repr(line)
+    assert texts_of(graph.decode(ids.to_tensor())) == vocabulary.decode(rows)
+    words = graph.words(ids.to_tensor()).numpy().tolist()
+    for line, row, found in zip(lines, rows, words, strict=True):
+        assert found[: len(row)] == vocabulary.words(row), repr(line)
+    begins = graph.begins_word(ids.flat_values).numpy().tolist()
+    assert begins == [vocabulary.begins_word(id_) for row in rows for id_ in row]
+
+
+def test_lines(vocabulary, graph):
+    assert graph.languages == vocabulary.languages
+    assert_same(vocabulary, graph, LINES)
+
+
+def test_random_lines(vocabulary, graph):
+    assert_same(vocabulary, graph, random_lines(500, seed=2))
+
+
+@pytest.mark.slow  # words of long lines
+def test_lines_of_news(vocabulary, graph, corpora):
+    for language in ("cs", "de", "fr"):
+        with gzip.open(
+            corpora / "news" / f"newstest2014.en-{language}.{language}.gz", "rt", encoding="utf-8"
+        ) as file:
+            lines = [line.rstrip("\n") for line in itertools.islice(file, 60)]
+        assert_same(vocabulary, graph, lines)
+
+
+@pytest.mark.slow
+def test_many_random_lines(vocabulary, graph):
+    for seed in range(20):
+        assert_same(vocabulary, graph, random_lines(1000, seed))
+
+
+def test_random_ids(vocabulary, graph):
+    ids = np.random.default_rng(0).integers(0, vocabulary.vocab_size, size=(200, 20))
+    texts = texts_of(graph.decode(tf.constant(ids, tf.int32)))  # lone bytes would raise here
+    assert texts == vocabulary.decode(ids.tolist())
+
+
+def test_invalid_utf8_is_read_as_replacement_characters(vocabulary, graph):
+    found = graph.encode(tf.constant([b"dog \xff\xfe", b"\xf0\x9f", b"\xff>>de<<"]))
+    assert found.to_list() == rows_of(vocabulary, ["dog \ufffd\ufffd", "\ufffd", "\ufffd>>de<<"])
+
+
+@pytest.mark.parametrize("vocabulary", KINDS[2:], indirect=True)
+def test_codes(vocabulary, graph):
+    codes = [code_of(language) for language in vocabulary.languages]
+    ids, texts = graph.split_codes(tf.constant([f"{code} a" for code in codes] + [" >>de<< a"]))
+    assert ids.to_list() == [*vocabulary.encode(codes), []]
+    assert texts.numpy().tolist() == [b"a"] * len(codes) + [b" >>de<< a"]
+    assert graph.encode(tf.constant([">>de<<", ">>de<< \u2028"])).to_list() == [[], []]
+
+
+def test_spelled(vocabulary, graph):
+    (row,) = rows_of(vocabulary, ["the dog"])
+    (found,) = graph.spelled(tf.constant([[*row, 2, PAD_ID, PAD_ID]])).numpy()
+    assert [piece.decode("utf-8") for piece in found] == [*spelled(vocabulary, [*row, 2]), "", ""]
+
+
+def test_empty_batches(graph):
+    assert graph.encode(tf.zeros([0], tf.string)).shape[0] == 0
+    assert graph.decode(tf.zeros([0, 3], tf.int32)).shape == [0]
+    assert graph.decode(tf.zeros([2, 0], tf.int32)).numpy().tolist() == [b"", b""]
+    assert graph.words(tf.zeros([0, 3], tf.int32)).shape == [0, 3]
+
+
+def test_a_saved_model_encodes_and_decodes(vocabulary, graph, tmp_path):
+    class Echo(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.vocabulary = graph
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def __call__(self, text):
+            ids = self.vocabulary.encode(text)
+            padded = ids.to_tensor()
+            return ids, self.vocabulary.decode(padded), self.vocabulary.words(padded)
+
+    tf.saved_model.save(Echo(), str(tmp_path / "echo"))
+    ids, texts, words = tf.saved_model.load(str(tmp_path / "echo"))(tf.constant(LINES))
+    rows = rows_of(vocabulary, LINES)
+    assert ids.to_list() == rows
+    assert texts_of(texts) == vocabulary.decode(rows)
+    found = [numbers[: len(row)] for numbers, row in zip(words.numpy().tolist(), rows, strict=True)]
+    assert found == [vocabulary.words(row) for row in rows]
+
+
+@pytest.fixture
+def quick_collection():
+    """Has garbage collection look at new objects alone: there are millions of others."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def test_setting_a_seed_leaves_a_tokenizer_working(vocabulary, graph, quick_collection):
+    echo = tf.function(lambda text: graph.decode(graph.encode(text).to_tensor()))
+    text = tf.constant(["the dog"])
+    wanted = vocabulary.decode(vocabulary.encode(["the dog"]))
+    echo(text)
+    tf.random.set_seed(1)
+    keras.utils.clear_session()
+    keras.utils.set_random_seed(1)  # again, for what it has cleared
+    assert texts_of(echo(text)) == wanted
+    # Another object of the same file does not take its model along when it goes.
+    assert texts_of(GraphVocabulary(vocabulary).decode(graph.encode(text).to_tensor())) == wanted
+    gc.collect()
+    assert texts_of(echo(text)) == wanted

@@ -1,0 +1,74 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.search.candidates import (
+    best_extensions,
+    block_width,
+    sampled_extensions,
+)
+from keras_transformer.search.config import SamplingConfig
+
+
+def test_best_extensions_by_hand():
+    # Two beams, three tokens: 0.5 * (0.2, 0.2, 0.6) and 0.4 * (0.7, 0.2, 0.1).
+    logits = tf.math.log([[[0.2, 0.2, 0.6], [0.7, 0.2, 0.1]]]) + 3.0
+    found = best_extensions(tf.math.log([[0.5, 0.4]]), logits, 4)
+    assert found.tokens.numpy().tolist() == [[2, 0, 0, 1]]
+    assert found.parents.numpy().tolist() == [[0, 1, 0, 0]]
+    np.testing.assert_allclose(np.exp(found.log_probs), [[0.3, 0.28, 0.1, 0.1]], rtol=1e-5)
+
+
+def test_best_extensions_of_large_logits():
+    logits = tf.constant([[[1000.0, 1000.0, -1000.0]]])
+    found = best_extensions(tf.zeros([1, 1]), logits, 3)
+    wanted = [-math.log(2), -math.log(2), -2000 - math.log(2)]
+    np.testing.assert_allclose(found.log_probs, [wanted], rtol=1e-4)  # 1000 has 24 bits
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("vocab_size", "beams"), [(8000, 4), (7919, 4), (12, 3), (8, 1)])
+def test_best_extensions_are_the_best_of_all(vocab_size, beams, ties):
+    generator = np.random.default_rng(vocab_size)
+    logits = generator.normal(size=(3, beams, vocab_size)).astype("f4")
+    if ties:  # few different values, many of them equal to the largest
+        logits = np.round(logits)
+    alive = generator.normal(size=(3, beams)).astype("f4")
+    alive[0, 1:] = -np.inf  # as at the first step
+    total = np.log(np.sum(np.exp(logits.astype("f8")), axis=2, keepdims=True))
+    every = (alive[:, :, None] + logits - total).reshape(3, -1)
+    found = best_extensions(tf.constant(alive), tf.constant(logits), 2 * beams)
+    places = found.parents.numpy() * vocab_size + found.tokens.numpy()
+    best = -np.sort(-every, axis=1)[:, : 2 * beams]
+    np.testing.assert_allclose(found.log_probs, best, atol=2e-5)
+    np.testing.assert_allclose(np.take_along_axis(every, places, axis=1), best, atol=2e-5)
+    for row in places[np.isfinite(best).all(axis=1)]:
+        assert len(set(row)) == 2 * beams
+
+
+def test_block_width_leaves_little_to_rank():
+    assert block_width(8000, 4, 8) == 64  # 500 maxima and 8 blocks of 64
+    assert block_width(32768, 4, 8) == 128
+    assert block_width(7919, 4, 8) == 1  # a prime
+
+
+def test_top_p_keeps_the_token_that_passes_it():
+    # 0.5, 0.3, 0.2 with top_p 0.6: the first two may be drawn, as 5 to 3.
+    logits = tf.repeat(tf.math.log([[[0.3, 0.5, 0.2]]]), 4, axis=1)
+    uniform = tf.constant([[0.0, 0.62, 0.63, 0.999]])
+    config = SamplingConfig(top_p=0.6)
+    found = sampled_extensions(tf.zeros([1, 4]), logits, logits, uniform, config)
+    assert found.tokens.numpy().tolist() == [[1, 1, 0, 0]]
+    np.testing.assert_allclose(np.exp(found.log_probs), [[0.5, 0.5, 0.3, 0.3]], rtol=1e-5)
+
+
+def test_temperature_flattens():
+    # Temperature 2 takes square roots: 0.9 and 0.1 become 3 to 1.
+    logits = tf.repeat(tf.math.log([[[0.9, 0.1]]]), 2, axis=1)
+    uniform = tf.constant([[0.74, 0.76]])
+    config = SamplingConfig(temperature=2.0)
+    found = sampled_extensions(tf.zeros([1, 2]), logits, logits, uniform, config)
+    assert found.tokens.numpy().tolist() == [[0, 1]]
+    np.testing.assert_allclose(np.exp(found.log_probs), [[0.9, 0.1]], rtol=1e-5)

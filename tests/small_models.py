@@ -1,0 +1,201 @@
+"""Small models with random weights, and short ways to search and to translate with them."""
+
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID, TransformerConfig
+from keras_transformer.documents.text_translator import TextTranslator
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.model_card import ModelCard
+from keras_transformer.search.beam_search import Ranking, beam_search
+from keras_transformer.search.compiled_model import compile_model
+from keras_transformer.search.config import DecodingConfig, SearchSettings
+from keras_transformer.search.engine import Found
+from keras_transformer.search.ensemble import decode_target, ensemble_of
+from keras_transformer.search.greedy_search import greedy_search
+from keras_transformer.search.tensorflow_engine import (
+    SearchGraphs,
+    TensorFlowEngine,
+    token_log_probs,
+)
+from keras_transformer.training.checkpoint_files import CheckpointInfo
+from keras_transformer.translate.texts import search_settings
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import Subwords
+
+VOCAB_SIZE = 132
+
+
+class Characters(Subwords):
+    """ASCII characters as subwords, ids from 4; all others are unknown."""
+
+    languages = ()
+    fingerprint = "characters"
+    vocab_size = VOCAB_SIZE
+    pieces = ("", "", "</s>", "?", *map(chr, range(128)))
+
+    def __init__(self):
+        pass
+
+    def encode(self, texts, threads=1):
+        return [[ord(char) + 4 if ord(char) < 128 else UNK_ID for char in text] for text in texts]
+
+    def decode(self, rows):
+        until_eos = [row[: row.index(EOS_ID)] if EOS_ID in row else row for row in rows]
+        return ["".join(chr(id_ - 4) for id_ in row if id_ >= 4) for row in until_eos]
+
+    def begins_word(self, id_):
+        return self.pieces[id_] == " "
+
+    def words(self, row):
+        return [len(self.decode([row[: end + 1]])[0].split()) - 1 for end in range(len(row))]
+
+
+class GivenAnswers:
+    """An engine, and its vocabularies, whose answers are given.
+
+    A text is one subword, a number of its own, and so is an answer.
+
+    Args:
+        answer: text -> [(translation, score), ...]; each text has the same number of them.
+
+    Attributes:
+        texts: all texts that were cut into subwords, in this order.
+        vocabularies: for a Translator with this engine.
+    """
+
+    languages = ()
+    streams = 1
+    functions = ("search_ids", "score_ids")
+
+    def __init__(self, answer):
+        self._answer = answer
+        self.texts = []
+        self.vocabularies = VocabularyPair(self, self)
+
+    def encode(self, texts, threads=1):
+        first = len(self.texts) + 4
+        self.texts += texts
+        return [[first + place] for place, _ in enumerate(texts)]
+
+    def decode(self, rows):
+        return [self._written[row[0]] if row else "" for row in rows]
+
+    def search(self, request):
+        answers = [self._answer(self.texts[row[0] - 4]) for row in request.ids]
+        self._written = [text for row in answers for text, _ in row]
+        shape = (len(answers), len(answers[0]))
+        ids = np.arange(len(self._written)).reshape(*shape, 1)
+        ids = np.concatenate([ids, np.full((*shape, 2), EOS_ID)], axis=2)
+        scores = np.array([[float(score) for _, score in row] for row in answers])
+        return Found(ids, np.full(shape, 3), scores, 2 * scores)
+
+    search_greedily = search
+
+    def score(self, source, target):
+        return np.full(len(source), -1.0)
+
+
+def small_model(seed=1, scale=2.0, **settings):
+    """A model with random weights, large enough for peaked probabilities."""
+    keras.utils.set_random_seed(seed)
+    sizes = {"vocab_size": VOCAB_SIZE, "num_layers": 2, "d_model": 16, "d_ff": 16, "num_heads": 2}
+    model = Transformer(TransformerConfig(**{**sizes, "dropout": 0.3, **settings}))
+    for variable in model.trainable_variables:
+        variable.assign(variable * scale)
+    return model
+
+
+def padded(rows):
+    """int32 [B, longest] of lists of ids."""
+    ids = np.full([len(rows), max(map(len, rows))], PAD_ID, "int32")
+    for row, values in zip(ids, rows, strict=True):
+        row[: len(values)] = values
+    return tf.constant(ids)
+
+
+def settings_of(beam_size=4, alpha=0.6, forbidden=(), **options):
+    """SearchSettings of some fields of DecodingConfig."""
+    return SearchSettings(DecodingConfig(beam_size, alpha, **options), forbidden)
+
+
+def search(models, source, settings, target_prefix=None, phrases=None, n_best=None):
+    """Beam search with one Keras model, or with a list of them, an ensemble."""
+    model = compiled(models)
+    return search_compiled(model, source, settings, target_prefix, phrases, n_best)
+
+
+def search_compiled(model, source, settings, target_prefix=None, phrases=None, n_best=None):
+    """Beam search with a CompiledModel or an Ensemble."""
+    cache = model.start(source, settings.options.beam_size)
+    ranking = None
+    if n_best is not None:
+        ranking = Ranking(n_best, tf.constant(settings.options.alpha))
+    lengths = SearchGraphs(model, settings)._max_lengths(cache)
+    return beam_search(model.step, cache, lengths, settings, target_prefix, phrases, ranking)
+
+
+def search_compiled_greedily(model, source, settings, target_prefix=None):
+    """Greedy search with a CompiledModel or an Ensemble."""
+    cache = model.start(source, beams=1)
+    lengths = SearchGraphs(model, settings)._max_lengths(cache)
+    return greedy_search(model.scaled_step, cache, lengths, settings, target_prefix)
+
+
+def log_probs_of(models, source, target):
+    """The log-probabilities of the tokens of targets by one Keras model, or by an ensemble."""
+    return log_probs_of_compiled(compiled(models), source, target)
+
+
+def log_probs_of_compiled(model, source, target):
+    """The log-probabilities of the tokens of targets by a CompiledModel or an Ensemble."""
+    logits, _ = decode_target(model, source, target)
+    return token_log_probs(logits, target)
+
+
+def compiled(models):
+    """One Keras model, or a list of them as an ensemble, for searches."""
+    return ensemble_of(list(map(compile_model, as_list(models))))
+
+
+def as_list(models):
+    return models if isinstance(models, list) else [models]
+
+
+def card_of(config, options, **facts):
+    """The card of a model of which nothing else is known."""
+    return ModelCard(config, options, vocabulary_fingerprint="0123", parameters=7, **facts)
+
+
+def engine_of(models, vocabularies, options):
+    """An engine of one Keras model, or of a list of them, an ensemble."""
+    settings = search_settings(options, vocabularies.target)
+    return TensorFlowEngine(SearchGraphs(compiled(models), settings))
+
+
+def translator_with(models, vocabularies, options, **facts):
+    """A translator of one Keras model, or of a list of them, an ensemble."""
+    models = as_list(models)
+    engine = engine_of(models, vocabularies, options)
+    ensemble = (CheckpointInfo("step-7", 7),) * len(models) if len(models) > 1 else ()
+    card = card_of(models[0].config, options, ensemble=ensemble, **facts)
+    return TextTranslator(engine, vocabularies, card)
+
+
+class Cache(NamedTuple):
+    """A cache for step functions of tests: any nested structures of tensors."""
+
+    per_beam: Any = ()  # [B, K, ...], each row that of a hypothesis: follows it
+    per_sentence: Any = ()  # [B, ...], shared by a sentence's hypotheses
+
+    def reordered(self, parents):
+        def reorder(part):
+            return tf.gather(part, parents, batch_dims=1)
+
+        return self._replace(per_beam=tf.nest.map_structure(reorder, self.per_beam))
+
+    def with_room(self, capacity):
+        return self

@@ -1,0 +1,599 @@
+"""From texts to answers, with models of random weights."""
+
+import collections
+import copy
+import dataclasses
+import gc
+import math
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.config import EOS_ID
+from keras_transformer.documents.document_file import DocumentConfig, translate_file
+from keras_transformer.documents.formats import read_document
+from keras_transformer.loading import TrainedModel
+from keras_transformer.model_card import ModelOrigin
+from keras_transformer.search.compiled_model import compile_model
+from keras_transformer.search.config import DecodingConfig, SamplingConfig
+from keras_transformer.search.engine import Found
+from keras_transformer.search.weights import variables_of
+from keras_transformer.training.checkpoint_files import CheckpointInfo
+from keras_transformer.translate.answers import translations
+from keras_transformer.translate.batches import length_batches
+from keras_transformer.translate.translator import Translator
+from tests.refusals import refused
+from tests.small_models import (
+    VOCAB_SIZE,
+    engine_of,
+    log_probs_of,
+    search,
+    settings_of,
+    small_model,
+    translator_with,
+)
+
+
+@pytest.fixture(scope="module")
+def model(make_model):
+    return make_model(num_layers=1)
+
+
+@pytest.fixture(scope="module")
+def endless():
+    """A model that never ends a translation."""
+    model = small_model(num_layers=1, logits_bias=True)
+    bias = np.zeros(VOCAB_SIZE, "float32")
+    bias[EOS_ID] = -1e4
+    model.logits_embedding.bias.assign(bias)
+    return model
+
+
+@pytest.fixture(scope="module")
+def translator_of(characters):
+    """Makes translators; those whose graphs do not differ share them, as tracing takes seconds."""
+    traced = {}
+
+    def make(model, batch_tokens=DecodingConfig.batch_tokens, n_best=None, **options):
+        defaults = {"beam_size": 2, "extra_length": 5, "max_source_length": 20}
+        config = DecodingConfig(**{**defaults, **options})
+        if (id(model), config) not in traced:
+            traced[id(model), config] = translator_with(model, characters, config)
+        translator = copy.copy(traced[id(model), config])
+        translator.config = dataclasses.replace(config, batch_tokens=batch_tokens, n_best=n_best)
+        return translator
+
+    return make
+
+
+def in_document(answers):
+    """The best of translations as a document has it, in which line breaks are those of the text."""
+    return answers[0].text.replace("\r", " ").replace("\n", " ")
+
+
+def assert_same_answer(got, wanted):
+    """Sums of another batch are rounded otherwise."""
+    assert [answer.text for answer in got] == [answer.text for answer in wanted]
+    scores = [[answer.score for answer in answers] for answers in (got, wanted)]
+    np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-5)
+
+
+def test_every_line_gets_an_answer(translator_of, model):
+    lines = [
+        "",
+        "hello",
+        "   ",
+        "😀 ok",
+        "x" * 10_000,
+        "a\x00\x07b",
+        "Здравствуй 你好",
+        "\n",
+        "\ud800",
+    ]
+    translator = translator_of(model)
+    answers = translator.translate(lines)
+    assert len(answers) == len(lines)
+    assert all(1 <= len(answer) <= 2 for answer in answers)
+    for blank in (0, 2, 7):
+        assert answers[blank] == [("", 0.0, 0.0, 0, False, False)]
+    assert all(answers[i][0].score < 0 for i in (1, 3, 4, 5, 6, 8))
+    assert [answer[0].truncated for answer in answers] == [line == "x" * 10_000 for line in lines]
+    # The long line is answered as what was left of it.
+    assert_same_answer(answers[4], translator.translate(["x" * 19])[0])
+
+
+def test_results_are_in_input_order_whatever_the_batches(translator_of, model):
+    lines = ["bb", "a", "dddd", "", "ccc", "a", "eeeee"]
+    one = translator_of(model, batch_tokens=1)
+    all_together = translator_of(model)
+    for alone, together in zip(one.translate(lines), all_together.translate(lines), strict=True):
+        assert_same_answer(alone, together)
+    assert one.translate([]) == []
+
+
+def test_translations_begin_with_their_prefix(translator_of, model):
+    translator = translator_of(model)
+    lines, prefixes = ["abc", "abc", "de"], ["xy", "", " z "]
+    answers = translator.translate(lines, target_prefixes=prefixes)
+    free = translator.translate(lines)
+    assert_same_answer(answers[1], free[1])
+    for answer, prefix in zip(answers, prefixes, strict=True):
+        assert all(best.text.startswith(prefix.strip()) for best in answer)
+
+
+def test_aligned_translations(translator_of, model):
+    translator = translator_of(model)
+    lines = ["ab c", "", "def"]
+    plain, aligned = translator.translate(lines), translator.translate(lines, aligned=True)
+    for line, wanted, answers in zip(lines, plain, aligned, strict=True):
+        assert [answer[:6] for answer in answers] == wanted
+        for answer in answers:
+            pair = answer.pair
+            assert pair.source_pieces == [*line, "</s>"]
+            assert "".join(pair.target_pieces).removesuffix("</s>") == answer.text
+            assert len(pair.log_probs) == len(pair.alignment) == answer.tokens
+            assert sum(pair.log_probs) == pytest.approx(answer.log_prob, rel=1e-3, abs=1e-4)
+    pair = aligned[0][0].pair
+    assert pair.source_words == [0, 0, 0, 1, 1]  # a space, and EOS, are of the word before them
+    (of_text,) = translator.align(lines[:1], [aligned[0][0].text])
+    attention = translator.attention(lines[0], aligned[0][0].text)
+    assert of_text.alignment == attention.alignment.tolist()
+    count = len(pair.target_pieces)
+    assert of_text.target_pieces[:count][:-1] == pair.target_pieces[:-1]
+    np.testing.assert_allclose(of_text.log_probs[:count], pair.log_probs, rtol=1e-3, atol=1e-4)
+
+
+def test_one_aligned_translation_is_that_of_n_best(translator_of, model):
+    (answers,) = translator_of(model, n_best=1).translate(["ab c"], aligned=True)
+    assert len(answers) == 1
+
+
+def test_one_search_gives_several_translations_of_a_document(translator_of, model, monkeypatch):
+    translator = translator_of(model)
+    texts = ["a b c", "c b"]
+    rows = translator.translate(texts)
+    searched = []
+    search = translator.translate_coded
+
+    def noted(texts, **options):
+        searched.extend(texts)
+        return search(texts, **options)
+
+    monkeypatch.setattr(translator, "translate_coded", noted)
+    parts = read_document("\n".join(texts), "text", "en").parts
+    for rank, documents in enumerate(translator.document_translators(2, case="keep")):
+        wanted = [in_document(row[rank:]) for row in rows]
+        assert "".join(documents.translate(parts)).split("\n") == wanted
+    assert searched == texts
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_document_has_no_more_translations_than_beams(translator_of, model, count):
+    with refused("count", count):
+        translator_of(model).document_translators(count)
+
+
+def test_restrictions(translator_of, model):
+    free = [best.text for best in translator_of(model).translate(["abc"])[0]]
+    phrases = (free[0][:2], free[1][1:3])
+    settings = {"min_length": 6, "no_repeat_ngram_size": 1, "forbidden_phrases": phrases}
+    answers = translator_of(model, **settings).translate(["abc", ""])
+    assert len(answers[0]) == 2 and answers[1] == [("", 0.0, 0.0, 0, False, False)]
+    for best in answers[0]:
+        assert len(set(best.text)) == len(best.text) and best.tokens >= 6
+        assert not any(phrase in best.text for phrase in phrases)
+    with refused("forbidden_phrases", "('a', '')"):
+        translator_of(model, forbidden_phrases=("a", ""))
+
+
+def test_translations_contain_the_required_phrases(translator_of, model):
+    translator = translator_of(model)
+    lines, phrases = ["abc", "abc", "de", "", "fg"], [["xy"], [], ["z", "a b"], ["q"], ["x", "x"]]
+    answers, free = (translator.translate(lines, required_phrases=p) for p in (phrases, None))
+    assert answers[1] == free[1] and answers[3] == free[3] == [("", 0.0, 0.0, 0, False, False)]
+    for answer, line, required in zip(answers, lines, phrases, strict=True):
+        assert all(phrase in answer[0].text for phrase in required) or not line
+    assert not any("xy" in best.text or "a b" in best.text for row in free for best in row)
+    both = translator.translate(
+        lines[:1], target_prefixes=["k"], required_phrases=phrases[:1], aligned=True
+    )
+    assert both[0][0].text.startswith("k") and "xy" in both[0][0].text
+    scored = translator.score(lines[:1], [both[0][0].text])[0].log_prob
+    if both[0][0].tokens == len(both[0][0].text) + 1:  # with EOS
+        assert both[0][0].log_prob == pytest.approx(scored, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("phrases", "received"),
+    [
+        ([["a"]], "1 for 2"),
+        ([["a"], ["b" * 5, "c" * 3]], '8: "bbbbb ccc"'),
+        ([["a", " "], ["\u00e9b", "c"]], '[" ", "\u00e9b"]'),
+    ],
+)
+def test_required_phrases_are_checked(translator_of, model, phrases, received):
+    with refused("required_phrases", received):
+        translator_of(model).translate(["ab", "cd"], required_phrases=phrases)
+
+
+def test_samples_have_no_required_phrases(translator_of, model):
+    draws = translator_of(model, sampling=SamplingConfig())
+    with refused("required_phrases", "random draws"):
+        draws.translate(["ab", "cd"], required_phrases=[["a"], []])
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "received"),
+    [
+        (["a"], "1 for 2"),
+        (["a" * 7, "b" * 8], '8: "bbbbbbbb"'),
+    ],
+)
+def test_prefixes_are_checked(translator_of, model, prefixes, received):
+    with refused("target_prefixes", received):
+        translator_of(model).translate(["ab", "cd"], target_prefixes=prefixes)
+
+
+def test_samples_are_drawn_by_their_seed(characters, model):
+    def drawn(seed):
+        config = DecodingConfig(3, extra_length=5, sampling=SamplingConfig(seed=seed))
+        translator = translator_with(model, characters, config)
+        return [[best.text for best in answer] for answer in translator.translate(["abc", "de"])]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+class CountingEngine:
+    """An engine that counts its calls by name."""
+
+    streams = 1
+
+    def __init__(self, engine):
+        self._engine = engine
+        self.calls = collections.Counter()
+
+    def __getattr__(self, name):
+        def run(*arguments, **others):
+            self.calls[name] += 1
+            return getattr(self._engine, name)(*arguments, **others)
+
+        return run
+
+
+def test_a_text_is_put_into_a_batch_once(translator_of, model):
+    translator = translator_of(model)
+    lines = ["a", "bb", "c" * 30, "", "d" * 20] * 8
+    translator.engine = CountingEngine(translator.engine)
+
+    def calls_of(function, *arguments, **others):
+        translator.engine.calls.clear()
+        function(*arguments, **others)
+        return dict(translator.engine.calls)
+
+    assert calls_of(translator.translate, lines) == {"search": 1}
+    assert calls_of(translator.translate, lines, target_prefixes=["x"] * len(lines)) == {
+        "search": 1
+    }
+    found = calls_of(translator.translate, lines, required_phrases=[["x"]] * len(lines))
+    assert found == {"search": 1}
+    found = calls_of(translator.translate, lines, aligned=True)
+    assert found == {"search": 1, "explain": 2}, "one for each beam"
+    assert calls_of(translator.score, lines, lines) == {"score": 1}
+    assert calls_of(translator.align, lines, lines) == {"explain": 1}
+    translator.config = dataclasses.replace(translator.config, batch_tokens=512)
+    found = calls_of(translator.translate, lines)  # 40 lines of 32 tokens at least: 16, 16 and 8
+    assert found == {"search": 3}
+
+
+def test_greedy_search_serves_where_no_score_is_wanted(translator_of, model):
+    translator = translator_of(model, beam_size=1)
+    translator.engine = CountingEngine(translator.engine)
+    (without,) = translator.translate(["abc"], scores=False)
+    (scored,) = translator.translate(["abc"])
+    assert dict(translator.engine.calls) == {"search_greedily": 1, "search": 1}
+    assert without[0].score is None and scored[0].score < 0
+    assert without[0].text == scored[0].text
+
+
+def test_batches_of_any_shape_take_one_trace(translator_of, model):
+    translator = translator_of(model)
+    for lines in (["a"], ["bb", "cccc"], ["d" * 30] * 3):
+        translator.translate(lines)
+    assert translator.engine._graphs["search_ids"].experimental_get_tracing_count() == 1
+
+
+def test_another_length_penalty_takes_no_other_trace(translator_of, model):
+    translator = translator_of(model)
+    wanted = translator_of(model, alpha=2.0).translate(["abc", "d"])
+    found = translator.with_alpha(2.0).translate(["abc", "d"])
+    assert found == wanted != translator.translate(["abc", "d"])
+    assert translator.engine._graphs["search_ids"].experimental_get_tracing_count() == 1
+
+
+@pytest.fixture
+def quick_gc():
+    """Has gc.collect look at new objects alone; TensorFlow's are many."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def test_a_translator_keeps_its_graphs(characters, model, quick_gc):
+    """The functions that TensorFlow makes of methods do not keep the object they belong to."""
+    translator = translator_with(model, characters, DecodingConfig(1, extra_length=2))
+    gc.collect()
+    (first,) = translator.translate(["ab"])
+    assert first == translator.translate(["ab"])[0]
+    engine = weakref.ref(translator.engine)
+    del translator
+    gc.collect()
+    assert engine() is None, "and nothing else keeps them"
+
+
+def test_a_compiled_model_does_not_keep_the_keras_model(quick_gc):
+    model = small_model(num_layers=1)
+    size, read = model.count_params(), weakref.ref(model)
+    compiled = compile_model(model)
+    del model
+    gc.collect()
+    assert read() is None
+    assert sum(int(tf.size(variable)) for variable in variables_of(compiled.weights)) == size
+
+
+def test_scores_of_targets(translator_of, model):
+    translator = translator_of(model)
+    pairs = [("abc", "de"), ("f", ""), ("", "ghi")]
+    results = translator.score(*zip(*pairs, strict=True))
+    for (source, target), result in zip(pairs, results, strict=True):
+        source_ids = [ord(c) + 4 for c in source] + [EOS_ID]
+        target_ids = [ord(c) + 4 for c in target] + [EOS_ID]
+        alone = log_probs_of(model, tf.constant([source_ids]), tf.constant([target_ids]))
+        assert result.log_prob == pytest.approx(float(tf.reduce_sum(alone)), rel=1e-3, abs=1e-5)
+        assert result.tokens == len(target_ids)
+
+
+@pytest.mark.parametrize(
+    ("texts", "place"),
+    [("ab", ""), (None, ""), (3, ""), (["a", None], "[1]"), ([b"a"], "[0]"), (b"a", "")],
+)
+def test_what_is_no_list_of_texts_is_refused(translator_of, model, texts, place):
+    translator = translator_of(model)
+    with refused(f"texts{place}"):
+        translator.translate(texts)
+    for call in (translator.score, translator.align):
+        with refused(f"sources{place}"):
+            call(texts, ["a"])
+        with refused(f"targets{place}"):
+            call(["a"], texts)
+    if texts is not None:
+        with refused(f"target_prefixes{place}"):
+            translator.translate(["a"], target_prefixes=texts)
+        # The first of these texts, or all of them, are in the place of a list of phrases.
+        with refused("required_phrases[0]" if place else "required_phrases"):
+            translator.translate(["a"], required_phrases=texts)
+        with refused(f"required_phrases[0]{place}"):
+            translator.translate(["a"], required_phrases=[texts])
+
+
+def test_one_text_is_refused_with_the_mending(translator_of, model):
+    translator = translator_of(model)
+    with refused("texts", '"ab"', about='["..."]'):
+        translator.translate("ab")
+    with refused("texts", about='["..."]'):
+        translator.translate(np.array("ab"))
+    with refused("required_phrases[0]", '"xy"'):
+        translator.translate(["ab"], required_phrases=["xy"])
+    with refused("source", '["ab"]'):
+        translator.attention(["ab"], "c")
+
+
+def test_any_iterable_of_texts_is_read(translator_of, model):
+    translator = translator_of(model)
+    wanted = translator.translate(["ab", "c"])
+    for texts in (iter(["ab", "c"]), ("ab", "c"), np.array(["ab", "c"]), {"ab": 1, "c": 2}):
+        assert_same_answer(translator.translate(texts)[0], wanted[0])
+    found = translator.translate(
+        (text for text in ["ab"]), target_prefixes=iter(["x"]), required_phrases=iter([iter(["y"])])
+    )
+    assert found[0][0].text.startswith("x") and "y" in found[0][0].text
+    assert len(translator.score(iter(["ab"]), iter(["c"]))) == 1
+
+
+def test_ids_are_scored_in_pairs(translator_of, model):
+    translator = translator_of(model)
+    with refused("target", "2 for 1"):
+        translator.score_ids([[9, EOS_ID]], [[9, EOS_ID], [8, EOS_ID]])
+    for wrong in ([0, 0], [[]], [[9], [9, 2]], [[0.5]], [["a"]], None):
+        with refused("source", about="[B, S]"):
+            translator.score_ids(wrong, [[9, EOS_ID]])
+    for wrong in (VOCAB_SIZE, -1):
+        with refused("target", f"[{wrong}]", about=str(VOCAB_SIZE - 1)):
+            translator.score_ids([[9, EOS_ID]], [[wrong, EOS_ID]])
+    padding = [[0, 0]]
+    assert translator.score_ids(padding, padding).tolist() == [0]
+
+
+def test_pairs_that_are_cut_say_so(translator_of, model):
+    """At most 19 subwords of a source and 24 of a target count."""
+    translator = translator_of(model)
+    scores = translator.score(["a" * 19, "a" * 20, "a"], ["b", "b", "b" * 25])
+    assert [score.truncated for score in scores] == [False, True, True]
+
+
+def test_translations_that_reach_the_length_limit_say_so(translator_of, endless):
+    """3 + 5 subwords fit."""
+    translator = translator_of(endless, max_source_length=8)
+    blank, cut = translator.translate(["", "ab"])
+    assert [(answer.tokens, answer.unfinished) for answer in blank] == [(0, False)]
+    assert [(answer.tokens, answer.unfinished) for answer in cut] == [(8, True)] * 2
+
+
+def test_score_needs_pairs(translator_of, model):
+    with refused("targets", "1 for 2"):
+        translator_of(model).score(["a", "b"], ["c"])
+
+
+def test_learned_positions_bound_both_sides(translator_of, make_model):
+    model = make_model(num_layers=1, positions="learned", max_positions=6)
+    translator = translator_of(model, extra_length=50, max_source_length=100)
+    answers = translator.translate(["a" * 30, "b"])
+    assert [answer[0].truncated for answer in answers] == [True, False]
+    assert_same_answer(answers[0], translator.translate(["a" * 5])[0])
+    result = search(model, tf.constant([[9, EOS_ID]]), settings_of(2, extra_length=50))
+    assert int(tf.reduce_max(result.lengths)) <= 6
+
+
+def test_length_batches():
+    batches = list(length_batches([3, 40, 5, 70, 33, 64, 1], batch_tokens=128))
+    assert batches == [[3], [5, 1], [4, 2, 0], [6]]
+    assert list(length_batches([500, 400], batch_tokens=10)) == [[0], [1]]
+    assert list(length_batches([], batch_tokens=10)) == []
+    # 2,048 tokens in two parts; but 64 sentences of 8 count 32 each, too few for four.
+    assert [len(batch) for batch in length_batches([32] * 64, 4096, parts=2)] == [32, 32]
+    assert [len(batch) for batch in length_batches([8] * 40, 4096, parts=4)] == [16, 16, 8]
+
+
+def test_translations_leave_out_what_does_not_exist(characters):
+    def found(texts, scores, log_probs):
+        ids = np.zeros([1, len(texts), 2], np.int32)
+        for place, text in enumerate(texts):
+            ids[0, place, : len(text)] = [ord(letter) + 4 for letter in text]
+        lengths = np.array([[len(text) for text in texts]])
+        one_sentence = Found(ids, lengths, np.array([scores]), np.array([log_probs]))
+        return translations(one_sentence, characters, [False])
+
+    assert found(["ab", ""], [-1.5, -math.inf], [-3.0, -math.inf]) == [
+        [("ab", -1.5, -3.0, 2, False, True)]
+    ]
+    nothing = found(["", ""], [-math.inf] * 2, [-math.inf] * 2)
+    assert nothing == [[("", -math.inf, -math.inf, 0, False, False)]]
+
+
+def test_weights_that_are_not_finite(characters):
+    model = small_model(num_layers=1)
+    model.embedding.embeddings.assign(np.full([VOCAB_SIZE, 16], np.nan))
+    for beam_size, scores, what in ((2, True, "scores"), (1, False, "logits")):
+        translator = translator_with(model, characters, DecodingConfig(beam_size, extra_length=2))
+        with refused("model", f"{what} that are NaN"):
+            translator.translate(["a"], scores=scores)
+
+
+def test_beam_larger_than_vocabulary(translator_of, model):
+    with refused("beam_size", "133", about=str(VOCAB_SIZE)):
+        translator_of(model, beam_size=133)
+
+
+def test_an_ensemble_of_the_same_model_is_that_model(translator_of, characters, model):
+    """Only attention is of single models."""
+    one = translator_of(model)
+    two = translator_with([model, model], characters, one.config)
+    lines, prefixes = ["ab c", "", "def"], ["x", "", ""]
+    answers = [t.translate(lines, target_prefixes=prefixes, aligned=True) for t in (one, two)]
+    for row, same in zip(*answers, strict=True):
+        for first, second in zip(row, same, strict=True):
+            assert first.text == second.text
+            assert first.score == pytest.approx(second.score, rel=1e-3, abs=1e-5)
+            assert first.pair.alignment == second.pair.alignment
+    with refused("attention", "an ensemble of 2"):
+        two.attention("a", "b")
+
+
+def test_an_ensemble_has_the_fewest_positions_of_its_models(characters, make_model):
+    """Wherever the model with few positions stands in it."""
+    few = make_model(num_layers=1, positions="learned", max_positions=8)
+    many = make_model(num_layers=1, seed=2)
+    options = DecodingConfig(2, max_source_length=20, extra_length=5)
+    infos = (CheckpointInfo("a", 1),) * 2
+    for models in ((few, many), (many, few)):
+        trained = TrainedModel(models, characters, ModelOrigin(), CheckpointInfo("a"), infos)
+        engine = engine_of(list(models), characters, options)
+        translator = Translator(engine, characters, trained.card(options))
+        assert (translator.source_limit, translator.target_limit) == (8, 8)
+        (score,) = translator.score(["abc"], ["abcdefghijklmnop"])
+        assert score.tokens == 8 and score.truncated
+
+
+def test_documents(translator_of, model):
+    translator = translator_of(model)
+    text = " abc. Def!\n\nkl: {x} mn.\r\n"
+    found = translator.translate_document(text)
+    best = map(in_document, translator.translate(["abc.", "Def!"]))
+    first, blank, last, end = found.split("\n")
+    assert (first, blank, end) == (" " + " ".join(best), "", "")
+    assert "{x}" in last and last.endswith("\r")
+    assert translator.translate_document("") == ""
+    with refused("format", "docx"):
+        translator.translate_document(text, "docx")
+
+
+def test_columns_of_documents(translator_of, model):
+    translator = translator_of(model)
+    found = translator.translate_document("id\ttext\n1\tabc.\n", "tsv", columns=["text"])
+    assert found == f"id\ttext\n1\t{in_document(translator.translate(['abc.'])[0])}\n"
+    with refused("columns", "format=tsv"):
+        translator.translate_document("abc", "tsv")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong", "received"),
+    [
+        ({"terminology": {"": "a"}}, "terminology", "{'': 'a'}"),
+        ({"terminology": {"a": ""}}, "terminology", "{'a': ''}"),
+    ],
+)
+def test_terms_of_documents_are_not_empty(translator_of, model, arguments, wrong, received):
+    with refused(wrong, received):
+        translator_of(model).translate_document("abc", **arguments)
+
+
+def test_long_sentences_of_documents_are_not_cut_off(translator_of, model):
+    translator = translator_of(model, max_source_length=8)
+    text, counts = "abc def, ghi jkl", translator.new_counts()
+    documents = translator.document_translator(counts=counts)
+    found = "".join(documents.translate(read_document(text, "text", "en").parts))
+    assert counts.truncated == 0
+    parts = ["abc", "def,", "ghi jkl"]  # 7 subwords and EOS at most
+    assert found == " ".join(map(in_document, translator.translate(parts)))
+
+
+def test_one_translation_of_a_sentence_is_aligned_in_documents(translator_of, model):
+    translator = translator_of(model)
+    translator.engine = CountingEngine(translator.engine)
+    translator.translate_document("Abc. Def %s ghi. Jkl %s mn.")
+    assert translator.engine.calls["explain"] == 1
+
+
+def test_terminology_of_documents(translator_of, model):
+    translator = translator_of(model)
+    found = translator.translate_document("ab cde. Fgh", terminology={"ab": "xyz"})
+    phrases = [["xyz"], []]
+    wanted = translator.translate(["ab cde.", "Fgh"], required_phrases=phrases)
+    assert "xyz" in found and found == " ".join(map(in_document, wanted))
+
+
+def test_the_language_of_a_document_is_that_of_the_data(model, characters):
+    origin = ModelOrigin(data={"languages": ["de", "en"]})
+    translator = translator_with(model, characters, DecodingConfig(beam_size=1), origin=origin)
+    assert translator.document_translator().language == "de"
+    assert translator.document_translator("fr").language == "fr"
+
+
+def test_blank_texts_are_aligned_with_nothing(translator_of, make_model):
+    translator = translator_of(make_model(num_layers=1, positions="rotary"))
+    for texts in ([""], ["", " "], ["", "ab"]):
+        for text, row in zip(texts, translator.translate(texts, aligned=True), strict=True):
+            if not text.strip():
+                assert row[0].text == "" and row[0].pair.pharaoh == "", texts
+
+
+def test_what_was_translated_before_does_not_count(translator_of, endless, tmp_path):
+    """The model reads so little that a long word cannot be cut."""
+    translator = translator_of(endless, max_source_length=8)
+    translator.translate(["x" * 1000, "ab"])
+    for text in ("ab\ncd\n", "ab\n"):
+        (tmp_path / "in.txt").write_text(text)
+        config = DocumentConfig(str(tmp_path / "in.txt"), str(tmp_path / "out"))
+        result = translate_file(translator, config)
+        assert (result["truncated"], result["unfinished"]) == (0, text.count("\n"))
