@@ -181,8 +181,7 @@ class TensorFlowEngine:
 
     def __init__(self, graphs: SearchGraphs | ExportedGraphs):
         self.graphs = graphs  # a tf.function does not keep the object of its method alive
-        self._graphs = graphs.named
-        self.functions = sorted(self._graphs)
+        self.functions = sorted(graphs.named)
         self.streams = streams()
 
     def search(self, request: Request) -> Found:
@@ -197,14 +196,14 @@ class TensorFlowEngine:
             found = self._call("search_ids", **inputs)
         else:
             rule = "must be asked of an export that was made with constraints"
-            exists = "constrain_ids" in self._graphs
+            exists = "constrain_ids" in self.graphs.named
             require(exists, "required_phrases", rule, "one without them")
             found = self._call("constrain_ids", phrases=_padded_phrases(request.phrases), **inputs)
         require_finite(~np.isnan(found["score"]), "scores")
         return Found(found["ids"], found["length"], found["score"], found["log_prob"])
 
     def search_greedily(self, request: Request) -> Found:
-        if "greedy_ids" not in self._graphs:
+        if "greedy_ids" not in self.graphs.named:
             return self.search(request)
         inputs = {"source": padded(request.ids), "prefix": _padded_prefix(request)}
         found = self._call("greedy_ids", **inputs)
@@ -224,8 +223,8 @@ class TensorFlowEngine:
 
     def _call(self, name: str, **inputs: tf.Tensor) -> dict[str, np.ndarray]:
         rule = "must be among the signatures of the export; export the model again with it"
-        require(name in self._graphs, name, rule, ", ".join(self.functions))
-        return {key: tensor.numpy() for key, tensor in self._graphs[name](**inputs).items()}
+        require(name in self.graphs.named, name, rule, ", ".join(self.functions))
+        return {key: tensor.numpy() for key, tensor in self.graphs.named[name](**inputs).items()}
 
 
 def require_finite(is_finite: np.ndarray, what: str) -> None:

@@ -43,12 +43,11 @@ from keras_transformer.translate.texts import (
     with_eos,
 )
 from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.sentencepiece_models import SPACES
 from keras_transformer.vocabulary.subwords import has_unknown, spelled
 
 if TYPE_CHECKING:
     import keras
-
-SPACES = " \t\n\v\f\r"  # those of ASCII
 
 
 class Translator:

@@ -1,6 +1,7 @@
 """Vocabularies that are SentencePiece models, or contain one."""
 
 import itertools
+import re
 from collections.abc import Sequence
 
 import regex
@@ -11,7 +12,7 @@ from keras_transformer.files.json_files import parse_json
 
 SPACE = "▁"
 BYTE = regex.compile(r"<0x([0-9A-F]{2})>")  # a piece that spells a byte
-SPACES = " \t\n\v\f\r"
+SPACES = " \t\n\v\f\r"  # those of ASCII
 
 
 def read_model(content: bytes) -> sentencepiece.SentencePieceProcessor:
@@ -52,7 +53,29 @@ def _text_of(piece: str) -> str:
     return chr(int(byte[1], 16)) if byte else piece.replace(SPACE, " ")
 
 
-class SentencePieces:
+def split_codes(
+    texts: Sequence[str], code: re.Pattern | regex.Pattern
+) -> tuple[list[list[str]], list[str]]:
+    """Splits texts into a list with the code they begin with, if any, and what follows it."""
+    codes, rest = [], []
+    for text in texts:
+        match = code.match(text)
+        codes.append([match[1]] if match else [])
+        rest.append(text[match.end() :] if match else text)
+    return codes, rest
+
+
+class _Texts:
+    """Base of vocabularies each of whose pieces has a text, `_texts`."""
+
+    _texts: list[str]
+
+    def texts(self, row: Sequence[int | None]) -> list[str]:
+        """The text of each piece; none for None."""
+        return ["" if id_ is None else self._texts[id_] for id_ in row]
+
+
+class SentencePieces(_Texts):
     """A SentencePiece model whose ids are those of the vocabulary."""
 
     def __init__(self, content: bytes):
@@ -70,10 +93,6 @@ class SentencePieces:
         rows = [list(itertools.dropwhile(lambda id_: id_ == self._space, row)) for row in rows]
         return self._processor.decode(rows, num_threads=1) if rows else []  # of none, it makes ""
 
-    def texts(self, row: Sequence[int | None]) -> list[str]:
-        """The text of each piece; none for None."""
-        return ["" if id_ is None else self._texts[id_] for id_ in row]
-
 
 def split_numbered(content: bytes) -> tuple[list[str], bytes]:
     """Splits the file of NumberedPieces into its pieces and its SentencePiece model."""
@@ -81,7 +100,7 @@ def split_numbered(content: bytes) -> tuple[list[str], bytes]:
     return parse_json(pieces, "its first line", list[str]), model
 
 
-class NumberedPieces:
+class NumberedPieces(_Texts):
     """A SentencePiece model whose pieces have other ids.
 
     Each side of a Marian model has a model of its own, and both share one list of pieces. A piece
@@ -89,7 +108,7 @@ class NumberedPieces:
     file begins with a line of JSON, the pieces in the order of their ids; the rest is the model.
     """
 
-    _code = regex.compile(r"(?s)>>.*?<<")
+    _code = regex.compile(r"(?s)(>>.*?<<)")
 
     def __init__(self, content: bytes):
         self.pieces, model = split_numbered(content)
@@ -98,11 +117,7 @@ class NumberedPieces:
         self._texts = _texts_of(self.pieces)
 
     def encode(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        codes, rest = [], []
-        for text in texts:
-            match = self._code.match(text)
-            codes.append([match[0]] if match else [])
-            rest.append(text[match.end() :] if match else text)
+        codes, rest = split_codes(texts, self._code)
         rows = self._processor.encode(rest, out_type=str, num_threads=threads)
         return [
             [self._ids.get(piece, UNK_ID) for piece in code + row]
@@ -113,7 +128,3 @@ class NumberedPieces:
         spelled = [[self.pieces[id_] for id_ in row] for row in rows]
         texts = self._processor.decode(spelled, num_threads=1)
         return [text.replace(SPACE, " ").strip(SPACES) for text in texts]
-
-    def texts(self, row: Sequence[int | None]) -> list[str]:
-        """The text of each piece; none for None."""
-        return ["" if id_ is None else self._texts[id_] for id_ in row]

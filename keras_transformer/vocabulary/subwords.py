@@ -33,6 +33,7 @@ from keras_transformer.vocabulary.sentencepiece_models import (
     SPACE,
     NumberedPieces,
     SentencePieces,
+    split_codes,
     word_numbers,
 )
 from keras_transformer.vocabulary.wordpiece import JOINER, WordPieces
@@ -85,13 +86,12 @@ class Subwords:
         texts = [text.encode("utf-8", errors="replace").decode("utf-8") for text in texts]
         if not self.languages or self.kind == "pieces":  # it handles codes itself
             return self._tokenizer.encode(texts, threads)
-        codes, rest = [], []
-        for text in texts:
-            match = self._code.match(text)
-            codes.append([self._code_ids[match[1]]] if match else [])
-            rest.append(text[match.end() :] if match else text)
+        codes, rest = split_codes(texts, self._code)
         rows = self._tokenizer.encode(rest, threads)
-        return [code + row for code, row in zip(codes, rows, strict=True)]
+        return [
+            [self._code_ids[code] for code in codes_of_text] + row
+            for codes_of_text, row in zip(codes, rows, strict=True)
+        ]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Maps lists of ids to texts: ids up to the first EOS, without pad, bos and codes."""

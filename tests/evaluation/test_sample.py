@@ -107,7 +107,7 @@ def test_each_time_the_weights_are_those_of_the_model():
     translator = sample.translator_of(model)
     after = translator.translate(sources)
     assert translator is sample.translator_of(model)
-    assert translator.engine._graphs["search_ids"].experimental_get_tracing_count() == 1
+    assert translator.engine.graphs.named["search_ids"].experimental_get_tracing_count() == 1
     fresh = SampleAnswers(characters, sources, sources, 5, 20)
     assert after == fresh.translator_of(other).translate(sources)
     assert before != after

@@ -301,7 +301,7 @@ def test_batches_of_any_shape_take_one_trace(translator_of, model):
     translator = translator_of(model)
     for lines in (["a"], ["bb", "cccc"], ["d" * 30] * 3):
         translator.translate(lines)
-    assert translator.engine._graphs["search_ids"].experimental_get_tracing_count() == 1
+    assert translator.engine.graphs.named["search_ids"].experimental_get_tracing_count() == 1
 
 
 def test_another_length_penalty_takes_no_other_trace(translator_of, model):
@@ -309,7 +309,7 @@ def test_another_length_penalty_takes_no_other_trace(translator_of, model):
     wanted = translator_of(model, alpha=2.0).translate(["abc", "d"])
     found = translator.with_alpha(2.0).translate(["abc", "d"])
     assert found == wanted != translator.translate(["abc", "d"])
-    assert translator.engine._graphs["search_ids"].experimental_get_tracing_count() == 1
+    assert translator.engine.graphs.named["search_ids"].experimental_get_tracing_count() == 1
 
 
 @pytest.fixture
