@@ -22,6 +22,7 @@ UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\
 OTHER_WORD = r"#|[^\p{L}\p{N}\p{M}#\n]+"
 
 _unspaced = regex.compile(f"({UNSPACED})")
+_word_letter = regex.compile(f"(?!{UNSPACED}){LETTER}")
 _space_between_letters = regex.compile(f"(?<={LETTER}) (?={LETTER})")
 _word = regex.compile(rf"{LETTER}+|{OTHER_WORD}")
 
@@ -110,8 +111,6 @@ def _spelling(piece: str) -> str:
     A line break precedes a piece that begins a word of letters, and a carriage return follows a
     piece that may end one: where the two meet, `split_words` removed a space.
     """
-    text = regex.sub(f"^({LETTER})", "\n\\1", piece)
-    text = regex.sub(f"^\n({UNSPACED})", "\\1", text)
-    text = regex.sub(f"({LETTER})$", "\\1\r", text)
-    text = regex.sub(f"({UNSPACED})\r$", "\\1", text)
-    return text.removeprefix(JOINER)
+    before = "\n" if _word_letter.match(piece[:1]) else ""
+    after = "\r" if _word_letter.match(piece[-1:]) else ""
+    return f"{before}{piece}{after}".removeprefix(JOINER)
