@@ -1,7 +1,7 @@
 """Draws the attention of every head for one sentence (Figures 3 to 5) as an HTML page.
 
-The page is one file that loads nothing from elsewhere. With --picture, one layer is also drawn as a
-picture for papers (this needs matplotlib). A table of the heads goes to stderr.
+The page is one file that loads nothing from elsewhere. --picture also draws one layer for a paper
+(with matplotlib). A table of the heads goes to stderr.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -18,18 +18,22 @@ from pathlib import Path
 from absl import flags
 
 FLAGS = flags.FLAGS
-define_model_flags(__name__)
-flags.DEFINE_string("source", None, "The sentence.", required=True)
-flags.DEFINE_string("target", None, "Its translation; by default, the model's.")
-flags.DEFINE_string("output", None, "The page, an HTML file.", required=True)
-flags.DEFINE_string("picture", None, "Also draw one layer: a .svg, .png or .pdf file.")
+define_model_flags()
+flags.DEFINE_string("source", None, "Sentence to show.", required=True)
+flags.DEFINE_string("target", None, "Its translation; the default is the model's.")
+flags.DEFINE_string("output", None, "HTML file to write.", required=True)
+flags.DEFINE_string("picture", None, "Picture of one layer to write: .svg, .png or .pdf.")
 flags.DEFINE_enum(
-    "kind", "encoder", ["encoder", "decoder", "cross"], "The attention that --picture shows."
+    "kind", "encoder", ["encoder", "decoder", "cross"], "Attention to draw in --picture."
 )
-flags.DEFINE_integer("layer", None, "The layer of --picture, from 1; by default the last but one.")
-flags.DEFINE_string("to", None, "The target language, such as de, of a model of several.")
-flags.DEFINE_string("heads", None, "The heads of --picture, from 1, such as 5,6; by default all.")
-flags.DEFINE_string("word", None, "In --picture, show only what this word attends to.")
+flags.DEFINE_integer(
+    "layer", None, "Layer to draw in --picture, from 1; the default is the last but one."
+)
+flags.DEFINE_string("to", None, "Target language, such as de, for a model of several languages.")
+flags.DEFINE_string(
+    "heads", None, "Heads to draw in --picture, from 1, such as 5,6; the default is all."
+)
+flags.DEFINE_string("word", None, "Draw in --picture only the attention of this word.")
 
 PICTURE_FLAGS = ("kind", "layer", "heads", "word")
 PICTURE_ENDINGS = (".svg", ".png", ".pdf")

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import dataclasses
+import functools
 import json
 import logging as standard_logging
 import math
@@ -61,7 +62,6 @@ FLAG_OF_TYPE = {
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
-    tuple: flags.DEFINE_list,
 }
 HELP = ("-h", "--help", "--helpshort")
 LONGEST_MESSAGE = 2000  # in characters; longer ones are cut in the middle
@@ -110,26 +110,39 @@ def show_curves(model_dir: str | Path) -> None:
 
 
 def define_flags(config: type, heading: str) -> None:
-    """Defines a flag for each option of a dataclass, with its default, choices and help text.
+    """Defines a flag for each option that a dataclass adds to those of its bases.
 
     Args:
-        config: a dataclass; its options are the fields made with keras_transformer.fields.option.
-        heading: what --help shows above these flags.
+        config: a dataclass; its options are the fields made with keras_transformer.fields.option,
+            whose default, choices and help text are those of the flags.
+        heading: shown above these flags by --help.
     """
     kinds = typing.get_type_hints(config, include_extras=True)
     for field in dataclasses.fields(config):
-        if "help" in field.metadata:
-            _define_flag(
+        if "help" in field.metadata and field.name in vars(config)["__annotations__"]:
+            define_flag(
                 field.name, kinds[field.name], field.default, field.metadata["help"], heading
             )
 
 
-def _define_flag(name: str, annotation: Any, default: Any, help: str, heading: str) -> None:
+def define_flag(
+    name: str, annotation: Any, default: Any, help: str, heading: str, **options: Any
+) -> None:
+    """Defines a flag.
+
+    Args:
+        annotation: bool, int, float, str, or a collection, whose items are separated by commas;
+            maybe with None, or annotated with a rule of keras_transformer.fields.
+        heading: shown above the flag by --help.
+        options: further ones of absl, such as lower_bound.
+    """
     kind, choices = _type_and_choices(annotation)
     if choices:
-        flags.DEFINE_enum(name, default, choices, help, module_name=heading)
+        flags.DEFINE_enum(name, default, choices, help, module_name=heading, **options)
     else:
-        FLAG_OF_TYPE[kind](name, default, help, module_name=heading)
+        FLAG_OF_TYPE.get(kind, flags.DEFINE_list)(
+            name, default, help, module_name=heading, **options
+        )
     flags.declare_key_flag(name)
 
 
@@ -149,52 +162,40 @@ def flag_values(config: type) -> dict[str, Any]:
     return {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
 
 
-def define_model_flags(program: str, takes_exports: bool = True) -> None:
+def define_model_flags(takes_exports: bool = True) -> None:
     """Defines the flags of a program that uses a trained model.
 
     Args:
-        program: `__name__` of the program, whose --help shows the flags.
         takes_exports: whether the program also takes --saved_model in place of --model_dir.
     """
-    module = _module_name(program)
-    flags.DEFINE_string(
-        "model_dir",
-        None,
-        "A trained model (bin/train.py), or a .keras file with its vocabulary beside it. Several, "
-        "separated by commas, are an ensemble.",
-        required=not takes_exports,
-        module_name=module,
+    define = functools.partial(define_flag, default=None, heading="model")
+    help = (
+        "Trained model (bin/train.py), or a .keras file with its vocabulary beside it. Several, "
+        "separated by commas, are an ensemble."
     )
-    flags.DEFINE_string(
-        "checkpoint",
-        None,
-        "latest (the default), best, average:K, or a checkpoint's path. Several, separated by "
-        "commas, are averaged.",
-        module_name=module,
-    )
-    added = "An adapter (bin/train.py with --lora_rank) to add to its base, --model_dir."
-    flags.DEFINE_string("adapter", None, added, module_name=module)
-    scale = "Factor on the changes of the adapter; 1 if not given. Less keeps more of the base."
-    flags.DEFINE_float("adapter_scale", None, scale, lower_bound=0, module_name=module)
+    define("model_dir", str, help=help, required=not takes_exports)
     if takes_exports:
-        exported = "An export (bin/export.py), in place of --model_dir."
-        flags.DEFINE_string("saved_model", None, exported, module_name=module)
+        define("saved_model", str, help="Export (bin/export.py), in place of --model_dir.")
+    help = (
+        "latest (the default), best, average:K, or the path of a checkpoint. Several, separated by "
+        "commas, are averaged."
+    )
+    define("checkpoint", str, help=help)
+    help = "Adapter (bin/train.py with --lora_rank) to add to its base, --model_dir."
+    define("adapter", str, help=help)
+    help = "Factor of the adapter's changes, 1 by default; a smaller one keeps more of the base."
+    define("adapter_scale", float, help=help, lower_bound=0)
     kinds = typing.get_type_hints(DecodingConfig, include_extras=True)
     for name, field in search_fields().items():
         if takes_exports or name not in WITHOUT_EFFECT:
             kind = str if name in FILES_OF_LINES else kinds[name]
-            _define_flag(name, kind, None, field.metadata["help"], "search")
+            define_flag(name, kind, None, field.metadata["help"], "search")
 
 
 def search_fields() -> dict[str, dataclasses.Field]:
     """The options of the search that are flags, by name."""
     fields = dataclasses.fields(DecodingConfig)
     return {field.name: field for field in fields if "help" in field.metadata}
-
-
-def _module_name(program: str) -> str:
-    """The name that absl gives a module; for the program that was started, its file's name."""
-    return sys.argv[0] if program == "__main__" else program
 
 
 def given_search_flags() -> dict[str, Any]:

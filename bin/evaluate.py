@@ -1,12 +1,13 @@
 """Scores a trained model on a split: BLEU and chrF of its translations, and perplexity.
 
-A parsing model gets EVALB's labelled bracket F1 in place of BLEU. A model of several directions
-gets BLEU and chrF for each of them, and their means.
+For a parsing model, EVALB's labelled bracket F1 takes the place of BLEU. For a model of several
+directions, there are BLEU and chrF for each of them, and their means.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
     check_model_flags,
     check_output_flag,
+    define_flags,
     define_model_flags,
     flag_values,
     given_search_flags,
@@ -22,32 +23,12 @@ from absl import flags
 from keras_transformer.errors import require
 from keras_transformer.files.paths import to_path
 from pipelines.data_set import DataSet
-from pipelines.evaluation import TOKENIZATIONS, EvaluationConfig, evaluate_on
+from pipelines.evaluation import EvaluationConfig, evaluate_on
 
 FLAGS = flags.FLAGS
-define_model_flags(__name__)
+define_model_flags()
 flags.DEFINE_string("data_dir", None, "Prepared data (bin/prepare_data.py).", required=True)
-flags.DEFINE_string("split", "test", "The split of the data to score.")
-flags.DEFINE_integer(
-    "limit",
-    None,
-    "The most sentences to translate, of each direction; perplexity is of all.",
-    lower_bound=1,
-)
-flags.DEFINE_string("output", None, "Also write the translations, or trees, here, one a line.")
-flags.DEFINE_enum("tokenize", None, TOKENIZATIONS, "sacreBLEU's words; 13a if not given.")
-flags.DEFINE_bool("lowercase", False, "Score without regard to case.")
-flags.DEFINE_bool(
-    "robustness",
-    False,
-    "Also score the split in capitals, in title case, with typos, without full stops, and words.",
-)
-flags.DEFINE_bool(
-    "choose_alpha",
-    False,
-    "First choose --alpha on the validation split. The model directory remembers it, so that "
-    "translate, serve and export use it.",
-)
+define_flags(EvaluationConfig, "scores")
 
 
 def main():

@@ -1,7 +1,7 @@
 """Exports a trained model as a SavedModel that takes text, or in CTranslate2's format.
 
-A SavedModel takes text and gives text, vocabulary and search inside. For CTranslate2, subwords go
-in and come out, the vocabulary lies beside them, and searching is set up by its caller.
+A SavedModel takes text and returns text, with the vocabulary and the search inside. CTranslate2
+takes and returns subwords; the vocabulary lies beside the model, and its caller sets the search up.
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -19,14 +19,16 @@ from absl import flags
 from keras_transformer.errors import require
 
 FLAGS = flags.FLAGS
-define_model_flags(__name__, takes_exports=False)
-flags.DEFINE_string("export_dir", None, "A new directory for the export.", required=True)
-flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "What to write.")
-flags.DEFINE_enum("weights", "float32", ["float32", "bfloat16", "int8"], "How weights are stored.")
-flags.DEFINE_bool("constraints", False, "Let callers require phrases: signature constrain.")
-SIGNATURES = "The signatures that it has, for less memory where it is loaded; all if not given."
+define_model_flags(takes_exports=False)
+flags.DEFINE_string("export_dir", None, "New directory for the export.", required=True)
+flags.DEFINE_enum("format", "saved_model", ["saved_model", "ctranslate2"], "Format to write.")
+flags.DEFINE_enum(
+    "weights", "float32", ["float32", "bfloat16", "int8"], "Type of the stored weights."
+)
+flags.DEFINE_bool("constraints", False, "Add the signature constrain, which requires phrases.")
+SIGNATURES = "Signatures to write; fewer need less memory when loaded. The default is all."
 flags.DEFINE_list("signatures", None, SIGNATURES)
-flags.DEFINE_string("date", None, "For the model card, YYYY-MM-DD. Today if not given.")
+flags.DEFINE_string("date", None, "Date in the model card, YYYY-MM-DD; the default is today.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
 

@@ -14,19 +14,23 @@ The same command resumes an interrupted preparation. On a complete data set it r
 and writes damaged or missing files again.
 """
 
-from command import flag_values, run  # isort: skip  (first: it makes the checkout importable)
+from command import (  # isort: skip  (first: it makes the checkout importable)
+    define_flag,
+    define_flags,
+    flag_values,
+    run,
+)
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 from absl import flags
 
-from keras_transformer.config import SUFFIXES
 from keras_transformer.errors import InputError, require
-from keras_transformer.fields import LARGEST_SEED
+from keras_transformer.fields import one_of
 from keras_transformer.parsing.linearisation import WORDS, Linearisation
 from keras_transformer.parsing.trees import UNARIES
-from pipelines.file_arguments import file_source
+from pipelines.file_arguments import SPLITS, FileArguments, file_source
 from pipelines.pair_files import READERS
 from pipelines.preparation import prepare
 from pipelines.preparation_config import PreparationConfig
@@ -36,20 +40,9 @@ from pipelines.text_files import matching_files
 from pipelines.tfds_source import TfdsSource
 from pipelines.treebank import TreebankSource
 
-SPLITS = ("train", "validation", "test")
-TEXT_FLAGS = [f"{split}_{side}" for split in SPLITS for side in ("source", "target")]
-PAIR_FLAGS = [f"{split}_pairs" for split in SPLITS]
-MANY_LANGUAGES_FLAGS = [
-    "target_languages",
-    "validation_target_languages",
-    "test_target_languages",
-    "parallel",
-    "validation_parallel",
-    "test_parallel",
-    "directions",
-]
-FILE_FLAGS = TEXT_FLAGS + PAIR_FLAGS + MANY_LANGUAGES_FLAGS
 LANGUAGE_FLAGS = ["source_language", "target_language"]
+FILE_FLAGS = [field.name for field in dataclasses.fields(FileArguments)]
+ONLY_FILE_FLAGS = [name for name in FILE_FLAGS if name not in LANGUAGE_FLAGS]
 GRAMMAR_FLAGS = ["grammar_pairs"]
 TFDS_FLAGS = ["tfds_data_dir"]
 TREEBANK_FLAGS = [*(f"{split}_trees" for split in SPLITS), "tree_words", "tree_unaries"]
@@ -58,73 +51,6 @@ SELECTION_FLAGS = [field.name for field in dataclasses.fields(SelectionConfig)]
 FLAGS = flags.FLAGS
 flags.DEFINE_string("dataset", None, "files, grammar, treebank or tfds:NAME.", required=True)
 flags.DEFINE_string("data_dir", None, "Folder that the data set is written to.", required=True)
-for flag in TEXT_FLAGS:
-    text_help = (
-        "dataset=files: text with a sentence per line, plain, .gz or .zst; files or patterns, "
-        "separated by commas."
-    )
-    flags.DEFINE_list(flag, None, text_help)
-for flag in PAIR_FLAGS:
-    pairs_help = (
-        f"dataset=files: files that hold both sides ({', '.join(READERS)}), separated by commas."
-    )
-    flags.DEFINE_list(flag, None, pairs_help)
-EXAMPLES = ("source language, e.g. en", "target language, e.g. de")
-for flag, example in zip(LANGUAGE_FLAGS, EXAMPLES, strict=True):
-    language_help = f"dataset=tfds:NAME, and files that hold both sides: the {example}."
-    flags.DEFINE_string(flag, None, language_help)
-flags.DEFINE_list(
-    "target_languages",
-    None,
-    "For one model of several directions: the language of each file of --train_target, e.g. "
-    "de,cs,en.",
-)
-for split in ("validation", "test"):
-    languages_help = f"The language of each file of --{split}_target; default: --target_languages."
-    flags.DEFINE_list(f"{split}_target_languages", None, languages_help)
-flags.DEFINE_list(
-    "parallel",
-    None,
-    "For one model of several directions: the same text in each language, instead of "
-    "--train_source and --train_target, e.g. en:train.en,de:train.de,cs:train.cs.",
-)
-for split in ("validation", "test"):
-    flags.DEFINE_list(f"{split}_parallel", None, f"Like --parallel, for the {split} split.")
-flags.DEFINE_list(
-    "directions", None, "Directions of --parallel to train, e.g. en-de,de-cs; default: all."
-)
-flags.DEFINE_string("tfds_data_dir", None, "dataset=tfds:NAME: the folder of TFDS.")
-flags.DEFINE_integer("grammar_pairs", 100_000, "dataset=grammar: number of training pairs.")
-for split in SPLITS:
-    trees_help = "dataset=treebank: files in Penn Treebank brackets, separated by commas."
-    flags.DEFINE_list(f"{split}_trees", None, trees_help)
-flags.DEFINE_enum("tree_words", "xx", WORDS, "dataset=treebank: what stands for words in targets.")
-flags.DEFINE_enum(
-    "tree_unaries",
-    "keep",
-    UNARIES,
-    "dataset=treebank: keep chains of unary brackets, (S (VP, or collapse them to one, (S+VP.",
-)
-HELP = {field.name: field.metadata["help"] for field in dataclasses.fields(PreparationConfig)}
-# Which training pairs are used, and how often.
-flags.DEFINE_bool("dedupe", False, HELP["dedupe"])
-flags.DEFINE_list("length_limits", None, HELP["length_limits"])
-flags.DEFINE_float("length_ratio", None, HELP["length_ratio"])
-flags.DEFINE_enum("length_unit", "words", ["words", "characters"], HELP["length_unit"])
-flags.DEFINE_bool("drop_identical", False, HELP["drop_identical"])
-flags.DEFINE_list("scripts", None, HELP["scripts"])
-flags.DEFINE_float("script_share", 0.5, HELP["script_share"])
-flags.DEFINE_float("number_overlap", None, HELP["number_overlap"])
-flags.DEFINE_list("weights", None, HELP["weights"])
-flags.DEFINE_float("temperature", None, HELP["temperature"])
-flags.DEFINE_list("augment", None, HELP["augment"])
-# The vocabulary, and the records.
-flags.DEFINE_enum("tokenizer", "bpe", list(SUFFIXES), HELP["tokenizer"])
-flags.DEFINE_integer("vocab_size", None, HELP["vocab_size"])
-flags.DEFINE_list("vocabulary", [], HELP["vocabulary"])
-flags.DEFINE_bool("shared_vocabulary", True, HELP["shared_vocabulary"])
-flags.DEFINE_integer("max_length", 256, HELP["max_length"])
-flags.DEFINE_integer("seed", 1, HELP["seed"], lower_bound=0, upper_bound=LARGEST_SEED)
 flags.DEFINE_enum(
     "runner",
     "local",
@@ -134,8 +60,45 @@ flags.DEFINE_enum(
 flags.DEFINE_string(
     "pipeline_options",
     "",
-    "runner=beam: flags for Apache Beam, separated by spaces, e.g. --runner=FlinkRunner.",
+    "Flags for Apache Beam, separated by spaces, such as --runner=FlinkRunner.",
 )
+
+FILES = "dataset=files: paths or patterns, separated by commas"
+for split in SPLITS:
+    for side in ("source", "target"):
+        text_help = "Text with a sentence on each line, plain, .gz or .zst."
+        define_flag(f"{split}_{side}", list, None, text_help, FILES)
+    pairs_help = f"Files that hold both sides: {', '.join(READERS)}."
+    define_flag(f"{split}_pairs", list, None, pairs_help, FILES)
+SIDES = "dataset=tfds:NAME, or files that hold both sides"
+define_flag("source_language", str, None, "Source language, such as en.", SIDES)
+define_flag("target_language", str, None, "Target language, such as de.", SIDES)
+define_flag("tfds_data_dir", str, None, "Folder of TFDS.", "dataset=tfds:NAME")
+DIRECTIONS = "dataset=files, for one model of several directions"
+languages_help = "Language of each file of --train_target, such as de,cs,en."
+define_flag("target_languages", list, None, languages_help, DIRECTIONS)
+parallel_help = (
+    "The same text in each language, in place of --train_source and --train_target, such as "
+    "en:train.en,de:train.de,cs:train.cs."
+)
+define_flag("parallel", list, None, parallel_help, DIRECTIONS)
+for split in ("validation", "test"):
+    languages_help = f"Language of each file of --{split}_target; default: --target_languages."
+    define_flag(f"{split}_target_languages", list, None, languages_help, DIRECTIONS)
+    define_flag(f"{split}_parallel", list, None, f"--parallel for the {split} split.", DIRECTIONS)
+directions_help = "Directions of --parallel to train, such as en-de,de-cs; default: all."
+define_flag("directions", list, None, directions_help, DIRECTIONS)
+define_flag("grammar_pairs", int, 100_000, "Number of training pairs.", "dataset=grammar")
+TREES = "dataset=treebank"
+for split in SPLITS:
+    trees_help = "Files in Penn Treebank brackets, separated by commas."
+    define_flag(f"{split}_trees", list, None, trees_help, TREES)
+words_help = "Form of the words in targets."
+define_flag("tree_words", Annotated[str, one_of(*WORDS)], "xx", words_help, TREES)
+unaries_help = "Keep chains of unary brackets, (S (VP, or collapse them to one, (S+VP."
+define_flag("tree_unaries", Annotated[str, one_of(*UNARIES)], "keep", unaries_help, TREES)
+define_flags(SelectionConfig, "selection of training pairs")
+define_flags(PreparationConfig, "vocabulary and records")
 
 
 def main() -> dict[str, Any]:
@@ -164,14 +127,14 @@ def make_source() -> Source:
         refuse(TFDS_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
         return files()
     if FLAGS.dataset == "grammar":
-        refuse(FILE_FLAGS + LANGUAGE_FLAGS + TFDS_FLAGS + TREEBANK_FLAGS)
+        refuse(FILE_FLAGS + TFDS_FLAGS + TREEBANK_FLAGS)
         return GrammarSource(FLAGS.grammar_pairs, FLAGS.seed)
     if FLAGS.dataset == "treebank":
-        refuse(FILE_FLAGS + LANGUAGE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS)
+        refuse(FILE_FLAGS + TFDS_FLAGS + GRAMMAR_FLAGS)
         refuse([*SELECTION_FLAGS, "augment"])
         return treebank_source()
     if FLAGS.dataset.startswith("tfds:"):
-        refuse(FILE_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
+        refuse(ONLY_FILE_FLAGS + GRAMMAR_FLAGS + TREEBANK_FLAGS)
         demand(LANGUAGE_FLAGS)
         name = FLAGS.dataset.removeprefix("tfds:")
         return TfdsSource(name, FLAGS.source_language, FLAGS.target_language, FLAGS.tfds_data_dir)
@@ -181,11 +144,11 @@ def make_source() -> Source:
 
 def files() -> FileSource:
     arguments = {}
-    for name in [*FILE_FLAGS, *LANGUAGE_FLAGS]:
+    for name in FILE_FLAGS:
         if FLAGS[name].present:
             is_parallel = name.endswith("parallel")
             arguments[name] = parallel_files(name) if is_parallel else FLAGS[name].value
-    return file_source(**arguments)
+    return file_source(FileArguments(**arguments))
 
 
 def parallel_files(name: str) -> dict[str, str]:

@@ -1,32 +1,37 @@
 """Serves a model: a web page that translates and shows attention, and JSON endpoints.
 
-GET /openapi.json describes the endpoints; clients of LibreTranslate can use them, too. Ctrl-C or
-SIGTERM ends it, after what it has begun.
+GET /openapi.json describes the endpoints, which clients of LibreTranslate can use, too. Ctrl-C or
+SIGTERM stops the server after the requests that it is working on.
 """
 
-from command import check_model_flags, define_model_flags, flag_values, load_model, run  # isort: skip  (first: it makes the checkout importable)
+from command import (  # isort: skip  (first: it makes the checkout importable)
+    check_model_flags,
+    define_flags,
+    define_model_flags,
+    flag_values,
+    load_model,
+    run,
+)
 
 from absl import flags
 
+from keras_transformer.serving.requests import Limits, check_cors_origin
+
 FLAGS = flags.FLAGS
-define_model_flags(__name__)
-flags.DEFINE_string("host", "127.0.0.1", "Where to listen; 0.0.0.0 lets other machines in.")
+define_model_flags()
+flags.DEFINE_string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 admits other machines.")
 flags.DEFINE_integer(
-    "port", 8501, "Where to listen; 0 is any free one.", lower_bound=0, upper_bound=65535
+    "port", 8501, "Port to listen on; 0 chooses a free one.", lower_bound=0, upper_bound=65535
 )
-flags.DEFINE_float("timeout", 60.0, "Seconds that a request may take.")
-flags.DEFINE_integer("max_sentences", 64, "Sentences of a request.")
-flags.DEFINE_integer("max_characters", 20_000, "Characters of a request.")
-flags.DEFINE_integer("max_waiting", 64, "Requests that may wait for the model.")
+define_flags(Limits, "limits")
 flags.DEFINE_string(
     "cors_origin",
     None,
-    "Origin of other web pages that may use the server, such as https://example.org; * is all.",
+    "Origin whose web pages may use the server, such as https://example.org; * for all.",
 )
 
 
 def main():
-    from keras_transformer.serving.requests import Limits, check_cors_origin
     from keras_transformer.serving.server import listening_socket, serve
 
     limits = Limits(**flag_values(Limits))

@@ -3,10 +3,10 @@
     python bin/sweep.py --data_dir=runs/multi30k/data --model_dir=runs/sweep --rows=A,C,D,E \\
         --train_steps=1000 --tokens_per_batch=3000 --config warmup_steps=400
 
-Every row is trained by bin/train.py in MODEL_DIR/ROW and scored on the validation split by
-bin/evaluate.py: the last checkpoint, not averaged, as in the paper. A second run leaves finished
-rows alone and resumes the row that was interrupted. A row that fails is reported, and the others
-continue. TensorBoard (--logdir=MODEL_DIR) compares settings and BLEU of the rows under HParams.
+bin/train.py trains each row in MODEL_DIR/ROW, and bin/evaluate.py scores its last checkpoint, not
+averaged, on the validation split. A second run skips finished rows and resumes the interrupted one.
+A row that fails is reported, and the others continue. TensorBoard (--logdir=MODEL_DIR) compares the
+rows' settings and BLEU under HParams.
 """
 
 from command import as_typed, run  # isort: skip  (first: it makes the checkout importable)
@@ -23,7 +23,7 @@ from keras_transformer.fields import LARGEST_SEED
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data_dir", None, "Prepared data with a validation split.", required=True)
-flags.DEFINE_string("model_dir", None, "The folder in which each row gets a folder.", required=True)
+flags.DEFINE_string("model_dir", None, "Folder in which each row has its own.", required=True)
 flags.DEFINE_list("rows", "base,A,C,D,E", "Rows of Table 3 (A1), or groups of them (A).")
 flags.DEFINE_integer("divide_layers", 2, "Divisor of the number of layers.", lower_bound=1)
 flags.DEFINE_integer("divide_widths", 8, "Divisor of d_model, d_ff, d_k and d_v.", lower_bound=1)
@@ -31,10 +31,8 @@ flags.DEFINE_integer("train_steps", 100_000, "Steps per row.", lower_bound=1)
 flags.DEFINE_float("train_minutes", None, "Time limit per row, in minutes.", lower_bound=0.001)
 flags.DEFINE_integer("tokens_per_batch", 25000, "Padded tokens per side of a step.", lower_bound=1)
 flags.DEFINE_float("checkpoint_minutes", 2, "Minutes between checkpoints.", lower_bound=0.001)
-flags.DEFINE_multi_string(
-    "config", [], "KEY=VALUE for every row, instead of the row's. Repeatable."
-)
-flags.DEFINE_integer("beam_size", 4, "Beams of the translations that are scored.", lower_bound=1)
+flags.DEFINE_multi_string("config", [], "KEY=VALUE that overrides every row's. Repeatable.")
+flags.DEFINE_integer("beam_size", 4, "Beams of the scored translations.", lower_bound=1)
 flags.DEFINE_integer("seed", 1, "Seed of every row.", lower_bound=0, upper_bound=LARGEST_SEED)
 
 

@@ -15,7 +15,7 @@ from keras_transformer.evaluation.results import (
     write_chosen_decoding,
     write_results,
 )
-from keras_transformer.fields import Size, check_fields, one_of
+from keras_transformer.fields import Size, check_fields, one_of, option
 from keras_transformer.language_codes import directions_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 from keras_transformer.output_files import check_output, write_lines
@@ -32,16 +32,26 @@ TOKENIZATIONS = ("13a", "none", "intl", "char", "zh")
 class EvaluationConfig:
     """What is scored, and how."""
 
-    split: str = "test"  # of the data, which keeps the text of all splits but "train"
-    # The most sentences to translate, of each direction if there are several; perplexity is of all.
-    limit: Size | None = None
-    output: str | None = None  # a file for the translations or trees, one a line
-    # Of translations only: sacreBLEU's tokenization (None for "13a"), and whether to ignore case.
-    tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = None
-    lowercase: bool = False
-    robustness: bool = False  # also score the split in capitals, with typos, ...
-    # First choose the length penalty that suits the validation split.
-    choose_alpha: bool = False
+    split: str = option("test", "Split to score; the data keeps the text of all splits but train.")
+    limit: Size | None = option(
+        None,
+        "Translate at most this many sentences of each direction. Perplexity is always of all.",
+    )
+    output: str | None = option(None, "File for the translations or trees, one a line.")
+    tokenize: Annotated[str, one_of(*TOKENIZATIONS)] | None = option(
+        None, "sacreBLEU's tokenizer; the default is 13a."
+    )
+    lowercase: bool = option(False, "Ignore case in scores.")
+    robustness: bool = option(
+        False,
+        "Also score the split in all-caps, in title case, with typos, without full stops, and "
+        "single words.",
+    )
+    choose_alpha: bool = option(
+        False,
+        "First choose alpha on the validation split, and store it in the model directory, where "
+        "translate, serve and export find it.",
+    )
 
     def __post_init__(self):
         check_fields(self)

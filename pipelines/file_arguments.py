@@ -1,7 +1,9 @@
 """The files that a caller names, in any of the ways that `prepare` takes, as one source."""
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from keras_transformer.errors import InputError, require
 from pipelines.many_languages import argument_of, source_of_files, source_of_parallel_text
@@ -10,60 +12,74 @@ from pipelines.text_files import matching_files
 
 AnyPath = str | os.PathLike
 Paths = AnyPath | Iterable[AnyPath]
+SPLITS = ("train", "validation", "test")
 Files = dict[str, tuple[list[str], list[str]]]  # split -> files of source and target
 
 
-def file_source(
-    train_source: Paths = (),
-    train_target: Paths = (),
-    validation_source: Paths = (),
-    validation_target: Paths = (),
-    test_source: Paths = (),
-    test_target: Paths = (),
-    train_pairs: Paths = (),
-    validation_pairs: Paths = (),
-    test_pairs: Paths = (),
-    source_language: str | None = None,
-    target_language: str | None = None,
-    target_languages: Iterable[str] | None = None,
-    validation_target_languages: Iterable[str] | None = None,
-    test_target_languages: Iterable[str] | None = None,
-    parallel: Mapping[str, Paths] | None = None,
-    validation_parallel: Mapping[str, Paths] | None = None,
-    test_parallel: Mapping[str, Paths] | None = None,
-    directions: Iterable[str] | None = None,
-) -> FileSource:
-    """Makes a source of files, of one direction or of several.
+@dataclasses.dataclass(frozen=True)
+class FileArguments:
+    """The files of a data set, plain, .gz or .zst, and their languages.
 
-    Args: as of `keras_transformer.prepare`.
+    Paths are one path or several, also with patterns such as "*.en".
+
+    Args:
+        train_source, train_target: text to train on, with a sentence on each line. Line n of one is
+            the translation of line n of the other.
+        validation_source, validation_target: text to measure progress on.
+        test_source, test_target: text to score the trained model on.
+        train_pairs, validation_pairs, test_pairs: files that hold both sides, beside those or in
+            place of them: .tsv, .jsonl, .tmx, .po, .xliff; see pipelines/pair_files.py.
+        source_language, target_language: such as "en"; required with pairs, and otherwise guessed
+            from the names of the files.
+        target_languages: for one model of several directions, the language of each file of
+            train_target, as ["de", "cs", "en"]. The names of source files end in theirs.
+        validation_target_languages, test_target_languages: the same for those splits; the default
+            is target_languages.
+        parallel: in place of train_source and train_target, language -> file or files, as
+            {"en": "train.en", "de": "train.de", "cs": "train.cs"}: line n of each is the
+            translation of line n of the others.
+        validation_parallel, test_parallel: the same for those splits.
+        directions: those of parallel text to use, as ["en-de", "de-cs"]; the default is all.
+    """
+
+    train_source: Paths = ()
+    train_target: Paths = ()
+    validation_source: Paths = ()
+    validation_target: Paths = ()
+    test_source: Paths = ()
+    test_target: Paths = ()
+    train_pairs: Paths = ()
+    validation_pairs: Paths = ()
+    test_pairs: Paths = ()
+    source_language: str | None = None
+    target_language: str | None = None
+    target_languages: Iterable[str] | None = None
+    validation_target_languages: Iterable[str] | None = None
+    test_target_languages: Iterable[str] | None = None
+    parallel: Mapping[str, Paths] | None = None
+    validation_parallel: Mapping[str, Paths] | None = None
+    test_parallel: Mapping[str, Paths] | None = None
+    directions: Iterable[str] | None = None
+
+    def of_splits(self, argument: str) -> dict[str, Any]:
+        """Split -> the value of one of the arguments that each split has, such as "pairs"."""
+        return {split: getattr(self, argument_of(argument, split)) for split in SPLITS}
+
+
+def file_source(arguments: FileArguments) -> FileSource:
+    """Makes a source of files, of one direction or of several.
 
     Raises:
         InputError: for arguments of other types, arguments that do not go together, and files that
             cannot be used.
     """
-    pair_files = _pair_files(
-        {"train": train_pairs, "validation": validation_pairs, "test": test_pairs}
-    )
-    texts = _parallel_texts(
-        {"train": parallel, "validation": validation_parallel, "test": test_parallel}
-    )
-    languages_of_files = _languages_of_files(
-        {
-            "train": target_languages,
-            "validation": validation_target_languages,
-            "test": test_target_languages,
-        }
-    )
-    languages = _both_languages(source_language, target_language)
+    pair_files = _pair_files(arguments)
+    texts = _parallel_texts(arguments.of_splits("parallel"))
+    languages_of_files = _languages_of_files(arguments.of_splits("target_languages"))
+    languages = _both_languages(arguments.source_language, arguments.target_language)
+    directions = arguments.directions
     chosen = None if directions is None else _names(directions, "directions")
-    files = _parallel_files(
-        {
-            "train": (train_source, train_target),
-            "validation": (validation_source, validation_target),
-            "test": (test_source, test_target),
-        },
-        needs_train="train" not in pair_files and not texts,
-    )
+    files = _text_files(arguments, needs_train="train" not in pair_files and not texts)
     received = ",".join(chosen or [])
     require(chosen is None or texts, "directions", "must be given with parallel", received)
     if not languages_of_files and not texts:
@@ -95,29 +111,28 @@ def paths_of(paths: Paths, argument: str) -> list[str]:
     return [os.fspath(path) for path in listed]
 
 
-def _parallel_files(given: Mapping[str, tuple[Paths, Paths]], needs_train: bool) -> Files:
-    """The files of each split that has any."""
+def _text_files(arguments: FileArguments, needs_train: bool) -> Files:
+    """The files of source and target of each split that has any."""
     files = {}
-    for split, (source, target) in given.items():
-        source_argument, target_argument = f"{split}_source", f"{split}_target"
-        source_files = matching_files(source_argument, paths_of(source, source_argument))
-        target_files = matching_files(target_argument, paths_of(target, target_argument))
+    for split in SPLITS:
+        source, target = f"{split}_source", f"{split}_target"
+        source_files = _files(arguments, source)
+        target_files = _files(arguments, target)
         if source_files or target_files or (split == "train" and needs_train):
-            require(source_files, source_argument, "must be given", "none")
-            require(target_files, target_argument, f"must be given with {source_argument}", "none")
+            require(source_files, source, "must be given", "none")
+            require(target_files, target, f"must be given with {source}", "none")
             files[split] = (source_files, target_files)
     return files
 
 
-def _pair_files(given: Mapping[str, Paths]) -> dict[str, list[str]]:
+def _pair_files(arguments: FileArguments) -> dict[str, list[str]]:
     """The files that hold both sides, of each split that has any."""
-    files = {}
-    for split, paths in given.items():
-        argument = f"{split}_pairs"
-        found = matching_files(argument, paths_of(paths, argument))
-        if found:
-            files[split] = found
-    return files
+    files = {split: _files(arguments, f"{split}_pairs") for split in SPLITS}
+    return {split: found for split, found in files.items() if found}
+
+
+def _files(arguments: FileArguments, argument: str) -> list[str]:
+    return matching_files(argument, paths_of(getattr(arguments, argument), argument))
 
 
 def _parallel_texts(

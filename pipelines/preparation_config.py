@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_transformer.config import VocabularySize, vocabulary_kind
 from keras_transformer.errors import require
-from keras_transformer.fields import LARGEST_LENGTH, Seed, check_fields
+from keras_transformer.fields import LARGEST_LENGTH, Seed, check_fields, option
 from pipelines.augmentation import AugmentShares
 from pipelines.metadata import Tokenizer
 from pipelines.selection import SelectionConfig
@@ -23,61 +23,36 @@ class PreparationConfig(SelectionConfig):
         InputError: for an argument that breaks a rule, and for files that cannot be read.
     """
 
-    tokenizer: Tokenizer = dataclasses.field(
-        default="bpe",
-        metadata={
-            "help": (
-                "Kind of vocabulary: bpe (section 5.1), wordpiece, or pieces, which is that of "
-                "imported models and requires an existing vocabulary."
-            )
-        },
+    tokenizer: Tokenizer = option(
+        "bpe",
+        "Kind of vocabulary: bpe (section 5.1), wordpiece, or pieces, which is that of "
+        "imported models and requires an existing vocabulary.",
     )
-    vocab_size: VocabularySize | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": (
-                "Number of ids of a vocabulary, including the four special ones. Default: "
-                f"{_PAPER_VOCAB_SIZE} (section 5.1), or that of an existing vocabulary."
-            )
-        },
+    vocab_size: VocabularySize | None = option(
+        None,
+        "Number of ids of a vocabulary, including the four special ones. Default: "
+        f"{_PAPER_VOCAB_SIZE} (section 5.1), or that of an existing vocabulary.",
     )
-    max_length: int = dataclasses.field(
-        default=256,
-        metadata={
-            "help": "Largest number of ids of either side, including EOS; longer pairs are dropped."
-        },
+    max_length: int = option(
+        256, "Largest number of ids of either side, including EOS; longer pairs are dropped."
     )
-    seed: Seed = dataclasses.field(
-        default=1,
-        metadata={
-            "help": (
-                "Seed of the order of the pairs, of the text that a vocabulary is learned from, "
-                "and of the choice of augmented pairs."
-            )
-        },
+    seed: Seed = option(
+        1,
+        "Seed of the order of the pairs, of the text that a vocabulary is learned from, "
+        "and of the choice of augmented pairs.",
     )
-    shared_vocabulary: bool = dataclasses.field(
-        default=True, metadata={"help": "Use one vocabulary for both sides, or one for each."}
+    shared_vocabulary: bool = option(True, "Use one vocabulary for both sides, or one for each.")
+    vocabulary: Sequence[str] = option(
+        (),
+        "Existing vocabulary to use in place of a learned one: one file, or SOURCE,TARGET "
+        "without a shared vocabulary.",
     )
-    vocabulary: Sequence[str] = dataclasses.field(
-        default=(),
-        metadata={
-            "help": (
-                "Existing vocabulary to use in place of a learned one: one file, or SOURCE,TARGET "
-                "without a shared vocabulary."
-            )
-        },
-    )
-    augment: AugmentShares | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": (
-                "Training pairs to add, as shares of all pairs, e.g. upper:0.05,typos:0.1. Kinds: "
-                "upper (copies in capitals), title (in title case), typos (with typos in the "
-                "source), no_stop (without the full stop at the end), words (pairs of single "
-                "words)."
-            )
-        },
+    augment: AugmentShares | None = option(
+        None,
+        "Training pairs to add, as shares of all pairs, e.g. upper:0.05,typos:0.1. Kinds: "
+        "upper (copies in capitals), title (in title case), typos (with typos in the "
+        "source), no_stop (without the full stop at the end), words (pairs of single "
+        "words).",
     )
 
     def __post_init__(self):

@@ -5,7 +5,7 @@ With `keras_transformer.load`, two text files become translations in a notebook.
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
@@ -16,91 +16,37 @@ from keras_transformer.training.loop_config import LoopConfig
 from pipelines import preparation
 from pipelines.data_set import DataSet
 from pipelines.evaluation import EvaluationConfig, evaluate_on
-from pipelines.file_arguments import AnyPath, Paths, file_source, paths_of
+from pipelines.file_arguments import AnyPath, FileArguments, Paths, file_source, paths_of
 from pipelines.preparation_config import PreparationConfig
 from pipelines.training import train_on
 
 
 def prepare(
-    data_dir: AnyPath,
-    train_source: Paths = (),
-    train_target: Paths = (),
-    validation_source: Paths = (),
-    validation_target: Paths = (),
-    test_source: Paths = (),
-    test_target: Paths = (),
-    train_pairs: Paths = (),
-    validation_pairs: Paths = (),
-    test_pairs: Paths = (),
-    source_language: str | None = None,
-    target_language: str | None = None,
-    target_languages: Iterable[str] | None = None,
-    validation_target_languages: Iterable[str] | None = None,
-    test_target_languages: Iterable[str] | None = None,
-    parallel: Mapping[str, Paths] | None = None,
-    validation_parallel: Mapping[str, Paths] | None = None,
-    test_parallel: Mapping[str, Paths] | None = None,
-    directions: Iterable[str] | None = None,
-    **options: Any,
+    data_dir: AnyPath, train_source: Paths = (), train_target: Paths = (), **options: Any
 ) -> dict[str, Any]:
-    """Makes a data directory of parallel text files, or of files that hold both sides.
+    """Makes a data directory from parallel text files, or from files that hold both sides.
 
     Args:
         data_dir: a new or empty folder; or that of the same data set, which is then checked.
-        train_source, train_target: files to train on, plain, .gz or .zst, with a sentence a line;
-            one path or several of each, also with patterns such as "*.en". Line n of one is the
-            translation of line n of the other.
-        validation_source, validation_target: those to measure progress on.
-        test_source, test_target: those to score the trained model on.
-        train_pairs, validation_pairs, test_pairs: files that hold both sides, beside those or in
-            place of them: .tsv, .jsonl, .tmx, .po, .xliff; see pipelines/pair_files.py.
-        source_language, target_language: such as "en"; they must be given with pairs, and are
-            guessed from the names of files without.
-        target_languages: for one model of several directions, the language of each file of
-            train_target, as ["de", "cs", "en"]. The names of source files end in theirs.
-        validation_target_languages, test_target_languages: of those splits; target_languages if not
-            given.
-        parallel: in place of train_source and train_target, language -> file or files, as
-            {"en": "train.en", "de": "train.de", "cs": "train.cs"}: line n of one is the translation
-            of line n of each other one.
-        validation_parallel, test_parallel: the same of those splits.
-        directions: of parallel text, as ["en-de", "de-cs"]; all if not given.
-        options: fields of pipelines.preparation_config.PreparationConfig, such as vocab_size=8000,
-            max_length or dedupe.
+        train_source, train_target: text to train on, with a sentence on each line.
+        options: further fields of pipelines.file_arguments.FileArguments, such as
+            validation_source, and of pipelines.preparation_config.PreparationConfig, such as
+            vocab_size, max_length or dedupe.
 
     Returns:
-        What was prepared: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...}; see
+        The data set's facts: {"data_dir", "vocab_size", "pairs" of each split, "dropped", ...}; see
         pipelines.preparation.prepare.
 
     Raises:
         InputError: where an argument or a file cannot be used.
     """
     _check_path(data_dir, "data_dir")
-    _check_names(options, _fields(PreparationConfig))
+    _check_names(options, [*_fields(FileArguments), *_fields(PreparationConfig)])
+    files = {name: options.pop(name) for name in _fields(FileArguments) if name in options}
+    source = file_source(FileArguments(train_source, train_target, **files))
     if "vocabulary" in options:
         options["vocabulary"] = paths_of(options["vocabulary"], "vocabulary")
-    config = PreparationConfig(**options)
-    source = file_source(
-        train_source=train_source,
-        train_target=train_target,
-        validation_source=validation_source,
-        validation_target=validation_target,
-        test_source=test_source,
-        test_target=test_target,
-        train_pairs=train_pairs,
-        validation_pairs=validation_pairs,
-        test_pairs=test_pairs,
-        source_language=source_language,
-        target_language=target_language,
-        target_languages=target_languages,
-        validation_target_languages=validation_target_languages,
-        test_target_languages=test_target_languages,
-        parallel=parallel,
-        validation_parallel=validation_parallel,
-        test_parallel=test_parallel,
-        directions=directions,
-    )
-    return preparation.prepare(source, data_dir, config)
+    return preparation.prepare(source, data_dir, PreparationConfig(**options))
 
 
 def train(

@@ -18,7 +18,7 @@ from absl import logging
 from tqdm import tqdm
 
 from keras_transformer.errors import require
-from keras_transformer.fields import Count, Positive, Rule, one_of
+from keras_transformer.fields import Count, Positive, Rule, one_of, option
 from pipelines.sources import DerivedSource, Pair, Source, Survey
 
 # Of each rule, metadata.json shows this many pairs, with this many characters of either side.
@@ -66,75 +66,44 @@ class SelectionConfig:
     `help` of each field says what it is.
     """
 
-    drop_identical: bool = dataclasses.field(
-        default=False,
-        metadata={"help": "Drop pairs whose sides are equal, ignoring upper and lower case."},
+    drop_identical: bool = option(
+        False, "Drop pairs whose sides are equal, ignoring upper and lower case."
     )
-    length_limits: Annotated[list[Count], _RANGE] | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": "FEWEST,MOST words of a side: drop pairs with a shorter or a longer side."
-        },
+    length_limits: Annotated[list[Count], _RANGE] | None = option(
+        None, "FEWEST,MOST words of a side: drop pairs with a shorter or a longer side."
     )
-    length_ratio: Positive | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": (
-                "Drop pairs whose longer side has more than this many times the words of the "
-                "shorter."
-            )
-        },
+    length_ratio: Positive | None = option(
+        None,
+        "Drop pairs whose longer side has more than this many times the words of the shorter.",
     )
-    length_unit: Annotated[str, one_of("words", "characters")] = dataclasses.field(
-        default="words",
-        metadata={
-            "help": (
-                "Unit of length limits and length ratio; characters suit languages without spaces."
-            )
-        },
+    length_unit: Annotated[str, one_of("words", "characters")] = option(
+        "words",
+        "Unit of length limits and length ratio; characters suit languages without spaces.",
     )
-    scripts: Annotated[list[_Scripts], _TWO] | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": (
-                "SOURCE,TARGET by their names in Unicode, e.g. Latin,Han+Hiragana+Katakana: drop "
-                "pairs in which a side is not mainly in these scripts."
-            )
-        },
+    scripts: Annotated[list[_Scripts], _TWO] | None = option(
+        None,
+        "SOURCE,TARGET by their names in Unicode, e.g. Latin,Han+Hiragana+Katakana: drop "
+        "pairs in which a side is not mainly in these scripts.",
     )
-    script_share: _Share = dataclasses.field(
-        default=0.5,
-        metadata={"help": "Smallest share of a side's letters that must be in its scripts."},
+    script_share: _Share = option(
+        0.5, "Smallest share of a side's letters that must be in its scripts."
     )
-    number_overlap: _Share | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": (
-                "Drop pairs whose sides share less than this part of their numbers (runs of "
-                "digits); 1: drop pairs whose numbers differ."
-            )
-        },
+    number_overlap: _Share | None = option(
+        None,
+        "Drop pairs whose sides share less than this part of their numbers (runs of "
+        "digits); 1: drop pairs whose numbers differ.",
     )
-    dedupe: bool = dataclasses.field(default=False, metadata={"help": "Drop repeated pairs."})
-    weights: Annotated[list[_Weight], _SOME] | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": (
-                "Repetitions per epoch, one value per train_source file, e.g. 1,2.5; default: 1 "
-                "each."
-            )
-        },
+    dedupe: bool = option(False, "Drop repeated pairs.")
+    weights: Annotated[list[_Weight], _SOME] | None = option(
+        None,
+        "Repetitions per epoch, one value per train_source file, e.g. 1,2.5; default: 1 each.",
     )
-    temperature: _Temperature | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": (
-                "Instead of weights: temperature T of the sampling of training files; a file of n "
-                "pairs gets a share proportional to n^(1/T), and the largest file is used once per "
-                "epoch (arXiv 1907.05019). 1 uses every file once; 5 is usual for languages with "
-                "little text."
-            )
-        },
+    temperature: _Temperature | None = option(
+        None,
+        "Instead of weights: temperature T of the sampling of training files; a file of n "
+        "pairs gets a share proportional to n^(1/T), and the largest file is used once per "
+        "epoch (arXiv 1907.05019). 1 uses every file once; 5 is usual for languages with "
+        "little text.",
     )
 
     @property

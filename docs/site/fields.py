@@ -98,8 +98,10 @@ def comments(kind: type) -> dict[str, str]:
 
 
 def argument_texts(docstring: str) -> dict[str, str]:
-    """What the section "Args:" of a docstring says of each argument."""
+    """The text of each argument in the section "Args:" of a docstring."""
     section = re.search(r"^ *Args:\n(.*?)(?:\n\n|\Z)", inspect.cleandoc(docstring), re.M | re.S)
+    if section is None:
+        return {}
     entries = re.split(r"^    (\w+): ", section[1], flags=re.M)[1:]
     return {
         name: " ".join(text.split()) for name, text in zip(entries[::2], entries[1::2], strict=True)

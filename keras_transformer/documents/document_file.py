@@ -36,7 +36,7 @@ from keras_transformer.documents.lines import (
 from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.documents.wrapped import continued_line
 from keras_transformer.errors import InputError
-from keras_transformer.fields import check_fields, one_of
+from keras_transformer.fields import check_fields, one_of, option
 from keras_transformer.output_files import STANDARD_STREAM
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
@@ -49,10 +49,25 @@ class DocumentConfig:
 
     input: str = STANDARD_STREAM  # path, or "-" for stdin
     output: str = STANDARD_STREAM  # path, or "-" for stdout
-    format: Annotated[str, one_of(*FORMATS)] | None = None  # by the ending of `input`
-    columns: tuple[str, ...] | None = None  # of a table: names or numbers of those to translate
-    language: str | None = None  # of the input, as "en"; that of the model's data, or English
-    case: Annotated[str, one_of(*CASE_RULES)] = "auto"  # "keep": capitals are translated as such
+    format: Annotated[str, one_of(*sorted(FORMATS))] | None = option(
+        None,
+        "Format of the input. The default goes by the ending of its name, and is text for unknown "
+        "endings. wrapped is text whose paragraphs run over several lines.",
+    )
+    columns: tuple[str, ...] | None = option(
+        None,
+        "Columns or keys to translate in formats tsv, csv and jsonl, by name, or number from 1.",
+    )
+    language: str | None = option(
+        None,
+        "Language of the input, such as en, whose rules split it into sentences. The default is "
+        "that of the training data.",
+    )
+    case: Annotated[str, one_of(*CASE_RULES)] = option(
+        "auto",
+        "auto: normalize all-caps sentences and English title case before translation, and restore "
+        "all-caps after it; keep: translate the text as it is written.",
+    )
     terminology: dict[str, str] | None = None  # source phrases: what translations then contain
     to: str | None = None  # the language to translate into, of a model of several
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tqdm import tqdm
 
 from keras_transformer.errors import InputError, require
+from keras_transformer.fields import option
 from keras_transformer.files.paths import RemotePath, is_device, to_path
 from keras_transformer.files.reading import opened, require_end, text_lines
 from keras_transformer.output_files import (
@@ -49,11 +50,20 @@ class LinesConfig:
 
     input: str = STANDARD_STREAM  # path, or "-" for stdin
     output: str = STANDARD_STREAM  # path, or "-" for stdout
-    n_best: int = 1  # translations of each line
-    scores: bool = False  # whether to write the scores
-    alignments: bool = False  # whether to write which words are aligned
-    token_scores: bool = False  # whether to write subwords and their log-probabilities
-    target_prefixes: bool = False  # whether lines are texts and beginnings of translations
+    n_best: int = option(
+        1,
+        "Translations of each line; above 1, each output line begins with the number of its input "
+        "line.",
+    )
+    scores: bool = option(False, "Write the score and a tab before each translation.")
+    alignments: bool = option(False, "Write word alignments, such as 0-0 1-2, and a tab before it.")
+    token_scores: bool = option(
+        False, "Write its subwords, a tab, their log-probabilities and a tab before it."
+    )
+    target_prefixes: bool = option(
+        False,
+        "A line may have a tab after its text, and then the words its translation begins with.",
+    )
     terminology: dict[str, str] | None = None  # source phrases: what translations then contain
     to: str | None = None  # the language to translate into, of a model of several
 

@@ -28,18 +28,17 @@ Utility = Annotated[str, one_of("chrf", "bleu")]  # of a translation, given anot
 class SamplingConfig:
     """How tokens are drawn at random.
 
-    Args:
-        temperature: logits are divided by it.
-        top_k: only the k most probable tokens are drawn; 0 for all.
-        top_p: only the most probable tokens that together have this probability are drawn.
-        seed: the same seed, texts and batches draw the same tokens. The sentences at the same place
-            of two batches use the same random numbers.
+    The sentences at the same place of two batches use the same random numbers.
     """
 
-    temperature: Positive = 1.0
-    top_k: Count = 0
-    top_p: Annotated[float, Rule("be in (0, 1]", lambda share: 0 < share <= 1)] = 1.0
-    seed: Seed = 1
+    temperature: Positive = option(1.0, "Divides the logits before sampling.")
+    top_k: Count = option(0, "Sample from the k most probable subwords; 0 for all.")
+    top_p: Annotated[float, Rule("be in (0, 1]", lambda share: 0 < share <= 1)] = option(
+        1.0, "Sample from the most probable subwords that together have this probability."
+    )
+    seed: Seed = option(
+        1, "Seed of sampling. The same seed, texts and batches give the same translations."
+    )
 
     def __post_init__(self):
         check_fields(self)

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from keras_transformer.documents.formats import FORMATS
 from keras_transformer.errors import require
-from keras_transformer.fields import Positive, Size, check_fields, from_json, shown
+from keras_transformer.fields import Positive, Size, check_fields, from_json, option, shown
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.serving.errors import check
 from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
@@ -31,10 +31,14 @@ _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4}
 class Limits:
     """The most that is served; a limit that would let nothing through is an InputError."""
 
-    timeout: Positive = 60.0  # seconds to wait for a request's headers, its body, and the model
-    max_sentences: Size = 64  # of one request
-    max_characters: Size = 20_000  # of one request, all its texts together
-    max_waiting: Size = 64  # requests that wait for the model
+    timeout: Positive = option(
+        60.0, "Seconds for a request's headers, for its body, for the model."
+    )
+    max_sentences: Size = option(64, "Most sentences in a request.")
+    max_characters: Size = option(20_000, "Most characters in a request, all its texts together.")
+    max_waiting: Size = option(
+        64, "Most requests that wait for the model; further ones are refused."
+    )
 
     def __post_init__(self):
         check_fields(self)
