@@ -70,6 +70,7 @@ class ModelCard:
     date: str | None = None  # of the export, YYYY-MM-DD
     tensorflow: str | None = None  # the version that made the export
     ctranslate2: str | None = None  # the version that made the export
+    onnx: str | None = None  # the version that made the export
     max_positions: Size | None = None  # rows of CTranslate2's table of positions
 
     def to_json(self) -> dict[str, Any]:

@@ -124,6 +124,7 @@ RESULTS: dict[str, dict[str, str]] = {
     "export": {
         "saved_model": "the folder, with `--format=saved_model`",
         "ctranslate2": "the folder, with `--format=ctranslate2`",
+        "onnx": "the folder, with `--format=onnx`",
         "bytes": "size of all its files",
         **CHECKPOINT,
         "ensemble": "the same of each model, if there are several",

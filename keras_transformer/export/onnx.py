@@ -1,0 +1,70 @@
+"""A trained model as ONNX graphs, for runtimes that have no TensorFlow.
+
+Tokens in, log-probabilities out: docs/reference/onnx.md says what the graphs take and give, and
+docs/examples/onnx_translate.py searches with them. The vocabularies stand beside the graphs.
+"""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.errors import InputError, require
+from keras_transformer.export.directory import write_export
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.model_card import ModelCard
+from keras_transformer.search.compiled_model import compile_model
+from keras_transformer.vocabulary.pair import VocabularyPair
+
+ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
+
+
+def export_onnx(
+    model: Transformer,
+    vocabularies: VocabularyPair,
+    export_dir: str | os.PathLike,
+    card: ModelCard,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Writes the directory, with copies of the vocabularies and a model card.
+
+    Args:
+        model: the Transformer.
+        vocabularies: of its source and target, in files.
+        export_dir: the directory to make.
+        card: what is known of the model; its `weights` are float32 or int8, and are stored so.
+        overwrite: whether an earlier export in `export_dir` is replaced.
+
+    Returns:
+        {"onnx": export_dir, "bytes"}.
+
+    Raises:
+        InputError: if the package onnx is not installed, the model is too large for a file of
+            ONNX, or `export_dir` holds something or cannot be written.
+    """
+    require_onnx()
+    import onnx
+
+    from keras_transformer.export.onnx_model import decoder_graph, encoder_graph
+
+    rule = "must be float32 or int8 in an ONNX graph"
+    require(card.weights in ("float32", "int8"), "weights", rule, card.weights)
+    compiled = compile_model(model, card.weights)
+    card = dataclasses.replace(card, onnx=onnx.__version__)
+
+    def write(folder: Path) -> None:
+        (folder / ENCODER).write_bytes(encoder_graph(compiled).SerializeToString())
+        (folder / DECODER).write_bytes(decoder_graph(compiled).SerializeToString())
+        for vocabulary in vocabularies:
+            (folder / vocabulary.file.name).write_bytes(vocabulary.file.read_bytes())
+
+    size = write_export(write, export_dir, card, overwrite)
+    return {"onnx": str(export_dir), "bytes": size}
+
+
+def require_onnx() -> None:
+    """Raises an InputError where the package, which is an extra, is not installed."""
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        raise InputError("onnx", "must be installed (pip install onnx)", "none installed") from None
