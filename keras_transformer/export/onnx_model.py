@@ -26,7 +26,7 @@ SOURCE = Tensor("source", INT32, ["sentences", "source_length"])
 
 def encoder_graph(model: CompiledModel) -> onnx.ModelProto:
     """Writes the encoder: `source` -> `memory_keys_i` and `memory_values_i`."""
-    writer = _Writer(model)
+    writer = Writer(model)
     graph, weights = writer.graph, model.weights
     length = graph.node("Shape", "source", start=1, end=2)
     writer.set_positions(writer.range(length))
@@ -63,7 +63,7 @@ def encoder_graph(model: CompiledModel) -> onnx.ModelProto:
 def decoder_graph(model: CompiledModel) -> onnx.ModelProto:
     """Writes one position of the decoder; docs/reference/onnx.md has its inputs and outputs."""
     config, weights = model.config, model.weights
-    writer = _Writer(model)
+    writer = Writer(model)
     graph = writer.graph
     position = graph.node("Shape", "keys_0", start=2, end=3)  # [1]
     writer.set_positions(position)
@@ -127,7 +127,7 @@ def _cache(config: TransformerConfig, prefix: str, axes: list[str]) -> list[Tens
     return tensors
 
 
-class _Writer:
+class Writer:
     """Writes parts of a model into a graph; its methods take and return names of values."""
 
     def __init__(self, model: CompiledModel):
@@ -171,7 +171,7 @@ class _Writer:
     def embed(self, embedding, ids: str, table) -> str:
         """Sections 3.4 and 3.5: int32 [...] -> float32 [..., D]; `table`: of learned positions."""
         graph, config = self.graph, self.config
-        x = self._look_up(embedding, ids)
+        x = self.look_up(embedding, ids)
         if config.scale_embeddings:
             x = graph.node("Mul", x, self.number(config.d_model**0.5))
         if config.positions == "rotary":
@@ -185,7 +185,7 @@ class _Writer:
         sines, cosines = graph.node("Sin", angles), graph.node("Cos", angles)
         return graph.node("Add", x, graph.node("Where", is_even, sines, cosines))
 
-    def _look_up(self, embedding, ids: str) -> str:
+    def look_up(self, embedding, ids: str) -> str:
         """int32 [...] -> float32 [..., D]; a matrix that makes logits has a column for each id."""
         graph = self.graph
         if isinstance(embedding, EmbeddingTable):

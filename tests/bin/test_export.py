@@ -70,6 +70,18 @@ def test_ctranslate2(call_program, untrained, tmp_path):
     check_line(done.errors, "--export_dir", export_dir, "overwrite")
 
 
+def test_onnx(call_program, untrained, tmp_path):
+    export_dir = tmp_path / "onnx"
+    arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}", "--format=onnx"]
+    done = call_program("export", *arguments, "--weights=int8", "--checkpoint=best")
+    assert done.code == 0, done.errors
+    assert done.result["onnx"] == str(export_dir)
+    assert done.result["checkpoint"] == "step-00000020"
+    card = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
+    assert (card["weights"], card["alpha"], card["preset"]) == ("int8", 0.6, "tiny")
+    assert card["files"].keys() == {"encoder.onnx", "decoder.onnx", "vocabulary.model"}
+
+
 @pytest.mark.slow  # another export, of two models
 def test_ensemble(call_program, untrained, tmp_path):
     names = ("step-00000010", "step-00000020")
@@ -95,7 +107,7 @@ def test_ensemble(call_program, untrained, tmp_path):
     assert [each["step"] for each in card["ensemble"]] == [10, 20]
 
 
-@pytest.mark.parametrize("flag", ["--weights=int8", "--format=ctranslate2"])
+@pytest.mark.parametrize("flag", ["--weights=int8", "--format=ctranslate2", "--format=onnx"])
 def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
     arguments = [f"--model_dir={untrained},{untrained}", f"--export_dir={tmp_path / 'export'}"]
     done = call_program("export", *arguments, flag)
@@ -106,13 +118,15 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
 @pytest.mark.parametrize(
     ("arguments", "subject", "received"),
     [
-        (["--format=onnx"], "flag --format=onnx", None),
+        (["--format=tflite"], "flag --format=tflite", None),
         (["--weights=int4"], "flag --weights=int4", None),
         (["--format=ctranslate2", "--beam_size=3"], "--beam_size", "3"),
         (["--format=ctranslate2", "--constraints"], "--constraints", "True"),
         (["--format=ctranslate2", "--signatures=best"], "--signatures", "best"),
         (["--signatures=best,nbest"], "--signatures", "'nbest'"),
         (["--format=ctranslate2", "--weights=bfloat16"], "--weights", "bfloat16"),
+        (["--format=onnx", "--weights=bfloat16"], "--weights", "bfloat16"),
+        (["--format=onnx", "--alpha=1"], "--alpha", "1"),
         *(
             ([f"--date={date}"], "--date", f"'{date}'")
             for date in ("2017-02-29", "20170612", "2017-6-12", "tomorrow")

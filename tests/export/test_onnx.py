@@ -1,3 +1,159 @@
+"""The graphs against the Keras model; the example that searches with them against our search."""
+
+import dataclasses
+import importlib.util
+import io
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import onnx
+import onnxruntime
+import openvino
+import pytest
+import tensorflow as tf
+
+from keras_transformer.config import EOS_ID
+from keras_transformer.export import onnx_graph
+from keras_transformer.export.onnx import export_onnx
+from keras_transformer.export.onnx_graph import Tensor
+from keras_transformer.export.onnx_model import FLOAT, INT32, Writer
+from keras_transformer.model.transformer import shift_right
+from keras_transformer.model_card import read_card
+from keras_transformer.search.compiled_model import compile_model
+from keras_transformer.search.config import DecodingConfig
+from keras_transformer.search.matrices import int8_matrix
+from keras_transformer.search.weights import Linear
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import Subwords
+from pipelines.vocabulary import learn_subwords
+from tests import small_models
+from tests.refusals import refused
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "onnx_translate.py"
+VOCAB_SIZE = 30
+LIMITS = {"extra_length": 6, "max_source_length": 7}
+TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]
+# Every value of every field that changes what a model computes; all that go together, together.
+OPTIONS = {
+    "paper": {},
+    "biases, untied": {
+        "attention_bias": True,
+        "logits_bias": True,
+        "tie_embeddings": False,
+        "scale_embeddings": False,
+        "activation": "swish",
+    },
+    "modern": {"norm": "pre", "positions": "rotary", "activation": "swiglu", "d_k": 6, "d_v": 5},
+    "learned, windows, two vocabularies": {
+        "positions": "learned",
+        "max_positions": 9,
+        "attention_window": 3,
+        "source_vocab_size": 20,
+        "decoder_layers": 1,
+    },
+    "Marian's": {
+        "positions": "marian",
+        "activation": "gelu",
+        "norm_epsilon": 0.1,
+        "logits_bias": True,
+    },
+    "windows of the decoder": {"attention_window": 4, "norm": "pre", "d_k": 3},
+}
+
+
+def load_example():
+    spec = importlib.util.spec_from_file_location("onnx_translate", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+example = load_example()
+
+
+@pytest.fixture(scope="module")
+def vocabularies(tmp_path_factory):
+    file = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
+    file.write_text("".join(f"{token}\n" for token in TOKENS))
+    return VocabularyPair(*[Subwords(file)] * 2)
+
+
+def random_model(options, scale=1.0):
+    """A model whose weights are all other than at the start of training, biases included."""
+    model = small_models.small_model(vocab_size=VOCAB_SIZE, scale=scale, **options)
+    for variable in model.trainable_variables:
+        variable.assign(variable + 0.1 * keras.random.normal(variable.shape, seed=1))
+    return model
+
+
+def exported(model, vocabularies, folder, weights="float32"):
+    card = small_models.card_of(model.config, DecodingConfig(**LIMITS))
+    export_onnx(model, vocabularies, folder, dataclasses.replace(card, weights=weights))
+    return example.Model(folder, onnxruntime.InferenceSession)
+
+
+def random_sources(config, seed=3):
+    """Lists of ids with EOS, of several lengths."""
+    rng = np.random.default_rng(seed)
+    size = config.source_vocab_size or config.vocab_size
+    return [[*rng.integers(4, size, length).tolist(), EOS_ID] for length in (5, 1, 6, 3, 0, 4)]
+
+
+def log_probabilities(model, sources, targets):
+    """What the graphs give for targets, ids [B, K, T]: float32 [B, K, T, V]."""
+    sentences, beams, length = targets.shape
+    rows = sentences * beams
+    memory, cache = model.encode(sources), model.empty
+    token, parent, found = [example.BOS] * rows, [0] * rows, []
+    for position in range(length):
+        values, cache = model.step(token, parent, memory, cache)
+        found.append(values)
+        token, parent = targets[:, :, position].ravel(), range(rows)
+    return np.stack(found, axis=1).reshape(sentences, beams, length, -1)
+
+
+def log_probabilities_of_keras(model, sources, targets):
+    sentences, beams, length = targets.shape
+    source = np.repeat(small_models.padded(sources).numpy(), beams, axis=0)
+    target = shift_right(tf.constant(targets.reshape(-1, length)))
+    logits = model({"source": tf.constant(source), "target": target})
+    return tf.nn.log_softmax(logits).numpy().reshape(sentences, beams, length, -1)
+
+
+class OpenVINO:
+    """Runs a graph as onnxruntime.InferenceSession does."""
+
+    def __init__(self, file):
+        settings = {"INFERENCE_PRECISION_HINT": "f32"}
+        self._model = openvino.compile_model(file, "CPU", settings)
+
+    def run(self, _, inputs):
+        found = self._model(inputs)
+        return [found[output] for output in self._model.outputs]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(
+    "session",
+    [
+        pytest.param(onnxruntime.InferenceSession, id="onnxruntime"),
+        pytest.param(OpenVINO, id="OpenVINO", marks=pytest.mark.slow),
+    ],
+)
+def test_every_option_of_the_configuration(session, options, vocabularies, tmp_path):
+    model = random_model(OPTIONS[options])
+    exported(model, vocabularies, tmp_path / "export")
+    graphs = example.Model(tmp_path / "export", session)
+    sources = random_sources(model.config)
+    targets = np.random.default_rng(4).integers(4, VOCAB_SIZE, (len(sources), 2, 8), np.int32)
+    found = log_probabilities(graphs, sources, targets)
+    expected = log_probabilities_of_keras(model, sources, targets)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert expected.std() > 0.5, "the model distinguishes tokens"
+
+
 def test_parents_and_leaving_sentences(vocabularies, tmp_path):
     """A row continues the row of its parent, whatever place either has."""
     model = random_model(OPTIONS["modern"])
@@ -5,7 +161,8 @@ def test_parents_and_leaving_sentences(vocabularies, tmp_path):
     sources = random_sources(model.config)
     memory = graphs.encode(sources)
     expected = log_probabilities_of_keras(model, sources, np.array([[[7, 8, 9]]] * len(sources)))
-    # Two hypotheses for each sentence, of which the second continues the first; then half leave.
+    # Two hypotheses for each sentence continue the first one; then the second ones, and half of
+    # the sentences, are left out.
     count = len(sources)
     _, cache = graphs.step([example.BOS] * count, [0] * count, memory, graphs.empty)
     token, parent = [7, 5] * count, np.repeat(range(count), 2)
@@ -16,25 +173,145 @@ def test_parents_and_leaving_sentences(vocabularies, tmp_path):
     np.testing.assert_allclose(found, expected[staying, 0, 2], atol=1e-5)
 
 
-# Large weights make peaked probabilities, and hypotheses of which some end.
-SEARCHED = {"positions": "learned", "max_positions": 9}
-
-
+# Large weights make peaked probabilities: some hypotheses end, and others do not.
 @pytest.mark.parametrize("beams", [1, 3])
 def test_example_searches_as_the_library_does(beams, vocabularies, tmp_path):
-    model = random_model(SEARCHED, scale=2.0)
+    model = random_model(OPTIONS["learned, windows, two vocabularies"], scale=2.0)
     graphs = exported(model, vocabularies, tmp_path / "export")
     sources = random_sources(model.config)
-    options = {"extra_length": 6, "max_source_length": 7}
-    settings = small_models.settings_of(beams, 0.8, **options)
+    settings = small_models.settings_of(beams, 0.8, **LIMITS)
     best = small_models.search(model, small_models.padded(sources), settings)
     found = example.search(graphs, sources, beams, 0.8)
-    lengths = best.lengths.numpy()
     for row, hypotheses in enumerate(found):
-        count = 1 if len(sources[row]) == 1 else np.sum(lengths[row] > 0)
-        assert len(hypotheses) == count
-        for beam, (score, ids) in enumerate(hypotheses):
-            assert ids == best.ids.numpy()[row, beam, : lengths[row, beam]].tolist()
-            np.testing.assert_allclose(score, best.scores.numpy()[row, beam], atol=1e-4)
+        lengths = best.lengths.numpy()[row]
+        expected = [best.ids.numpy()[row, k, : lengths[k]].tolist() for k in range(beams)]
+        scores = best.scores.numpy()[row]
+        assert [ids for _, ids in hypotheses] == expected[: np.sum(scores > -np.inf)]
+        np.testing.assert_allclose([s for s, _ in hypotheses], scores[scores > -np.inf], atol=1e-4)
     ended = [ids[-1:] == [EOS_ID] for hypotheses in found for _, ids in hypotheses]
     assert any(ended) and not all(ended)
+
+
+def test_int8_products_by_hand():
+    """A row of inputs has 256 levels, one of which is 0; a column of weights has 129."""
+    rng = np.random.default_rng(1)
+    rows, kernel = rng.normal(size=(3, 5)).astype("f"), rng.normal(size=(5, 4)).astype("f")
+    bias = rng.normal(size=4).astype("f")
+    writer = Writer(compile_model(random_model({})))
+    linear = Linear(int8_matrix(kernel), tf.Variable(bias))
+    writer.graph.named("product", writer.linear(linear, "rows"))
+    writer.graph.named("vectors", writer.look_up(linear.matrix, "token"))
+    inputs = [Tensor("rows", FLOAT, [3, 5]), Tensor("token", INT32, [2])]
+    outputs = [Tensor("product", FLOAT, [3, 4]), Tensor("vectors", FLOAT, [2, 5])]
+    model = writer.graph.model("products", inputs, outputs)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    token = np.array([3, 0], np.int32)
+    product, vectors = session.run(None, {"rows": rows, "token": token})
+    step = (max(rows.max(), 0) - min(rows.min(), 0)) / 255
+    weight_step = abs(kernel).max(axis=0) / 64
+    rounded = np.round(kernel / weight_step) * weight_step
+    levels = np.round(rows / step)  # the zero point is a whole number of levels
+    np.testing.assert_allclose(product, levels * step @ rounded + bias, atol=1e-5)
+    np.testing.assert_allclose(vectors, rounded.T[token], atol=1e-6)
+
+
+def test_int8_is_close_to_float32_and_smaller(vocabularies, tmp_path):
+    model = random_model({"d_model": 64, "d_ff": 64, "positions": "rotary", "norm": "pre"})
+    found, sizes = [], []
+    sources = random_sources(model.config)
+    targets = np.random.default_rng(4).integers(4, VOCAB_SIZE, (len(sources), 2, 6), np.int32)
+    for weights in ("float32", "int8"):
+        graphs = exported(model, vocabularies, tmp_path / weights, weights)
+        found.append(log_probabilities(graphs, sources, targets))
+        initializers = onnx.load(tmp_path / weights / "decoder.onnx").graph.initializer
+        sizes.append(sum(len(tensor.raw_data) for tensor in initializers))
+        assert graphs.card["weights"] == weights
+    assert 0 < np.abs(found[1] - found[0]).mean() < 0.1 * found[0].std()
+    assert 0.25 < sizes[1] / sizes[0] < 0.35
+
+
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_a_tied_matrix_is_stored_once_in_a_file(weights, vocabularies, tmp_path):
+    model = random_model({"d_model": 32, "d_ff": 4, "num_layers": 1, "d_k": 2, "d_v": 2})
+    exported(model, vocabularies, tmp_path / "export", weights)
+    graph = onnx.load(tmp_path / "export" / "decoder.onnx").graph
+    large = [each for each in graph.initializer if VOCAB_SIZE in each.dims and 32 in each.dims]
+    assert [list(each.dims) for each in large] == [[32, VOCAB_SIZE]]
+
+
+def test_directory(vocabularies, tmp_path):
+    model = random_model({})
+    folder = tmp_path / "export"
+    graphs = exported(model, vocabularies, folder)
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    files = {"encoder.onnx", "decoder.onnx", "vocabulary.txt"}
+    assert names == files | {"assets.extra/model_card.json"}
+    assert graphs.card["files"].keys() == files
+    assert (graphs.card["onnx"], graphs.card["weights"]) == (onnx.__version__, "float32")
+    for name in ("encoder", "decoder"):
+        graph = onnx.load(folder / f"{name}.onnx")
+        (opset,) = graph.opset_import  # no operators but the standard's
+        assert (opset.domain, opset.version, graph.ir_version) == ("", 17, 8)
+    with refused("export_dir", "holds no SavedModel"):
+        read_card(folder)
+    with refused("export_dir", folder):
+        exported(model, vocabularies, folder)
+
+
+def damaged(folder, damage):
+    decoder = folder / "decoder.onnx"
+    if damage == "cut short":
+        decoder.write_bytes(decoder.read_bytes()[:-1])
+    elif damage == "missing":
+        decoder.unlink()
+    else:
+        (folder / "assets.extra" / "model_card.json").unlink()
+
+
+@pytest.mark.parametrize("damage", ["cut short", "missing", "no card"])
+def test_example_refuses_damaged_exports(damage, vocabularies, tmp_path):
+    folder = tmp_path / "export"
+    exported(random_model({}), vocabularies, folder)
+    damaged(folder, damage)
+    with pytest.raises(SystemExit) as caught:
+        example.Model(folder, onnxruntime.InferenceSession)
+    line = str(caught.value)
+    assert ("decoder.onnx" if damage != "no card" else str(folder)) in line and "\n" not in line
+
+
+@pytest.mark.parametrize("package", ["onnxruntime", "sentencepiece"])
+def test_example_says_which_package_is_missing(package, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit) as caught:
+        example.main(tmp_path)
+    assert f"pip install {package}" in str(caught.value)
+
+
+def test_package_is_an_extra(vocabularies, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with refused("onnx", about="pip install onnx"):
+        export_onnx(None, vocabularies, tmp_path / "export", None)
+
+
+def test_what_cannot_be_exported(vocabularies, tmp_path, monkeypatch):
+    model = random_model({})
+    with refused("weights", "bfloat16"):
+        exported(model, vocabularies, tmp_path / "export", "bfloat16")
+    monkeypatch.setattr(onnx_graph, "LARGEST_FILE", 1000)
+    with refused("model", about="1,000 bytes"):
+        exported(model, vocabularies, tmp_path / "export")
+    assert not (tmp_path / "export").exists()
+
+
+def test_example_translates_text(tmp_path, monkeypatch, capsys):
+    lines = ["the cat sat on the mat", "", "a dog ran to the house"]
+    vocabulary = learn_subwords(lines * 5, "bpe", 300, tmp_path, seed=1)
+    pair = VocabularyPair(vocabulary, vocabulary)
+    model = small_models.small_model(vocab_size=300)
+    exported(model, pair, tmp_path / "export")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    example.main(tmp_path / "export")
+    options = DecodingConfig(**LIMITS)
+    expected = small_models.translator_with(model, pair, options).translate(lines)
+    assert capsys.readouterr().out.splitlines() == expected
+    assert expected[1] == "" and expected[0] != expected[2]
