@@ -215,5 +215,5 @@ def test_errors_name_extras_of_this_distribution(monkeypatch):
         text = path.read_text(encoding="utf-8")
         assert "pip install keras-transformer" not in text, path
         extras.update(re.findall(r"install_command\([\"'](\w+)", text))
-    assert extras == {"beam", "detect", "documents", "figures"}
+    assert extras == {"beam", "detect", "documents", "figures", "onnx"}
     assert extras <= set(project["optional-dependencies"])

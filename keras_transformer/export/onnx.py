@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import InputError, install_command, require
 from keras_transformer.export.directory import write_export
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
@@ -67,4 +67,5 @@ def require_onnx() -> None:
     try:
         import onnx  # noqa: F401
     except ImportError:
-        raise InputError("onnx", "must be installed (pip install onnx)", "none installed") from None
+        rule = f"must be installed ({install_command('onnx')})"
+        raise InputError("onnx", rule, "none installed") from None

@@ -28,21 +28,20 @@ class Graph:
         self._nodes: list[onnx.NodeProto] = []
         self._weights: dict[str, onnx.TensorProto] = {}  # by name, which tells the content
 
-    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Adds a node with one output, and returns its name."""
-        return self.nodes(operator, 1, *inputs, **attributes)[0]
+    def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Adds a node with one output, and returns the name of that: `output`, or a new one."""
+        name = f"{operator}_{len(self._nodes)}"
+        return self._add(name, operator, inputs, [output or name], attributes)[0]
 
     def nodes(self, operator: str, outputs: int, *inputs: str, **attributes: Any) -> list[str]:
         """Adds a node with several outputs, and returns their names."""
         name = f"{operator}_{len(self._nodes)}"
         names = [f"{name}_{number}" for number in range(outputs)]
-        node = onnx.helper.make_node(operator, list(inputs), names, name, **attributes)
-        self._nodes.append(node)
-        return names
+        return self._add(name, operator, inputs, names, attributes)
 
-    def named(self, name: str, value: str) -> None:
-        """Gives a value the name that an output of the graph has."""
-        self._nodes.append(onnx.helper.make_node("Identity", [value], [name], name))
+    def _add(self, name, operator, inputs, outputs: list[str], attributes) -> list[str]:
+        self._nodes.append(onnx.helper.make_node(operator, inputs, outputs, name, **attributes))
+        return outputs
 
     def weight(self, values) -> str:
         """Adds an array, or a list of whole numbers as int64; equal ones are stored once."""

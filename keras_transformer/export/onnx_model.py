@@ -56,7 +56,7 @@ def encoder_graph(model: CompiledModel) -> onnx.ModelProto:
         parts = writer.split(projected, [model.config.d_k, model.config.d_v])
         names = (f"memory_keys_{number}", f"memory_values_{number}")
         for name, part in zip(names, parts, strict=True):
-            graph.named(name, writer.split_heads(part, by_position))
+            writer.split_heads(part, by_position, output=name)
     return graph.model("encoder", [SOURCE], _memory(model.config))
 
 
@@ -102,7 +102,7 @@ def decoder_graph(model: CompiledModel) -> onnx.ModelProto:
         x = writer.feed_forward(layer, x)
     x = writer.last_norm(weights.decoder.last_norm, x)
     logits = writer.linear(weights.logits, x)
-    graph.named("log_probabilities", graph.node("LogSoftmax", logits, axis=-1))
+    graph.node("LogSoftmax", logits, axis=-1, output="log_probabilities")
 
     rows = [Tensor("token", INT32, ["rows"]), Tensor("parent", INT32, ["rows"]), SOURCE]
     earlier = _cache(config, "", ["earlier_rows", "positions"])
@@ -241,10 +241,10 @@ class Writer:
         sizes = self.graph.weight([self.config.num_heads * width for width in widths])
         return self.graph.nodes("Split", len(widths), projected, sizes, axis=-1)
 
-    def split_heads(self, projected: str, shape: str) -> str:
+    def split_heads(self, projected: str, shape: str, output: str = "") -> str:
         """[..., H d] -> [B, H, P, d], by way of `shape`, that of [B, P, H, d]."""
         heads = self.graph.node("Reshape", projected, shape)
-        return self.graph.node("Transpose", heads, perm=[0, 2, 1, 3])
+        return self.graph.node("Transpose", heads, perm=[0, 2, 1, 3], output=output)
 
     def one_position(self, projected: str) -> str:
         """[R, H d] -> [R, H, 1, d]."""
@@ -253,9 +253,8 @@ class Writer:
 
     def with_earlier(self, name: str, entries: str) -> str:
         """Adds entries [R, H, 1, d] to the input `name` [C, H, T, d], and outputs the result."""
-        parents = self.graph.node("Gather", name, "parent", axis=0)
-        self.graph.named(f"new_{name}", self.graph.node("Concat", parents, entries, axis=2))
-        return f"new_{name}"
+        earlier = self.graph.node("Gather", name, "parent", axis=0)
+        return self.graph.node("Concat", earlier, entries, axis=2, output=f"new_{name}")
 
     def attend(self, queries: str, keys: str, values: str, bias: str | None) -> str:
         """Equation 1: [..., Q, d_v]; `bias` is added to the scores."""

@@ -199,10 +199,9 @@ def test_int8_products_by_hand():
     bias = rng.normal(size=4).astype("f")
     writer = Writer(compile_model(random_model({})))
     linear = Linear(int8_matrix(kernel), tf.Variable(bias))
-    writer.graph.named("product", writer.linear(linear, "rows"))
-    writer.graph.named("vectors", writer.look_up(linear.matrix, "token"))
+    product, vectors = writer.linear(linear, "rows"), writer.look_up(linear.matrix, "token")
     inputs = [Tensor("rows", FLOAT, [3, 5]), Tensor("token", INT32, [2])]
-    outputs = [Tensor("product", FLOAT, [3, 4]), Tensor("vectors", FLOAT, [2, 5])]
+    outputs = [Tensor(product, FLOAT, [3, 4]), Tensor(vectors, FLOAT, [2, 5])]
     model = writer.graph.model("products", inputs, outputs)
     session = onnxruntime.InferenceSession(model.SerializeToString())
     token = np.array([3, 0], np.int32)
@@ -289,7 +288,7 @@ def test_example_says_which_package_is_missing(package, tmp_path, monkeypatch):
 
 def test_package_is_an_extra(vocabularies, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with refused("onnx", about="pip install onnx"):
+    with refused("onnx", about="pip install"):
         export_onnx(None, vocabularies, tmp_path / "export", None)
 
 
