@@ -3,6 +3,8 @@
 import dataclasses
 import importlib.util
 import io
+import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,14 +16,14 @@ import openvino
 import pytest
 import tensorflow as tf
 
-from keras_transformer.config import EOS_ID
+from keras_transformer.config import EOS_ID, TransformerConfig
 from keras_transformer.export import onnx_graph
 from keras_transformer.export.onnx import export_onnx
 from keras_transformer.export.onnx_graph import Tensor
 from keras_transformer.export.onnx_model import FLOAT, INT32, Writer
 from keras_transformer.model.transformer import shift_right
 from keras_transformer.model_card import read_card
-from keras_transformer.search.compiled_model import compile_model
+from keras_transformer.search.compiled_model import CompiledModel
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.matrices import int8_matrix
 from keras_transformer.search.weights import Linear
@@ -35,31 +37,28 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "onnx_tran
 VOCAB_SIZE = 30
 LIMITS = {"extra_length": 6, "max_source_length": 7}
 TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]
-# Every value of every field that changes what a model computes; all that go together, together.
+# Every value of every field that changes what a model computes.
 OPTIONS = {
     "paper": {},
-    "biases, untied": {
+    "modern": {"norm": "pre", "positions": "rotary", "activation": "swiglu", "d_k": 6, "d_v": 5},
+    "Marian's": {
+        "positions": "marian",
+        "activation": "swish",
         "attention_bias": True,
         "logits_bias": True,
         "tie_embeddings": False,
         "scale_embeddings": False,
-        "activation": "swish",
+        "norm_epsilon": 0.1,
     },
-    "modern": {"norm": "pre", "positions": "rotary", "activation": "swiglu", "d_k": 6, "d_v": 5},
-    "learned, windows, two vocabularies": {
+    "learned, window, two vocabularies": {
         "positions": "learned",
         "max_positions": 9,
         "attention_window": 3,
         "source_vocab_size": 20,
         "decoder_layers": 1,
-    },
-    "Marian's": {
-        "positions": "marian",
         "activation": "gelu",
-        "norm_epsilon": 0.1,
         "logits_bias": True,
     },
-    "windows of the decoder": {"attention_window": 4, "norm": "pre", "d_k": 3},
 }
 
 
@@ -86,6 +85,14 @@ def random_model(options, scale=1.0):
     for variable in model.trainable_variables:
         variable.assign(variable + 0.1 * keras.random.normal(variable.shape, seed=1))
     return model
+
+
+@pytest.fixture(scope="module")
+def paper(vocabularies, tmp_path_factory):
+    """A model without options, and its export."""
+    model, folder = random_model({}), tmp_path_factory.mktemp("paper") / "export"
+    exported(model, vocabularies, folder)
+    return model, folder
 
 
 def exported(model, vocabularies, folder, weights="float32"):
@@ -154,10 +161,10 @@ def test_every_option_of_the_configuration(session, options, vocabularies, tmp_p
     assert expected.std() > 0.5, "the model distinguishes tokens"
 
 
-def test_parents_and_leaving_sentences(vocabularies, tmp_path):
+def test_parents_and_leaving_sentences(paper):
     """A row continues the row of its parent, whatever place either has."""
-    model = random_model(OPTIONS["modern"])
-    graphs = exported(model, vocabularies, tmp_path / "export")
+    model, folder = paper
+    graphs = example.Model(folder, onnxruntime.InferenceSession)
     sources = random_sources(model.config)
     memory = graphs.encode(sources)
     expected = log_probabilities_of_keras(model, sources, np.array([[[7, 8, 9]]] * len(sources)))
@@ -173,21 +180,22 @@ def test_parents_and_leaving_sentences(vocabularies, tmp_path):
     np.testing.assert_allclose(found, expected[staying, 0, 2], atol=1e-5)
 
 
-# Large weights make peaked probabilities: some hypotheses end, and others do not.
-@pytest.mark.parametrize("beams", [1, 3])
-def test_example_searches_as_the_library_does(beams, vocabularies, tmp_path):
-    model = random_model(OPTIONS["learned, windows, two vocabularies"], scale=2.0)
+# With these biases of EOS, some hypotheses end, and others do not.
+@pytest.mark.parametrize(("beams", "eos_bias"), [(1, 2.0), (3, 1.0)])
+def test_example_searches_as_the_library_does(beams, eos_bias, vocabularies, tmp_path):
+    model = random_model(OPTIONS["learned, window, two vocabularies"], scale=2.0)
+    model.logits_embedding.bias.assign(tf.one_hot(EOS_ID, VOCAB_SIZE) * eos_bias)
     graphs = exported(model, vocabularies, tmp_path / "export")
     sources = random_sources(model.config)
     settings = small_models.settings_of(beams, 0.8, **LIMITS)
     best = small_models.search(model, small_models.padded(sources), settings)
     found = example.search(graphs, sources, beams, 0.8)
     for row, hypotheses in enumerate(found):
-        lengths = best.lengths.numpy()[row]
-        expected = [best.ids.numpy()[row, k, : lengths[k]].tolist() for k in range(beams)]
-        scores = best.scores.numpy()[row]
-        assert [ids for _, ids in hypotheses] == expected[: np.sum(scores > -np.inf)]
-        np.testing.assert_allclose([s for s, _ in hypotheses], scores[scores > -np.inf], atol=1e-4)
+        lengths, scores = best.lengths.numpy()[row], best.scores.numpy()[row]
+        exist = scores > -np.inf
+        expected = [best.ids.numpy()[row, k, : lengths[k]].tolist() for k in np.flatnonzero(exist)]
+        assert [ids for _, ids in hypotheses] == expected
+        np.testing.assert_allclose([score for score, _ in hypotheses], scores[exist], atol=1e-4)
     ended = [ids[-1:] == [EOS_ID] for hypotheses in found for _, ids in hypotheses]
     assert any(ended) and not all(ended)
 
@@ -197,7 +205,7 @@ def test_int8_products_by_hand():
     rng = np.random.default_rng(1)
     rows, kernel = rng.normal(size=(3, 5)).astype("f"), rng.normal(size=(5, 4)).astype("f")
     bias = rng.normal(size=4).astype("f")
-    writer = Writer(compile_model(random_model({})))
+    writer = Writer(CompiledModel(TransformerConfig(VOCAB_SIZE), weights=None))
     linear = Linear(int8_matrix(kernel), tf.Variable(bias))
     product, vectors = writer.linear(linear, "rows"), writer.look_up(linear.matrix, "token")
     inputs = [Tensor("rows", FLOAT, [3, 5]), Tensor("token", INT32, [2])]
@@ -238,15 +246,14 @@ def test_a_tied_matrix_is_stored_once_in_a_file(weights, vocabularies, tmp_path)
     assert [list(each.dims) for each in large] == [[32, VOCAB_SIZE]]
 
 
-def test_directory(vocabularies, tmp_path):
-    model = random_model({})
-    folder = tmp_path / "export"
-    graphs = exported(model, vocabularies, folder)
+def test_directory(paper, vocabularies):
+    model, folder = paper
+    card = json.loads((folder / "assets.extra" / "model_card.json").read_text())
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     files = {"encoder.onnx", "decoder.onnx", "vocabulary.txt"}
     assert names == files | {"assets.extra/model_card.json"}
-    assert graphs.card["files"].keys() == files
-    assert (graphs.card["onnx"], graphs.card["weights"]) == (onnx.__version__, "float32")
+    assert card["files"].keys() == files
+    assert (card["onnx"], card["weights"]) == (onnx.__version__, "float32")
     for name in ("encoder", "decoder"):
         graph = onnx.load(folder / f"{name}.onnx")
         (opset,) = graph.opset_import  # no operators but the standard's
@@ -268,9 +275,8 @@ def damaged(folder, damage):
 
 
 @pytest.mark.parametrize("damage", ["cut short", "missing", "no card"])
-def test_example_refuses_damaged_exports(damage, vocabularies, tmp_path):
-    folder = tmp_path / "export"
-    exported(random_model({}), vocabularies, folder)
+def test_example_refuses_damaged_exports(damage, paper, tmp_path):
+    folder = shutil.copytree(paper[1], tmp_path / "export")
     damaged(folder, damage)
     with pytest.raises(SystemExit) as caught:
         example.Model(folder, onnxruntime.InferenceSession)
@@ -292,8 +298,8 @@ def test_package_is_an_extra(vocabularies, tmp_path, monkeypatch):
         export_onnx(None, vocabularies, tmp_path / "export", None)
 
 
-def test_what_cannot_be_exported(vocabularies, tmp_path, monkeypatch):
-    model = random_model({})
+def test_what_cannot_be_exported(paper, vocabularies, tmp_path, monkeypatch):
+    model, _ = paper
     with refused("weights", "bfloat16"):
         exported(model, vocabularies, tmp_path / "export", "bfloat16")
     monkeypatch.setattr(onnx_graph, "LARGEST_FILE", 1000)
@@ -306,11 +312,11 @@ def test_example_translates_text(tmp_path, monkeypatch, capsys):
     lines = ["the cat sat on the mat", "", "a dog ran to the house"]
     vocabulary = learn_subwords(lines * 5, "bpe", 300, tmp_path, seed=1)
     pair = VocabularyPair(vocabulary, vocabulary)
-    model = small_models.small_model(vocab_size=300)
+    model = small_models.small_model(vocab_size=300, scale=4.0)
     exported(model, pair, tmp_path / "export")
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
     example.main(tmp_path / "export")
-    options = DecodingConfig(**LIMITS)
-    expected = small_models.translator_with(model, pair, options).translate(lines)
+    translator = small_models.translator_with(model, pair, DecodingConfig(**LIMITS))
+    expected = [translations[0].text for translations in translator.translate(lines)]
     assert capsys.readouterr().out.splitlines() == expected
     assert expected[1] == "" and expected[0] != expected[2]
