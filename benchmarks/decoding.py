@@ -268,8 +268,8 @@ def write_job(folder, model, vocabularies, decoding, job, arguments):
 
     from keras_transformer.export.ctranslate2 import export_ctranslate2
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.loading import TrainedModel
     from keras_transformer.model_card import ModelOrigin
+    from keras_transformer.restoring import TrainedModel
     from keras_transformer.training.checkpoint_files import CheckpointInfo
 
     trained = TrainedModel((model,), vocabularies, ModelOrigin(), CheckpointInfo("benchmark"))

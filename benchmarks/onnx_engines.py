@@ -47,7 +47,8 @@ def main():
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(options.threads)
-    from keras_transformer.loading import decoding_config, load, restore
+    from keras_transformer.loading import load
+    from keras_transformer.restoring import decoding_config, restore
     from keras_transformer.translate.texts import encoded, with_eos
 
     example = load_example()

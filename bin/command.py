@@ -234,24 +234,22 @@ def check_model_flags(fixed_in_export: tuple[str, ...] = ()) -> None:
     """Refuses flags of a model that cannot be, before TensorFlow is imported.
 
     Args:
-        fixed_in_export: further flags of the program that an export does not take.
+        fixed_in_export: further flags of the program that an export with its search does not take.
     """
-    from keras_transformer.model_card import read_card, require_unset
+    from keras_transformer.model_card import FORMATS, read_card, require_unset
 
     values = flags.FLAGS
     given = [name for name in ("model_dir", "saved_model") if values[name].value is not None]
     rule = "must be given, or --saved_model, and not both"
     require(len(given) == 1, "model_dir", rule, " and ".join(given) or "neither")
     if values.saved_model is not None:
-        names = [
-            "checkpoint",
-            "adapter",
-            "adapter_scale",
-            *search_fields(),
-            *fixed_in_export,
-        ]
+        card = read_card(values.saved_model, "saved_model", FORMATS)
+        names = ["checkpoint", "adapter", "adapter_scale"]
+        if card.contains_search:
+            names += [*search_fields(), *fixed_in_export]
+        else:
+            DecodingConfig(**search_options())  # refuses values that it cannot have
         require_unset({name: values[name].value for name in names if values[name].present})
-        read_card(values.saved_model, "saved_model")
         return
     check_model_dir_flag()
 

@@ -1,8 +1,10 @@
-"""Exports a trained model as a SavedModel that takes text, in CTranslate2's format, or as ONNX.
+"""Exports a trained model for use elsewhere.
 
-A SavedModel takes text and returns text, with the vocabulary and the search inside. CTranslate2 and
-the ONNX graphs take and return subwords; the vocabulary lies beside the model, and their callers
-set the search up.
+    saved_model   one SavedModel that takes text and returns text, vocabulary and search inside
+    ctranslate2   a directory for CTranslate2, which `translate` and `serve` take, too; they need no
+                  TensorFlow then
+    argos         a package for each direction, which Argos Translate and LibreTranslate install
+    onnx          the encoder and a step of the decoder: ids in, log-probabilities out
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -19,10 +21,18 @@ from absl import flags
 
 from keras_transformer.errors import require
 
+FORMATS = ("saved_model", "ctranslate2", "argos", "onnx")
+WITH_SEARCH = ("saved_model", "ctranslate2")  # formats that keep the options of the search
+# Flags that go with some formats only; those of the search go with WITH_SEARCH.
+FORMATS_OF = {
+    "constraints": ("saved_model",),
+    "signatures": ("saved_model",),
+    "directions": ("argos",),
+}
+
 FLAGS = flags.FLAGS
 define_model_flags(takes_exports=False)
 flags.DEFINE_string("export_dir", None, "New directory for the export.", required=True)
-FORMATS = ["saved_model", "ctranslate2", "onnx"]
 flags.DEFINE_enum("format", "saved_model", FORMATS, "Format to write.")
 flags.DEFINE_enum(
     "weights", "float32", ["float32", "bfloat16", "int8"], "Type of the stored weights."
@@ -30,78 +40,74 @@ flags.DEFINE_enum(
 flags.DEFINE_bool("constraints", False, "Add the signature constrain, which requires phrases.")
 SIGNATURES = "Signatures to write; fewer need less memory when loaded. The default is all."
 flags.DEFINE_list("signatures", None, SIGNATURES)
+DIRECTIONS = "--format=argos: directions of the packages, such as en-de,en-cs. The default is all."
+flags.DEFINE_list("directions", None, DIRECTIONS)
 flags.DEFINE_string("date", None, "Date in the model card, YYYY-MM-DD; the default is today.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
 
 def main():
-    if FLAGS.format != "saved_model":
-        refuse_flags_of_saved_model()
+    check_flags_of_format()
     date = FLAGS.date or datetime.date.today().isoformat()
     require(is_date(date), "date", "must be a date as YYYY-MM-DD", repr(date))
     model_dirs = FLAGS.model_dir.split(",")
-    several = len(model_dirs) > 1
-    rule = "must be one model, no ensemble, for --weights=int8 or a format other than saved_model"
-    alone = FLAGS.weights == "int8" or FLAGS.format != "saved_model"
-    require(not (several and alone), "model_dir", rule, FLAGS.model_dir)
+    is_alone = FLAGS.weights == "int8" or FLAGS.format != "saved_model"
+    rule = f"must be one model, no ensemble, for --format={FLAGS.format} --weights={FLAGS.weights}"
+    require(not (len(model_dirs) > 1 and is_alone), "model_dir", rule, FLAGS.model_dir)
     check_model_dir_flag()
 
-    from keras_transformer.export.ctranslate2 import export_ctranslate2, load_ctranslate2
     from keras_transformer.export.directory import check_export_dir
-    from keras_transformer.export.onnx import export_onnx, require_onnx
-    from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.loading import decoding_config, restore
+    from keras_transformer.restoring import decoding_config, restore
 
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
-    if FLAGS.format == "ctranslate2":
-        load_ctranslate2()  # says that it is not installed before weights are read
-    elif FLAGS.format == "onnx":
-        require_onnx()
+    check_packages()
     trained = restore(model_dirs, FLAGS.checkpoint, FLAGS.adapter, FLAGS.adapter_scale)
     options = decoding_config(trained, **search_options())
     card = trained.card(options, date=date, weights=FLAGS.weights)
-    if FLAGS.format == "ctranslate2":
-        result = export_ctranslate2(
-            trained.model,
-            trained.vocabularies,
-            FLAGS.export_dir,
-            card,
-            overwrite=FLAGS.overwrite,
-        )
+    return {**write(trained, card), **trained.facts}
+
+
+def check_flags_of_format():
+    """Refuses flags that go with other formats."""
+    formats_of = FORMATS_OF | dict.fromkeys(given_search_flags(), WITH_SEARCH)
+    for name, formats in formats_of.items():
+        rule = f"must be given with --format={' or '.join(formats)} only"
+        is_free = FLAGS.format in formats or not FLAGS[name].present
+        require(is_free, name, rule, FLAGS[name].value)
+
+
+def check_packages():
+    """Says what is not installed, before weights are read."""
+    if FLAGS.format in ("ctranslate2", "argos"):
+        from keras_transformer.search.ctranslate2_engine import load_ctranslate2
+
+        load_ctranslate2()
     elif FLAGS.format == "onnx":
-        result = export_onnx(
-            trained.model,
-            trained.vocabularies,
-            FLAGS.export_dir,
-            card,
-            overwrite=FLAGS.overwrite,
-        )
-    else:
-        result = export_saved_model(
-            trained.models,
-            trained.vocabularies,
-            FLAGS.export_dir,
-            card,
-            overwrite=FLAGS.overwrite,
-            constraints=FLAGS.constraints,
-            signatures=FLAGS.signatures,
-        )
-    return {**result, **trained.facts}
+        from keras_transformer.export.onnx import require_onnx
+
+        require_onnx()
 
 
-def refuse_flags_of_saved_model():
-    """Refuses what the caller of another engine decides, as its files do not."""
-    names = [*given_search_flags(), "constraints", "signatures"]
+def write(trained, card):
+    """Writes the export; returns what is known of it."""
+    to = {"export_dir": FLAGS.export_dir, "card": card, "overwrite": FLAGS.overwrite}
     if FLAGS.format == "ctranslate2":
-        names.append("weights")
-    for name in names:
-        rule = (
-            "must be given with --format=saved_model only; otherwise, the engine's caller chooses"
-        )
-        require(not FLAGS[name].present, name, rule, FLAGS[name].value)
+        from keras_transformer.export.ctranslate2 import export_ctranslate2
+
+        return export_ctranslate2(trained.model, trained.vocabularies, **to)
+    if FLAGS.format == "argos":
+        from keras_transformer.export.argos import export_argos
+
+        directions = FLAGS.directions
+        return export_argos(trained.model, trained.vocabularies, **to, directions=directions)
     if FLAGS.format == "onnx":
-        rule = "must be float32 or int8 with --format=onnx"
-        require(FLAGS.weights != "bfloat16", "weights", rule, FLAGS.weights)
+        from keras_transformer.export.onnx import export_onnx
+
+        return export_onnx(trained.model, trained.vocabularies, **to)
+    from keras_transformer.export.saved_model import export_saved_model
+
+    own = {"constraints": FLAGS.constraints, "signatures": FLAGS.signatures}
+    return export_saved_model(trained.models, trained.vocabularies, **to, **own)
 
 
 def is_date(text: str) -> bool:

@@ -47,7 +47,7 @@ def main():
     else:
         require(path.suffix == ".keras", "path", "must be a .keras file for --format=keras", path)
     from keras_transformer.importing.directory import write_model_directory
-    from keras_transformer.loading import decoding_config, restore
+    from keras_transformer.restoring import decoding_config, restore
 
     trained = restore(path)
     return write_model_directory(

@@ -5,7 +5,7 @@ Imports no TensorFlow, so that programs can refuse a wrong directory before they
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,9 +17,12 @@ from keras_transformer.files.paths import require_name, to_path
 from keras_transformer.files.replacing import put_back
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.training.checkpoint_files import CheckpointInfo
+from keras_transformer.vocabulary.pair import VocabularyPair
 
 CARD = Path("assets.extra") / "model_card.json"
 FORMAT_VERSION = 4
+# The formats of exports that `keras_transformer.load` takes, and the file with the weights.
+FORMATS = {"saved_model": "saved_model.pb", "ctranslate2": "model.bin"}
 # What the data says about a model: fields of ModelDescription.
 DATA_FIELDS = (
     "vocabulary",
@@ -73,6 +76,17 @@ class ModelCard:
     onnx: str | None = None  # the version that made the export
     max_positions: Size | None = None  # rows of CTranslate2's table of positions
 
+    @property
+    def format(self) -> str:
+        """The format of the export, as bin/export.py calls it."""
+        versions = {"ctranslate2": self.ctranslate2, "onnx": self.onnx}
+        return next((name for name in versions if versions[name]), "saved_model")
+
+    @property
+    def contains_search(self) -> bool:
+        """Whether the export contains its search, so that the options of it are fixed."""
+        return self.format == "saved_model"
+
     def to_json(self) -> dict[str, Any]:
         """All of it as one JSON object, which from_json reads."""
         values = dataclasses.asdict(self)
@@ -111,18 +125,23 @@ def card_from_json(content: dict[str, Any], place: str | os.PathLike) -> ModelCa
     return card
 
 
-def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> ModelCard:
-    """Reads the card of a SavedModel.
+def read_card(
+    export_dir: str | os.PathLike,
+    argument: str = "export_dir",
+    formats: Collection[str] = ("saved_model",),
+) -> ModelCard:
+    """Reads the card of an export.
 
     Args:
         export_dir: the folder of the export.
         argument: what the caller calls it, for errors.
+        formats: those of FORMATS that the caller can use.
 
     Returns:
         What the export says of its model. All of its files are there, with their sizes.
 
     Raises:
-        InputError: if it is no export, or of another version, or not whole.
+        InputError: if it is no export, or of another version or format, or not whole.
     """
     require_name(export_dir, argument)
     folder = to_path(export_dir)
@@ -136,16 +155,34 @@ def read_card(export_dir: str | os.PathLike, argument: str = "export_dir") -> Mo
     rule = f"must be of format_version {FORMAT_VERSION}; export the model again"
     require(version == FORMAT_VERSION, argument, rule, f"{str(folder)!r}, of {version}")
     expected_sizes = from_json({"files": dict[str, Count]}, content, folder / CARD)["files"]
-    rule = "must be of format saved_model"
-    is_saved_model = "saved_model.pb" in expected_sizes
-    require(is_saved_model, argument, rule, f"{str(folder)!r}, which holds no SavedModel")
     card = card_from_json(content, folder / CARD)
+    rule = f"must be of format {' or '.join(formats)}"
+    is_known = card.format in formats and FORMATS[card.format] in expected_sizes
+    require(is_known, argument, rule, f"{str(folder)!r}, of format {card.format}")
     sizes = file_sizes(folder)
     for name, size in expected_sizes.items():
         found = f"has {sizes[name]} of {size} bytes" if name in sizes else "is missing"
         rule = "must be whole"
         require(sizes.get(name) == size, argument, rule, f"{str(folder)!r}, where {name} {found}")
     return card
+
+
+def exported_vocabularies(export_dir: str | os.PathLike, card: ModelCard) -> VocabularyPair:
+    """Reads the vocabularies of an export.
+
+    Raises:
+        InputError: if they are missing, damaged, or others than its card says.
+    """
+    file = to_path(export_dir) / CARD
+    is_beside_card = card.format == "saved_model"
+    vocabularies = VocabularyPair.load(file.parent if is_beside_card else export_dir)
+    fingerprints = {
+        "vocabulary_fingerprint": card.vocabulary_fingerprint,
+        "source_vocabulary_fingerprint": card.source_vocabulary_fingerprint,
+    }
+    rule = "must be of the vocabulary beside it"
+    require(vocabularies.fingerprints == fingerprints, None, rule, "another", file)
+    return vocabularies
 
 
 def file_sizes(folder: Path) -> dict[str, int]:

@@ -224,7 +224,7 @@ def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
         InputError: where that one has not all weights of the described model: an adapter does not
             hold those in which they differ.
     """
-    from keras_transformer.loading import restore
+    from keras_transformer.restoring import restore
     from keras_transformer.training.adapters import weights_fingerprint
     from keras_transformer.training.warm_start import check_same_layers
 
@@ -263,7 +263,7 @@ def _initialization(
     init_from: str | os.PathLike | None, data_set: DataSet, base: Base | None
 ) -> "Callable[[keras.Model], None]":
     """Makes the function that gives a new model the weights of `init_from`, if there is one."""
-    from keras_transformer.loading import restore
+    from keras_transformer.restoring import restore
     from keras_transformer.training.adapters import copy_base
     from keras_transformer.training.warm_start import carry_over
 

@@ -11,7 +11,7 @@ import keras_transformer as kt
 from keras_transformer.export import saved_model
 from keras_transformer.files.json_files import read_json, write_json
 from keras_transformer.importing.marian import import_marian
-from keras_transformer.loading import restore
+from keras_transformer.restoring import restore
 from keras_transformer.training.adapters import adapted_layers, weights_fingerprint
 from keras_transformer.training.checkpoint_weights import read_variables
 from keras_transformer.training.checkpoints import CheckpointStore

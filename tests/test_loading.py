@@ -17,13 +17,14 @@ import pytest
 from sentencepiece import SentencePieceProcessor
 
 import keras_transformer as kt
-from keras_transformer import loading
+from keras_transformer import loading, restoring
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export import saved_model
 from keras_transformer.export.saved_model import export_saved_model
-from keras_transformer.loading import decoding_config, restore
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
+from keras_transformer.restoring import decoding_config, restore
+from keras_transformer.search import tensorflow_engine
 from keras_transformer.search.config import TASKS
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
@@ -134,9 +135,8 @@ def translators(places):
     for task, paths in places.items():
         translator = kt.load(paths["model_dir"], beam_size=BEAMS, n_best=1)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                loading, "SearchGraphs", lambda *_, shared=translator.engine.graphs: shared
-            )
+            graphs = translator.engine.graphs
+            patch.setattr(tensorflow_engine, "SearchGraphs", lambda *_, shared=graphs: shared)
             of_file = kt.load(paths["keras"], beam_size=BEAMS, n_best=1)
         assert of_file.config == translator.config
         found[task] = {
@@ -554,7 +554,7 @@ def test_what_was_read_is_kept_once(places, monkeypatch):
         read.extend(weakref.ref(model) for model in trained.models)
         return trained
 
-    monkeypatch.setattr(loading, "restore", restore_and_remember)
+    monkeypatch.setattr(restoring, "restore", restore_and_remember)
     translator = kt.load([places["translation"]["model_dir"]] * 2, beam_size=2)
     gc.collect()
     assert read and all(model() is None for model in read)

@@ -7,13 +7,13 @@ import pytest
 
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.evaluation.results import write_results
-from keras_transformer.loading import origin_of
 from keras_transformer.model_card import (
     ModelCard,
     ModelOrigin,
     card_from_json,
     require_unset,
 )
+from keras_transformer.restoring import origin_of
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.model_directory import ModelDescription, create_or_check

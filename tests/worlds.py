@@ -77,7 +77,7 @@ def exported(untrained, made_once):
 
     def make(folder):
         from keras_transformer.export.saved_model import export_saved_model
-        from keras_transformer.loading import decoding_config, restore
+        from keras_transformer.restoring import decoding_config, restore
 
         trained = restore(untrained, "average:2")
         card = trained.card(decoding_config(trained, beam_size=2))

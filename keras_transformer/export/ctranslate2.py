@@ -1,9 +1,9 @@
 """A trained model as a directory that CTranslate2 loads: the same weights in a second engine.
 
-Tokens in, tokens out: the vocabularies stand beside the weights, for the sentencepiece package
+`keras_transformer.load` takes it (search/ctranslate2_engine.py), and so does CTranslate2's own API:
+tokens in, tokens out, with the vocabularies beside the weights, for the sentencepiece package
 (`*.model`) or vocabulary/subwords.py (`*.txt`). CTranslate2 adds EOS to sources and BOS to targets
-itself, as its config.json tells it to. Weights are float32 and stored once; `compute_type`
-quantizes them on loading.
+itself, as its config.json tells it to. Equal weights are stored once.
 
 With length_penalty=0 and min_decoding_length=0 it searches for what alpha = 0 searches for. Its
 other penalties are not ours: it divides log-probabilities by |Y|^length_penalty, not by
@@ -23,7 +23,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import BOS_ID, EOS_ID, GATED, UNK_ID
-from keras_transformer.errors import InputError, require
+from keras_transformer.errors import require
 from keras_transformer.export.directory import write_export
 from keras_transformer.model.attention import MultiHeadAttention
 from keras_transformer.model.decoder import Decoder, DecoderLayer
@@ -32,9 +32,10 @@ from keras_transformer.model.feed_forward import FeedForward, GatedFeedForward
 from keras_transformer.model.positions import PositionalEncoding
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import ModelCard
+from keras_transformer.search.ctranslate2_engine import load_ctranslate2, source_tokens
 from keras_transformer.vocabulary.pair import VocabularyPair
 
-# Rows of the table of sinusoids: more than CTranslate2 reads or writes unless told to.
+# Rows of the table of sinusoids, at least: more than CTranslate2 reads or writes unless told to.
 POSITIONS = 2048
 
 
@@ -51,7 +52,8 @@ def export_ctranslate2(
         model: the Transformer.
         vocabularies: of its source and target, in files.
         export_dir: the directory to make.
-        card: what is known of the model.
+        card: what is known of the model. `card.weights` says how the weights are stored: "float32",
+            "bfloat16" or "int8". CTranslate2 computes with them as the processor can.
         overwrite: whether an earlier export in `export_dir` is replaced.
 
     Returns:
@@ -61,23 +63,7 @@ def export_ctranslate2(
         InputError: if CTranslate2 is not installed, or has no such model, or `export_dir` holds
             something or cannot be written.
     """
-    ctranslate2 = load_ctranslate2()
-    window = model.config.attention_window
-    rule = "must be one without attention_window, which CTranslate2 does not have"
-    require(window is None, "model", rule, f"attention_window={window}")
-
-    source_tokens = vocabularies.source.pieces
-    target_tokens = vocabularies.target.pieces
-    spec = transformer_spec(ctranslate2.specs, model)
-    _set_vocabularies(spec, source_tokens, target_tokens)
-    spec.config.layer_norm_epsilon = model.config.norm_epsilon
-    card = dataclasses.replace(
-        card,
-        max_positions=spec.encoder.position_encodings.encodings.shape[0],
-        ctranslate2=ctranslate2.__version__,
-    )
-    spec.validate()
-    spec.optimize()  # stores equal weights once
+    spec, card = ctranslate2_spec(model, vocabularies, card)
 
     def write(folder: Path) -> None:
         spec.save(str(folder))
@@ -88,25 +74,42 @@ def export_ctranslate2(
     return {"ctranslate2": str(export_dir), "bytes": size}
 
 
-def load_ctranslate2() -> ModuleType:
-    """Imports the package, which is an extra.
+def ctranslate2_spec(model: Transformer, vocabularies: VocabularyPair, card: ModelCard):
+    """Puts a model into what CTranslate2 saves as a directory.
+
+    Args:
+        model, vocabularies, card: see `export_ctranslate2`.
+
+    Returns:
+        A TransformerSpec, and the card with what is known of it.
 
     Raises:
-        InputError: if it is not installed.
+        InputError: if CTranslate2 is not installed, or has no such model.
     """
-    try:
-        import ctranslate2
-    except ImportError:
-        rule = "must be installed (pip install ctranslate2)"
-        raise InputError("ctranslate2", rule, "none installed") from None
-    return ctranslate2
+    ctranslate2 = load_ctranslate2()
+    window = model.config.attention_window
+    rule = "must be one without attention_window, which CTranslate2 does not have"
+    require(window is None, "model", rule, f"attention_window={window}")
+
+    limits = card.decoding.limits(model.config)
+    spec = transformer_spec(ctranslate2.specs, model, max(POSITIONS, limits.target))
+    _set_vocabularies(spec, vocabularies)
+    spec.config.layer_norm_epsilon = model.config.norm_epsilon
+    card = dataclasses.replace(
+        card,
+        max_positions=spec.encoder.position_encodings.encodings.shape[0],
+        ctranslate2=ctranslate2.__version__,
+    )
+    spec.validate()
+    quantization = None if card.weights == "float32" else card.weights
+    spec.optimize(quantization)  # stores equal weights once
+    return spec, card
 
 
-def _set_vocabularies(spec, source_tokens: list[str], target_tokens: list[str]) -> None:
+def _set_vocabularies(spec, vocabularies: VocabularyPair) -> None:
     """Sets both vocabularies, and what the special ids are called."""
-    # CTranslate2 knows a special id of both sides by one name.
-    special_tokens, other_source_tokens = target_tokens[: UNK_ID + 1], source_tokens[UNK_ID + 1 :]
-    spec.register_source_vocabulary(special_tokens + other_source_tokens)
+    target_tokens = vocabularies.target.pieces
+    spec.register_source_vocabulary(source_tokens(vocabularies))
     spec.register_target_vocabulary(target_tokens)
     spec.config.unk_token = target_tokens[UNK_ID]
     spec.config.bos_token = target_tokens[BOS_ID]
@@ -115,8 +118,12 @@ def _set_vocabularies(spec, source_tokens: list[str], target_tokens: list[str]) 
     spec.config.add_source_eos = True
 
 
-def transformer_spec(specs: ModuleType, model: Transformer):
-    """Puts a Transformer's weights into a TransformerSpec of `specs`, ctranslate2.specs."""
+def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
+    """Puts a Transformer's weights into a TransformerSpec of `specs`, ctranslate2.specs.
+
+    Args:
+        positions: how many a table of positions has, unless they were learned.
+    """
     config = model.config
     activations = {
         "relu": specs.Activation.RELU,
@@ -132,17 +139,21 @@ def transformer_spec(specs: ModuleType, model: Transformer):
         "rotary_dim": config.d_k if config.positions == "rotary" else None,
     }
     encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
-    decoder = specs.TransformerDecoderSpec(len(model.decoder.layers), **settings)
+    # Alignments are the mean over all heads of the last layer: CTranslate2 takes one layer, and
+    # search/alignment.py two.
+    decoder = specs.TransformerDecoderSpec(
+        len(model.decoder.layers), **settings, alignment_layer=-1, alignment_heads=0
+    )
 
     # An embedding is stored as its matrix [V, D], a linear layer as its kernel transposed.
     encoder.scale_embeddings = config.scale_embeddings
     encoder.embeddings[0].weight = array(model.embedding.embeddings)
-    _set_positions(encoder, model.source_positions, config.d_model)
+    _set_positions(encoder, model.source_positions, config.d_model, positions)
     _set_stack(encoder, model.encoder)
 
     decoder.scale_embeddings = config.scale_embeddings
     decoder.embeddings.weight = array(model.target_embedding.embeddings)
-    _set_positions(decoder, model.target_positions, config.d_model)
+    _set_positions(decoder, model.target_positions, config.d_model, positions)
     _set_stack(decoder, model.decoder)
 
     decoder.projection.weight = array(model.logits_embedding.embeddings)
@@ -151,15 +162,15 @@ def transformer_spec(specs: ModuleType, model: Transformer):
     return specs.TransformerSpec(encoder, decoder)
 
 
-def _set_positions(spec, positions: PositionalEncoding, d_model: int) -> None:
+def _set_positions(spec, layer: PositionalEncoding, d_model: int, positions: int) -> None:
     """Sets the table that is added to embeddings; that of an encoder with rotary ones is zero."""
-    if positions.positions == "rotary":
+    if layer.positions == "rotary":
         if hasattr(spec, "position_encodings"):
-            spec.position_encodings.encodings = np.zeros((POSITIONS, d_model), np.float32)
+            spec.position_encodings.encodings = np.zeros((positions, d_model), np.float32)
         return
-    is_table = positions.positions == "learned"
-    length = positions.max_positions if is_table else POSITIONS
-    spec.position_encodings.encodings = array(positions.encoding(length, d_model))
+    is_table = layer.positions == "learned"
+    length = layer.max_positions if is_table else positions
+    spec.position_encodings.encodings = array(layer.encoding(length, d_model))
 
 
 def _set_stack(spec, stack: Encoder | Decoder) -> None:
@@ -255,4 +266,6 @@ def _transposed(kernel: np.ndarray) -> np.ndarray:
 
 def array(variable) -> np.ndarray:
     """The values of a variable or tensor as float32."""
-    return ops.convert_to_numpy(variable).astype(np.float32)
+    values = ops.convert_to_numpy(variable).astype(np.float32)
+    require(np.isfinite(values).all(), "model", "must have finite weights", "others")
+    return values

@@ -5,14 +5,15 @@ than working. Two batches on a thread each do not wait: on two cores they are do
 (docs/measurements/decoding.md), and so is a single sentence on one thread.
 """
 
-import contextlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 MOST_STREAMS = 4  # each holds the caches of its batch
+NVIDIA_DRIVER = Path("/proc/driver/nvidia")
 
 
 def cores() -> int:
@@ -21,24 +22,31 @@ def cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def processor_streams() -> int:
+    """How many batches the processor computes at a time."""
+    return min(cores(), MOST_STREAMS)
+
+
+def threads_of_stream() -> int:
+    """How many threads each of them has."""
+    return math.ceil(cores() / processor_streams())
+
+
 def streams() -> int:
     """How many batches TensorFlow computes at a time: one on an accelerator, which is fast then."""
     import tensorflow as tf
 
-    return 1 if tf.config.list_physical_devices("GPU") else min(cores(), MOST_STREAMS)
+    return 1 if tf.config.list_physical_devices("GPU") else processor_streams()
 
 
 def share_cores() -> None:
-    """Gives the operations of each stream their share of the cores; before TensorFlow's first one.
+    """Gives TensorFlow's operations in each stream their share of the cores; before its first one.
 
-    TF_NUM_INTRAOP_THREADS in the environment overrules it.
+    TF_NUM_INTRAOP_THREADS in the environment, which this sets, overrules it. A machine with an
+    accelerator has one stream.
     """
-    if "TF_NUM_INTRAOP_THREADS" in os.environ or streams() == 1:
-        return
-    import tensorflow as tf
-
-    with contextlib.suppress(RuntimeError):  # TensorFlow has begun already
-        tf.config.threading.set_intra_op_parallelism_threads(math.ceil(cores() / streams()))
+    if not NVIDIA_DRIVER.exists():
+        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(threads_of_stream()))
 
 
 def in_streams(function: Callable[[Any], Any], batches: Iterable, count: int) -> Iterator:

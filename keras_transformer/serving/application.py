@@ -24,11 +24,11 @@ from aiohttp import web
 from keras_transformer.documents.formats import PLAIN, read_document
 from keras_transformer.documents.segments import Segment
 from keras_transformer.errors import InputError, require
+from keras_transformer.languages import AUTO, model_languages
 from keras_transformer.serving import detection
 from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.errors import RequestError, as_refusal, check, shown
 from keras_transformer.serving.file_store import FileStore
-from keras_transformer.serving.languages import AUTO, model_languages
 from keras_transformer.serving.libretranslate import (
     detected_language,
     is_libretranslate,

@@ -13,9 +13,9 @@ from keras_transformer.documents.encodings import decoded
 from keras_transformer.documents.formats import format_of
 from keras_transformer.errors import require
 from keras_transformer.fields import shown, whole_number
+from keras_transformer.languages import AUTO, ModelLanguages, is_same, name_of
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
-from keras_transformer.serving.languages import AUTO, ModelLanguages, is_same, name_of
 from keras_transformer.serving.requests import (
     SERVED_FORMATS,
     Documents,

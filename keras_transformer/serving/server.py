@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from keras_transformer.errors import InputError, reason
+from keras_transformer.languages import model_languages
 from keras_transformer.serving.application import LOG, Service
 from keras_transformer.serving.errors import shown
-from keras_transformer.serving.languages import model_languages
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.routes import ROUTES
 

@@ -1,6 +1,7 @@
 """The texts that a caller passes: checked, and made into ids."""
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,19 @@ from keras_transformer.vocabulary.subwords import Subwords
 # Spaces, line ends and control characters of any script: nothing that could be translated.
 BLANK_PATTERN = r"[\s\p{Z}\p{Cc}]*"
 MIN_TEXTS_PER_THREAD = 64  # fewer are cut faster by one thread
+
+
+def with_options(decoding: DecodingConfig, options: Mapping[str, Any]) -> DecodingConfig:
+    """Returns `decoding` with other options; those that are None do not count.
+
+    Raises:
+        InputError: for an option of a value that it cannot have.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if "forbidden_phrases" in given:
+        phrases = as_texts(given["forbidden_phrases"], "forbidden_phrases")
+        given["forbidden_phrases"] = tuple(phrases)
+    return dataclasses.replace(decoding, **given)
 
 
 def search_settings(options: DecodingConfig, vocabulary: Subwords) -> SearchSettings:

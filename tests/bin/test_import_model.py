@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from keras_transformer.export import saved_model
-from keras_transformer.loading import restore
 from keras_transformer.model_card import CARD
+from keras_transformer.restoring import restore
 from tests.importing import marian_files
 from tests.refusals import check_line
 

@@ -8,7 +8,7 @@ from absl import flags
 
 from keras_transformer.config import TrainingConfig
 from keras_transformer.export import saved_model
-from keras_transformer.loading import restore
+from keras_transformer.restoring import restore
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import read_description

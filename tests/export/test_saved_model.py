@@ -28,9 +28,10 @@ from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
 from keras_transformer.export.saved_model import export_saved_model, load_signatures
 from keras_transformer.export.text_graphs import TRANSLATION_OUTPUTS, TextGraphs
 from keras_transformer.export.warm_up import WARM_UP
-from keras_transformer.loading import load, restore
+from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
 from keras_transformer.model_card import CARD, ModelCard, ModelOrigin, read_card
+from keras_transformer.restoring import restore
 from keras_transformer.search import matrices
 from keras_transformer.search.alignment import alignment, attention_maps
 from keras_transformer.search.compiled_model import compile_model, decode, encode

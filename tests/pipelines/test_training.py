@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.loading import load, restore
+from keras_transformer.loading import load
 from keras_transformer.model.transformer import Transformer
+from keras_transformer.restoring import restore
 from keras_transformer.training import loop
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig

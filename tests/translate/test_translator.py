@@ -14,8 +14,8 @@ import tensorflow as tf
 from keras_transformer.config import EOS_ID
 from keras_transformer.documents.document_file import DocumentConfig, translate_file
 from keras_transformer.documents.formats import read_document
-from keras_transformer.loading import TrainedModel
 from keras_transformer.model_card import ModelOrigin
+from keras_transformer.restoring import TrainedModel
 from keras_transformer.search.compiled_model import compile_model
 from keras_transformer.search.config import DecodingConfig, SamplingConfig
 from keras_transformer.search.engine import Found

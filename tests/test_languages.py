@@ -1,7 +1,7 @@
 import pytest
 
 from keras_transformer.language_codes import Direction, options_of
-from keras_transformer.serving.languages import ModelLanguages, is_same, model_languages, name_of
+from keras_transformer.languages import ModelLanguages, is_same, model_languages, name_of
 
 
 @pytest.mark.parametrize(

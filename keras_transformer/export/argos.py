@@ -1,0 +1,145 @@
+"""A trained model as packages for Argos Translate, which LibreTranslate serves.
+
+A package is a zip file with one folder: metadata.json, the directory `model` of CTranslate2, and
+sentencepiece.model. It translates in one direction, so a model of several directions becomes
+several packages. Argos Translate finds sentences by itself, and chooses the options of the search.
+
+What it has no place for is put where CTranslate2 or SentencePiece do the same:
+
+- The code that the sources of a model of several languages begin with (language_codes.py) is what
+  CTranslate2 puts before each source as its BOS.
+- Source and target have one SentencePiece model, which cuts sources and joins the pieces of
+  targets. Where each side has its own, it is the source's: pieces that it lacks are joined as they
+  are spelled.
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.errors import require
+from keras_transformer.export.ctranslate2 import ctranslate2_spec
+from keras_transformer.export.directory import write_export
+from keras_transformer.language_codes import Direction, code_of, is_language
+from keras_transformer.languages import model_languages, name_of
+from keras_transformer.model.transformer import Transformer
+from keras_transformer.model_card import ModelCard
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.sentencepiece_models import split_numbered
+from keras_transformer.vocabulary.subwords import Subwords
+
+ARGOS_VERSION = "1.9"  # of Argos Translate, for which the package is
+
+
+def export_argos(
+    model: Transformer,
+    vocabularies: VocabularyPair,
+    export_dir: str | os.PathLike,
+    card: ModelCard,
+    overwrite: bool = False,
+    directions: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Writes a package for each direction, and a model card beside them.
+
+    Args:
+        model: the Transformer.
+        vocabularies: of its source and target, in files.
+        export_dir: the directory to make.
+        card: what is known of the model.
+        overwrite: whether an earlier export in `export_dir` is replaced.
+        directions: those of the packages, as "en-de"; all that the model knows if not given.
+
+    Returns:
+        {"argos": the files of the packages, "bytes"}.
+
+    Raises:
+        InputError: as of `export_ctranslate2`; for WordPiece, which Argos Translate does not have;
+            or where the directions are not known, or not those of the model.
+    """
+    pieces = sentencepiece_model(vocabularies.source)
+    chosen = packages(card, directions)
+    spec, card = ctranslate2_spec(model, vocabularies, card)
+    languages = model_languages(card.to_json())
+    has_codes = languages is not None and languages.has_codes
+
+    def write(folder: Path) -> None:
+        for direction in chosen:
+            if has_codes:
+                spec.config.bos_token = code_of(direction.target)
+                spec.config.add_source_bos = True
+            with tempfile.TemporaryDirectory() as content:
+                spec.save(str(Path(content) / "model"))
+                (Path(content) / "sentencepiece.model").write_bytes(pieces)
+                metadata = json.dumps(metadata_of(direction, card), ensure_ascii=False, indent=2)
+                (Path(content) / "metadata.json").write_text(metadata + "\n", encoding="utf-8")
+                write_zip(Path(content), folder / f"{package_name(direction)}.argosmodel")
+
+    size = write_export(write, export_dir, card, overwrite)
+    files = [f"{export_dir}/{package_name(direction)}.argosmodel" for direction in chosen]
+    return {"argos": files, "bytes": size}
+
+
+def sentencepiece_model(vocabulary: Subwords) -> bytes:
+    """The SentencePiece model of a vocabulary.
+
+    Raises:
+        InputError: for WordPiece, which has none.
+    """
+    rule = "must be of SentencePiece, which is what Argos Translate has"
+    require(vocabulary.kind != "wordpiece", "vocabulary", rule, vocabulary.kind)
+    content = vocabulary.file.read_bytes()
+    return content if vocabulary.kind == "bpe" else split_numbered(content)[1]
+
+
+def packages(card: ModelCard, directions: Sequence[str] | None) -> list[Direction]:
+    """The directions that become packages; see `export_argos`."""
+    languages = model_languages(card.to_json())
+    known = {} if languages is None else {str(each): each for each in languages.directions}
+    if directions is None:
+        rule = "must be given, such as en-de, as the model does not know its languages"
+        require(known, "directions", rule, "none")
+        return list(known.values())
+    chosen = []
+    for name in directions:
+        source, _, target = name.partition("-")
+        direction = known.get(name, Direction(source, target))
+        is_pair = is_language(direction.source) and is_language(direction.target)
+        require(is_pair, "directions", "must be SOURCE-TARGET, such as en-de", repr(name))
+        if languages is not None and languages.has_codes:
+            rule = f"must have a target of the model: {', '.join(languages.targets)}"
+            require(direction.target in languages.targets, "directions", rule, repr(name))
+        chosen.append(direction)
+    is_many = languages is not None and languages.has_codes
+    rule = "must be one for a model of one direction, and each once"
+    is_right = len(set(chosen)) == len(chosen) and (is_many or len(chosen) == 1)
+    require(is_right, "directions", rule, ",".join(directions))
+    return chosen
+
+
+def package_name(direction: Direction) -> str:
+    """What Argos Translate calls a package of this direction."""
+    return f"translate-{direction.source}_{direction.target}"
+
+
+def metadata_of(direction: Direction, card: ModelCard) -> dict[str, Any]:
+    """The content of metadata.json."""
+    return {
+        "type": "translate",
+        "package_version": (card.date or "1.0").replace("-", "."),
+        "argos_version": ARGOS_VERSION,
+        "from_code": direction.source,
+        "from_name": name_of(direction.source),
+        "to_code": direction.target,
+        "to_name": name_of(direction.target),
+    }
+
+
+def write_zip(content: Path, file: Path) -> None:
+    """Writes a package, whose files are in the folder `content`, as it is to be installed."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
+        for path in sorted(content.rglob("*")):
+            package.write(path, f"{file.stem}/{path.relative_to(content).as_posix()}")

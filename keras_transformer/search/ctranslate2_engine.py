@@ -1,0 +1,281 @@
+"""CTranslate2's engine, for directories that export/ctranslate2.py has written.
+
+Neither TensorFlow nor Keras is imported. Where CTranslate2 does something in another way than
+beam_search.py, this file makes up for it, as far as that is possible from outside:
+
+- Hypotheses are ranked by our length penalty (section 6.1). CTranslate2 ends the search of a
+  sentence when a number of hypotheses have ended, however good those are that have not. That number
+  is PATIENCE times the beams.
+- A batch has one limit of length. Sentences that have no hypothesis within their own limit are
+  searched again with that.
+- Log-probabilities are the model's own. CTranslate2 counts none for the tokens of a prefix, and
+  leaves out restricted tokens before it normalizes: such hypotheses are scored afterwards.
+- There are no required phrases, and no attention but that which aligns tokens.
+- Random numbers go on from one call to the next: it is the first call after opening a model that
+  draws the same tokens with the same seed.
+"""
+
+import collections
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.errors import InputError, install_command, reason, require
+from keras_transformer.search.config import SearchSettings
+from keras_transformer.search.engine import Explained, Found, Request, Rows
+from keras_transformer.search.streams import processor_streams, threads_of_stream
+from keras_transformer.vocabulary.pair import VocabularyPair
+
+PATIENCE = 2
+NONE = -1e9  # what CTranslate2 has for hypotheses that do not exist is less
+OTHER_ENGINE = "must be asked of a model that TensorFlow computes"
+
+
+class Hypothesis(NamedTuple):
+    """What a search has found."""
+
+    ids: list[int]  # with EOS, unless it reached its limit before
+    log_prob: float  # natural logarithm
+
+
+class CTranslate2Engine:
+    """The engine that calls CTranslate2; see engine.Engine for its functions.
+
+    Args:
+        folder: a local directory, which `model_card.read_card` has checked.
+        vocabularies: those of the model.
+        settings: the options of the search, and the forbidden phrases.
+        limit: the most tokens of a target, EOS included.
+
+    Raises:
+        InputError: if CTranslate2 is not installed or cannot read the directory; from any function
+            where it cannot do what is asked for.
+    """
+
+    functions = ("align_ids", "greedy_ids", "score_ids", "search_ids")
+
+    def __init__(
+        self, folder: Path, vocabularies: VocabularyPair, settings: SearchSettings, limit: int
+    ):
+        ctranslate2 = load_ctranslate2()
+        sampling = settings.options.sampling
+        self.streams = processor_streams()
+        if sampling is not None:
+            self.streams = 1  # as random numbers are drawn in the order of the batches
+            ctranslate2.set_random_seed(sampling.seed)
+        try:
+            self._translator = ctranslate2.Translator(
+                str(folder), inter_threads=self.streams, intra_threads=threads_of_stream()
+            )
+        except (RuntimeError, ValueError) as error:
+            rule = "must be a directory that an export has made"
+            raise InputError("path", rule, f"{str(folder)!r}: {reason(error)}") from None
+        self._options = settings.options
+        self._is_restricted = settings.is_restricted
+        self._limit = limit
+        self._source_tokens = source_tokens(vocabularies)
+        self._target_tokens = vocabularies.target.pieces
+        self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}
+        forbidden = [self._target(phrase) for phrase in settings.forbidden]
+        self._search_options = search_options(settings, len(self._target_tokens))
+        self._search_options["suppress_sequences"] = forbidden or None
+
+    def search(self, request: Request) -> Found:
+        received = "CTranslate2, which requires no phrases"
+        require(request.phrases is None, "required_phrases", OTHER_ENGINE, received)
+        beams = self._options.beam_size
+        rows = self._searched(request, length_penalty=request.alpha, return_scores=True)
+        if self._is_restricted or has_prefix(request):
+            rows = self._scored(request.ids, rows)
+        ranked = [sorted(row, key=lambda each: -score_of(each, request.alpha)) for row in rows]
+        found = found_of([row[:beams] for row in ranked], beams)
+        log_probs = np.full(found.lengths.shape, -math.inf, np.float32)
+        scores = log_probs.copy()
+        for place, row in enumerate(ranked):
+            for rank, each in enumerate(row[:beams]):
+                log_probs[place, rank] = each.log_prob
+                scores[place, rank] = score_of(each, request.alpha)
+        return found._replace(scores=scores, log_probs=log_probs)
+
+    def search_greedily(self, request: Request) -> Found:
+        return found_of(self._searched(request), beams=1)
+
+    def score(self, source: Rows, target: Rows) -> np.ndarray:
+        return np.array([sum(row) for row in self._token_log_probs(source, target)], np.float32)
+
+    def explain(self, source: Rows, target: Rows, attention: bool = False) -> Explained:
+        received = "CTranslate2, which tells no attention of all heads"
+        require(not attention, "attention", OTHER_ENGINE, received)
+        longest = max([1, *map(len, target)])
+        log_probs = np.zeros([len(target), longest], np.float32)
+        for place, row in enumerate(self._token_log_probs(source, target)):
+            log_probs[place, : len(row)] = row
+        alignment = np.zeros([len(target), longest], np.int32)
+        by_length = collections.defaultdict(list)
+        for place, (ids, targets) in enumerate(zip(source, target, strict=True)):
+            if len(ids) > 1 and len(targets) > 0:  # a lone EOS is what all tokens are aligned to
+                by_length[len(targets)].append(place)
+        for length, places in by_length.items():
+            rows = self._aligned([source[i] for i in places], [target[i] for i in places])
+            alignment[places, :length] = rows
+        return Explained(log_probs, alignment)
+
+    def _searched(self, request: Request, **options: Any) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence, in no order; one without ids for an empty sentence."""
+        limits = [min(len(ids) + self._options.extra_length, self._limit) for ids in request.ids]
+        found = [[Hypothesis([], 0.0)] for _ in request.ids]
+        places = [place for place, ids in enumerate(request.ids) if len(ids) > 1]
+        longest = max((limits[place] for place in places), default=0)
+        by_limit = collections.defaultdict(list)
+        for place, row in self._translated(request, places, longest, options):
+            found[place] = within(row, limits[place])
+            if not found[place]:
+                by_limit[limits[place]].append(place)
+        for limit, remaining in by_limit.items():
+            for place, row in self._translated(request, remaining, limit, options):
+                found[place] = within(row, limit)
+        return found
+
+    def _translated(self, request: Request, places: Sequence[int], limit: int, options):
+        """Yields the places of sentences, and what CTranslate2 finds for them."""
+        if not places:
+            return
+        prefix = None
+        if has_prefix(request):
+            prefix = [self._target(request.prefix[place]) for place in places]
+        penalty = options.get("length_penalty", 0)
+        results = self._translator.translate_batch(
+            [self._source(request.ids[place]) for place in places],
+            target_prefix=prefix,
+            max_decoding_length=limit,
+            min_decoding_length=min(max(self._options.min_length - 1, 0), limit - 1),
+            **self._search_options,
+            **options,
+        )
+        for place, result in zip(places, results, strict=True):
+            scores = result.scores or [0.0] * len(result.hypotheses)
+            row = []
+            for tokens, score in zip(result.hypotheses, scores, strict=True):
+                if score > NONE:
+                    ids = [self._target_ids[token] for token in tokens]
+                    row.append(Hypothesis(ids, score * len(ids) ** penalty))
+            yield place, row
+
+    def _scored(self, sources: Rows, rows: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+        """Gives hypotheses the log-probabilities of the model."""
+        source = [ids for ids, row in zip(sources, rows, strict=True) for _ in row]
+        target = [each.ids for row in rows for each in row]
+        log_probs = iter(self._token_log_probs(source, target))
+        return [[each._replace(log_prob=sum(next(log_probs))) for each in row] for row in rows]
+
+    def _token_log_probs(self, source: Rows, target: Rows) -> list[list[float]]:
+        """The log-probability of each token of targets, which may be padded."""
+        results = self._translator.score_batch(
+            [self._source(ids) for ids in source],
+            [self._target(ids) for ids in target],
+            max_input_length=0,
+        )
+        lengths = [np.count_nonzero(np.asarray(ids) != PAD_ID) for ids in target]
+        # CTranslate2 scores an EOS after each target.
+        return [row.log_probs[:length] for row, length in zip(results, lengths, strict=True)]
+
+    def _aligned(self, source: Rows, target: Rows) -> list[list[int]]:
+        """Aligns targets of the same length: one source position for each token.
+
+        With alternatives, CTranslate2 reads a prefix at once, as in training.
+        """
+        results = self._translator.translate_batch(
+            [self._source(ids) for ids in source],
+            target_prefix=[[self._target_tokens[id_] for id_ in ids] for ids in target],
+            beam_size=1,
+            max_input_length=0,
+            max_decoding_length=len(target[0]),
+            min_decoding_length=0,
+            return_alternatives=True,
+            return_attention=True,
+            return_end_token=True,
+        )
+        return [[int(np.argmax(row)) for row in result.attention[0]] for result in results]
+
+    def _source(self, ids: Sequence[int]) -> list[str]:
+        """The tokens of a source, without special ones."""
+        return [self._source_tokens[id_] for id_ in ids if id_ > EOS_ID]
+
+    def _target(self, ids: Sequence[int]) -> list[str]:
+        """The tokens of a target, without special ones."""
+        return [self._target_tokens[id_] for id_ in ids if id_ > EOS_ID]
+
+
+def load_ctranslate2() -> ModuleType:
+    """Imports the package, which is an extra.
+
+    Raises:
+        InputError: if it is not installed.
+    """
+    try:
+        import ctranslate2
+    except ImportError:
+        rule = f"must be installed ({install_command('ctranslate2')})"
+        raise InputError("ctranslate2", rule, "none installed") from None
+    return ctranslate2
+
+
+def source_tokens(vocabularies: VocabularyPair) -> list[str]:
+    """The tokens of the source. CTranslate2 knows a special id of both sides by one name."""
+    special = vocabularies.target.pieces[: UNK_ID + 1]
+    return [*special, *vocabularies.source.pieces[UNK_ID + 1 :]]
+
+
+def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
+    """The options of `translate_batch` that stay the same during all searches."""
+    options = settings.options
+    sampling = options.sampling
+    found: dict[str, Any] = {
+        "max_input_length": 0,
+        "no_repeat_ngram_size": options.no_repeat_ngram_size,
+        "return_end_token": True,
+        "beam_size": options.beam_size,
+    }
+    if sampling is not None:
+        found["beam_size"] = 1
+        found["num_hypotheses"] = options.beam_size
+        found["sampling_topk"] = min(sampling.top_k, vocab_size)
+        found["sampling_topp"] = sampling.top_p
+        found["sampling_temperature"] = sampling.temperature
+    elif options.beam_size > 1:
+        found["num_hypotheses"] = PATIENCE * options.beam_size
+        found["patience"] = PATIENCE
+    return found
+
+
+def has_prefix(request: Request) -> bool:
+    """Whether a target begins with given tokens."""
+    return request.prefix is not None and any(len(ids) > 0 for ids in request.prefix)
+
+
+def within(row: Sequence[Hypothesis], limit: int) -> list[Hypothesis]:
+    """Those hypotheses that have ended within a limit; if there are none, those that reached it."""
+    ended = [each for each in row if len(each.ids) <= limit and each.ids[-1] == EOS_ID]
+    return ended or [each for each in row if len(each.ids) == limit]
+
+
+def score_of(hypothesis: Hypothesis, alpha: float) -> float:
+    """Log-probability / length penalty (section 6.1)."""
+    return hypothesis.log_prob / ((5 + len(hypothesis.ids)) / 6) ** alpha
+
+
+def found_of(rows: Sequence[Sequence[Hypothesis]], beams: int) -> Found:
+    """The ids and lengths of at most `beams` hypotheses for each sentence."""
+    longest = max([1, *(len(each.ids) for row in rows for each in row)])
+    ids = np.full([len(rows), beams, longest], PAD_ID, np.int32)
+    lengths = np.zeros([len(rows), beams], np.int32)
+    for place, row in enumerate(rows):
+        for rank, each in enumerate(row):
+            ids[place, rank, : len(each.ids)] = each.ids
+            lengths[place, rank] = len(each.ids)
+    return Found(ids, lengths, None, None)
