@@ -63,6 +63,7 @@ FLAG_OF_TYPE = {
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
 }
+OF_TENSORFLOW = ("tensorflow", "tensorflow_text", "keras")  # packages that a runtime may lack
 HELP = ("-h", "--help", "--helpshort")
 LONGEST_MESSAGE = 2000  # in characters; longer ones are cut in the middle
 # Errors and what is worse: the reason for an abort may be an error, written before it.
@@ -439,6 +440,11 @@ def _run(main: Callable[[], dict[str, Any] | None], arguments: list[str]) -> Non
             result = main()
     except InputError as error:
         _fail(with_flag(error))
+    except ModuleNotFoundError as error:
+        if error.name not in OF_TENSORFLOW:
+            raise
+        rule = "must be installed for all but a model in CTranslate2's format"
+        _fail(str(InputError("TensorFlow", rule, f"none installed ({reason(error)})")))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)

@@ -72,6 +72,7 @@ def export_argos(
                 spec.config.bos_token = code_of(direction.target)
                 spec.config.add_source_bos = True
             with tempfile.TemporaryDirectory() as content:
+                (Path(content) / "model").mkdir()
                 spec.save(str(Path(content) / "model"))
                 (Path(content) / "sentencepiece.model").write_bytes(pieces)
                 metadata = json.dumps(metadata_of(direction, card), ensure_ascii=False, indent=2)

@@ -1,7 +1,7 @@
+import os
 import threading
 
 import pytest
-import tensorflow as tf
 
 from keras_transformer.search import streams
 
@@ -26,20 +26,21 @@ def test_an_error_comes_to_who_reads_the_results():
 
 
 @pytest.mark.parametrize(
-    ("cores", "gpus", "environment", "threads"),
-    [(2, 0, None, 1), (7, 0, None, 2), (1, 0, None, 0), (2, 0, "5", 0), (7, 1, None, 0)],
+    ("cores", "has_gpu", "environment", "threads"),
+    [
+        (2, False, None, "1"),
+        (7, False, None, "2"),
+        (1, False, None, "1"),
+        (2, False, "5", "5"),
+        (7, True, None, None),
+    ],
 )
 def test_cores_are_shared_unless_the_environment_says_otherwise(
-    monkeypatch, cores, gpus, environment, threads
+    monkeypatch, tmp_path, cores, has_gpu, environment, threads
 ):
     monkeypatch.setattr(streams, "cores", lambda: cores)
-    found = {"GPU": ["a GPU"] * gpus}
-    monkeypatch.setattr(tf.config, "list_physical_devices", found.__getitem__)
-    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
-    if environment is not None:
-        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", environment)
-    given = []
-    setting = "set_intra_op_parallelism_threads"
-    monkeypatch.setattr(tf.config.threading, setting, given.append)
+    monkeypatch.setattr(streams, "NVIDIA_DRIVER", tmp_path if has_gpu else tmp_path / "none")
+    variables = {} if environment is None else {"TF_NUM_INTRAOP_THREADS": environment}
+    monkeypatch.setattr(os, "environ", variables)
     streams.share_cores()
-    assert given == ([threads] if threads else [])
+    assert variables.get("TF_NUM_INTRAOP_THREADS") == threads

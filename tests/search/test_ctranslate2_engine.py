@@ -1,0 +1,223 @@
+"""CTranslate2's engine beside TensorFlow's, with the same weights."""
+
+import itertools
+import math
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.search.config import DecodingConfig, SamplingConfig, SearchSettings
+from keras_transformer.search.ctranslate2_engine import CTranslate2Engine, load_ctranslate2
+from keras_transformer.search.engine import Request
+from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import Subwords
+from tests.refusals import refused
+from tests.small_models import card_of, compiled, small_model
+
+VOCAB_SIZE = 60
+TOKENS = ["[PAD]", "[BOS]", "[EOS]", "[UNK]", *(f"w{i}" for i in range(4, VOCAB_SIZE))]
+LIMIT = 300
+# Lengths of sources with EOS; an empty sentence among them.
+LENGTHS = (2, 5, 1, 9, 3, 3, 12, 7, 20, 4)
+
+
+@pytest.fixture(scope="module")
+def vocabularies(tmp_path_factory):
+    file = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
+    file.write_text("".join(f"{token}\n" for token in TOKENS))
+    return VocabularyPair(*[Subwords(file)] * 2)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model(vocab_size=VOCAB_SIZE, scale=3.0, decoder_layers=1)
+
+
+@pytest.fixture(scope="module")
+def export(model, vocabularies, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export") / "model"
+    export_ctranslate2(model, vocabularies, folder, card_of(model.config, DecodingConfig()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engines(export, model, vocabularies):
+    """Makes both engines with the same options: CTranslate2's and TensorFlow's."""
+    weights = compiled(model)
+
+    def make(forbidden=(), **options):
+        settings = SearchSettings(DecodingConfig(**options), forbidden)
+        ours = TensorFlowEngine(SearchGraphs(weights, settings, constraints=False))
+        return CTranslate2Engine(export, vocabularies, settings, LIMIT), ours
+
+    return make
+
+
+def make_sources(lengths=LENGTHS, seed=1):
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(4, VOCAB_SIZE, length - 1) for length in lengths]
+    return [np.array([*row, EOS_ID], np.int32) for row in rows]
+
+
+def rows_of(found, rank=0):
+    """The ids of one hypothesis for each sentence."""
+    pairs = zip(found.ids[:, rank], found.lengths[:, rank], strict=True)
+    return [ids[:length].tolist() for ids, length in pairs]
+
+
+def assert_own_log_probs(found, engine, sources):
+    """Log-probabilities and scores are the model's, whatever was searched."""
+    for rank in range(found.ids.shape[1]):
+        exist = np.isfinite(found.scores[:, rank]) & (found.lengths[:, rank] > 0)
+        places = np.flatnonzero(exist)
+        targets = [rows_of(found, rank)[place] for place in places]
+        wanted = [
+            row[: len(ids)].sum()
+            for row, ids in zip(
+                engine.explain([sources[i] for i in places], targets).log_probs,
+                targets,
+                strict=True,
+            )
+        ]
+        np.testing.assert_allclose(found.log_probs[places, rank], wanted, atol=1e-4)
+
+
+def test_greedy_search_up_to_each_limit(engines):
+    theirs, ours = engines(beam_size=1, extra_length=4)
+    request = Request(make_sources())
+    found, wanted = theirs.search_greedily(request), ours.search_greedily(request)
+    assert rows_of(found) == rows_of(wanted)
+    assert found.unfinished[:, 0].tolist() == wanted.unfinished[:, 0].tolist()
+    assert 0 < found.unfinished.sum() < len(LENGTHS), "some reach their limits"
+    assert found.scores is None
+    scored = theirs.search(request)
+    assert rows_of(scored) == rows_of(wanted)
+    assert_own_log_probs(scored, ours, request.ids)
+    empty = LENGTHS.index(1)
+    assert (scored.lengths[empty], scored.scores[empty]) == ([0], [0])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.4])
+def test_beams_are_ranked_by_our_penalty(engines, alpha):
+    theirs, ours = engines(beam_size=4, extra_length=6)
+    request = Request(make_sources(), alpha=alpha, exact=4)
+    found, wanted = theirs.search(request), ours.search(request)
+    assert_own_log_probs(found, ours, request.ids)
+    penalty = ((5 + found.lengths) / 6) ** alpha
+    exist = found.lengths > 0
+    np.testing.assert_allclose(found.scores[exist], (found.log_probs / penalty)[exist], rtol=1e-5)
+    assert (np.diff(found.scores[exist.all(axis=1)]) <= 0).all()
+    # Ours goes on until nothing can be better, so that it is never worse.
+    lead = wanted.scores[:, 0] - found.scores[:, 0]
+    assert lead.min() > -1e-4
+    assert np.mean(lead < 1e-4) >= 0.8
+    assert [rows_of(found)[i] for i in np.flatnonzero(lead < 1e-4)] == [
+        rows_of(wanted)[i] for i in np.flatnonzero(lead < 1e-4)
+    ]
+
+
+def test_prefixes(engines):
+    theirs, ours = engines(beam_size=3, extra_length=8)
+    sources = make_sources()
+    prefix = [np.array([5, 9, 9][: place % 4], np.int32) for place in range(len(sources))]
+    request = Request(sources, prefix, exact=3)
+    found = theirs.search(request)
+    for rank in range(3):
+        for row, wanted, source in zip(rows_of(found, rank), prefix, sources, strict=True):
+            assert row == [] or row[: len(wanted)] == wanted.tolist()
+            assert len(source) > 1 or row == []
+    assert_own_log_probs(found, ours, sources)
+    lead = ours.search(request).scores[:, 0] - found.scores[:, 0]
+    assert lead.min() > -1e-4 and np.mean(lead < 1e-4) >= 0.7
+    greedy = [engine.search_greedily(request) for engine in engines(beam_size=1, extra_length=8)]
+    assert rows_of(greedy[0]) == rows_of(greedy[1])
+
+
+def test_restrictions(engines):
+    sources = make_sources()
+    free = rows_of(engines(beam_size=1)[0].search_greedily(Request(sources)))
+    ((common, _),) = Counter(id_ for row in free for id_ in row if id_ != EOS_ID).most_common(1)
+    restricted = {"min_length": 6, "no_repeat_ngram_size": 2, "forbidden": ((common,), (8, 9))}
+    for beam_size in (1, 3):
+        theirs, ours = engines(beam_size=beam_size, extra_length=8, **restricted)
+        found = theirs.search(Request(sources, exact=beam_size))
+        assert_own_log_probs(found, ours, sources)
+        for row, source in zip(rows_of(found), sources, strict=True):
+            pairs = list(itertools.pairwise(row))
+            assert len(set(pairs)) == len(pairs)
+            assert common not in row and (8, 9) not in pairs
+            assert len(row) >= 6 or len(source) == 1
+    greedy = [
+        engine.search_greedily(Request(sources)) for engine in engines(beam_size=1, **restricted)
+    ]
+    assert rows_of(greedy[0]) == rows_of(greedy[1])
+
+
+def test_random_draws(engines):
+    sources = make_sources((9,) * 20)
+    options = {"beam_size": 5, "sampling": SamplingConfig(temperature=1.5, top_k=10, seed=3)}
+    found = [engines(**options)[0].search(Request(sources)) for _ in range(2)]
+    assert rows_of(found[0]) == rows_of(found[1]), "of the same seed"
+    rows = {tuple(rows_of(found[0], rank)[0]) for rank in range(5)}
+    assert len(rows) > 1
+    assert_own_log_probs(found[0], engines(beam_size=1)[1], sources)
+    other = engines(**options | {"sampling": SamplingConfig(seed=4)})[0].search(Request(sources))
+    assert rows_of(other) != rows_of(found[0])
+    likeliest = engines(beam_size=2, sampling=SamplingConfig(top_k=1))[0].search(Request(sources))
+    greedy = engines(beam_size=1)[1].search_greedily(Request(sources))
+    assert rows_of(likeliest) == rows_of(likeliest, 1) == rows_of(greedy)
+
+
+def test_scores_of_padded_rows(engines):
+    theirs, ours = engines(beam_size=1)
+    source = np.array([[7, 8, EOS_ID, PAD_ID], [9, EOS_ID, PAD_ID, PAD_ID]] * 2, np.int32)
+    target = np.array([[5, EOS_ID, PAD_ID], [6, 7, EOS_ID], [EOS_ID, 0, 0], [0, 0, 0]], np.int32)
+    scores = theirs.score(source, target)
+    np.testing.assert_allclose(scores, ours.score(source, target), atol=1e-4)
+    assert scores.dtype == np.float32 and scores[3] == 0 > scores[2]
+
+
+def test_targets_are_explained(engines):
+    theirs, ours = engines(beam_size=1)
+    sources, targets = make_sources(), make_sources((3, 8, 4, 1, 6, 6, 2, 9, 15, 4), seed=2)
+    found, wanted = theirs.explain(sources, targets), ours.explain(sources, targets)
+    np.testing.assert_allclose(found.log_probs, wanted.log_probs, atol=1e-4)
+    for place, target in enumerate(targets):
+        length = len(target)
+        assert (found.alignment[place, :length] == wanted.alignment[place, :length]).all()
+    assert len({tuple(row) for row in found.alignment.tolist()}) > 5
+    nothing = theirs.explain(sources[:1], [np.zeros(0, np.int32)])
+    assert nothing.alignment.shape == nothing.log_probs.shape == (1, 1)
+
+
+def test_what_it_lacks_is_refused_by_its_name(engines):
+    theirs, _ = engines(beam_size=2)
+    (source,) = make_sources((4,))
+    with refused("required_phrases", "CTranslate2"):
+        theirs.search(Request([source], phrases=[[np.array([5])]]))
+    with refused("attention", "CTranslate2"):
+        theirs.explain([source], [source], attention=True)
+
+
+def test_files_that_it_cannot_read(tmp_path, vocabularies):
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    with refused("path", tmp_path):
+        CTranslate2Engine(tmp_path, vocabularies, SearchSettings(DecodingConfig()), LIMIT)
+
+
+def test_package_is_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with refused("ctranslate2", "none"):
+        load_ctranslate2()
+
+
+def test_nothing_to_search(engines):
+    theirs, _ = engines(beam_size=2)
+    found = theirs.search(Request(make_sources((1, 1))))
+    assert found.lengths.tolist() == [[0, 0]] * 2
+    assert found.scores.tolist() == [[0, -math.inf]] * 2
