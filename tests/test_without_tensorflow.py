@@ -40,21 +40,6 @@ print(translator.align(["the cat"], ["die katze"])[0].pharaoh)
 PATIENCE = 300  # seconds, on a machine under load
 
 
-@pytest.fixture(scope="session")
-def for_ctranslate2(untrained, made_once):
-    """An export for CTranslate2 of the mean of the two checkpoints of `untrained`, 2 beams."""
-
-    def make(folder):
-        from keras_transformer.export.ctranslate2 import export_ctranslate2
-        from keras_transformer.restoring import decoding_config, restore
-
-        trained = restore(untrained, "average:2")
-        card = trained.card(decoding_config(trained, beam_size=2, extra_length=8))
-        export_ctranslate2(trained.model, trained.vocabularies, folder / "model", card)
-
-    return made_once("ctranslate2", make) / "model"
-
-
 @pytest.fixture
 def without_tensorflow(tmp_path):
     """Starts a program where there is no TensorFlow: subprocess.Popen."""

@@ -87,6 +87,21 @@ def exported(untrained, made_once):
 
 
 @pytest.fixture(scope="session")
+def for_ctranslate2(untrained, made_once):
+    """A directory for CTranslate2: the mean of the checkpoints of `untrained`, with 2 beams."""
+
+    def make(folder):
+        from keras_transformer.export.ctranslate2 import export_ctranslate2
+        from keras_transformer.restoring import decoding_config, restore
+
+        trained = restore(untrained, "average:2")
+        card = trained.card(decoding_config(trained, beam_size=2, extra_length=8))
+        export_ctranslate2(trained.model, trained.vocabularies, folder / "model", card)
+
+    return made_once("ctranslate2", make) / "model"
+
+
+@pytest.fixture(scope="session")
 def trained_run(prepared, made_once):
     """What `train_on` writes in two steps of a small model of `prepared`, with seed 3."""
 

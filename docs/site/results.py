@@ -123,6 +123,7 @@ RESULTS: dict[str, dict[str, str]] = {
     },
     "export": {
         "saved_model": "the folder, with `--format=saved_model`",
+        "argos": "the files of the packages, with `--format=argos`",
         "ctranslate2": "the folder, with `--format=ctranslate2`",
         "onnx": "the folder, with `--format=onnx`",
         "bytes": "size of all its files",

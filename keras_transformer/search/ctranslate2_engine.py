@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_transformer.config import EOS_ID, PAD_ID, UNK_ID
-from keras_transformer.errors import InputError, install_command, reason, require
+from keras_transformer.errors import InputError, reason, require
 from keras_transformer.search.config import SearchSettings
 from keras_transformer.search.engine import Explained, Found, Request, Rows
 from keras_transformer.search.streams import processor_streams, threads_of_stream
@@ -220,7 +220,7 @@ def load_ctranslate2() -> ModuleType:
     try:
         import ctranslate2
     except ImportError:
-        rule = f"must be installed ({install_command('ctranslate2')})"
+        rule = "must be installed (pip install ctranslate2)"
         raise InputError("ctranslate2", rule, "none installed") from None
     return ctranslate2
 

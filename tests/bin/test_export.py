@@ -68,6 +68,23 @@ def test_ctranslate2(call_program, untrained, tmp_path):
     done = call_program("export", *arguments)
     assert done.code == 1
     check_line(done.errors, "--export_dir", export_dir, "overwrite")
+    options = ["--overwrite", "--weights=int8", "--alpha=1.2", "--date=2026-11-26"]
+    done = call_program("export", *arguments, *options)
+    assert done.code == 0, done.errors
+    smaller = json.loads((export_dir / "assets.extra" / "model_card.json").read_text())
+    assert (smaller["weights"], smaller["alpha"], smaller["date"]) == ("int8", 1.2, "2026-11-26")
+    assert smaller["files"]["model.bin"] < 0.5 * card["files"]["model.bin"]
+    assert ctranslate2.Translator(str(export_dir)).compute_type == "int8_float32"
+
+
+def test_argos(call_program, untrained, tmp_path):
+    arguments = [f"--model_dir={untrained}", f"--export_dir={tmp_path / 'argos'}"]
+    done = call_program("export", *arguments, "--format=argos")
+    assert done.code == 0, done.errors
+    assert done.result["argos"] == [str(tmp_path / "argos" / "translate-en_de.argosmodel")]
+    files = [path for path in (tmp_path / "argos").rglob("*") if path.is_file()]
+    assert done.result["bytes"] == sum(path.stat().st_size for path in files)
+    assert len(files) == 2, "the package and the card"
 
 
 def test_onnx(call_program, untrained, tmp_path):
@@ -107,7 +124,9 @@ def test_ensemble(call_program, untrained, tmp_path):
     assert [each["step"] for each in card["ensemble"]] == [10, 20]
 
 
-@pytest.mark.parametrize("flag", ["--weights=int8", "--format=ctranslate2", "--format=onnx"])
+@pytest.mark.parametrize(
+    "flag", ["--weights=int8", "--format=ctranslate2", "--format=argos", "--format=onnx"]
+)
 def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
     arguments = [f"--model_dir={untrained},{untrained}", f"--export_dir={tmp_path / 'export'}"]
     done = call_program("export", *arguments, flag)
@@ -120,11 +139,12 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
     [
         (["--format=tflite"], "flag --format=tflite", None),
         (["--weights=int4"], "flag --weights=int4", None),
-        (["--format=ctranslate2", "--beam_size=3"], "--beam_size", "3"),
+        (["--format=argos", "--beam_size=3"], "--beam_size", "3"),
+        (["--format=ctranslate2", "--directions=en-de"], "--directions", "en-de"),
+        (["--format=argos", "--directions=en"], "--directions", "'en'"),
         (["--format=ctranslate2", "--constraints"], "--constraints", "True"),
         (["--format=ctranslate2", "--signatures=best"], "--signatures", "best"),
         (["--signatures=best,nbest"], "--signatures", "'nbest'"),
-        (["--format=ctranslate2", "--weights=bfloat16"], "--weights", "bfloat16"),
         (["--format=onnx", "--weights=bfloat16"], "--weights", "bfloat16"),
         (["--format=onnx", "--alpha=1"], "--alpha", "1"),
         *(

@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_transformer.config import EOS_ID, PAD_ID, TrainingConfig, TransformerConfig
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.model.transformer import Transformer, shift_right
-from keras_transformer.model_card import ModelCard, read_card
+from keras_transformer.model_card import FORMATS, ModelCard, read_card
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.training.step import TrainingStep, zero_sums
@@ -257,13 +257,41 @@ def test_directory(vocabulary, tmp_path):
     assert json.loads(files["shared_vocabulary.json"].read_text()) == TOKENS
     card = json.loads(files["assets.extra/model_card.json"].read_text())
     assert (card["checkpoint"], card["parameters"]) == ("step-00000007", model.count_params())
-    with refused("export_dir", "holds no SavedModel"):
+    with refused("export_dir", "of format ctranslate2", about="saved_model"):
         read_card(folder)
+    assert read_card(folder, formats=FORMATS).format == "ctranslate2"
     with refused("export_dir", folder):
         export_ctranslate2(model, vocabulary, folder, card_of(model))
     other = dataclasses.replace(card_of(model), checkpoint=CheckpointInfo("other"))
     export_ctranslate2(model, vocabulary, folder, other, overwrite=True)
     assert "other" in files["assets.extra/model_card.json"].read_text()
+
+
+def test_stored_in_fewer_bits(vocabulary, tmp_path):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 64, 256, 2))
+    sizes, scores = {}, {}
+    source, target = make_pairs(20, seed=5)
+    for weights in ("float32", "bfloat16", "int8"):
+        folder = tmp_path / weights
+        card = dataclasses.replace(card_of(model), weights=weights)
+        export_ctranslate2(model, vocabulary, folder, card)
+        sizes[weights] = (folder / "model.bin").stat().st_size
+        translator = ctranslate2.Translator(str(folder), intra_threads=1)
+        rows = translator.score_batch(words_of(source), words_of(target))
+        scores[weights] = np.concatenate([row.log_probs for row in rows])
+    table = 4 * 2048 * 64  # positions are not quantized to int8
+    exact = sizes["float32"] - table
+    assert sizes["bfloat16"] < 0.55 * sizes["float32"] and sizes["int8"] - table < 0.4 * exact
+    for weights, atol in (("bfloat16", 0.1), ("int8", 0.3)):
+        difference = np.abs(scores[weights] - scores["float32"])
+        assert 0 < difference.max() < atol
+
+
+def test_weights_that_are_not_finite_are_refused(vocabulary, tmp_path):
+    model = Transformer(TransformerConfig(VOCAB_SIZE, 1, 16, 24, 2))
+    model.trainable_variables[3].assign(model.trainable_variables[3] * np.nan)
+    with refused("model", about="finite"):
+        export_ctranslate2(model, vocabulary, tmp_path / "model", card_of(model))
 
 
 @pytest.mark.parametrize("compute_type", ["int8", "int8_float32"])

@@ -7,7 +7,15 @@ from pipelines.sources import GrammarSource
 from tests.importing.marian_files import write_model, write_vocabulary
 
 ROOT = Path(__file__).resolve().parents[2]
-LINKED = ("bin", "benchmarks", "tests", "pipelines", "keras_transformer", "constraints.txt")
+LINKED = (
+    "bin",
+    "benchmarks",
+    "tests",
+    "pipelines",
+    "keras_transformer",
+    "constraints.txt",
+    "runtime.txt",
+)
 
 
 def write(folder: Path) -> None:

@@ -1,0 +1,176 @@
+"""Packages for Argos Translate: what is in them, and that it translates as the model does.
+
+`translate_as_argos` does what its version 1.12 does with a package, after it has found sentences.
+"""
+
+import json
+import zipfile
+
+import ctranslate2
+import pytest
+import sentencepiece
+
+from keras_transformer.config import SUFFIXES
+from keras_transformer.documents.text_translator import TextTranslator
+from keras_transformer.export.argos import export_argos, sentencepiece_model
+from keras_transformer.language_codes import Direction, options_of
+from keras_transformer.model_card import ModelOrigin
+from keras_transformer.search.config import DecodingConfig
+from keras_transformer.vocabulary.pair import VocabularyPair
+from keras_transformer.vocabulary.subwords import Subwords
+from pipelines.vocabulary import learn_subwords
+from tests.refusals import refused
+from tests.small_models import card_of, engine_of, small_model
+
+ENGLISH = ["the dog sees a cat. the cat sleeps.", "an (old) dog runs to the big house!"] * 20
+GERMAN = ["der Hund sieht eine Katze", "grüße, 12 süße Vögel – „schön“ 😀"] * 20
+DIRECTIONS = [Direction("en", "de"), Direction("en", "cs"), Direction("de", "cs")]
+GREEDY = DecodingConfig(beam_size=1, extra_length=3)
+DATA = {"languages": ["en", "de"]}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shared")
+    vocabulary = learn_subwords(ENGLISH + GERMAN, "bpe", 330, folder, 1, languages=["de", "cs"])
+    return VocabularyPair(vocabulary, vocabulary)
+
+
+@pytest.fixture(scope="module")
+def separate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("separate")
+    sides = {"source_vocabulary": (ENGLISH, 300), "target_vocabulary": (GERMAN, 310)}
+    return VocabularyPair(
+        *[learn_subwords(text, "bpe", size, folder, 1, name=n) for n, (text, size) in sides.items()]
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model(vocab_size=330, scale=3.0)
+
+
+def install(file, folder):
+    """Installs a package as Argos Translate does; returns its folder."""
+    with zipfile.ZipFile(file) as package:
+        package.extractall(folder)
+        (top,) = {name.partition("/")[0] for name in package.namelist()}
+    return folder / top
+
+
+def translate_as_argos(package, sentences, **options):
+    translator = ctranslate2.Translator(str(package / "model"))
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=str(package / "sentencepiece.model")
+    )
+    tokens = [processor.encode(sentence, out_type=str) for sentence in sentences]
+    results = translator.translate_batch(tokens, replace_unknowns=True, **options)
+    found = [processor.decode_pieces(result.hypotheses[0]) for result in results]
+    return [text.replace("▁", " ").replace("_", " ") for text in found]
+
+
+def as_argos_writes(text):
+    return text.replace("_", " ")
+
+
+def export(folder, model, vocabularies, directions=None, **origin):
+    card = card_of(model.config, GREEDY, origin=ModelOrigin(**origin), date="2026-11-26")
+    return export_argos(model, vocabularies, folder, card, directions=directions)["argos"]
+
+
+def test_content(model, shared, tmp_path):
+    (file,) = export(tmp_path / "export", model, shared, data=DATA)
+    assert file == str(tmp_path / "export" / "translate-en_de.argosmodel")
+    package = install(file, tmp_path)
+    assert package.name == "translate-en_de"
+    names = {path.name for path in package.iterdir()}
+    assert names == {"metadata.json", "model", "sentencepiece.model"}
+    metadata = json.loads((package / "metadata.json").read_text())
+    assert metadata == {
+        "type": "translate",
+        "package_version": "2026.11.26",
+        "argos_version": "1.9",
+        "from_code": "en",
+        "from_name": "English",
+        "to_code": "de",
+        "to_name": "German",
+    }
+    vocabulary = shared.target.file.read_bytes()
+    assert (package / "sentencepiece.model").read_bytes() == vocabulary
+
+
+def test_translations_with_one_vocabulary(model, shared, tmp_path):
+    (file,) = export(tmp_path / "export", model, shared, data=DATA)
+    assert_same_translations(install(file, tmp_path), model, shared, ENGLISH[:2])
+
+
+def test_translations_with_a_vocabulary_for_each_side(separate, tmp_path):
+    sizes = {"source_vocab_size": 300, "tie_embeddings": False}
+    model = small_model(vocab_size=310, scale=3.0, **sizes)
+    (file,) = export(tmp_path / "export", model, separate, data=DATA)
+    package = install(file, tmp_path)
+    assert_same_translations(package, model, separate, ENGLISH[:2])
+    # Each of the target's pieces is joined as its own vocabulary joins it.
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=str(package / "sentencepiece.model")
+    )
+    for text, ids in zip(GERMAN[:2], separate.target.encode(GERMAN[:2]), strict=True):
+        pieces = [separate.target.pieces[id_] for id_ in ids]
+        assert processor.decode_pieces(pieces).replace("▁", " ").lstrip(" ") == text
+
+
+def test_a_package_for_each_direction(model, shared, tmp_path):
+    files = export(tmp_path / "export", model, shared, task_options=options_of(DIRECTIONS))
+    names = [file.rpartition("/")[2] for file in files]
+    assert names == [f"translate-{pair}.argosmodel" for pair in ("en_de", "en_cs", "de_cs")]
+    found = set()
+    for file, direction in zip(files, DIRECTIONS, strict=True):
+        package = install(file, tmp_path)
+        coded = [f">>{direction.target}<< {text}" for text in ENGLISH[:2]]
+        found.add(assert_same_translations(package, model, shared, ENGLISH[:2], coded))
+    assert len(found) == 2, "the target language decides"
+    (one,) = export(tmp_path / "one", model, shared, ["fr-cs"], task_options=options_of(DIRECTIONS))
+    assert one.endswith("translate-fr_cs.argosmodel")
+
+
+def assert_same_translations(package, model, vocabularies, sentences, coded=None):
+    """Argos' translations are those of our search; returns them."""
+    found = translate_as_argos(package, sentences, beam_size=1, max_decoding_length=9)
+    engine = engine_of(model, vocabularies, DecodingConfig(beam_size=1))
+    card = card_of(model.config, DecodingConfig(beam_size=1))
+    translator = TextTranslator(engine, vocabularies, card)
+    wanted = []
+    for pieces in translator.translate(coded or sentences, aligned=True, scores=False):
+        ids = [vocabularies.target.pieces.index(p) for p in pieces[0].pair.target_pieces[:9]]
+        wanted.append(vocabularies.target.decode([ids])[0])
+    assert [text.strip() for text in found] == [as_argos_writes(text).strip() for text in wanted]
+    assert all(found)
+    return tuple(found)
+
+
+def test_an_imported_model_has_its_sentencepiece_model(shared, tmp_path):
+    content = shared.target.file.read_bytes()
+    file = tmp_path / f"vocabulary{SUFFIXES['pieces']}"
+    file.write_bytes(json.dumps(shared.target.pieces).encode() + b"\n" + content)
+    assert sentencepiece_model(Subwords(file)) == content
+
+
+@pytest.mark.parametrize(
+    ("directions", "origin", "argument", "received"),
+    [
+        (None, {}, "directions", "none"),
+        (["en"], {}, "directions", "'en'"),
+        (["en-de", "en-cs"], {"data": DATA}, "directions", "en-de,en-cs"),
+        (["en-fr"], {"task_options": options_of(DIRECTIONS)}, "directions", "'en-fr'"),
+        (["en-de"] * 2, {"task_options": options_of(DIRECTIONS)}, "directions", "en-de,en-de"),
+    ],
+)
+def test_directions_that_cannot_be(model, shared, tmp_path, directions, origin, argument, received):
+    with refused(argument, received):
+        export(tmp_path / "export", model, shared, directions, **origin)
+
+
+def test_wordpiece_is_refused(model, tmp_path):
+    vocabulary = learn_subwords(ENGLISH, "wordpiece", 60, tmp_path, 1)
+    with refused("vocabulary", "wordpiece"):
+        export(tmp_path / "export", model, VocabularyPair(vocabulary, vocabulary), data=DATA)
