@@ -42,14 +42,13 @@ def test_translations(pair):
     assert all(b.score > a.score - 1e-4 for a, b in best)
     assert texts(found)[3] == [""]
     prefixes = ["die katze", "", "ein", "x", "", "grosse"]
-    for row, prefix in zip(
-        theirs.translate(SOURCES, target_prefixes=prefixes), prefixes, strict=True
-    ):
+    begun = theirs.translate(SOURCES, target_prefixes=prefixes)
+    for row, prefix in zip(begun, prefixes, strict=True):
         assert row[0].text.startswith(prefix) or row[0].text == ""
 
 
 def test_scores_and_alignments(pair):
-    theirs, ours = pair
+    theirs, _ = pair
     sources, targets = zip(*PAIRS, strict=True)
     scores = [[each.log_prob for each in one.score(sources, targets)] for one in pair]
     np.testing.assert_allclose(*scores, atol=1e-3)
@@ -136,15 +135,8 @@ def test_damaged_weights(for_ctranslate2, tmp_path):
 
 def test_programs_pass_options_on(call_program, for_ctranslate2):
     place = f"--saved_model={for_ctranslate2}"
-    sampled = call_program(
-        "translate",
-        place,
-        "--sample",
-        "--seed=2",
-        "--beam_size=3",
-        "--n_best=3",
-        stdin=b"the cat\n",
-    )
+    options = ["--sample", "--seed=2", "--beam_size=3", "--n_best=3"]
+    sampled = call_program("translate", place, *options, stdin=b"the cat\n")
     assert sampled.code == 0, sampled.errors
     assert len(sampled.output.splitlines()) == 3
     wrong = call_program("translate", place, "--beam_size=0")
