@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 import pytest
@@ -90,6 +91,10 @@ def test_serve(without_tensorflow, for_ctranslate2):
     with urllib.request.urlopen(f"{address[0]}/model", timeout=PATIENCE) as answer:
         card = json.load(answer)
     assert "search_ids" in card["signatures"] and "attention_ids" not in card["signatures"]
+    body = json.dumps({"source": "the cat", "target": "die katze"}).encode()
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(f"{address[0]}/attention", body, timeout=PATIENCE)
+    assert refusal.value.code == 400 and b"CTranslate2" in refusal.value.read()
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE) == 0
 

@@ -276,7 +276,8 @@ class Service:
         asked = parse_attention(await self._read_fields(request), self.limits)
         (source,) = self._with_codes([asked.source], asked.to)
         work = functools.partial(self._attention_body, source, asked.target)
-        (body,) = await self._submit(self._attentions, [work])
+        # An engine may tell no attention.
+        (body,) = await self._submit(self._attentions, [work], error_status=400)
         return json_response(body)
 
     async def _read_fields(self, request: web.Request) -> dict[str, Any]:

@@ -470,8 +470,10 @@ async function goOn(event) {
   for (const _ of prefix) getSelection().modify("move", "forward", "character");
 }
 
-/** Shows the attention of a sentence and its translation. */
+/** Shows the attention of a sentence and its translation, if the model tells it. */
 async function attend(source, target) {
+  const { max_source_length: readAtMost, signatures = [] } = await model;
+  if (!signatures.includes("attention_ids")) return;
   const pair = attended = JSON.stringify([source, target, language]);
   $("attention").hidden = false;
   $("figure").classList.add("stale");
@@ -484,7 +486,6 @@ async function attend(source, target) {
   if (attended !== pair) return; // another one was chosen meanwhile
   $("figure").hidden = attention === null;
   if (attention === null) return;
-  const { max_source_length: readAtMost } = await model;
   showAttention($("figure"), { ...attention, readAtMost });
   $("figure").classList.remove("stale");
 }

@@ -669,7 +669,11 @@ def test_focus_chooses_a_translation(page, translator):
 
 
 @pytest.mark.parametrize(
-    ("task", "functions"), [("parsing", ["search_ids"]), ("translation", ["greedy_ids"])]
+    ("task", "functions"),
+    [
+        ("parsing", ["search_ids", "attention_ids"]),
+        ("translation", ["greedy_ids", "attention_ids"]),
+    ],
 )
 def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, task, functions):
     translator.card["task"] = task
@@ -683,6 +687,17 @@ def test_nothing_is_shown_that_the_model_does_not_offer(open_page, translator, t
     expect(page.get_by_role("textbox")).to_have_count(1)
     expect(page.get_by_text("A translation can be edited")).to_be_hidden()
     expect(page.get_by_text("must contain")).to_be_hidden()
+
+
+def test_no_attention_where_the_engine_tells_none(open_page, translator):
+    translator.engine.functions = ["search_ids"]
+    page = open_page()
+    page.get_by_label("to translate").fill("a")
+    page.get_by_role("button", name="Translate").click()
+    page.locator(".sentence").click()
+    expect(page.locator("#choices").get_by_text("die Katze schläft.")).to_be_visible()
+    expect(page.locator("#attention")).to_be_hidden()
+    assert not any(isinstance(call, tuple) for call in translator.calls)
 
 
 def test_a_second_choice_while_attention_runs(page, translator):
