@@ -139,11 +139,12 @@ def transformer_spec(specs: ModuleType, model: Transformer, positions: int):
         "rotary_dim": config.d_k if config.positions == "rotary" else None,
     }
     encoder = specs.TransformerEncoderSpec(len(model.encoder.layers), **settings)
-    # Alignments are the mean over all heads of the last layer: CTranslate2 takes one layer, and
-    # search/alignment.py two.
-    decoder = specs.TransformerDecoderSpec(
-        len(model.decoder.layers), **settings, alignment_layer=-1, alignment_heads=0
-    )
+    # Alignments are the mean over all heads (0) of the layer that is best alone: CTranslate2 takes
+    # one, and search/alignment.py the last two (docs/measurements/decoding.md).
+    num_layers = len(model.decoder.layers)
+    layer = -2 if config.norm == "pre" and num_layers > 1 else -1
+    alignment = {"alignment_layer": layer, "alignment_heads": 0}
+    decoder = specs.TransformerDecoderSpec(num_layers, **settings, **alignment)
 
     # An embedding is stored as its matrix [V, D], a linear layer as its kernel transposed.
     encoder.scale_embeddings = config.scale_embeddings

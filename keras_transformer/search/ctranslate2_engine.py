@@ -3,9 +3,9 @@
 Neither TensorFlow nor Keras is imported. Where CTranslate2 does something in another way than
 beam_search.py, this file makes up for it, as far as that is possible from outside:
 
-- Hypotheses are ranked by our length penalty (section 6.1). CTranslate2 ends the search of a
-  sentence when a number of hypotheses have ended, however good those are that have not. That number
-  is PATIENCE times the beams.
+- Hypotheses are ranked by our length penalty (section 6.1). The search of a sentence ends as
+  CTranslate2 ends it: when as many hypotheses as beams have ended, the best of its beam among them,
+  even if one that has not ended could be better. An EOS counts only among the K best extensions.
 - A batch has one limit of length. Sentences that have no hypothesis within their own limit are
   searched again with that.
 - Log-probabilities are the model's own. CTranslate2 counts none for the tokens of a prefix, and
@@ -17,7 +17,7 @@ beam_search.py, this file makes up for it, as far as that is possible from outsi
 
 import collections
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -31,7 +31,6 @@ from keras_transformer.search.engine import Explained, Found, Request, Rows
 from keras_transformer.search.streams import processor_streams, threads_of_stream
 from keras_transformer.vocabulary.pair import VocabularyPair
 
-PATIENCE = 2
 NONE = -1e9  # what CTranslate2 has for hypotheses that do not exist is less
 OTHER_ENGINE = "must be asked of a model that TensorFlow computes"
 
@@ -89,7 +88,7 @@ class CTranslate2Engine:
         received = "CTranslate2, which requires no phrases"
         require(request.phrases is None, "required_phrases", OTHER_ENGINE, received)
         beams = self._options.beam_size
-        rows = self._searched(request, length_penalty=request.alpha, return_scores=True)
+        rows = self._searched(request, return_scores=True)
         if self._is_restricted or has_prefix(request):
             rows = self._scored(request.ids, rows)
         ranked = [sorted(row, key=lambda each: -score_of(each, request.alpha)) for row in rows]
@@ -132,23 +131,29 @@ class CTranslate2Engine:
         places = [place for place, ids in enumerate(request.ids) if len(ids) > 1]
         longest = max((limits[place] for place in places), default=0)
         by_limit = collections.defaultdict(list)
-        for place, row in self._translated(request, places, longest, options):
+        for place, row in self._translated(request, places, longest, **options):
             found[place] = within(row, limits[place])
             if not found[place]:
                 by_limit[limits[place]].append(place)
         for limit, remaining in by_limit.items():
-            for place, row in self._translated(request, remaining, limit, options):
+            for place, row in self._translated(request, remaining, limit, **options):
                 found[place] = within(row, limit)
         return found
 
-    def _translated(self, request: Request, places: Sequence[int], limit: int, options):
-        """Yields the places of sentences, and what CTranslate2 finds for them."""
+    def _translated(
+        self, request: Request, places: Sequence[int], limit: int, **options: Any
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Yields the places of some sentences, and the hypotheses that CTranslate2 finds for them.
+
+        Args:
+            limit: the most tokens of each hypothesis.
+            options: further ones of `translate_batch`.
+        """
         if not places:
             return
         prefix = None
         if has_prefix(request):
             prefix = [self._target(request.prefix[place]) for place in places]
-        penalty = options.get("length_penalty", 0)
         results = self._translator.translate_batch(
             [self._source(request.ids[place]) for place in places],
             target_prefix=prefix,
@@ -163,7 +168,7 @@ class CTranslate2Engine:
             for tokens, score in zip(result.hypotheses, scores, strict=True):
                 if score > NONE:
                     ids = [self._target_ids[token] for token in tokens]
-                    row.append(Hypothesis(ids, score * len(ids) ** penalty))
+                    row.append(Hypothesis(ids, score))
             yield place, row
 
     def _scored(self, sources: Rows, rows: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
@@ -237,6 +242,7 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
     sampling = options.sampling
     found: dict[str, Any] = {
         "max_input_length": 0,
+        "length_penalty": 0,  # so that scores are log-probabilities
         "no_repeat_ngram_size": options.no_repeat_ngram_size,
         "return_end_token": True,
         "beam_size": options.beam_size,
@@ -247,9 +253,8 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
         found["sampling_topk"] = min(sampling.top_k, vocab_size)
         found["sampling_topp"] = sampling.top_p
         found["sampling_temperature"] = sampling.temperature
-    elif options.beam_size > 1:
-        found["num_hypotheses"] = PATIENCE * options.beam_size
-        found["patience"] = PATIENCE
+    else:
+        found["num_hypotheses"] = options.beam_size
     return found
 
 

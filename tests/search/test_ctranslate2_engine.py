@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from keras_transformer.config import EOS_ID, PAD_ID
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.search.config import DecodingConfig, SamplingConfig, SearchSettings
 from keras_transformer.search.ctranslate2_engine import CTranslate2Engine, load_ctranslate2
@@ -35,7 +35,12 @@ def vocabularies(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model():
-    return small_model(vocab_size=VOCAB_SIZE, scale=3.0, decoder_layers=1)
+    """Random weights, which never write padding, BOS or unk, and sometimes EOS."""
+    model = small_model(vocab_size=VOCAB_SIZE, scale=3.0, decoder_layers=1, logits_bias=True)
+    bias = np.zeros(VOCAB_SIZE, np.float32)
+    bias[[PAD_ID, BOS_ID, UNK_ID]], bias[EOS_ID] = -100, 4
+    model.logits_embedding.bias.assign(bias)
+    return model
 
 
 @pytest.fixture(scope="module")
