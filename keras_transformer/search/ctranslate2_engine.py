@@ -38,7 +38,7 @@ OTHER_ENGINE = "must be asked of a model that TensorFlow computes"
 class Hypothesis(NamedTuple):
     """What a search has found."""
 
-    ids: list[int]  # with EOS, unless it reached its limit before
+    tokens: list[str]  # with EOS, unless it reached its limit before
     log_prob: float  # natural logarithm
 
 
@@ -71,7 +71,7 @@ class CTranslate2Engine:
             self._translator = ctranslate2.Translator(
                 str(folder), inter_threads=self.streams, intra_threads=threads_of_stream()
             )
-        except (RuntimeError, ValueError) as error:
+        except Exception as error:  # damaged bytes can end in any
             rule = "must be a directory that an export has made"
             raise InputError("path", rule, f"{str(folder)!r}: {reason(error)}") from None
         self._options = settings.options
@@ -87,22 +87,22 @@ class CTranslate2Engine:
     def search(self, request: Request) -> Found:
         received = "CTranslate2, which requires no phrases"
         require(request.phrases is None, "required_phrases", OTHER_ENGINE, received)
-        beams = self._options.beam_size
         rows = self._searched(request, return_scores=True)
         if self._is_restricted or has_prefix(request):
             rows = self._scored(request.ids, rows)
-        ranked = [sorted(row, key=lambda each: -score_of(each, request.alpha)) for row in rows]
-        found = found_of([row[:beams] for row in ranked], beams)
+        for row in rows:
+            row.sort(key=lambda each: score_of(each, request.alpha), reverse=True)
+        found = self._found(rows, request.exact)
         log_probs = np.full(found.lengths.shape, -math.inf, np.float32)
         scores = log_probs.copy()
-        for place, row in enumerate(ranked):
-            for rank, each in enumerate(row[:beams]):
+        for place, row in enumerate(rows):
+            for rank, each in enumerate(row[: request.exact]):
                 log_probs[place, rank] = each.log_prob
                 scores[place, rank] = score_of(each, request.alpha)
         return found._replace(scores=scores, log_probs=log_probs)
 
     def search_greedily(self, request: Request) -> Found:
-        return found_of(self._searched(request), beams=1)
+        return self._found(self._searched(request), 1)
 
     def score(self, source: Rows, target: Rows) -> np.ndarray:
         return np.array([sum(row) for row in self._token_log_probs(source, target)], np.float32)
@@ -125,19 +125,20 @@ class CTranslate2Engine:
         return Explained(log_probs, alignment)
 
     def _searched(self, request: Request, **options: Any) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence, in no order; one without ids for an empty sentence."""
+        """The hypotheses of each sentence, in no order; an empty one for an empty sentence."""
         limits = [min(len(ids) + self._options.extra_length, self._limit) for ids in request.ids]
+        eos = self._target_tokens[EOS_ID]
         found = [[Hypothesis([], 0.0)] for _ in request.ids]
         places = [place for place, ids in enumerate(request.ids) if len(ids) > 1]
         longest = max((limits[place] for place in places), default=0)
         by_limit = collections.defaultdict(list)
         for place, row in self._translated(request, places, longest, **options):
-            found[place] = within(row, limits[place])
+            found[place] = within(row, limits[place], eos)
             if not found[place]:
                 by_limit[limits[place]].append(place)
         for limit, remaining in by_limit.items():
             for place, row in self._translated(request, remaining, limit, **options):
-                found[place] = within(row, limit)
+                found[place] = within(row, limit, eos)
         return found
 
     def _translated(
@@ -164,17 +165,27 @@ class CTranslate2Engine:
         )
         for place, result in zip(places, results, strict=True):
             scores = result.scores or [0.0] * len(result.hypotheses)
-            row = []
-            for tokens, score in zip(result.hypotheses, scores, strict=True):
-                if score > NONE:
-                    ids = [self._target_ids[token] for token in tokens]
-                    row.append(Hypothesis(ids, score))
-            yield place, row
+            pairs = zip(result.hypotheses, scores, strict=True)
+            yield place, [Hypothesis(*pair) for pair in pairs if pair[1] > NONE]
+
+    def _found(self, rows: Sequence[Sequence[Hypothesis]], count: int) -> Found:
+        """The ids and lengths of the first `count` hypotheses of each sentence."""
+        longest = max([1, *(len(each.tokens) for row in rows for each in row[:count])])
+        ids = np.full([len(rows), count, longest], PAD_ID, np.int32)
+        lengths = np.zeros([len(rows), count], np.int32)
+        for place, row in enumerate(rows):
+            for rank, each in enumerate(row[:count]):
+                length = len(each.tokens)
+                ids[place, rank, :length] = [self._target_ids[token] for token in each.tokens]
+                lengths[place, rank] = length
+        return Found(ids, lengths, None, None)
 
     def _scored(self, sources: Rows, rows: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
         """Gives hypotheses the log-probabilities of the model."""
         source = [ids for ids, row in zip(sources, rows, strict=True) for _ in row]
-        target = [each.ids for row in rows for each in row]
+        target = [
+            [self._target_ids[token] for token in each.tokens] for row in rows for each in row
+        ]
         log_probs = iter(self._token_log_probs(source, target))
         return [[each._replace(log_prob=sum(next(log_probs))) for each in row] for row in rows]
 
@@ -263,24 +274,12 @@ def has_prefix(request: Request) -> bool:
     return request.prefix is not None and any(len(ids) > 0 for ids in request.prefix)
 
 
-def within(row: Sequence[Hypothesis], limit: int) -> list[Hypothesis]:
+def within(row: Sequence[Hypothesis], limit: int, eos: str) -> list[Hypothesis]:
     """Those hypotheses that have ended within a limit; if there are none, those that reached it."""
-    ended = [each for each in row if len(each.ids) <= limit and each.ids[-1] == EOS_ID]
-    return ended or [each for each in row if len(each.ids) == limit]
+    ended = [each for each in row if len(each.tokens) <= limit and each.tokens[-1] == eos]
+    return ended or [each for each in row if len(each.tokens) == limit]
 
 
 def score_of(hypothesis: Hypothesis, alpha: float) -> float:
     """Log-probability / length penalty (section 6.1)."""
-    return hypothesis.log_prob / ((5 + len(hypothesis.ids)) / 6) ** alpha
-
-
-def found_of(rows: Sequence[Sequence[Hypothesis]], beams: int) -> Found:
-    """The ids and lengths of at most `beams` hypotheses for each sentence."""
-    longest = max([1, *(len(each.ids) for row in rows for each in row)])
-    ids = np.full([len(rows), beams, longest], PAD_ID, np.int32)
-    lengths = np.zeros([len(rows), beams], np.int32)
-    for place, row in enumerate(rows):
-        for rank, each in enumerate(row):
-            ids[place, rank, : len(each.ids)] = each.ids
-            lengths[place, rank] = len(each.ids)
-    return Found(ids, lengths, None, None)
+    return hypothesis.log_prob / ((5 + len(hypothesis.tokens)) / 6) ** alpha

@@ -20,7 +20,7 @@ class Request(NamedTuple):
     ids: Rows  # of the sources, each with EOS; EOS alone stands for an empty sentence
     prefix: Rows | None = None  # what the target of each source begins with, without EOS
     phrases: Sequence[Rows] | None = None  # what the target of each source must contain
-    exact: int = 1  # how many of the hypotheses must be the best ones
+    exact: int = 1  # how many hypotheses must be the best ones; an engine may leave out others
     alpha: float = 0.6  # of the length penalty (section 6.1)
 
 

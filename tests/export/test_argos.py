@@ -123,12 +123,23 @@ def test_a_package_for_each_direction(model, shared, tmp_path):
     files = export(tmp_path / "export", model, shared, task_options=options_of(DIRECTIONS))
     names = [file.rpartition("/")[2] for file in files]
     assert names == [f"translate-{pair}.argosmodel" for pair in ("en_de", "en_cs", "de_cs")]
-    found = set()
+    card = card_of(model.config, GREEDY)
+    translator = TextTranslator(engine_of(model, shared, GREEDY), shared, card)
+    (target,) = translator.vocabularies.target.encode(["der Hund"])
+    pieces = [shared.target.pieces[id_] for id_ in target]
+    scores = {}
     for file, direction in zip(files, DIRECTIONS, strict=True):
         package = install(file, tmp_path)
         coded = [f">>{direction.target}<< {text}" for text in ENGLISH[:2]]
-        found.add(assert_same_translations(package, model, shared, ENGLISH[:2], coded))
-    assert len(found) == 2, "the target language decides"
+        assert_same_translations(package, model, shared, ENGLISH[:2], coded)
+        source = sentencepiece.SentencePieceProcessor(
+            model_file=str(package / "sentencepiece.model")
+        ).encode(ENGLISH[0], out_type=str)
+        (found,) = ctranslate2.Translator(str(package / "model")).score_batch([source], [pieces])
+        (wanted,) = translator.score(coded[:1], ["der Hund"])
+        assert sum(found.log_probs) == pytest.approx(wanted.log_prob, abs=1e-3)
+        scores[direction.target] = wanted.log_prob
+    assert abs(scores["de"] - scores["cs"]) > 0.1, "the target language counts"
     (one,) = export(tmp_path / "one", model, shared, ["fr-cs"], task_options=options_of(DIRECTIONS))
     assert one.endswith("translate-fr_cs.argosmodel")
 
