@@ -1,10 +1,10 @@
 """Exports a trained model for use elsewhere.
 
-    saved_model   one SavedModel that takes text and returns text, vocabulary and search inside
-    ctranslate2   a directory for CTranslate2, which `translate` and `serve` take, too; they need no
-                  TensorFlow then
-    argos         a package for each direction, which Argos Translate and LibreTranslate install
-    onnx          the encoder and a step of the decoder: ids in, log-probabilities out
+saved_model   one SavedModel that takes text and returns text, vocabulary and search inside
+ctranslate2   a directory for CTranslate2, which `translate` and `serve` take, too; they need no
+              TensorFlow then
+argos         a package for each direction, which Argos Translate and LibreTranslate install
+onnx          the encoder and a step of the decoder: ids in, log-probabilities out
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
