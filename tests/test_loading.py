@@ -20,6 +20,7 @@ import keras_transformer as kt
 from keras_transformer import loading, restoring
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export import saved_model
+from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.parsing.parser import Parser
 from keras_transformer.parsing.trees import parse_trees
@@ -560,3 +561,17 @@ def test_what_was_read_is_kept_once(places, monkeypatch):
     assert read and all(model() is None for model in read)
     (score,) = translator.score(["the cat"], ["die katze"])
     assert score.tokens > 0
+
+
+def test_ctranslate2_gives_the_same(places, task, tmp_path):
+    """With a vocabulary for each side, and as trees."""
+    model_dir = places[task]["model_dir"]
+    trained = restore(model_dir)
+    card = trained.card(decoding_config(trained, beam_size=1))
+    export_ctranslate2(trained.model, trained.vocabularies, tmp_path / "export", card)
+    found = kt.load(tmp_path / "export").translate(TEXTS[task], scores=False)
+    assert found == kt.load(model_dir, beam_size=1).translate(TEXTS[task], scores=False)
+    assert isinstance(kt.load(tmp_path / "export"), Parser) == (task == "parsing")
+    if task == "parsing":
+        with refused("mbr", "a parsing model"):
+            kt.load(tmp_path / "export", mbr="chrf")
