@@ -78,7 +78,7 @@ class ModelCard:
 
     @property
     def format(self) -> str:
-        """The format of the export, as bin/export.py calls it."""
+        """The name of the export's format, a key of FORMATS or "onnx"."""
         versions = {"ctranslate2": self.ctranslate2, "onnx": self.onnx}
         return next((name for name in versions if versions[name]), "saved_model")
 
