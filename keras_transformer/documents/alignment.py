@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
-from keras_transformer.documents.marked import Break, Element, Insertion, MarkedSentence
+from keras_transformer.documents.marked import Element, MarkedSentence
 from keras_transformer.documents.sentences import is_unspaced
 from keras_transformer.translate.answers import Link, Span
 
@@ -98,11 +98,8 @@ class Alignment:
         Returns:
             The links, with those of such words to their equals in place of what they had.
         """
-        places = self.sentence.places
-        marks = self.sentence.marks
-        marked = {places[place] for mark in marks for place in (mark.start, mark.end)}
         for start, end in list(self.sources):
-            inner = sorted(place for place in marked if start < place < end)
+            inner = sorted(place for place in self.sentence.places if start < place < end)
             if not inner:
                 continue
             word = self.sentence.model_text[start:end]
@@ -120,9 +117,9 @@ class Alignment:
                 links += map(Link, parts, shifted)
         return links
 
-    def range_of(self, part: Element | Insertion | Break) -> Span:
-        """Where a part is in the text that was translated; whole words if it is within one."""
-        start, end = self.sentence.places[part.start], self.sentence.places[part.end]
+    def range_of(self, element: Element) -> Span:
+        """Where an element is in the text that was translated; whole words if it is within one."""
+        start, end = element.span
         if start == end:
             return start, end
         starts = [first for first, last in self.sources if first < start < last]

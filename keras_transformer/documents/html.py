@@ -1,8 +1,8 @@
 """HTML: what a browser shows as text, and the attributes that it shows, are translated.
 
-Python's own parser finds the tags; they are never written anew, but come back as they are in the
-document, broken ones too. Elements that begin a block, such as `<p>` and `<td>`, begin a segment;
-all others, such as `<b>` and `<my-icon>`, are marks within one.
+Tags are never written anew, but come back as they are in the document, broken ones too. Elements
+that begin a block, such as `<p>` and `<td>`, begin a segment; all others, such as `<b>` and
+`<my-icon>`, are elements within one.
 
 Not translated: comments, scripts, styles, and all in elements of _KEPT and those with
 translate="no" or the class notranslate. A superscript without letters or in square brackets, which
@@ -14,8 +14,6 @@ attribute `lang` stays.
 import html
 import re
 from collections.abc import Callable, Sequence
-from html.parser import HTMLParser
-from itertools import pairwise
 from typing import NamedTuple
 
 from keras_transformer.documents.segment_builder import OpenTags, SegmentBuilder, joined
@@ -60,11 +58,21 @@ _ENDED_BY = {
 _TRANSLATED_ATTRIBUTES = ("alt", "title", "placeholder")
 _WITHOUT_SHOWN_ATTRIBUTES = ("link", "style")
 
-_SPACE = re.compile(r"([ \t\n\f\r]+)")
-_ATTRIBUTE = re.compile(
-    r"""(?P<name>[^\s"'<>/=]+)(?:\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s"'=<>`]+))?"""
+_S = r" \t\n\f\r"
+_SPACE = re.compile(rf"([{_S}]+)")
+_VALUE = rf""""[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^{_S}"'>][^{_S}>]*"""
+_ATTRIBUTE = re.compile(rf"(?P<name>[^{_S}/>][^{_S}/>=]*)(?:[{_S}]*=[{_S}]*(?P<value>{_VALUE}))?")
+# Tags and comments, as the standard cuts them (WHATWG HTML, 13.2.5); what is between is text.
+_MARKUP = re.compile(
+    rf"""<!--(?:-?>|.*?(?:--!?>|\Z))
+    | <(?:[!?]|/[^A-Za-z>])[^>]*>? | </>
+    | <(?P<slash>/?)(?P<tag>[A-Za-z][^{_S}/>]*)
+      (?P<attributes>(?:[{_S}/]+|{_ATTRIBUTE.pattern})*+)(?P<end>>)?
+    """,
+    re.VERBOSE | re.DOTALL,
 )
-_TAG_NAME = re.compile(r"<[^\s/>]*")
+# Elements in which tags are none.
+_RAW = _names("iframe noembed noframes script style textarea title xmp")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\N{NO-BREAK SPACE}": "&nbsp;"}
 
 
@@ -122,14 +130,10 @@ class Tag(NamedTuple):
 
 
 def _parts_of_tag(tag: Tag) -> list[str | Segment]:
-    matches = list(_ATTRIBUTE.finditer(tag.source, _TAG_NAME.match(tag.source).end()))
-    names = [match["name"].lower() for match in matches]
-    if names != [name for name, _ in tag.attributes]:  # a broken tag
-        return [tag.source]
     parts: list[str | Segment] = []
     end = 0
-    for match, name in zip(matches, names, strict=True):
-        if name in _TRANSLATED_ATTRIBUTES and match["value"]:
+    for match in _ATTRIBUTE.finditer(tag.source, 1 + len(tag.name)):
+        if match["name"].lower() in _TRANSLATED_ATTRIBUTES and match["value"]:
             quote = _quote(match)
             start = match.start("value") + len(quote)
             parts.append(tag.source[end:start])
@@ -290,77 +294,32 @@ def _add_text(builder: SegmentBuilder, source: str) -> None:
 
 def tags_of(text: str) -> list[Tag]:
     """Cuts HTML into tags and what is between them. Their sources together are the text."""
-    return _Parser(text).tags()
+    tags: list[Tag] = []
+    end = 0
+    while (match := _MARKUP.search(text, end)) is not None:
+        tags.append(Tag("text", text[end : match.start()]))
+        end = match.end()
+        if match["end"] is None:
+            tags.append(Tag("other", match[0]))
+            continue
+        name = match["tag"].lower()
+        kind = "end" if match["slash"] else "start"
+        tags.append(Tag(kind, match[0], name, _attributes(match["attributes"])))
+        if name in _RAW and kind == "start":
+            close = re.compile(rf"</{name}(?=[{_S}/>])|\Z", re.IGNORECASE).search(text, end)
+            tags.append(Tag("text" if close[0] else "other", text[end : close.start()]))
+            end = close.start()
+    tags.append(Tag("text", text[end:]))
+    return [tag for tag in tags if tag.source]
 
 
-class _Found(NamedTuple):
-    """What the parser found."""
-
-    start: int
-    kind: str
-    name: str = ""
-    attributes: Sequence[tuple[str, str | None]] = ()
-    text: str = ""  # what it reads as
+def _attributes(source: str) -> list[tuple[str, str | None]]:
+    """The names and values of attributes; a name alone has None."""
+    return [
+        (match["name"].lower(), match["value"] and html.unescape(_unquoted(match["value"])))
+        for match in _ATTRIBUTE.finditer(source)
+    ]
 
 
-class _Parser(HTMLParser):
-    """Notes where everything begins."""
-
-    def __init__(self, text: str):
-        super().__init__(convert_charrefs=True)
-        self._text = text
-        # With a line end, the parser does not wait for the rest of an entity.
-        self._fed = text + "\n"
-        self._line_starts = [0, *(match.end() for match in re.finditer("\n", self._fed))]
-        self._found = [_Found(0, "other")]
-
-    def tags(self) -> list[Tag]:
-        # `close` is not called: it would look for an end from every tag that has none, anew.
-        self.feed(self._fed)
-        self._note("other")  # what is left: a tag or a comment without an end
-        self._found.append(_Found(len(self._text), "other"))
-        tags = []
-        for found, following in pairwise(self._found):
-            source = self._text[found.start : following.start]
-            if found.kind == "text":
-                text = _without_silent_markup(source, found.text)
-                tags += [Tag("text", text), Tag("other", source[len(text) :])]
-            else:
-                tags.append(Tag(found.kind, source, found.name, found.attributes))
-        return [tag for tag in tags if tag.source]
-
-    def _note(self, kind: str, name: str = "", attributes: Sequence = (), text: str = "") -> None:
-        line, column = self.getpos()
-        start = self._line_starts[line - 1] + column
-        self._found.append(_Found(min(start, len(self._text)), kind, name, attributes, text))
-
-    def handle_starttag(self, tag, attrs):
-        self._note("start", tag, attrs)
-
-    def handle_endtag(self, tag):
-        self._note("end", tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self._note("start", tag, attrs)
-
-    def handle_data(self, data):
-        self._note("text", text=data)
-
-    def handle_comment(self, data):
-        self._note("other")
-
-    def handle_decl(self, decl):
-        self._note("other")
-
-    def handle_pi(self, data):
-        self._note("other")
-
-    def parse_html_declaration(self, i):
-        """A comment up to the next >: but for <!doctype>, HTML has no declarations."""
-        return self.parse_bogus_comment(i)
-
-
-def _without_silent_markup(source: str, text: str) -> str:
-    """Text without what follows it and is not reported by the parser, as </> is not."""
-    end = source.find("<", 1)
-    return source if end < 0 or html.unescape(source) == text else source[:end]
+def _unquoted(value: str) -> str:
+    return value[1:-1] if value[0] in "\"'" else value

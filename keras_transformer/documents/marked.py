@@ -1,91 +1,111 @@
-"""A sentence with marks: what a model is given of it, and how its marks are nested.
+"""A sentence with marks: what a model is given of it.
 
     See the `list` and
     <b>press</b> Enter.     ->     See the and press Enter.
 
 A model is given language only. What stands for words leaves the text as an Insertion, with what
 would make no sense without it: brackets around it, and commas between two of them. A mark in place
-of a space, as a line break within a paragraph, is a Break, and its space stays in the text. Web
+of a space, as a line break within a paragraph, is a break: its space stays in the text. Web
 pages and word processors write spaces and characters that nobody sees, and models have not: a model
 is given one plain space for each white space, and nothing for a soft hyphen and the like.
 """
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from keras_transformer.documents.segments import Mark, MarkKind, Piece
+from keras_transformer.documents import segments
+from keras_transformer.documents.segments import Mark, Node, Piece, pieces_of, text_of
+from keras_transformer.translate.answers import Span
 
 _BRACKETS = {*("()", "[]", "{}", "<>", "«»", "»«", "“”", "„“", "‘’", "''", '""')}
 _COMMAS = ",;/|&+-–—=:·、，"
-# White space that is no single plain space.
-_WHITE_SPACE = re.compile(r"[^\S ]\s*| \s+")
 # Nothing to be seen: soft hyphen, zero width space, word joiner, byte order mark, and controls.
 _UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 CLOSING = ".,;:!?…)]}»”’%。，、；：！？）」』】"  # touches the word before it
 OPENING = "([{«„“‘¿¡（「『【"
 
 
-@dataclasses.dataclass
+class Slot(NamedTuple):
+    """Where an insertion comes in the translation (placed.py)."""
+
+    unit: int  # that it comes before: the number of its gap
+    is_before: bool  # whether it comes before the space there
+    is_aligned: bool  # whether alignment has found it, and not only its place in the sentence
+
+
+@dataclasses.dataclass(eq=False)
 class Insertion:
-    """What is inserted into the translation: marks, and the text between them."""
+    """What is inserted into the translation: marks, and the text between them; or a break."""
 
-    start: int  # in the text of the sentence
-    end: int
-    first: int  # of its marks among those of the sentence
-    last: int
+    nodes: list[Node]
+    is_break: bool = False
+    place: int = 0  # in the text that a model is given; of a break, after its space
+    before: str = ""  # the character before it in the sentence, if there is one
+    after: str = ""
+    slot: Slot | None = None  # a break that takes the place of a space has none
+
+    @property
+    def text(self) -> str:
+        """What it reads as."""
+        return text_of(self.nodes)
+
+    @property
+    def ends_word(self) -> bool:
+        """Whether it is directly after a word, as an exponent is, and in none."""
+        return self.before.isalnum() and not self.after.isalnum()
 
 
-@dataclasses.dataclass
-class Break:
-    """A mark in place of a space."""
+@dataclasses.dataclass(eq=False)
+class Element(segments.Element):
+    """An element, whose marks are insertions, and which is around units of the translation.
 
-    start: int
-    end: int
-    first: int
-    last: int
-
-
-@dataclasses.dataclass
-class Element:
-    """A pair of marks, and what is between them; one of them may be in another sentence.
-
-    The element around all others is the sentence itself, which has neither.
+    The element around all others is the sentence itself, which has neither of its tags.
     """
 
-    start: int
-    end: int
-    first: int
-    last: int
-    opening: Mark | None = None
-    closing: Mark | None = None
-    children: list["Element | Insertion | Break"] = dataclasses.field(default_factory=list)
+    span: Span = (0, 0)  # in the text that a model is given
+    start: int = 0  # the first of its units (alignment.py)
+    end: int = 0  # the unit after its last one
+
+    @property
+    def elements(self) -> list["Element"]:
+        """Those directly in it."""
+        return [child for child in self.children if isinstance(child, Element)]
+
+    @property
+    def insertions(self) -> list[Insertion]:
+        """Those directly in it, breaks among them."""
+        return [child for child in self.children if isinstance(child, Insertion)]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it begins in an earlier sentence or ends in a later one."""
+        return self.opening is None or self.closing is None
 
 
-Part = Element | Insertion | Break
+_Part = str | Element | Insertion
 
 
 class MarkedSentence:
-    """A sentence, and its marks with places in its text.
+    """A sentence, and its marks.
 
     Attributes:
-        text: as the document reads.
-        marks: in their order. OPEN and CLOSE marks without a partner belong to elements that begin
-            before the sentence or end after it.
+        nodes: those of the sentence.
+        text: what they read as.
         root: the Element of the whole sentence.
         model_text: what a model is given.
-        places: of each character of the text, and of its end, the place in `model_text`.
+        places: of `model_text`, at which marks are.
     """
 
-    def __init__(self, text: str, marks: Sequence[Mark] = ()):
-        self.text = text
-        self.marks = tuple(marks)
-        self.root = self._nested()
-        self.model_text, self.places = text, list(range(len(text) + 1))
-        if self.marks:
-            self.model_text, self.places = self._without(self._simplify())
-        if _WHITE_SPACE.search(self.model_text) or _UNSEEN.search(self.model_text):
-            self._take_plain_text()
+    def __init__(self, nodes: Sequence[Node]):
+        self.nodes = nodes
+        self.text = text_of(nodes)
+        self.root = Element(None, None, _parts(nodes, is_sentence=True))
+        self.places: set[int] = set()
+        text = _ModelText(self.text, self.places)
+        text.add(self.root)
+        self.model_text = "".join(text.given)
 
     @property
     def has_language(self) -> bool:
@@ -96,169 +116,160 @@ class MarkedSentence:
     def needs_alignment(self) -> bool:
         """Whether there are marks that alignment helps to place: not at the edges, no breaks."""
 
-        def is_plain(part: Part) -> bool:
-            if not isinstance(part, Insertion):
-                return isinstance(part, Break)
-            is_at_edge = self.places[part.start] in (0, len(self.model_text))
-            beside = self.text[: part.start][-1:] + self.text[part.end : part.end + 1]
-            return is_at_edge and not any(map(str.isalnum, beside))  # a part of no word
+        def is_plain(part: _Part) -> bool:
+            if not isinstance(part, Insertion) or part.is_break:
+                return not isinstance(part, Element)
+            is_at_edge = part.place == 0 or part.place >= len(self.model_text)
+            return is_at_edge and not (part.before.isalnum() or part.after.isalnum())
 
         return not all(map(is_plain, self.root.children))
 
+    @property
+    def has_marks(self) -> bool:
+        """Whether it is more than text."""
+        return any(not isinstance(node, str) for node in self.nodes)
+
     def unchanged(self) -> list[Piece]:
         """The sentence as it is."""
-        return verbatim(self.text, 0, len(self.text), self.marks)
+        return [piece for piece in pieces_of(self.nodes) if piece != ""]
 
-    def pieces(self, part: Insertion | Break) -> list[Piece]:
-        """A part as it is."""
-        marks = self.marks[part.first : part.last + 1]
-        return verbatim(self.text, part.start, part.end, marks)
 
-    def _nested(self) -> Element:
-        """The tree of the marks."""
-        length, last = len(self.text), len(self.marks) - 1
-        root = Element(0, length, 0, last)
-        stack = [root]
-        for number, mark in enumerate(self.marks):
-            if mark.kind is MarkKind.OPEN:
-                element = Element(mark.start, length, number, last, opening=mark)
-                stack[-1].children.append(element)
-                stack.append(element)
-            elif mark.kind is MarkKind.WHOLE:
-                is_break = mark.start < mark.end and self.text[mark.start : mark.end].isspace()
-                kind = Break if is_break else Insertion
-                stack[-1].children.append(kind(mark.start, mark.end, number, number))
-            elif len(stack) > 1:
-                element = stack.pop()
-                element.end, element.last, element.closing = mark.end, number, mark
-            else:  # all so far is within the element that ends here
-                element = Element(0, mark.end, 0, number, closing=mark, children=root.children)
-                root.children = [element]
-        return root
+def _parts(nodes: Iterable[Node], is_sentence: bool = False) -> list[_Part]:
+    """The parts of an element, with what leaves the text as insertions."""
+    parts = _with_brackets([_part(node) for node in nodes])
+    parts = _with_brackets(_joined(parts))
+    if is_sentence:
+        _take_comma(parts)
+    return [
+        Element(part.opening, part.closing, _parts(part.children)) if _is_element(part) else part
+        for part in parts
+        if part != ""
+    ]
 
-    def _simplify(self) -> list[Insertion]:
-        """Makes insertions of the elements that hold no language; returns all insertions."""
-        insertions: list[Insertion] = []
-        remaining = [self.root]
-        while remaining:
-            element = remaining.pop()
-            children = [self._simplified(child) for child in element.children]
-            children = self._joined(self._with_brackets(element, children))
-            element.children = self._with_brackets(element, children)
-            if element is self.root and children:
-                self._take_comma(element.children[0])
-            insertions += [child for child in element.children if isinstance(child, Insertion)]
-            remaining += [child for child in element.children if isinstance(child, Element)]
-        return sorted(insertions, key=lambda insertion: insertion.first)
 
-    def _simplified(self, part: Part) -> Part:
-        is_pair = isinstance(part, Element) and None not in (part.opening, part.closing)
-        if is_pair and self._is_blank(part):
-            return Insertion(part.start, part.end, part.first, part.last)
-        return part
+def _is_element(part: _Part | Node) -> bool:
+    return isinstance(part, segments.Element)
 
-    def _is_blank(self, element: Element) -> bool:
-        marks = self.marks[element.first : element.last + 1]
-        found = verbatim(self.text, element.start, element.end, marks)
-        return not any(isinstance(piece, str) and piece.strip() for piece in found)
 
-    def _joined(self, children: Sequence[Part]) -> list:
-        """Joins insertions that no word is between, with each other and with breaks beside them."""
-        joined: list[Part] = []
-        for child in children:
-            before = joined[-1] if joined else None
-            pair = (before, child)
-            if None in pair or any(isinstance(part, Element) for part in pair):
-                joined.append(child)
-                continue
-            between = self.text[before.end : child.start]
-            if all(isinstance(part, Insertion) for part in pair):
-                is_one = all(character.isspace() or character in _COMMAS for character in between)
+def _part(node: Node) -> _Part | segments.Element:
+    if isinstance(node, str):
+        return node
+    if isinstance(node, Mark):
+        return Insertion([node], is_break=node.is_break)
+    is_blank = not any(isinstance(piece, str) and piece.strip() for piece in pieces_of([node]))
+    return Insertion([node]) if is_blank and None not in (node.opening, node.closing) else node
+
+
+def _joined(parts: Iterable[_Part]) -> list[_Part]:
+    """Joins insertions that no word is between, with each other and with breaks beside them."""
+    joined: list[_Part] = []
+    for part in parts:
+        between = joined.pop() if joined and isinstance(joined[-1], str) else ""
+        before = joined[-1] if joined else None
+        if (
+            isinstance(part, Insertion)
+            and isinstance(before, Insertion)
+            and not (part.is_break and before.is_break)
+            and _is_joint(between, before.is_break or part.is_break)
+        ):
+            joined[-1] = Insertion([*before.nodes, between, *part.nodes])
+        else:
+            joined += [between, part] if between else [part]
+    return joined
+
+
+def _is_joint(between: str, beside_break: bool) -> bool:
+    """Whether text is no reason for two insertions around it to be apart."""
+    if beside_break:
+        return not between.strip()
+    return all(character.isspace() or character in _COMMAS for character in between)
+
+
+def _with_brackets(parts: list[_Part]) -> list[_Part]:
+    """Widens insertions by the brackets and quotation marks directly around them."""
+    parts = list(parts)
+    for number in range(1, len(parts) - 1):
+        before, part, after = parts[number - 1 : number + 2]
+        is_between_texts = isinstance(before, str) and isinstance(after, str)
+        if not isinstance(part, Insertion) or part.is_break or not is_between_texts:
+            continue
+        nodes = part.nodes
+        while before and after and before[-1] + after[0] in _BRACKETS:
+            nodes = [before[-1], *nodes, after[0]]
+            before, after = before[:-1], after[1:]
+        parts[number - 1 : number + 2] = [before, Insertion(nodes), after]
+    return [part for part in parts if part != ""]
+
+
+def _take_comma(parts: list[_Part]) -> None:
+    """Widens what a sentence begins with by a comma after it: "{name}, please wait."."""
+    if len(parts) < 2 or not isinstance(parts[0], Insertion) or not isinstance(parts[1], str):
+        return
+    comma, rest = parts[1][0], parts[1][1:]
+    if comma in _COMMAS and not rest[:1].isalnum():
+        parts[:2] = [Insertion([*parts[0].nodes, comma]), rest]
+
+
+class _ModelText:
+    """Writes what a model is given of a sentence, and notes in its parts where they are in it.
+
+    Args:
+        text: what the sentence reads as.
+        places: to which those are added at which marks are.
+    """
+
+    def __init__(self, text: str, places: set[int]):
+        self.given: list[str] = []
+        self._length = 0  # of what is given
+        self._has_space = False  # before what is given next
+        self._skips_space = False  # that the text begins with which is given next
+        self._text = text
+        self._read = 0  # characters of the text
+        self._places = places
+
+    def add(self, element: Element) -> None:
+        """Adds what is in an element."""
+        start = self._next_place
+        for part in element.children:
+            if isinstance(part, str):
+                self._add_text(part)
+                self._read += len(part)
+            elif isinstance(part, Element):
+                self.add(part)
             else:
-                is_one = not between.strip() and any(isinstance(part, Insertion) for part in pair)
-            if is_one:
-                joined[-1] = Insertion(before.start, child.end, before.first, child.last)
-            else:
-                joined.append(child)
-        return joined
+                self._add_insertion(part)
+        element.span = (min(start, self._length), self._length)
+        self._places.update(element.span)
 
-    def _with_brackets(self, element: Element, children: Sequence) -> list:
-        """Widens insertions by the brackets and quotation marks directly around them."""
-        ends = [element.start, *(child.end for child in children)]
-        starts = [*(child.start for child in children), element.end]
-        widened = []
-        for child, lowest, highest in zip(children, ends[:-1], starts[1:], strict=True):
-            start, end = child.start, child.end
-            if isinstance(child, Insertion):
-                while lowest < start and end < highest:
-                    if self.text[start - 1] + self.text[end] not in _BRACKETS:
-                        break
-                    start, end = start - 1, end + 1
-                child = dataclasses.replace(child, start=start, end=end)
-            widened.append(child)
-        return widened
+    @property
+    def _next_place(self) -> int:
+        return self._length + self._has_space
 
-    def _take_comma(self, part: Part) -> None:
-        """Widens what a sentence begins with by a comma after it: "{name}, please wait."."""
-        if not isinstance(part, Insertion) or part.start > 0:
-            return
-        next_mark = self.marks[part.last + 1 : part.last + 2]
-        is_free = not next_mark or next_mark[0].start > part.end
-        comma, after = self.text[part.end : part.end + 1], self.text[part.end + 1 : part.end + 2]
-        if is_free and comma in tuple(_COMMAS) and not after.isalnum():
-            part.end += 1
+    def _add_text(self, text: str) -> None:
+        words = " ".join(_UNSEEN.sub("", f"|{text}|").split())[1:-1]
+        if self._skips_space:
+            words = words.lstrip(" ")
+            self._skips_space = False
+        self._has_space |= words.startswith(" ") and self._length > 0
+        if word := words.strip(" "):
+            self.given.append(f" {word}" if self._has_space else word)
+            self._length += len(self.given[-1])
+            self._has_space = words.endswith(" ")
 
-    def _without(self, insertions: Sequence[Insertion]) -> tuple[str, list[int]]:
-        """The text without insertions and spaces that would be doubled, and places in it."""
-        text, given, places = self.text, [], []
-        place = 0
-        for insertion in [*insertions, None]:
-            upto = len(text) if insertion is None else insertion.start
-            while place < upto:
-                places.append(len(given))
-                given.append(text[place])
-                place += 1
-            if insertion is None:
-                break
-            end = max(insertion.end, place)  # the space after the one before it may be skipped
-            before, after = "".join(given[-1:]), text[end : end + 1]
-            inner = text[insertion.start : insertion.end]
-            has_space = inner[:1].isspace() or inner[-1:].isspace()
-            skipped = end - place
-            if after.isspace() and (before == "" or before.isspace() or before in OPENING):
-                skipped += 1
-            elif before.isspace() and after and after in CLOSING:
-                given.pop()
-            elif has_space and before.strip() and after.strip() and after not in CLOSING:
-                given.append(" ")
-            places += [len(given)] * skipped
-            place += skipped
-        model_text = "".join(given).rstrip()
-        places.append(len(model_text))
-        return model_text, [min(place, len(model_text)) for place in places]
-
-    def _take_plain_text(self) -> None:
-        """Leaves one plain space of each white space in `model_text`, and nothing unseen."""
-        seen: list[str] = []
-        places = []
-        for character in self.model_text:
-            places.append(len(seen))
-            if character.isspace():
-                if seen and seen[-1] != " ":
-                    seen.append(" ")
-            elif not _UNSEEN.match(character):
-                seen.append(character)
-        text = "".join(seen).rstrip()
-        places.append(len(seen))
-        self.places = [min(places[place], len(text)) for place in self.places]
-        self.model_text = text
-
-
-def verbatim(text: str, start: int, end: int, marks: Sequence[Mark]) -> list[Piece]:
-    """A part of a text as it is, with the marks in it."""
-    pieces: list[Piece] = []
-    for mark in marks:
-        pieces += [text[start : mark.start], mark]
-        start = mark.end
-    pieces.append(text[start:end])
-    return [piece for piece in pieces if piece != ""]
+    def _add_insertion(self, part: Insertion) -> None:
+        """Leaves an insertion out, and a space that would be doubled or before a comma."""
+        inner = part.text
+        part.before = self._text[max(self._read - 1, 0) : self._read]
+        self._read += len(inner)
+        part.after = self._text[self._read : self._read + 1]
+        last = self.given[-1][-1] if self.given and not self._has_space else " "
+        if part.is_break:
+            self._has_space = self._length > 0
+        elif part.after.isspace():
+            self._skips_space = last in OPENING
+        elif part.after in tuple(CLOSING):
+            self._has_space = False
+        elif (inner[:1].isspace() or inner[-1:].isspace()) and self._length and part.after:
+            self._has_space = True
+        part.place = self._next_place
+        self._places.add(part.place)

@@ -1,4 +1,4 @@
-"""What is decided about the marks of a translation, and how it is written with them.
+"""Writes a translation with the marks of its sentence, which placement.py has placed.
 
 Between its units (alignment.py) a translation has gaps, which are spaces or nothing: gaps[k] is
 before unit k, and the last one, of one more than there are units, is after all of them.
@@ -12,32 +12,9 @@ edges are outside of it. An insertion is in one gap, before or after the space t
 is in place of a gap.
 """
 
-import dataclasses
-from collections.abc import Iterator
-from typing import NamedTuple
-
 from keras_transformer.documents.alignment import Alignment
 from keras_transformer.documents.marked import CLOSING, OPENING, Element, Insertion
-from keras_transformer.documents.segments import Mark, Piece
-
-
-class Slot(NamedTuple):
-    """Where an insertion comes in the translation."""
-
-    unit: int  # that it comes before: the number of its gap
-    is_before: bool  # whether it comes before the space there
-    is_aligned: bool  # whether alignment has found it, and not only its place in the sentence
-
-
-@dataclasses.dataclass
-class Placed:
-    """An element, and the units of the translation that it is around, from start to end."""
-
-    element: Element
-    start: int
-    end: int
-    children: list["Placed"] = dataclasses.field(default_factory=list)
-    insertions: list[tuple[Slot, Insertion]] = dataclasses.field(default_factory=list)
+from keras_transformer.documents.segments import Mark, Piece, pieces_of
 
 
 def gaps_of(alignment: Alignment) -> list[Piece]:
@@ -45,12 +22,6 @@ def gaps_of(alignment: Alignment) -> list[Piece]:
     text = alignment.translation
     edges = [0, *(place for unit in alignment.targets for place in unit), len(text)]
     return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def touches(insertion: Insertion, text: str) -> tuple[bool, bool]:
-    """Whether an insertion has no space before it in its sentence's text, and none after it."""
-    before, after = text[: insertion.start][-1:], text[insertion.end :][:1]
-    return not before.isspace(), not after.isspace()
 
 
 class Writer:
@@ -66,7 +37,7 @@ class Writer:
         self.gaps = gaps
         self.written: list[Piece] = []
 
-    def pieces(self, root: Placed) -> list[Piece]:
+    def pieces(self, root: Element) -> list[Piece]:
         """The whole translation, if `root` is what is around all of it."""
         self._append(self.gaps[0])
         self._write(root)
@@ -74,77 +45,66 @@ class Writer:
             self._append(self.gaps[-1])
         return self.written
 
-    def _write(self, root: Placed) -> None:
-        """Writes an element and what is in it, however deep, without the gaps around it."""
-        running = [self._steps(root)]
-        while running:
-            child = next(running[-1], None)
-            if child is None:
-                running.pop()
-            else:
-                running.append(self._steps(child))
-
-    def _steps(self, placed: Placed) -> Iterator[Placed]:
-        """Writes an element, and gives those in it at the point where they are to be written."""
-        self._append(placed.element.opening)
-        children = {child.start: child for child in placed.children if child.start < child.end}
-        unit = placed.start
-        yield from self._steps_before(unit, placed)
-        while unit < placed.end:
-            if unit in children:
-                yield children[unit]
-                unit = children[unit].end
+    def _write(self, element: Element) -> None:
+        """Writes an element and what is in it, without the gaps around it."""
+        self._append(element.opening)
+        inner = {child.start: child for child in element.elements if child.start < child.end}
+        unit = element.start
+        self._write_before(unit, element)
+        while unit < element.end:
+            if unit in inner:
+                self._write(inner[unit])
+                unit = inner[unit].end
             else:
                 self._append(self.alignment.word(unit))
                 unit += 1
-            yield from self._steps_before(unit, placed)
-        self._append(placed.element.closing)
+            self._write_before(unit, element)
+        self._append(element.closing)
 
-    def _steps_before(self, unit: int, placed: Placed) -> Iterator[Placed]:
+    def _write_before(self, unit: int, element: Element) -> None:
         """Writes what comes before a unit in an element: its gap, insertions, empty elements."""
-        is_inner = placed.start < unit < placed.end
-        here = [item for item in placed.insertions if item[0].unit == unit]
-        after = [
-            (child.element.first, child, None)
-            for child in placed.children
-            if child.start == unit == child.end
-        ]
-        for slot, insertion in here:
-            if slot.is_before and is_inner:
-                self._write_insertion(slot, insertion, placed)
-            else:
-                after.append((insertion.first, slot, insertion))
+        is_inner = element.start < unit < element.end
+        after: list[Element | Insertion] = []
+        for part in element.children:
+            if isinstance(part, Element):
+                if part.start == unit == part.end:
+                    after.append(part)
+            elif isinstance(part, Insertion) and part.slot and part.slot.unit == unit:
+                if part.slot.is_before and is_inner:
+                    self._write_insertion(part, element)
+                else:
+                    after.append(part)
         if is_inner:
             self._append(self.gaps[unit])
-        for _, item, insertion in sorted(after, key=lambda numbered: numbered[0]):
-            if insertion is None:
-                yield item
+        for part in after:
+            if isinstance(part, Element):
+                self._write(part)
             else:
-                self._write_insertion(item, insertion, placed)
+                self._write_insertion(part, element)
 
-    def _write_insertion(self, slot: Slot, insertion: Insertion, placed: Placed) -> None:
+    def _write_insertion(self, insertion: Insertion, element: Element) -> None:
         """Writes an insertion; a space that was beside it is beside it again."""
-        text, unit, gap = self.alignment.sentence.text, slot.unit, self.gaps[slot.unit]
-        touches_before, touches_after = touches(insertion, text)
-        begins_in_space = text[insertion.start : insertion.end][:1].isspace()
-        if begins_in_space and self.written and str(self.written[-1]).isspace():
+        unit, is_before, is_aligned = insertion.slot
+        gap = self.gaps[unit]
+        before, after = insertion.before, insertion.after
+        if insertion.text[:1].isspace() and self.written and str(self.written[-1]).isspace():
             self.written.pop()
-        previous = self.alignment.word(unit - 1) if unit > placed.start else ""
-        following = self.alignment.word(unit) if unit < placed.end else ""
+        previous = self.alignment.word(unit - 1) if unit > element.start else ""
+        following = self.alignment.word(unit) if unit < element.end else ""
         # A word is not joined to what touched a punctuation mark that the translation lacks.
-        lost_before = text[: insertion.start][-1:] in tuple(OPENING) and previous.isalnum()
-        lost_after = text[insertion.end :][:1] in tuple(CLOSING) and following.isalnum()
-        if not touches_before and previous and not (gap == "" and previous in OPENING):
-            self._append(text[insertion.start - 1])
+        lost_before = before in tuple(OPENING) and previous.isalnum()
+        lost_after = after in tuple(CLOSING) and following.isalnum()
+        if before.isspace() and previous and not (gap == "" and previous in OPENING):
+            self._append(before)
         elif lost_before:
             self._append(" ")
-        self.written += self.alignment.sentence.pieces(insertion)
-        if slot.is_before and placed.start < unit < placed.end and gap != "":
+        self.written += [piece for piece in pieces_of(insertion.nodes) if piece != ""]
+        if is_before and element.start < unit < element.end and gap != "":
             return  # the gap follows
-        is_likely = slot.is_aligned or not following.isalnum()
-        is_glued = touches_after and is_likely and not lost_after
+        is_likely = is_aligned or not following.isalnum()
+        is_glued = not after.isspace() and is_likely and not lost_after
         if not is_glued and following and not (gap == "" and following in CLOSING):
-            self._append(" " if touches_after else text[insertion.end])
+            self._append(after if after.isspace() else " ")
 
     def _append(self, piece: Piece | None) -> None:
         """Writes a piece; a space only where none is, and no break either."""
@@ -154,6 +114,4 @@ class Writer:
 
     def _ends_in_space(self) -> bool:
         last = self.written[-1] if self.written else ""
-        if isinstance(last, Mark):
-            last = self.alignment.sentence.text[last.start : last.end]
-        return last[-1:].isspace()
+        return (last.text if isinstance(last, Mark) else last)[-1:].isspace()

@@ -4,11 +4,9 @@ Each becomes a WHOLE mark, written as the segment writes text. A format that wri
 way than text makes the marks of them itself.
 """
 
-import bisect
-import dataclasses
 import re
 
-from keras_transformer.documents.segments import Mark, Segment
+from keras_transformer.documents.segments import Segment
 
 # A sign before an item of a list, or before a quoted line of an e-mail: "-", "2)", ">". Python and
 # RE2, whose regular expressions TensorFlow has, read this pattern in the same way.
@@ -50,13 +48,5 @@ _PLACEHOLDER = re.compile("|".join(_PATTERNS))
 
 
 def with_placeholders(segment: Segment) -> Segment:
-    """Adds the marks of placeholders to a segment, where no other mark is."""
-    starts = [mark.start for mark in segment.marks]
-    marks = list(segment.marks)
-    for match in _PLACEHOLDER.finditer(segment.text):
-        earlier = bisect.bisect_left(starts, match.end())  # marks that begin before its end
-        if earlier == 0 or segment.marks[earlier - 1].end <= match.start():
-            marks.append(Mark(segment.write([match[0]]), *match.span()))
-    # A tag where a placeholder begins precedes it.
-    marks.sort(key=lambda mark: (mark.start, mark.start < mark.end))
-    return dataclasses.replace(segment, marks=tuple(marks))
+    """Makes marks of the placeholders of a segment, where no other mark is."""
+    return segment.with_marks([match.span() for match in _PLACEHOLDER.finditer(segment.text)])

@@ -19,14 +19,14 @@ for insertions. It holds all the time:
 - The units of an element are units of its parent, and no units of the other elements in its parent.
 - A slot in an element is at one of its edges, or between two of its units; it is not within an
   element in it.
-- Each mark is in one element, insertion or break of the sentence, each of which is placed once.
+- Each element and each insertion of the sentence is placed once.
 """
 
 from collections.abc import Sequence
 
 from keras_transformer.documents.alignment import Alignment, overlap
-from keras_transformer.documents.marked import Break, Element, Insertion, MarkedSentence
-from keras_transformer.documents.placed import Placed, Slot, Writer, gaps_of, touches
+from keras_transformer.documents.marked import Element, Insertion, MarkedSentence, Slot
+from keras_transformer.documents.placed import Writer, gaps_of
 from keras_transformer.documents.segments import Piece
 from keras_transformer.translate.answers import Link, Span
 
@@ -45,11 +45,11 @@ def place(sentence: MarkedSentence, translation: str, links: Sequence[Link]) -> 
     """
     if translation == sentence.model_text:
         return sentence.unchanged()
-    if not sentence.marks:
+    if not sentence.has_marks:
         return [translation] if translation else []
     placer = _Placer(Alignment(sentence, translation, links))
-    root = placer.placed()
-    return Writer(placer.alignment, placer.gaps).pieces(root)
+    placer.place_all()
+    return Writer(placer.alignment, placer.gaps).pieces(sentence.root)
 
 
 class _Placer:
@@ -63,55 +63,53 @@ class _Placer:
         self.alignment = alignment
         self.gaps = gaps_of(alignment)  # breaks take the place of some
 
-    def placed(self) -> Placed:
-        """The sentence with all that is in it, placed; the breaks are in the gaps."""
-        root = Placed(self.alignment.sentence.root, 0, len(self.alignment.targets))
-        self._fill(root)
-        return root
-
-    def _fill(self, root: Placed) -> None:
-        """Places all that is in an element; breaks last, as they take what space is left."""
-        breaks: list[tuple[Break, Placed]] = []
-        remaining = [root]
-        while remaining:
-            parent = remaining.pop()
-            self._place_elements(parent)
-            for part in parent.element.children:
-                if isinstance(part, Insertion):
-                    parent.insertions.append((self._slot(part, parent), part))
-                elif isinstance(part, Break):
-                    breaks.append((part, parent))
-            remaining += parent.children
-        breaks.sort(key=lambda item: item[0].first)
+    def place_all(self) -> None:
+        """Places all that is in the sentence; breaks last, as they take what space is left."""
+        root = self.alignment.sentence.root
+        root.end = len(self.alignment.targets)
+        breaks: list[tuple[Insertion, Element]] = []
+        self._place_in(root, breaks)
         for found, parent in breaks:
             self._place_break(found, parent)
 
-    def _place_elements(self, parent: Placed) -> None:
-        """Finds the units of the elements that are directly in one."""
-        elements = [child for child in parent.element.children if isinstance(child, Element)]
-        free = [True] * len(self.alignment.targets)
-        parent.children = [Placed(element, parent.start, parent.start) for element in elements]
-        weights = {id(child): self._weights(child.element, parent) for child in parent.children}
+    def _place_in(self, parent: Element, breaks: list[tuple[Insertion, Element]]) -> None:
+        """Places what is in an element but breaks, which are added to others, in their order."""
+        self._place_elements(parent)
+        for part in parent.children:
+            if isinstance(part, Element):
+                self._place_in(part, breaks)
+            elif isinstance(part, Insertion) and part.is_break:
+                breaks.append((part, parent))
+            elif isinstance(part, Insertion):
+                part.slot = self._slot(part, parent)
 
-        def best(child: Placed) -> tuple[float, Span]:
-            return _best_span(weights[id(child)], child.element, parent, free)
+    def _place_elements(self, parent: Element) -> None:
+        """Finds the units of the elements that are directly in one."""
+        elements = parent.elements
+        free = [True] * len(self.alignment.targets)
+        weights = {element: self._weights(element, parent) for element in elements}
+        for element in elements:
+            element.start = element.end = parent.start
+
+        def best(element: Element) -> tuple[float, Span]:
+            return _best_span(weights[element], element, parent, free)
 
         # The surest first, as the others cannot be around its units. Elements that go on in another
         # sentence have only one end to be chosen, and come before all others.
-        scores = {id(child): best(child)[0] for child in parent.children}
-        for child in sorted(
-            parent.children, key=lambda child: (not _is_open(child.element), -scores[id(child)])
+        scores = {element: best(element)[0] for element in elements}
+        for element in sorted(
+            elements, key=lambda element: (not element.is_open, -scores[element])
         ):
-            score, span = best(child)
-            if score <= 0 or self._is_around_no_word(child.element, span):
-                span = self._likely_span(child.element, parent, free)
-            child.start, child.end = span
-            free[slice(*span)] = [False] * (child.end - child.start)
+            score, span = best(element)
+            if score <= 0 or self._is_around_no_word(element, span):
+                span = self._likely_span(element, parent, free)
+            element.start, element.end = span
+            free[slice(*span)] = [False] * (element.end - element.start)
 
-    def _weights(self, element: Element, parent: Placed) -> list[float]:
+    def _weights(self, element: Element, parent: Element) -> list[float]:
         """How well each unit agrees with being in an element that is in another one."""
         start, end = self.alignment.range_of(element)
-        outer = self.alignment.range_of(parent.element)
+        outer = self.alignment.range_of(parent)
         beside = [
             unit
             for unit in self.alignment.sources
@@ -123,12 +121,12 @@ class _Placer:
 
     def _is_around_no_word(self, element: Element, span: Span) -> bool:
         """Whether a closed element with words, as a link, would be around punctuation alone."""
-        if _is_open(element):
+        if element.is_open:
             return False
         text = self.alignment.sentence.model_text[slice(*self.alignment.range_of(element))]
         return any(map(str.isalnum, text)) and not any(map(self.alignment.is_word, range(*span)))
 
-    def _likely_span(self, element: Element, parent: Placed, free: Sequence[bool]) -> Span:
+    def _likely_span(self, element: Element, parent: Element, free: Sequence[bool]) -> Span:
         """A place for an element of whose words none is aligned: the word about where it was."""
         if element.opening is None:
             return parent.start, parent.start
@@ -144,77 +142,63 @@ class _Placer:
         slot = self._outside(self.alignment.proportional_slot((start, end)), parent)
         return slot, slot
 
-    def _outside(self, slot: int, parent: Placed) -> int:
-        """The nearest place in an element that is not in one of its children."""
-        children = parent.children
-        begins = [child.end for child in children if child.element.opening is None]
-        ends = [child.start for child in children if child.element.closing is None]
+    def _outside(self, slot: int, parent: Element) -> int:
+        """The nearest place in an element that is not in one of its elements."""
+        elements = parent.elements
+        begins = [element.end for element in elements if element.opening is None]
+        ends = [element.start for element in elements if element.closing is None]
         slot = min([max([slot, parent.start, *begins]), parent.end, *ends])
-        for child in children:
-            if child.start < slot < child.end:
-                return child.start if slot - child.start < child.end - slot else child.end
+        for element in elements:
+            if element.start < slot < element.end:
+                is_nearer_start = slot - element.start < element.end - slot
+                return element.start if is_nearer_start else element.end
         return slot
 
-    def _slot(self, insertion: Insertion, parent: Placed) -> Slot:
+    def _slot(self, insertion: Insertion, parent: Element) -> Slot:
         """Where an insertion comes: at the edge of its element if it is there, or at its word."""
-        start, end = self.alignment.range_of(parent.element)
-        place = self.alignment.sentence.places[insertion.start]
-        before, after = self.alignment.neighbours(place)
-        ends_word = self._ends_word(insertion)
-        if place <= start:
+        start, end = self.alignment.range_of(parent)
+        before, after = self.alignment.neighbours(insertion.place)
+        if insertion.place <= start:
             is_aligned = self._counterpart(after, parent) == parent.start
             return Slot(self._outside(parent.start, parent), False, is_aligned)
-        if place >= end:
-            unit = self._counterpart(before, parent) if ends_word else None
+        if insertion.place >= end:
+            unit = self._counterpart(before, parent) if insertion.ends_word else None
             slot = parent.end if unit is None else unit + 1
             return Slot(self._outside(slot, parent), True, True)
         choices = [(after, False), (before, True)]
-        touches_before, touches_after = touches(insertion, self.alignment.sentence.text)
-        if before == after or ends_word or (touches_before and not touches_after):
+        touches_before_alone = not insertion.before.isspace() and insertion.after.isspace()
+        if before == after or insertion.ends_word or touches_before_alone:
             choices.reverse()
         for source, is_before in choices:
             unit = self._counterpart(source, parent)
             if unit is not None:
                 slot = self._outside(unit + is_before, parent)
                 return Slot(slot, is_before, slot == unit + is_before)
+        place = insertion.place
         slot = self._outside(self.alignment.proportional_slot((place, place)), parent)
         return Slot(slot, False, False)
 
-    def _ends_word(self, insertion: Insertion) -> bool:
-        """Whether an insertion is directly after a word, as an exponent is, and in none."""
-        text = self.alignment.sentence.text
-        before, after = text[: insertion.start][-1:], text[insertion.end :][:1]
-        return before.isalnum() and not after.isalnum()
-
-    def _counterpart(self, source: Span | None, parent: Placed) -> int | None:
+    def _counterpart(self, source: Span | None, parent: Element) -> int | None:
         """The unit of an element that a unit of the source is aligned with, if there is one."""
         return self.alignment.counterpart(source, parent.start, parent.end)
 
-    def _place_break(self, found: Break, parent: Placed) -> None:
+    def _place_break(self, found: Insertion, parent: Element) -> None:
         """Puts a break in place of a space, or at the end of its element if none is left."""
-        place = self.alignment.sentence.places[found.end]
-        _, after = self.alignment.neighbours(place)
+        _, after = self.alignment.neighbours(found.place)
         wanted = self._counterpart(after, parent)
         if wanted is None:
-            wanted = self.alignment.proportional((place, place))
+            wanted = self.alignment.proportional((found.place, found.place))
         slots = [k for k in range(parent.start + 1, parent.end) if isinstance(self.gaps[k], str)]
         slots = [slot for slot in slots if self.gaps[slot].isspace()] or slots
         if slots:
             nearest = min(slots, key=lambda slot: abs(slot - wanted))
-            self.gaps[nearest] = self.alignment.sentence.marks[found.first]
+            (self.gaps[nearest],) = found.nodes
         else:
-            insertion = Insertion(found.start, found.end, found.first, found.last)
-            slot = Slot(self._outside(parent.end, parent), True, False)
-            parent.insertions.append((slot, insertion))
-
-
-def _is_open(element: Element) -> bool:
-    """Whether an element begins in an earlier sentence or ends in a later one."""
-    return element.opening is None or element.closing is None
+            found.slot = Slot(self._outside(parent.end, parent), True, False)
 
 
 def _best_span(
-    weights: Sequence[float], element: Element, parent: Placed, free: Sequence[bool]
+    weights: Sequence[float], element: Element, parent: Element, free: Sequence[bool]
 ) -> tuple[float, Span]:
     """The consecutive free units with the largest sum of weights, and that sum."""
     best, span = 0.0, (parent.start, parent.start)
@@ -224,7 +208,7 @@ def _best_span(
         units = range(parent.end - 1, parent.start - 1, -1)
     for unit in units:
         if not free[unit]:
-            if _is_open(element):
+            if element.is_open:
                 break
             total, start = 0.0, unit + 1
             continue
@@ -232,6 +216,6 @@ def _best_span(
         if total > best:
             best = total
             span = (unit, parent.end) if units.step < 0 else (start, unit + 1)
-        if total <= 0 and not _is_open(element):
+        if total <= 0 and not element.is_open:
             total, start = 0.0, unit + 1
     return best, span

@@ -19,7 +19,7 @@ def read(text: str, language: str) -> Document:
         begin = line.index(content)
         kept += "\n" * (number > 0) + line[:begin]
         if content:
-            parts += [kept, Segment(content, content)]
+            parts += [kept, Segment(content, [content])]
             kept = ""
         kept += line[begin + len(content) :]
     return Document(tuple(part for part in [*parts, kept] if part != ""))

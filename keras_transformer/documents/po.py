@@ -7,7 +7,6 @@ have text of people in them and stay. What reStructuredText writes within a sent
 literals, references), as the catalogues of Sphinx have it, is no language.
 """
 
-import dataclasses
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from typing import NamedTuple
 import polib
 
 from keras_transformer.documents.formats import read_document
-from keras_transformer.documents.segments import Document, Mark, Segment, embedded
+from keras_transformer.documents.segments import Document, Segment, embedded
 from keras_transformer.errors import InputError, reason, require
 
 # ``literal``, :role:`target`, `reference`_ and |substitution|.
@@ -160,13 +159,7 @@ def message_document(message: str, language: str) -> Document:
 
 def with_rst(segment: Segment) -> Segment:
     """Marks what reStructuredText writes within a sentence."""
-    marks = list(segment.marks)
-    for match in RST.finditer(segment.text):
-        start, end = match.span()
-        if not any(start < mark.end and mark.start < end for mark in marks):
-            marks.append(Mark(match[0], start, end))
-    marks.sort(key=lambda mark: (mark.start, mark.end))
-    return dataclasses.replace(segment, marks=tuple(marks))
+    return segment.with_marks([match.span() for match in RST.finditer(segment.text)])
 
 
 def quoted(text: str) -> str:

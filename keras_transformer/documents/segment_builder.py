@@ -1,17 +1,27 @@
 """Makes a segment of what a reader finds within a paragraph: words, spaces, tags, code spans.
 
 A reader calls the methods of SegmentBuilder in the order of the document; it need not know whether
-a tag has a partner. `parts` are then the segment, and beside it what need not be in it: a link
-around the whole text, the spaces before it, an image after it. The fewer marks a segment has, the
-fewer must be placed in its translation.
+a tag has a partner: tags are paired here, and here alone. `parts` are then the segment, and beside
+it what need not be in it: a link around the whole text, the spaces before it, an image after it.
+The fewer marks a segment has, the fewer must be placed in its translation.
 """
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 
-from keras_transformer.documents.segments import Mark, MarkKind, Parts, Piece, Segment
+from keras_transformer.documents.segments import (
+    Element,
+    Mark,
+    MarkKind,
+    Node,
+    Parts,
+    Piece,
+    Segment,
+)
+
+MOST_NESTED = 60  # elements; the tags of those that are deeper are marks without a partner
 
 
 def joined(parts: Iterable[str | Segment]) -> Parts:
@@ -55,24 +65,42 @@ class OpenTags:
 
 
 @dataclasses.dataclass(eq=False)
-class _Found:
-    """What a paragraph has at one place."""
+class _Leaf:
+    """What a paragraph has at one place: a word, a space, a tag, or what is kept."""
 
     source: str  # as the document writes it
     text: str = ""  # what it reads as
     is_language: bool = False  # is translated
     is_space: bool = False  # reads as one space, or as nothing beside another space
     parts: Parts = ()  # its source in parts, if there is language in it
-    written: str = ""  # what it is written as beside translated text, if that is not its source
-    kind: MarkKind = MarkKind.WHOLE
-    partner: int | None = None  # of an OPEN one: the place of its partner
-    around_language: bool = True  # of an OPEN one: there is language before its partner
-    is_element: bool = False  # two tags and what is between them
+    written: str = ""  # what it is written as beside translated text
+    is_element: bool = False  # two tags and what is between them, which is no language
+
+    def __post_init__(self):
+        self.written = self.written or self.source
 
     @property
     def can_stay_outside(self) -> bool:
         """Whether it can be left out at the edge of a segment: there is nothing to be read."""
-        return self.is_space or (self.kind is MarkKind.WHOLE and not self.text)
+        return self.is_space or not self.text
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is text of the segment, and no mark."""
+        return self.is_language or (self.written == self.text == " ")
+
+    def mark(self, kind: MarkKind = MarkKind.WHOLE) -> Mark:
+        return Mark(self.written, kind, self.text, self.parts)
+
+
+@dataclasses.dataclass(eq=False)
+class _Tagged:
+    """A tag that has begun, what is after it, and the tag that ends it, if there is one."""
+
+    opening: _Leaf
+    children: list["_Leaf | _Tagged"] = dataclasses.field(default_factory=list)
+    has_language: bool = False
+    closing: _Leaf | None = None
 
 
 class SegmentBuilder:
@@ -87,18 +115,14 @@ class SegmentBuilder:
 
     def __init__(self, write: Callable[[Sequence[Piece]], str]):
         self._write = write
-        self._pieces: list[_Found] = []
         self._open_tags = OpenTags()
-        self._open_places: list[int] = []  # of the open tags, in the same order
-        self._language_before: list[int] = []  # for each of them: pieces of language before it
+        self._open = [_Tagged(_Leaf(""))]  # the whole paragraph, and the tags that are open
         self.last_character = ""
-        self._language = 0  # pieces of language up to here
 
     def word(self, source: str, text: str) -> None:
         """A word, several, or a part of one."""
-        self._language += 1
-        self.last_character = text[-1:] or self.last_character
-        self._pieces.append(_Found(source, text, is_language=True))
+        self._open[-1].has_language = True
+        self._add(_Leaf(source, text, is_language=True))
 
     def space(self, source: str, written: str = "") -> None:
         """White space, however the document writes it: a line break, indentation, <br>.
@@ -107,11 +131,7 @@ class SegmentBuilder:
             source: as the document writes it.
             written: what it is written as beside translated text, if that is not its source.
         """
-        self.last_character = " "
-        if self._pieces and self._pieces[-1].is_space:
-            self._pieces[-1].source += source
-        else:
-            self._pieces.append(_Found(source, " ", is_space=True, written=written))
+        self._add(_Leaf(source, " ", is_space=True, written=written))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
         """What is not translated: an image, a code span.
@@ -121,15 +141,12 @@ class SegmentBuilder:
             text: the words that it stands for, if any.
             parts: the source in parts, if there is language in it.
         """
-        self.last_character = text[-1:] or self.last_character
-        self._pieces.append(_Found(source, text, parts=parts))
+        self._add(_Leaf(source, text, parts=parts))
 
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
         """A tag that lasts until `end` is called with its name, if ever."""
         self._open_tags.begin(name)
-        self._open_places.append(len(self._pieces))
-        self._language_before.append(self._language)
-        self._pieces.append(_Found(source, parts=parts))
+        self._open.append(_Tagged(_Leaf(source, parts=parts)))
 
     def end(self, name: Hashable, source: str, written: str = "") -> None:
         """The partner of the innermost open tag of this name.
@@ -141,98 +158,145 @@ class SegmentBuilder:
             source: as the document writes it.
             written: what it is written as beside translated text, if that is not its source.
         """
-        piece = _Found(source, written=written)
+        closing = _Leaf(source, written=written)
         ended = self._open_tags.end(name)
-        if ended:
-            piece.kind = MarkKind.CLOSE
-            first = self._pieces[self._open_places[-ended]]
-            first.kind = MarkKind.OPEN
-            first.partner = len(self._pieces)
-            first.around_language = self._language > self._language_before[-ended]
-            del self._open_places[-ended:], self._language_before[-ended:]
-        self._pieces.append(piece)
+        if not ended:
+            self._add(closing)
+            return
+        self._end_within(ended)
+        element = self._open.pop()
+        element.closing = closing
+        parent = self._open[-1]
+        parent.has_language |= element.has_language
+        if not element.has_language:
+            parent.children.append(_joined(_leaves([element])))
+        elif len(self._open) > MOST_NESTED:
+            parent.children += [element.opening, *element.children, closing]
+        else:
+            parent.children.append(element)
 
     def parts(self) -> list[str | Segment]:
         """All pieces: strings, and the segment if there is a letter to be translated."""
-        first, last = self._bounds()
-        before, after = self._pieces[:first], self._pieces[last:]
-        inner = self._merged(first, last)
-        language = (piece.text for piece in inner if piece.is_language)
-        if any(character.isalpha() for text in language for character in text):
-            return [*_parts_of(before), _segment(inner, self._write), *_parts_of(after)]
-        return _parts_of(self._pieces)
+        self._end_within(len(self._open))
+        children = self._open[0].children
+        leaves = list(_leaves(children))
+        language = (leaf.text for leaf in leaves if leaf.is_language)
+        if not any(character.isalpha() for text in language for character in text):
+            return _parts_of(leaves)
+        before, inner, after = _trimmed(children)
+        leaves = list(_leaves(inner))
+        source = "".join(leaf.source for leaf in leaves)
+        _take_single_spaces(leaves)
+        return [*_parts_of(before), Segment(source, _nodes(inner), self._write), *_parts_of(after)]
 
-    def _bounds(self) -> tuple[int, int]:
-        """The range of the pieces that the segment needs."""
-        pieces = self._pieces
-        first, last = 0, len(pieces)
-        while first < last:
-            if pieces[first].can_stay_outside:
-                first += 1
-            elif pieces[last - 1].can_stay_outside:
-                last -= 1
-            elif pieces[first].partner == last - 1 and not pieces[last - 1].written:
-                first, last = first + 1, last - 1
-            else:
-                break
-        return first, last
+    def _add(self, leaf: _Leaf) -> None:
+        self.last_character = leaf.text[-1:] or self.last_character
+        siblings = self._open[-1].children
+        last = siblings[-1] if siblings else None
+        if leaf.is_space and isinstance(last, _Leaf) and last.is_space and not last.is_element:
+            last.source += leaf.source
+            last.written += leaf.written
+        else:
+            siblings.append(leaf)
 
-    def _merged(self, first: int, last: int) -> list[_Found]:
-        """The pieces of a range; a pair of tags around no language becomes one of them."""
-        merged = []
-        while first < last:
-            piece = self._pieces[first]
-            end = first + 1
-            if not piece.around_language:
-                end = piece.partner + 1
-                piece = _joined(self._pieces[first:end])
-            merged.append(piece)
-            first = end
-        return merged
+    def _end_within(self, count: int) -> None:
+        """Makes marks without a partner of all but the first of the innermost `count` tags."""
+        first, *others = self._open[-count:]
+        for tagged in others:
+            first.children += [tagged.opening, *tagged.children]
+            first.has_language |= tagged.has_language
+        self._open[-count:] = [first]
 
 
-def _joined(pieces: list[_Found]) -> _Found:
-    """One piece of several in which no language is."""
-    source = "".join(piece.source for piece in pieces)
-    text = "".join(piece.text for piece in pieces)
-    parts = tuple(_parts_of(pieces)) if any(piece.parts for piece in pieces) else ()
-    if text.isspace():
-        return _Found(source, " ", is_space=True, parts=parts, is_element=True)
-    return _Found(source, text, parts=parts, is_element=True)
-
-
-def _parts_of(pieces: Iterable[_Found]) -> list[str | Segment]:
-    parts: list[str | Segment] = []
+def _leaves(pieces: Iterable[_Leaf | _Tagged]) -> Iterator[_Leaf]:
     for piece in pieces:
-        parts.extend(piece.parts or (piece.source,))
+        if isinstance(piece, _Tagged):
+            yield piece.opening
+            yield from _leaves(piece.children)
+            yield piece.closing
+        else:
+            yield piece
+
+
+def _joined(leaves: Iterable[_Leaf]) -> _Leaf:
+    """One leaf of several in which no language is."""
+    leaves = list(leaves)
+    source = "".join(leaf.source for leaf in leaves)
+    text = "".join(leaf.text for leaf in leaves)
+    parts = tuple(_parts_of(leaves)) if any(leaf.parts for leaf in leaves) else ()
+    is_space = text.isspace()
+    return _Leaf(source, " " if is_space else text, False, is_space, parts, is_element=True)
+
+
+def _parts_of(leaves: Iterable[_Leaf]) -> list[str | Segment]:
+    parts: list[str | Segment] = []
+    for leaf in leaves:
+        parts.extend(leaf.parts or (leaf.source,))
     return parts
 
 
-def _segment(pieces: list[_Found], write: Callable[[Sequence[Piece]], str]) -> Segment:
-    """The segment of pieces. Its text neither begins nor ends with a space, nor has two in turn."""
-    read = [number for number, piece in enumerate(pieces) if piece.text and not piece.is_space]
-    texts: list[str] = []
-    marks: list[Mark] = []
-    end = 0
+def _trimmed(
+    pieces: Sequence[_Leaf | _Tagged],
+) -> tuple[list[_Leaf], Sequence[_Leaf | _Tagged], list[_Leaf]]:
+    """What a segment needs of pieces, and what can stay before and after it."""
+    before: list[_Leaf] = []
+    after: list[_Leaf] = []
+    first, last = 0, len(pieces)
+    while True:
+        if isinstance(pieces[first], _Leaf) and pieces[first].can_stay_outside:
+            before.append(pieces[first])
+            first += 1
+        elif isinstance(pieces[last - 1], _Leaf) and pieces[last - 1].can_stay_outside:
+            after.append(pieces[last - 1])
+            last -= 1
+        elif (
+            last - first == 1
+            and isinstance(pieces[first], _Tagged)
+            and (pieces[first].closing.written == pieces[first].closing.source)
+        ):
+            before.append(pieces[first].opening)
+            after.append(pieces[first].closing)
+            pieces = pieces[first].children
+            first, last = 0, len(pieces)
+        else:
+            return before, pieces[first:last], after[::-1]
+
+
+def _take_single_spaces(leaves: Sequence[_Leaf]) -> None:
+    """Makes all spaces read as nothing that follow another one, or nothing but spaces follows.
+
+    What is written for a space goes to the mark directly before it, if there is one.
+    """
+    read = [number for number, leaf in enumerate(leaves) if leaf.text and not leaf.is_space]
     after_space = True
-    for number, piece in enumerate(pieces):
-        is_doubled = piece.is_space and after_space and not piece.is_element
-        if is_doubled and marks and marks[-1].end == end:
-            marks[-1] = _with_space(marks[-1], piece.source)
-            continue
-        text = "" if piece.is_space and (after_space or number > read[-1]) else piece.text
-        start, end = end, end + len(text)
-        source = piece.written or piece.source
-        if not piece.is_language and not (source == text == " "):
-            marks.append(Mark(source, start, end, piece.kind, piece.parts))
-        if text:
-            texts.append(text)
-            after_space = piece.is_space
-    source = "".join(piece.source for piece in pieces)
-    return Segment(source, "".join(texts), tuple(marks), write)
+    mark: _Leaf | None = None  # directly before
+    for number, leaf in enumerate(leaves):
+        if leaf.is_space and (after_space or number > read[-1]):
+            leaf.text = ""
+            if after_space and not leaf.is_element and mark is not None:
+                mark.written += leaf.source
+                mark.parts = (*mark.parts, leaf.source) if mark.parts else ()
+                leaf.written = ""
+                continue
+        if not leaf.is_plain:
+            mark = leaf
+        elif leaf.text:
+            mark = None
+        if leaf.text:
+            after_space = leaf.is_space
 
 
-def _with_space(mark: Mark, space: str) -> Mark:
-    """A mark with the space after it, which is not read, as one was read before the mark."""
-    parts = (*mark.parts, space) if mark.parts else ()
-    return dataclasses.replace(mark, source=mark.source + space, parts=parts)
+def _nodes(pieces: Iterable[_Leaf | _Tagged]) -> list[Node]:
+    nodes: list[Node] = []
+    for piece in pieces:
+        if isinstance(piece, _Tagged):
+            opening, closing = piece.opening.mark(MarkKind.OPEN), piece.closing.mark(MarkKind.CLOSE)
+            nodes.append(Element(opening, closing, _nodes(piece.children)))
+        elif not piece.is_plain:
+            if piece.written or piece.text:
+                nodes.append(piece.mark())
+        elif nodes and isinstance(nodes[-1], str):
+            nodes[-1] += piece.text
+        else:
+            nodes.append(piece.text)
+    return nodes

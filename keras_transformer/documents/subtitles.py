@@ -20,7 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from keras_transformer.documents.segment_builder import SegmentBuilder, joined
-from keras_transformer.documents.segments import Document, Mark, MarkKind, Parts, Piece, Segment
+from keras_transformer.documents.segments import (
+    Document,
+    Mark,
+    MarkKind,
+    Node,
+    Parts,
+    Piece,
+    Segment,
+    pieces_of,
+)
 from keras_transformer.errors import require
 
 _TIMES = re.compile(r"\s*\d[\d:.,]*\s*-->\s*\d")
@@ -138,7 +147,7 @@ def _parts_of(
         _add(builder, text[line.start : line.end], unescape, line is paragraph[0])
         end = line.end
     return tuple(
-        dataclasses.replace(part, write=_writing(part.marks, escape))
+        dataclasses.replace(part, write=_writing(part.nodes, escape))
         if isinstance(part, Segment)
         else part
         for part in builder.parts()
@@ -190,27 +199,28 @@ def _add(
         place = markup.end()
 
 
-def _is_break(mark: Mark) -> bool:
-    return mark.kind is MarkKind.WHOLE and "\n" in mark.source
+def _is_break(piece: Piece) -> bool:
+    is_mark = isinstance(piece, Mark) and piece.kind is MarkKind.WHOLE
+    return is_mark and "\n" in piece.source
 
 
 def _writing(
-    marks: Sequence[Mark], escape: Callable[[str], str]
+    nodes: Sequence[Node], escape: Callable[[str], str]
 ) -> Callable[[Sequence[Piece]], str]:
     """The `write` of a segment: cues stay in their order, and no line of a cue is empty.
 
     Args:
-        marks: of the segment.
+        nodes: of the segment.
         escape: writes text.
     """
-    breaks = [_BREAK.fullmatch(mark.source)[2] for mark in marks if _is_break(mark)]
+    breaks = [_BREAK.fullmatch(piece.source)[2] for piece in pieces_of(nodes) if _is_break(piece)]
 
     def write(pieces: Sequence[Piece]) -> str:
         remaining = iter(breaks)
         written: list[str] = []
         begins_line = True
         for piece in pieces:
-            if isinstance(piece, Mark) and _is_break(piece):
+            if _is_break(piece):
                 ends, _, begins = _BREAK.fullmatch(piece.source).groups()
                 between = next(remaining)
                 is_kept = not begins_line or not between.isspace()

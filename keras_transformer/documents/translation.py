@@ -11,10 +11,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from keras_transformer.documents.case import CASE_RULES, Case, case_of, in_sentence_case
-from keras_transformer.documents.marked import MarkedSentence, verbatim
+from keras_transformer.documents.marked import MarkedSentence
 from keras_transformer.documents.placeholders import with_placeholders
 from keras_transformer.documents.placement import place
-from keras_transformer.documents.segments import Mark, MarkKind, Parts, Piece, Segment
+from keras_transformer.documents.regions import regions
+from keras_transformer.documents.segments import Mark, Piece, Segment, pieces_of
 from keras_transformer.documents.sentences import (
     MOST_CHARACTERS,
     cut,
@@ -88,14 +89,14 @@ class _Paragraph:
     """A segment, cut into sentences.
 
     `between` has what is before, between and after them, one item more than there are sentences;
-    `inner` the parts of those marks that hold language.
+    `inner` what becomes of the parts of those marks that hold language.
     """
 
     segment: Segment
     spans: list[Span]
     sentences: list[_Sentence]
     between: list[list[Piece]]
-    inner: dict[Parts, list["str | _Paragraph"]]
+    inner: dict[Mark, list["str | _Paragraph"]]
 
 
 class DocumentTranslator:
@@ -161,7 +162,7 @@ class DocumentTranslator:
     def _paragraph(self, segment: Segment) -> _Paragraph:
         """Cuts a segment into sentences; none begins or ends within a mark."""
         segment = with_placeholders(segment)
-        within = _places_within(segment.marks)
+        within = _places_within(segment)
         spans: list[Span] = []
         for span in split(segment.text, self.language):
             start, end = _widened(span, within)
@@ -170,36 +171,25 @@ class DocumentTranslator:
             else:
                 spans.append((start, end))
         inner = {
-            mark.parts: [
-                part if isinstance(part, str) else self._paragraph(part) for part in mark.parts
-            ]
-            for mark in segment.marks
-            if mark.parts
+            mark: [part if isinstance(part, str) else self._paragraph(part) for part in mark.parts]
+            for mark in pieces_of(segment.nodes)
+            if isinstance(mark, Mark) and mark.parts
         }
         return _Paragraph(segment, spans, *self._sentences(segment, spans), inner)
 
     def _sentences(
         self, segment: Segment, spans: list[Span]
     ) -> tuple[list[_Sentence], list[list[Piece]]]:
-        """Makes the sentences of a segment, each with its marks, and what is between them."""
+        """Makes the sentences of a segment, and what is between them."""
+        cut_nodes = regions(segment.nodes, spans)
         sentences: list[_Sentence] = []
-        between: list[list[Piece]] = []
-        number, place = 0, 0
-        ranges = _ranges_of_marks(segment.marks, spans)
-        for (start, end), (first, last) in zip(spans, ranges, strict=True):
-            between.append(verbatim(segment.text, place, start, segment.marks[number:first]))
-            marks = [
-                dataclasses.replace(mark, start=mark.start - start, end=mark.end - start)
-                for mark in segment.marks[first:last]
-            ]
-            marked = MarkedSentence(segment.text[start:end], marks)
+        for nodes in cut_nodes[1::2]:
+            marked = MarkedSentence(nodes)
             case = Case.SENTENCE
             if self.case == "auto":
                 case = case_of(marked.model_text, self.language)
             sentences.append(_Sentence(marked, case))
-            number, place = last, end
-        between.append(verbatim(segment.text, place, len(segment.text), segment.marks[number:]))
-        return sentences, between
+        return sentences, [list(pieces_of(nodes)) for nodes in cut_nodes[::2]]
 
     def _translated(self, chunk: Sequence[str | _Paragraph]) -> Iterator[str]:
         """Translates the paragraphs of a chunk, and yields its parts."""
@@ -231,7 +221,7 @@ class DocumentTranslator:
     def _cut(self, paragraph: _Paragraph, fitting: Container[str]) -> None:
         """Cuts the sentences of a paragraph that do not fit."""
         text = paragraph.segment.text
-        within = _places_within(paragraph.segment.marks)
+        within = _places_within(paragraph.segment)
 
         def count_subwords(spans: list[Span]) -> list[int]:
             return self.model.count_subwords([text[start:end] for start, end in spans])
@@ -258,9 +248,16 @@ class DocumentTranslator:
             sentence.take(found[sentence.given])
 
 
-def _places_within(marks: Sequence[Mark]) -> set[int]:
-    """The places within marks, at which no sentence begins or ends."""
-    return {place for mark in marks for place in range(mark.start + 1, mark.end)}
+def _places_within(segment: Segment) -> set[int]:
+    """The places of a segment's text within marks, at which no sentence begins or ends."""
+    within: set[int] = set()
+    start = 0
+    for piece in pieces_of(segment.nodes):
+        end = start + len(piece if isinstance(piece, str) else piece.text)
+        if isinstance(piece, Mark):
+            within.update(range(start + 1, end))
+        start = end
+    return within
 
 
 def _widened(span: Span, within: set[int]) -> Span:
@@ -278,43 +275,6 @@ def _widened(span: Span, within: set[int]) -> Span:
     return start, end
 
 
-def _ranges_of_marks(marks: Sequence[Mark], spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """Yields the numbers [first, last) of the marks of each sentence.
-
-    Those at its edges belong to it only as far as needed for elements that begin and end in it.
-    """
-    partners = _partners(marks)
-    number = 0
-    for start, end in spans:
-        first = number
-        while first < len(marks) and marks[first].end <= start:
-            partner = partners.get(first, first)
-            if marks[first].start == start and partner > first and marks[partner].end <= end:
-                break
-            first += 1
-        number = first
-        while number < len(marks) and marks[number].start < end:
-            number += 1
-        at_end = number
-        while at_end < len(marks) and marks[at_end].start == marks[at_end].end == end:
-            if first <= partners.get(at_end, -1) < at_end:
-                number = at_end + 1
-            at_end += 1
-        yield first, number
-
-
-def _partners(marks: Sequence[Mark]) -> dict[int, int]:
-    """The number of the other mark of each OPEN and CLOSE mark."""
-    partners, stack = {}, []
-    for number, mark in enumerate(marks):
-        if mark.kind is MarkKind.OPEN:
-            stack.append(number)
-        elif mark.kind is MarkKind.CLOSE:
-            other = stack.pop()
-            partners[number], partners[other] = other, number
-    return partners
-
-
 def _paragraphs(parts: Iterable[str | _Paragraph]) -> Iterator[_Paragraph]:
     """Yields the paragraphs among parts, and those in their marks."""
     for part in parts:
@@ -326,22 +286,19 @@ def _paragraphs(parts: Iterable[str | _Paragraph]) -> Iterator[_Paragraph]:
 
 def _written(paragraph: _Paragraph) -> str:
     """Writes a paragraph as its document does."""
-    segment = paragraph.segment
     inner = {
-        parts: "".join(part if isinstance(part, str) else _written(part) for part in translated)
-        for parts, translated in paragraph.inner.items()
+        mark: "".join(part if isinstance(part, str) else _written(part) for part in parts)
+        for mark, parts in paragraph.inner.items()
     }
     is_changed = any(sentence.is_changed for sentence in paragraph.sentences) or any(
-        inner[mark.parts] != mark.source for mark in segment.marks if mark.parts
+        written != mark.source for mark, written in inner.items()
     )
-    if segment.source and not is_changed:
-        return segment.source
+    if paragraph.segment.source and not is_changed:
+        return paragraph.segment.source
     pieces = [piece for _, some in _pieces(paragraph) for piece in some]
-    return segment.written(
+    return paragraph.segment.written(
         [
-            dataclasses.replace(piece, source=inner[piece.parts])
-            if isinstance(piece, Mark) and piece.parts
-            else piece
+            dataclasses.replace(piece, source=inner[piece]) if piece in inner else piece
             for piece in pieces
         ]
     )

@@ -3,7 +3,7 @@
 import dataclasses
 
 from keras_transformer.documents.alignment import units
-from keras_transformer.documents.segments import Segment
+from keras_transformer.documents.segments import Segment, pieces_of
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answers import Link
 
@@ -26,12 +26,16 @@ def written(parts, change):
 def _written(segment: Segment, change):
     text = change(segment.text)
     assert len(text) == len(segment.text)
-    pieces, end = [], 0
-    for mark in segment.marks:
-        source = written(mark.parts, change) if mark.parts else mark.source
-        pieces += [text[end : mark.start], dataclasses.replace(mark, source=source)]
-        end = mark.end
-    return segment.written([piece for piece in [*pieces, text[end:]] if piece != ""])
+    pieces, place = [], 0
+    for piece in pieces_of(segment.nodes):
+        end = place + len(piece if isinstance(piece, str) else piece.text)
+        if isinstance(piece, str):
+            pieces.append(text[place:end])
+        else:
+            source = written(piece.parts, change) if piece.parts else piece.source
+            pieces.append(dataclasses.replace(piece, source=source))
+        place = end
+    return segment.written(pieces)
 
 
 def with_words_reversed(document):

@@ -8,6 +8,7 @@ from lxml.html import document_fromstring
 from keras_transformer.documents.html import read, tags_of
 from keras_transformer.documents.segments import Segment
 from tests.documents.doubles import capitals, with_words_reversed, written
+from tests.documents.trees import marks_in
 
 SHOWN = ("alt", "title", "placeholder")
 
@@ -20,9 +21,9 @@ def parts_of(text):
 
 
 def marks_of(text):
-    (segment,) = [each for each in read(text, "en").segments if each.marks]
+    (segment,) = [each for each in read(text, "en").segments if marks_in(each)]
     return segment.text, [
-        (mark.source, mark.start, mark.end, mark.kind.value) for mark in segment.marks
+        (mark.source, mark.start, mark.end, mark.kind.value) for mark in marks_in(segment)
     ]
 
 
@@ -139,6 +140,14 @@ def test_attributes_are_segments_of_their_own(attribute):
         .replace("A dog", "A DOG")
         .replace("Name", "NAME")
     )
+
+
+def test_an_element_with_nothing_but_an_image_comes_back_whole():
+    text = '<td>word <a>\n <img alt="A dog">\n </a>\n </td><td><a> <img alt="b"> </a> </td>'
+    document = read(text, "en")
+    assert document.source == text
+    assert written(document.parts, str) == text
+    assert [segment.text for segment in document.segments] == ["word", "A dog", "b"]
 
 
 def test_attributes_are_written_with_the_quotes_that_they_have():

@@ -11,6 +11,7 @@ from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.markdown import read
 from keras_transformer.documents.segments import Segment
 from tests.documents.doubles import capitals, with_words_reversed, written
+from tests.documents.trees import marks_in
 from tests.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ def segment_of(text):
 
 def marks_of(text):
     segment = segment_of(text)
-    return segment.text, [(mark.source, mark.start, mark.end) for mark in segment.marks]
+    return segment.text, [(mark.source, mark.start, mark.end) for mark in marks_in(segment)]
 
 
 def structure(text):
@@ -214,7 +215,7 @@ def test_signs_of_notes_and_exponents_in_html_stay_at_their_words():
     text = "A cat<sup>1</sup> *runs*.<sup><a>[2]</a></sup> Stop 9 m<sup>2</sup>\n"
     (segment,) = read(text, "en").segments
     assert segment.text == "A cat1 runs. Stop 9 m2"
-    assert [mark.source for mark in segment.marks] == [
+    assert [mark.source for mark in marks_in(segment)] == [
         *["<sup>1</sup>", "*", "*", "<sup><a>[2]</a></sup>", "<sup>2</sup>"]
     ]
 
@@ -259,7 +260,8 @@ def test_translated_text_reads_as_it_is(template):
     wanted = kinds(structure(source))
     (place,) = [each for each in read(source, "en").segments if "word" in each.text]
     for text in HOSTILE:
-        pieces = [text] if not place.marks else [place.marks[0], text, place.marks[1], ", x"]
+        marks = [each.mark for each in marks_in(place)]
+        pieces = [marks[0], text, marks[1], ", x"] if marks else [text]
         found = with_emphasis(structure(source.replace(place.source, place.write(pieces))))
         assert ("text", " ".join(capitals(text).split())) in found, text
         assert kinds(found) == wanted, text
@@ -267,7 +269,7 @@ def test_translated_text_reads_as_it_is(template):
 
 def test_signs_mean_something_only_beside_each_other():
     def result(text, *pieces):
-        marks = iter(segment_of(text).marks)
+        marks = (each.mark for each in marks_in(segment_of(text)))
         found = [next(marks) if piece is None else piece for piece in pieces]
         return segment_of(text).write(found)
 

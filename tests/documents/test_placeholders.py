@@ -1,11 +1,12 @@
 import pytest
 
 from keras_transformer.documents.placeholders import with_placeholders
-from keras_transformer.documents.segments import Mark, MarkKind, Segment, writing_with
+from keras_transformer.documents.segments import Element, Mark, MarkKind, Segment, writing_with
+from tests.documents.trees import marks_in
 
 
 def found(text):
-    return [text[mark.start : mark.end] for mark in with_placeholders(Segment(text, text)).marks]
+    return [mark.source for mark in marks_in(with_placeholders(Segment(text, [text])))]
 
 
 @pytest.mark.parametrize(
@@ -79,20 +80,29 @@ def test_language_is_left_alone(text):
 
 
 def test_marks_of_the_format_come_first():
-    text = "See https://a.b/c now %s"
-    link = (Mark("<a>", 4, 4, MarkKind.OPEN), Mark("</a>", 17, 17, MarkKind.CLOSE))
-    code = Mark("`%s`", 22, 24)
-    segment = with_placeholders(Segment(text, text, (*link, code)))
-    assert segment.marks == (link[0], Mark("https://a.b/c", 4, 17), link[1], code)
+    tags = Mark("<a>", MarkKind.OPEN), Mark("</a>", MarkKind.CLOSE)
+    code = Mark("`%s`", text="%s")
+
+    def found(*nodes):
+        placed = marks_in(with_placeholders(Segment("-", [*nodes, " now ", code])))
+        return [(mark.source, mark.start, mark.end) for mark in placed]
+
+    url = ("https://a.b/c", 4, 17)
+    assert found("See ", Element(*tags, ["https://a.b/c"])) == [
+        *[("<a>", 4, 4), url, ("</a>", 17, 17), ("`%s`", 22, 24)]
+    ]
     # A tag within the URL: the URL is left as text.
-    inside = (Mark("<b>", 10, 10, MarkKind.OPEN), Mark("</b>", 17, 17, MarkKind.CLOSE))
-    assert with_placeholders(Segment(text, text, (*inside, code))).marks == (*inside, code)
+    assert found("See https:", Element(*tags, ["//a.b/c"])) == [
+        *[("<a>", 10, 10), ("</a>", 17, 17), ("`%s`", 22, 24)]
+    ]
 
 
 def test_a_placeholder_is_written_as_text_is():
     write = writing_with(lambda text: text.replace("&", "&amp;"))
-    segment = Segment("", "a&b http://x?a&b", write=write)
-    assert with_placeholders(segment).marks == (Mark("http://x?a&amp;b", 4, 16),)
+    segment = Segment("", ["a&b http://x?a&b"], write=write)
+    assert [mark[1:4] for mark in marks_in(with_placeholders(segment))] == [
+        ("http://x?a&amp;b", 4, 16)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,31 +5,21 @@ space. Alignments are in the Pharaoh format, of words and punctuation marks.
 """
 
 import random
-import re
 
 import pytest
 
 from keras_transformer.documents.alignment import units
+from keras_transformer.documents.html import read
 from keras_transformer.documents.marked import MarkedSentence
 from keras_transformer.documents.placement import place
-from keras_transformer.documents.segments import Mark, MarkKind
+from keras_transformer.documents.segments import Mark, MarkKind, pieces_of
 from keras_transformer.translate.answers import Link
-
-MARKS = re.compile(r"(</?\w>|\{[^}]*\}|~|!\w!)")
+from tests.documents.doubles import with_words_reversed
+from tests.documents.trees import nodes_of
 
 
 def marked(written):
-    text, marks = "", []
-    for part in MARKS.split(written):
-        if not MARKS.fullmatch(part):
-            text += part
-            continue
-        kinds = {"</": MarkKind.CLOSE, "<": MarkKind.OPEN}
-        kind = kinds.get(part.rstrip("abcdefghijklmnopqrstuvwxyz>"), MarkKind.WHOLE)
-        covered = {"{": part, "~": " "}.get(part[0], "")
-        marks.append(Mark(part, len(text), len(text) + len(covered), kind))
-        text += covered
-    return MarkedSentence(text, marks)
+    return MarkedSentence(nodes_of(written))
 
 
 def written(pieces):
@@ -63,8 +53,7 @@ def placed(source, translation, pharaoh=""):
 def test_what_a_model_is_given(source, model_text):
     sentence = marked(source)
     assert sentence.model_text == model_text
-    assert len(sentence.places) == len(sentence.text) + 1
-    assert sentence.places == sorted(sentence.places) and sentence.places[-1] == len(model_text)
+    assert sentence.root.span == (0, len(model_text))
     assert written(sentence.unchanged()) == source
 
 
@@ -189,8 +178,12 @@ def test_units_are_words_punctuation_marks_and_characters_of_scripts_without_spa
 
 
 def test_elements_may_be_nested_deeply():
-    source = "<b>" * 1000 + "a b" + "</b>" * 1000
+    source = "<b>" * 50 + "a b" + "</b>" * 50
     assert placed(source, "C D") == source.replace("a b", "C D")
+    source = "<b>" * 1000 + "a b" + "</b>" * 1000 + " c"
+    found = with_words_reversed(read(source, "en"))
+    assert found.startswith("C <b>") and found.endswith("</b>")
+    assert found.count("<b>") == found.count("</b>") == 1000
 
 
 def random_marked(generator, depth=0):
@@ -229,11 +222,12 @@ def test_all_marks_come_back_nested_and_the_translation_is_whole(count):
                 Link(generator.choice(sources), generator.choice(targets)) for _ in range(count)
             ]
         pieces = place(sentence, translation, links)
+        marks = [piece for piece in pieces_of(sentence.nodes) if isinstance(piece, Mark)]
         found = [piece for piece in pieces if isinstance(piece, Mark)]
-        assert sorted(map(id, found)) == sorted(map(id, sentence.marks)), source
-        assert nesting(found) == nesting(sentence.marks), (source, written(pieces))
+        assert sorted(map(id, found)) == sorted(map(id, marks)), source
+        assert nesting(found) == nesting(marks), (source, written(pieces))
         elements = elements_of_breaks(found)
-        for mark, around in elements_of_breaks(sentence.marks).items():
+        for mark, around in elements_of_breaks(marks).items():
             assert around <= elements[mark], (source, written(pieces))
         if sentence.model_text == sentence.text:  # no word went with a mark
             texts = "".join(piece for piece in pieces if isinstance(piece, str))

@@ -7,6 +7,7 @@ from keras_transformer.documents.po import entries, read
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answers import Link
 from tests.documents.filling import filled
+from tests.documents.trees import marks_in
 from tests.refusals import refused
 
 CATALOGUE = r"""# Translators
@@ -68,7 +69,7 @@ def test_what_is_written_in_restructuredtext_is_a_mark():
     message = "See :ref:`the guide <guide>`, ``x = 1``, `link`_ and |version|."
     (segment,) = read(f'msgid "{message}"\nmsgstr ""\n', "en").segments
     assert segment.text == message
-    marked = [message[mark.start : mark.end] for mark in segment.marks]
+    marked = [message[mark.start : mark.end] for mark in marks_in(segment)]
     assert marked == [":ref:`the guide <guide>`", "``x = 1``", "`link`_", "|version|"]
 
 

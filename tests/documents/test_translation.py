@@ -1,6 +1,7 @@
 """Documents through a model that shouts, one that changes nothing, and one that counts."""
 
 import random
+import re
 
 import pytest
 
@@ -8,10 +9,18 @@ from keras_transformer.documents import translation
 from keras_transformer.documents.alignment import units
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.marked import MarkedSentence
-from keras_transformer.documents.segments import Document, Mark, MarkKind, Segment, writing_with
+from keras_transformer.documents.segments import (
+    Document,
+    Element,
+    Mark,
+    MarkKind,
+    Segment,
+    writing_with,
+)
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answers import Link
 from tests.documents.doubles import with_words_reversed
+from tests.documents.trees import nodes_of
 from tests.refusals import refused
 
 
@@ -104,9 +113,7 @@ def test_a_model_is_given_plain_spaces_and_nothing_unseen(text):
     model = Shouter()
     assert translated(text, model).endswith("A DOG RUNS.")
     assert model.plain == [["A dog runs."]]
-    marked = MarkedSentence(text)
-    assert len(marked.places) == len(text) + 1 and marked.places[-1] == len("A dog runs.")
-    assert marked.places == sorted(marked.places)
+    assert MarkedSentence([text]).model_text == "A dog runs."
 
 
 def test_marks_come_beside_their_words_where_spaces_are_not_plain():
@@ -124,17 +131,8 @@ def test_placeholders_stay_in_their_places():
 
 def segment(written):
     """A segment whose text has "<b>", "</b>" and "~", a line break in place of a space."""
-    text, marks = "", []
-    for part in written.replace("~", "|~|").replace("<", "|<").replace(">", ">|").split("|"):
-        if part == "~":
-            marks.append(Mark("\n> ", len(text), len(text) + 1))
-            text += " "
-        elif part.startswith("<"):
-            kind = MarkKind.CLOSE if part.startswith("</") else MarkKind.OPEN
-            marks.append(Mark(part, len(text), len(text), kind))
-        else:
-            text += part
-    return Segment(written.replace("~", "\n> "), text, tuple(marks))
+    nodes = nodes_of(written, "\n> ", re.compile("(</?b>|</?i>|~)"))
+    return Segment(written.replace("~", "\n> "), nodes)
 
 
 @pytest.mark.parametrize(
@@ -171,9 +169,8 @@ def test_text_is_written_as_the_format_writes_it():
         return "".join(escape.get(character, character) for character in text)
 
     source = "a &#60; <code>x&lt;</code> &auml;. ok"
-    part = Segment(
-        source, "a < x ä. ok", (Mark("<code>x&lt;</code>", 4, 5),), writing_with(written)
-    )
+    code = Mark("<code>x&lt;</code>", text="x")
+    part = Segment(source, ["a < ", code, " ä. ok"], writing_with(written))
     assert translated(Document((part,))) == "A &lt; <code>x&lt;</code> &Auml;. OK"
     assert translated(Document((part,)), Parrot()) == source, "unchanged, as it was"
 
@@ -237,7 +234,7 @@ def test_chunks_hold_a_bounded_number_of_sentences(monkeypatch):
     def parts():
         for number in range(50):
             read.append(number)
-            yield Segment(f"a {number}. b.", f"a {number}. b.")
+            yield Segment(f"a {number}. b.", [f"a {number}. b."])
 
     found = DocumentTranslator(model.model, "en").translate(parts())
     assert next(found) == "A 0. B." and len(read) == 5
@@ -290,26 +287,22 @@ def test_any_marks_come_back_once(count):
 
 @pytest.mark.parametrize("limit", [50, 2])
 def test_a_mark_that_reads_as_spaces_is_within_one_sentence(limit):
-    marks = (Mark("<a>", 0, 2), Mark("<b>", 9, 13), Mark("<c>", 18, 22))
-    part = Segment("-", "\u00a0x a dog. \u00a0. A cat y\u00a0\u00a0.", marks)
-    assert [part.text[mark.start : mark.end] for mark in marks] == [
-        "\u00a0x",
-        " \u00a0. ",
-        " y\u00a0\u00a0",
-    ]
+    first = Mark("<a>", text="\u00a0x")
+    second, third = Mark("<b>", text=" \u00a0. "), Mark("<c>", text=" y\u00a0\u00a0")
+    part = Segment("-", [first, " a dog.", second, "A cat", third, "."])
     found = translated(Document((part,)), Shouter(limit))
     assert found == "<a> A DOG.<b>A CAT<c>."
 
 
 def test_a_space_beside_two_marks_is_left_out_once():
-    marks = (Mark("{x}", 0, 1), Mark("<i>", 1, 1, MarkKind.OPEN), Mark("<br>", 1, 1))
-    for sentence in (
-        MarkedSentence("x dog", marks),
-        MarkedSentence("x y dog", [*marks[:2], Mark("{y}", 1, 3)]),
+    x, break_tag = Mark("{x}", text="x"), Mark("<br>")
+    tags = Mark("<i>", MarkKind.OPEN), Mark("</i>", MarkKind.CLOSE)
+    for nodes in (
+        [x, Element(tags[0], tags[1], [break_tag, " dog"])],
+        [x, Element(tags[0], tags[1], [Mark("{y}", text=" y"), " dog"])],
     ):
-        assert sentence.model_text == "dog"
-        assert sentence.places[-4:] == [0, 1, 2, 3]
-        assert len(sentence.places) == len(sentence.text) + 1
+        sentence = MarkedSentence(nodes)
+        assert sentence.model_text == "dog" and sentence.root.elements[0].span == (0, 3)
 
 
 def test_sentences_are_told_with_their_places():

@@ -3,6 +3,7 @@ import pytest
 from keras_transformer.documents.segments import MarkKind
 from keras_transformer.documents.xliff import read, units
 from tests.documents.filling import filled
+from tests.documents.trees import marks_in
 from tests.refusals import refused
 
 UNITS = """<?xml version='1.0' encoding="UTF-8"?>
@@ -61,12 +62,12 @@ def test_a_target_comes_after_the_segmented_source_of_its_unit():
 
 def test_tags_within_a_source_are_marks():
     first, second = read(UNITS, "en").segments
-    assert [(mark.source, mark.start, mark.kind) for mark in first.marks] == [
+    assert [(mark.source, mark.start, mark.kind) for mark in marks_in(first)] == [
         ('<g id="1">', 2, MarkKind.OPEN),
         ("</g>", 5, MarkKind.CLOSE),
         ('<x id="2" a=">"/>', 9, MarkKind.WHOLE),
     ]
-    assert [(mark.source, mark.start) for mark in second.marks] == [
+    assert [(mark.source, mark.start) for mark in marks_in(second)] == [
         ('<ph id="1">{code}</ph>', 3),
     ]
 
@@ -114,7 +115,7 @@ def test_protected_words_are_a_mark_that_reads_as_they_do(attribute):
     text = f"<xliff><segment><source>The {name} <mrk>runs</mrk></source></segment></xliff>"
     (segment,) = read(text, "en").segments
     assert segment.text == "The Big Cat runs"
-    assert [(mark.source, mark.start, mark.end, mark.kind) for mark in segment.marks] == [
+    assert [(mark.source, mark.start, mark.end, mark.kind) for mark in marks_in(segment)] == [
         (name, 4, 11, MarkKind.WHOLE),
         ("<mrk>", 12, 12, MarkKind.OPEN),
         ("</mrk>", 16, 16, MarkKind.CLOSE),

@@ -1,0 +1,79 @@
+"""Cuts the tree of a segment into its sentences and what is between them.
+
+    <b>A dog. It</b> sleeps.        between  sentence      between  sentence        between
+                                    <b>      A dog.        " "      It</b> sleeps.
+
+An element belongs to a sentence if all of it does; of others, each tag is where it stands: a
+sentence may have an element that only ends in it, or only begins. Marks at the edges of a sentence
+are outside of it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from keras_transformer.documents.segments import Element, Node, text_of
+from keras_transformer.translate.answers import Span
+
+
+def regions(nodes: Sequence[Node], spans: Sequence[Span]) -> list[list[Node]]:
+    """Cuts nodes.
+
+    Args:
+        nodes: of a segment.
+        spans: of its sentences, in the text of the segment. None begins or ends within a mark.
+
+    Returns:
+        The nodes before the first sentence, those of it, those between it and the next one, and so
+        on, up to those after the last one.
+    """
+    cutter = _Cutter([place for span in spans for place in span])
+    cutter.add(nodes, 0)
+    return cutter.regions
+
+
+class _Cutter:
+    def __init__(self, edges: Sequence[int]):
+        self.edges = edges  # of the sentences: where the first one begins, where it ends, ...
+        self.regions: list[list[Node]] = [[] for _ in range(len(edges) + 1)]
+        self._innermost = list(self.regions)  # where the next node of each region comes
+
+    def add(self, nodes: Sequence[Node], start: int) -> int:
+        """Adds nodes that begin at a place of the text; returns where they end."""
+        for node in nodes:
+            end = start + len(text_of([node]))
+            if isinstance(node, str):
+                self._add_text(node, start)
+            elif not isinstance(node, Element) or self._is_in_one(start, end):
+                self._innermost[self._region(start, end)].append(node)
+            else:
+                region = self._region(start, start)
+                element = Element(node.opening, None, [])
+                self._innermost[region].append(element)
+                self._innermost[region] = element.children
+                self.add(node.children, start)
+                region = self._region(end, end)
+                found = self.regions[region]
+                found[:] = [Element(None, node.closing, found[:])]
+                self._innermost[region] = found
+            start = end
+        return start
+
+    def _add_text(self, text: str, start: int) -> None:
+        end = start + len(text)
+        while start < end:
+            region = self._region(start, end)
+            until = min([end, *self.edges[region : region + 1]])
+            self._innermost[region].append(text[: until - start])
+            text, start = text[until - start :], until
+
+    def _is_in_one(self, start: int, end: int) -> bool:
+        region = self._region(start, end)
+        return end <= min([end, *self.edges[region : region + 1]])
+
+    def _region(self, start: int, end: int) -> int:
+        """The region of what begins at one place and ends at another one, or after it."""
+        if start < end:
+            return bisect_right(self.edges, start)
+        region = bisect_left(self.edges, start)
+        is_at_end = region % 2 and self.edges[region] == start
+        return region + 1 if is_at_end else region

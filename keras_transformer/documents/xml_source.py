@@ -1,0 +1,127 @@
+"""XML as a tree that knows where in the text each element stands.
+
+Python's expat reads it. What is not translated is never written anew, but comes back as it is:
+the order and the quotes of attributes, white space, characters written as numbers.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from xml.parsers import expat
+
+from keras_transformer.errors import InputError, require
+
+_MOST_NESTED = 200  # elements
+_TAG = re.compile(rb"""(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
+
+
+@dataclasses.dataclass(eq=False)
+class XmlElement:
+    """An element, or a comment, which has no name.
+
+    The places are bytes of the text in UTF-8.
+    """
+
+    name: str  # as it is written, with its prefix
+    attributes: dict[str, str]
+    start: int
+    content_start: int  # after its start tag
+    content_end: int = 0  # before its end tag
+    end: int = 0
+    children: list["str | XmlElement"] = dataclasses.field(default_factory=list)
+
+    @property
+    def local(self) -> str:
+        """Its name without a prefix."""
+        return self.name.rpartition(":")[2]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one tag is all of it: <x/>."""
+        return self.content_start == self.end
+
+    @property
+    def elements(self) -> list["XmlElement"]:
+        """Those directly in it, and comments."""
+        return [child for child in self.children if not isinstance(child, str)]
+
+    @property
+    def text(self) -> str:
+        """All text in it."""
+        return "".join(child if isinstance(child, str) else child.text for child in self.children)
+
+    def child(self, name: str) -> "XmlElement | None":
+        """The last one directly in it with a name (with or without its prefix), if there is one."""
+        found = [child for child in self.elements if name in (child.name, child.local)]
+        return found[-1] if found else None
+
+    def walk(self) -> Iterator["XmlElement"]:
+        """Yields it, and all that are in it, in their order."""
+        yield self
+        for child in self.elements:
+            yield from child.walk()
+
+
+class XmlSource:
+    """A text that is XML.
+
+    Attributes:
+        root: the element around all others.
+
+    Raises:
+        InputError: if it is not well-formed, nested deeply, or declares entities, naming the line.
+    """
+
+    def __init__(self, text: str):
+        self._content = text.encode("utf-8")
+        self._open = [XmlElement("", {}, 0, 0)]
+        self._parser = expat.ParserCreate("utf-8")  # the text has been decoded: as it says or not
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._begin
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._add_text
+        self._parser.CommentHandler = self._add_comment
+        self._parser.EntityDeclHandler = self._refuse_entity
+        try:
+            self._parser.Parse(self._content, True)
+        except expat.ExpatError as error:
+            message, line = expat.ErrorString(error.code), f"line {error.lineno}"
+            raise InputError(None, "must be well-formed XML", message, line) from None
+        self.root = self._open[0].elements[-1]
+
+    def source(self, start: int, end: int | None = None) -> str:
+        """What stands at the bytes from start to end, or to the end of all."""
+        return self._content[start:end].decode("utf-8")
+
+    def _begin(self, name: str, attributes: dict[str, str]) -> None:
+        line = f"line {self._parser.CurrentLineNumber}"
+        rule = f"must nest at most {_MOST_NESTED} elements"
+        require(len(self._open) <= _MOST_NESTED, None, rule, name, line)
+        start = self._parser.CurrentByteIndex
+        element = XmlElement(name, attributes, start, self._tag_end(start))
+        self._open[-1].children.append(element)
+        self._open.append(element)
+
+    def _end(self, name: str) -> None:
+        element = self._open.pop()
+        if self._content[element.content_start - 2 : element.content_start] == b"/>":
+            element.content_end = element.end = element.content_start
+        else:
+            element.content_end = self._parser.CurrentByteIndex
+            element.end = self._tag_end(element.content_end)
+
+    def _add_text(self, text: str) -> None:
+        self._open[-1].children.append(text)
+
+    def _add_comment(self, text: str) -> None:
+        start = self._parser.CurrentByteIndex
+        self._open[-1].children.append(XmlElement("", {}, start, start, start, start))
+
+    def _refuse_entity(self, name: str, *declaration) -> None:
+        """Refuses what could be a whole text, with tags, at each place that names it."""
+        line = f"line {self._parser.CurrentLineNumber}"
+        raise InputError(None, "must not declare entities", name, line)
+
+    def _tag_end(self, start: int) -> int:
+        """Where the tag ends that begins at a byte: after its ">", which no attribute hides."""
+        return _TAG.match(self._content, start).end()

@@ -1,0 +1,57 @@
+"""Trees of segments, as tests write and read them."""
+
+import re
+from typing import NamedTuple
+
+from keras_transformer.documents.segments import Element, Mark, MarkKind, pieces_of
+
+MARKS = re.compile(r"(</?\w>|\{[^}]*\}|~|!\w!)")
+
+
+class PlacedMark(NamedTuple):
+    """A mark, and where it is in the text."""
+
+    mark: Mark
+    source: str
+    start: int
+    end: int
+    kind: MarkKind
+
+
+def marks_in(segment):
+    """The marks of a segment in their order."""
+    found, place = [], 0
+    for piece in pieces_of(segment.nodes):
+        if isinstance(piece, str):
+            place += len(piece)
+            continue
+        end = place + len(piece.text)
+        found.append(PlacedMark(piece, piece.source, place, end, piece.kind))
+        place = end
+    return found
+
+
+def nodes_of(written, line_break="~", pattern=MARKS):
+    """Reads a tree: <b> and </b> are tags, {x} stands for words, !x! for nothing, ~ for a space.
+
+    A tag without its partner is of an element that begins before the tree or ends after it.
+    """
+    root = []
+    stack = [Element(None, None, root)]
+    for part in pattern.split(written):
+        if part.startswith("</") and pattern.fullmatch(part):
+            closing = Mark(part, MarkKind.CLOSE)
+            if len(stack) > 1:
+                stack.pop().closing = closing
+            else:
+                root[:] = [Element(None, closing, root[:])]
+        elif part.startswith("<") and pattern.fullmatch(part):
+            element = Element(Mark(part, MarkKind.OPEN), None, [])
+            stack[-1].children.append(element)
+            stack.append(element)
+        elif pattern.fullmatch(part):
+            text = {"{": part, "~": " "}.get(part[0], "")
+            stack[-1].children.append(Mark(line_break if part == "~" else part, text=text))
+        elif part:
+            stack[-1].children.append(part)
+    return root
