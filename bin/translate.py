@@ -87,6 +87,7 @@ def main():
     document = None
     if not line_by_line:
         document = DocumentConfig(**flag_values(DocumentConfig) | terms | {"columns": columns})
+        document.check_content()
     check_model_flags(fixed_in_export=("sample", *OF_SAMPLING))
     translator = load_model(n_best=FLAGS.n_best, sampling=sampling_config(), mbr=FLAGS.mbr)
     if translator.card.origin.task == "parsing":

@@ -16,6 +16,11 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _FEWEST_CAPITALS = 2  # words: "NATO" is a name
 _FEWEST_IN_TITLE = 5  # capitalized words: "Dr. John Smith, Berlin" is none
 _LONG = 5  # letters: shorter words of a title need not be capitalized
+# Words that titles need not capitalize.
+_SMALL_IN_TITLES = (
+    *("a", "an", "and", "as", "at", "but", "by", "for", "from", "in", "into", "nor", "of", "off"),
+    *("on", "onto", "or", "over", "per", "the", "to", "up", "via", "vs", "with"),
+)
 
 
 class Case(Enum):
@@ -41,8 +46,13 @@ def _is_title(text: str, words: Sequence[str]) -> bool:
     return (
         len(capitalized) >= max(_FEWEST_IN_TITLE, len(words) / 2)
         and all(word.istitle() for word in words if len(word) >= _LONG)
-        and not text.endswith(".")
+        and (not text.endswith(".") or all(map(_may_be_in_titles, words)))
     )
+
+
+def _may_be_in_titles(word: str) -> bool:
+    """Whether a word is written so in titles alone: of sentences, most have other small words."""
+    return not word[0].islower() or word in _SMALL_IN_TITLES
 
 
 def in_sentence_case(text: str) -> str:

@@ -19,6 +19,7 @@ from keras_transformer.documents.formats import (
     FORMATS,
     TEXT,
     WRAPPED,
+    check_beginning,
     check_format,
     format_of,
     in_file,
@@ -34,13 +35,18 @@ from keras_transformer.documents.lines import (
     reading,
 )
 from keras_transformer.documents.segments import Document, Segment
+from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.wrapped import continued_line
 from keras_transformer.errors import InputError
 from keras_transformer.fields import check_fields, one_of, option
+from keras_transformer.files.paths import RemotePath, to_path
+from keras_transformer.files.reading import opened
 from keras_transformer.output_files import STANDARD_STREAM
 
 if TYPE_CHECKING:  # it imports TensorFlow, and checking a flag need not wait for that
     from keras_transformer.translate.translator import Translator
+
+FIRST_BYTES = 16  # by which kinds of files are known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +80,32 @@ class DocumentConfig:
     def __post_init__(self):
         check_fields(self)
         check_streams(self.input, self.output)
-        check_format(self.format or format_of(self.input), self.columns)
+        check_language(self.language)
+        check_format(self.read_as, self.columns)
+
+    @property
+    def read_as(self) -> str:
+        """The format in which the input is read."""
+        return self.format or format_of(self.input)
+
+    def check_content(self) -> None:
+        """Refuses a file that cannot be decoded or read in its format, before a model is loaded.
+
+        A stream is not looked at: it can be read once.
+
+        Raises:
+            InputError: naming the file, and the line.
+        """
+        path = to_path(self.input)
+        if self.input == STANDARD_STREAM or isinstance(path, RemotePath) or not path.is_file():
+            return
+        with reading(self.input), opened(self.input) as file:
+            if self.format is None:
+                check_beginning(file.read(FIRST_BYTES), self.read_as, self.input)
+                file.seek(0)
+            for text in texts_of(file, self.input, self.read_as, CHUNK_LINES):
+                if self.read_as != TEXT:
+                    _read(text, self.read_as, self.language or "en", self)
 
 
 def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str, Any]:
@@ -91,7 +122,7 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
             is written whole or not at all.
     """
     start, lines = time.monotonic(), 0
-    format = config.format or format_of(config.input)
+    format = config.read_as
     counts = translator.new_counts()
     documents = translator.document_translator(
         config.language, config.case, config.terminology, to=config.to, counts=counts

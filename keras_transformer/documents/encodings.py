@@ -52,11 +52,28 @@ def decoded(content: bytes, format: str, name: str) -> str:
     declared = declarations[0]["name"] if declarations else UTF_8
     try:
         encoding = _encoding_of(declared, format)
-    except LookupError:
+    except (LookupError, UnicodeError):  # one that Python lacks, or its codec "undefined"
         line = by_byte.count("\n", 0, declarations[0].start("name")) + 1
         rule = "must declare an encoding that is known"
         raise InputError(None, rule, repr(declared), f"{name}:{line}") from None
+    if format == "html" and not declarations and (page := _undeclared(content)) is not None:
+        return page
     return _text(_declaring_utf_8(by_byte, format).encode("latin-1"), encoding, declared, name)
+
+
+def _undeclared(content: bytes) -> str | None:
+    """A page that declares no encoding and is not UTF-8, as browsers read it; None if they do not.
+
+    The mark before it declares UTF-8, in which it will be written.
+    """
+    try:
+        content.decode(UTF_8)
+        return None
+    except UnicodeDecodeError:
+        try:
+            return "\ufeff" + content.decode("cp1252")
+        except UnicodeDecodeError:
+            return None
 
 
 def _encoding_of(declared: str, format: str) -> str:

@@ -40,6 +40,25 @@ FORMATS = {
     "jsonl": Format((".jsonl",), "tables", "read_jsonl", has_columns=True),
 }
 
+# Files that LibreOffice opens, and the ending of what it can save that is read here.
+_SAVED_AS = {
+    **dict.fromkeys((".doc", ".dot", ".rtf", ".pages", ".wpd", ".fodt"), "as .docx"),
+    **dict.fromkeys((".ppt", ".pps", ".key", ".fodp"), "as .pptx"),
+    ".pdf": "as .docx, or its text as .txt",
+}
+# Files that are no running text, whose signs a translation would break.
+_NOT_READ = (
+    *(".rst", ".tex", ".adoc", ".org", ".json", ".ipynb", ".xml", ".yaml", ".yml", ".toml"),
+    *(".xls", ".xlsx", ".ods", ".zip", ".png", ".jpg", ".jpeg", ".gif", ".mo", ".strings"),
+)
+_OPEN_IN_LIBREOFFICE = "open it in LibreOffice and save it"
+_BEGINNINGS = {
+    b"PK\x03\x04": ("a ZIP archive, such as a document of an office", "its name tells its format"),
+    b"\xd0\xcf\x11\xe0": ("an old or protected document of an office", _OPEN_IN_LIBREOFFICE),
+    b"%PDF-": ("a PDF", f"{_OPEN_IN_LIBREOFFICE} as .docx or as text"),
+    b"{\\rtf": ("a document in RTF", f"{_OPEN_IN_LIBREOFFICE} as .docx"),
+}
+
 
 def read_document(
     text: str, format: str, language: str, columns: Sequence[str] | None = None
@@ -90,10 +109,34 @@ def check_format(format: str, columns: Sequence[str] | None) -> None:
 
 
 def format_of(path: str) -> str:
-    """The format of a file by the ending of its name; text for an ending of none.
+    """The format of a file by the ending of its name; text for an ending that is not known.
 
     That of a compressed file (files.opened) precedes the ending of compressed ones.
+
+    Raises:
+        InputError: for an ending of files that are neither text nor of a format that is read.
     """
     ending = uncompressed_name(path).suffix.lower()
     found = [name for name, format in FORMATS.items() if ending in format.endings]
-    return found[0] if found else TEXT
+    if found:
+        return found[0]
+    if ending in _SAVED_AS:
+        rule = (
+            f"must be of a format that is read: open it in LibreOffice, save as {_SAVED_AS[ending]}"
+        )
+        raise InputError("input", rule, repr(path))
+    endings = ", ".join(ending for format in FORMATS.values() for ending in format.endings)
+    rule = f"must be of a format that is read ({endings}), or be read as text (format=text)"
+    require(ending not in _NOT_READ, "input", rule, repr(path))
+    return TEXT
+
+
+def check_beginning(beginning: bytes, format: str, name: str) -> None:
+    """Refuses a file that is no document of its format, by its first eight bytes or more.
+
+    Raises:
+        InputError: for one of those that people take for text or for other documents.
+    """
+    for start, (kind, advice) in _BEGINNINGS.items():
+        rule = f"must be {format}; {advice}"
+        require(not beginning.startswith(start), None, rule, kind, name)

@@ -9,7 +9,7 @@ Paragraphs, headings, table cells and alternative texts of images are segments. 
 code spans, tags and line breaks are marks within them. HTML blocks are read as HTML. Code blocks,
 link definitions, titles of links, and front matter (between lines of --- or +++ at the beginning)
 stay as they are, and so does what tools add to Markdown: [^1], the [x] of a task, [!NOTE],
-$formulas$, {#names}, {{templates}}, and lines with ::: or !!!.
+$formulas$, {#names}, {{templates}}, :smile:, [[Wiki Link]], lines with ::: or !!!, and imports.
 """
 
 import dataclasses
@@ -39,6 +39,7 @@ _FRONT_MATTER = re.compile(r"\ufeff?(?:(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:
 # What tools add to Markdown and is no language; what stands for words comes first.
 _ADDED_WORDS = re.compile(
     r"""\{\{[^{}\n]*\}\} | \$\{[^{}\n]*\}  # a template
+    | \[\[[^\[\]\n]+\]\](?![\[(])  # a link of a wiki
     | \$\$[^$`]+\$\$ | \$(?![\s$])[^$`\n]*(?<![\s\\])\$(?!\d)  # a formula
     """,
     re.VERBOSE,
@@ -46,12 +47,15 @@ _ADDED_WORDS = re.compile(
 _ADDED = re.compile(
     r"""\[\^[^\[\]\s]+\]:?  # a footnote
     | \{[:\#.%][^{}\n]*\}  # {#name}, {% tag %}
+    | (?<![\w:]):[a-z+-][\w+-]*:(?![\w:])  # :smile:
     """,
     re.VERBOSE,
 )
 _ADDED_AT_LINE_START = re.compile(
     r"""\[[ xX]\](?=\s)  # a task
     | \[![A-Za-z]+\][+-]?  # > [!NOTE]
+    | (?:import|export)[ ][^\n]*\bfrom[ ]*["'][^\n]* | import[ ]*["'][^\n]*  # MDX
+    | export[ ](?:const|let|default|function)\b[^\n]*
     | :::[^\n]* | (?:!!!|\?\?\?\+?)[ ]\w[^\n]*  # around a box
     """,
     re.VERBOSE,

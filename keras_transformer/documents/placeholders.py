@@ -24,6 +24,8 @@ for _ in range(4):  # a choice within a text of a choice, and a name in it
     _IN_BRACES = rf"[^{{}}]|\{{(?:{_IN_BRACES})*+\}}"
 _CHOICE = rf"\{{(?:\d+|{_NAME}), ?(?:plural|select|selectordinal),(?:{_IN_BRACES})*+\}}"
 _CONVERSION = r"%(?:\d+\$)?[#0+-]?\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[diouxXeEfFgGcrsa@]"
+_NAMED_CONVERSION = r"%\([^()\s]+\)[#0+-]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]"
+_PART_OF_NAME = r"(?:\b\w+_|\b[^\W\d_])?"  # before a conversion: "name_%s", "v%s"
 # Most models know no emoji, and would write something in their place.
 _EMOJI = r"[\U0001F000-\U0001FAFF\u2600-\u27BF\u2B00-\u2BFF]"
 _JOINED = r"[\uFE0F\u200D\u20E3]"  # to an emoji: its form, the next one, a key around it
@@ -38,15 +40,23 @@ _PATTERNS = (
     rf"\{{(?:\d+|{_NAME})?(?:![rsa])?(?::[^{{}}\s]*)?\}}",  # {}, {0}, {name}, {x:.2f}
     rf"\{{(?:\d+|{_NAME}), ?(?:number|date|time)\b[^{{}}\n]*\}}",  # of ICU's messages
     _CHOICE,
-    r"%\([^()\s]+\)[#0+-]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]",  # %(name)s
-    # Neither in "100%s" and "50 %d", nor at the beginning of a word: "%sure".
-    rf"(?<![\w%])(?<!\d\s)(?:{_CONVERSION})+(?:%%)?(?!\w)",
+    rf"{_NAMED_CONVERSION}(?:%%)?",  # %(name)s
+    # Also at the end of a word ("dog%s"), and "%dx%d"; neither in "100%s" and "50 %d", nor at the
+    # beginning of a word: "%sure".
+    rf"{_PART_OF_NAME}(?<![\d%])(?<!\d\s)(?:{_CONVERSION})+(?:x(?:{_CONVERSION})+)*(?:%%)?(?!\w)",
     r"(?<![\w%])%[A-Z_][A-Z\d_]+%(?!\w)",  # %PATH%
     r"<(?:x|g|bx|ex|ph|bpt|ept|it)\s[^<>]*>|</(?:g|bpt|ept|ph|it)>",  # XLIFF's, within text
 )
 _PLACEHOLDER = re.compile("|".join(_PATTERNS))
+# Of a text that is known to be a format of C or Python.
+_FORMAT = re.compile(rf"{_PART_OF_NAME}(?:{_NAMED_CONVERSION}|{_CONVERSION}|%%)+")
 
 
 def with_placeholders(segment: Segment) -> Segment:
     """Makes marks of the placeholders of a segment, where no other mark is."""
     return segment.with_marks([match.span() for match in _PLACEHOLDER.finditer(segment.text)])
+
+
+def with_conversions(segment: Segment) -> Segment:
+    """Makes marks of all conversions in a text that is known to be a format of C or Python."""
+    return segment.with_marks([match.span() for match in _FORMAT.finditer(segment.text)])

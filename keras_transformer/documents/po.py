@@ -2,9 +2,9 @@
 
 polib reads the catalogue. Its own writer would break the lines of every entry anew; so a
 translation is put into the empty msgstr where it stands, and no other byte changes. An entry of a
-plural has its singular in the first form and its plural in all others. Fuzzy and obsolete entries
-have text of people in them and stay. What reStructuredText writes within a sentence (roles,
-literals, references), as the catalogues of Sphinx have it, is no language.
+plural has its singular in the first form and its plural in all others, or in the only one. Fuzzy
+and obsolete entries have text of people in them and stay. What reStructuredText writes within a
+sentence (roles, literals, references), as the catalogues of Sphinx have it, is no language.
 """
 
 import re
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import polib
 
 from keras_transformer.documents.formats import read_document
+from keras_transformer.documents.placeholders import with_conversions
 from keras_transformer.documents.segments import Document, Segment, embedded
 from keras_transformer.errors import InputError, reason, require
 
@@ -22,6 +23,7 @@ RST = re.compile(r"``.+?``|(?::[\w:+.-]+:)?`[^`]+`(?:__?)?|\|\w[^|]*\|_{0,2}", r
 FORM = "msgstr"  # begins a translation, or a form of one: msgstr[0]
 EMPTY = re.compile(rf'(\s*{FORM}(?:\[\d+\])?\s*")("\s*)')
 QUOTED = re.compile(r'(?:msg[\w\[\]]+\s*)?"(?:[^"\\]|\\.)*"')
+FORMATS = {"c-format", "objc-format", "python-format", "php-format", "perl-format"}
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 
 
@@ -34,6 +36,7 @@ class Entry(NamedTuple):
     target: str  # empty where it is not translated; of plurals, the first form
     forms: tuple[int, ...]  # the numbers of its lines of msgstr; of plurals, several
     is_fuzzy: bool
+    is_format: bool  # of C or Python: each %s in it is a placeholder
 
 
 def read(text: str, language: str) -> Document:
@@ -59,9 +62,11 @@ def read(text: str, language: str) -> Document:
             empty = EMPTY.fullmatch(lines[place])
             if empty is None:  # a form that has been translated
                 continue
-            message = entry.source if number == entry.forms[0] else entry.plural
+            # The first form of several is the singular; a language with one form has plurals only.
+            is_singular = number == entry.forms[0] and (len(entry.forms) > 1 or not entry.plural)
+            message = entry.source if is_singular else entry.plural
             parts += ["".join(lines[done:place]), empty[1]]
-            parts += embedded(message_document(message, language), quoted)
+            parts += embedded(message_document(message, language, entry.is_format), quoted)
             parts.append(empty[2])
             done = number
     parts.append("".join(lines[done:]))
@@ -108,9 +113,9 @@ def entries(text: str) -> list[Entry]:
         forms = _forms(lines, start, end)
         require(forms, None, f"must begin a message that has a {FORM}", "none", f"line {start}")
         target = entry.msgstr or "".join(entry.msgstr_plural.values())
-        found.append(
-            Entry(start, entry.msgid, entry.msgid_plural, target, tuple(forms), entry.fuzzy)
-        )
+        is_format = not FORMATS.isdisjoint(entry.flags)
+        texts = (entry.msgid, entry.msgid_plural, target)
+        found.append(Entry(start, *texts, tuple(forms), entry.fuzzy, is_format))
     # polib leaves out what it cannot read in some places, without an error.
     messages = sum(re.match(r"msgid\s", line) is not None for line in lines)
     has_header = re.search(r'^msgid\s+""\n(?!")', "\n".join(lines), re.MULTILINE) is not None
@@ -148,18 +153,23 @@ def _forms(lines: Sequence[str], start: int, end: int) -> list[int]:
     return forms
 
 
-def message_document(message: str, language: str) -> Document:
+def message_document(message: str, language: str, is_format: bool) -> Document:
     """A message as a document: as HTML if it has tags, or as lines of text."""
     # The target of a role is no tag: :ref:`text <target>`.
     has_tags = TAG.search(message) and not any("<" in code for code in RST.findall(message))
     document = read_document(message, "html" if has_tags else "text", language)
-    parts = [part if isinstance(part, str) else with_rst(part) for part in document.parts]
-    return Document(tuple(parts))
+    return Document(
+        tuple(
+            part if isinstance(part, str) else _with_code(part, is_format)
+            for part in document.parts
+        )
+    )
 
 
-def with_rst(segment: Segment) -> Segment:
-    """Marks what reStructuredText writes within a sentence."""
-    return segment.with_marks([match.span() for match in RST.finditer(segment.text)])
+def _with_code(segment: Segment, is_format: bool) -> Segment:
+    """Marks what reStructuredText writes within a sentence, and the conversions of a format."""
+    segment = segment.with_marks([match.span() for match in RST.finditer(segment.text)])
+    return with_conversions(segment) if is_format else segment
 
 
 def quoted(text: str) -> str:

@@ -20,6 +20,7 @@ from keras_transformer.documents.segments import (
     Piece,
     Segment,
 )
+from keras_transformer.documents.sentences import is_unspaced
 
 MOST_NESTED = 60  # elements; the tags of those that are deeper are marks without a partner
 
@@ -97,6 +98,7 @@ class _Leaf:
 class _Tagged:
     """A tag that has begun, what is after it, and the tag that ends it, if there is one."""
 
+    name: Hashable
     opening: _Leaf
     children: list["_Leaf | _Tagged"] = dataclasses.field(default_factory=list)
     has_language: bool = False
@@ -116,7 +118,7 @@ class SegmentBuilder:
     def __init__(self, write: Callable[[Sequence[Piece]], str]):
         self._write = write
         self._open_tags = OpenTags()
-        self._open = [_Tagged(_Leaf(""))]  # the whole paragraph, and the tags that are open
+        self._open = [_Tagged("", _Leaf(""))]  # the whole paragraph, and the tags that are open
         self.last_character = ""
 
     def word(self, source: str, text: str) -> None:
@@ -146,7 +148,7 @@ class SegmentBuilder:
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
         """A tag that lasts until `end` is called with its name, if ever."""
         self._open_tags.begin(name)
-        self._open.append(_Tagged(_Leaf(source, parts=parts)))
+        self._open.append(_Tagged(name, _Leaf(source, parts=parts)))
 
     def end(self, name: Hashable, source: str, written: str = "") -> None:
         """The partner of the innermost open tag of this name.
@@ -176,18 +178,28 @@ class SegmentBuilder:
             parent.children.append(element)
 
     def parts(self) -> list[str | Segment]:
-        """All pieces: strings, and the segment if there is a letter to be translated."""
+        """All pieces: strings, and the segment if there is a letter to be translated.
+
+        There are several segments where elements follow each other that are items of a list.
+        """
         self._end_within(len(self._open))
-        children = self._open[0].children
-        leaves = list(_leaves(children))
+        return self._parts(self._open[0].children)
+
+    def _parts(self, pieces: Sequence[_Leaf | _Tagged]) -> list[str | Segment]:
+        leaves = list(_leaves(pieces))
         language = (leaf.text for leaf in leaves if leaf.is_language)
         if not any(character.isalpha() for text in language for character in text):
             return _parts_of(leaves)
-        before, inner, after = _trimmed(children)
-        leaves = list(_leaves(inner))
-        source = "".join(leaf.source for leaf in leaves)
-        _take_single_spaces(leaves)
-        return [*_parts_of(before), Segment(source, _nodes(inner), self._write), *_parts_of(after)]
+        before, inner, after = _trimmed(pieces)
+        first, *others = _items(inner)
+        if others:
+            parts = [part for item in (first, *others) for part in self._parts(item)]
+        else:
+            leaves = list(_leaves(inner))
+            source = "".join(leaf.source for leaf in leaves)
+            _take_single_spaces(leaves)
+            parts = [Segment(source, _nodes(inner), self._write)]
+        return [*_parts_of(before), *parts, *_parts_of(after)]
 
     def _add(self, leaf: _Leaf) -> None:
         self.last_character = leaf.text[-1:] or self.last_character
@@ -260,6 +272,40 @@ def _trimmed(
             first, last = 0, len(pieces)
         else:
             return before, pieces[first:last], after[::-1]
+
+
+def _items(pieces: Sequence[_Leaf | _Tagged]) -> list[list[_Leaf | _Tagged]]:
+    """Pieces cut where two elements are beside each other that are items of a list.
+
+    As in the navigation of a page: <a>Docs</a><a>API</a>.
+    """
+    items: list[list[_Leaf | _Tagged]] = [[]]
+    before: _Tagged | None = None
+    for piece in pieces:
+        if isinstance(piece, _Tagged):
+            if before is not None and _are_items(before, piece):
+                items.append([])
+            before = piece
+        elif piece.text:
+            before = None
+        items[-1].append(piece)
+    return items
+
+
+def _are_items(one: _Tagged, other: _Tagged) -> bool:
+    """Whether two elements without a space between them are no parts of a word or a sentence."""
+    before, after = _text(one), _text(other)
+    if not (before and after) or is_unspaced(before[-1]) or is_unspaced(after[0]):
+        return False
+    if before[-1].isspace() or after[0].isspace():
+        return False
+    if one.name == other.name == "a" or before[-1] in ".:;!?":
+        return True
+    return len(before) > 1 and before[-1].isalnum() and after[0].isupper()
+
+
+def _text(tagged: _Tagged) -> str:
+    return "".join(leaf.text for leaf in _leaves(tagged.children))
 
 
 def _take_single_spaces(leaves: Sequence[_Leaf]) -> None:

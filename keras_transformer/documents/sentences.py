@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import sentencex
 
+from keras_transformer.errors import require
 from keras_transformer.translate.answers import Span
 
 # In these languages "am 3. Mai" means "on the third of May".
@@ -30,6 +31,12 @@ _COMMAS = re.compile(r"(?<=,)\s|(?<=[，、])")
 _SPACES = re.compile(r"\s+")
 # No subword is this long: a text of more characters for each is cut before subwords are counted.
 MOST_CHARACTERS = 64
+
+
+def check_language(language: str | None) -> None:
+    """Raises an InputError for what is no code of a language, such as "english"."""
+    is_code = language is None or re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z\d]+)*", language)
+    require(is_code, "language", 'must be a code as "en" or "pt-BR"', repr(language))
 
 
 def split(text: str, language: str) -> list[Span]:

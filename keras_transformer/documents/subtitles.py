@@ -32,6 +32,7 @@ from keras_transformer.documents.segments import (
 )
 from keras_transformer.errors import require
 
+_LINES = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TIMES = re.compile(r"\s*\d[\d:.,]*\s*-->\s*\d")
 _TAG = re.compile(r"<(?P<slash>/?)(?P<name>[A-Za-z]+)[^<>]*>")
 # Tags, times within a cue <00:00:21.500>, and positions {\an8}.
@@ -88,21 +89,21 @@ def _lines(text: str) -> list[_Line]:
     found: list[_Line] = []
     cue = place = 0
     is_text = False
-    for line in text.split("\n"):
+    for line in _LINES.findall(text):
         content = line.strip()
         if _TIMES.match(line):
             cue += 1
             if is_text and found and found[-1].visible.isdecimal():
                 found.pop()  # the number of this cue, which no empty line is before
             is_text = True
-        elif line in ("", "\r"):
+        elif not line.rstrip("\r\n"):
             is_text = False
         elif is_text:
             visible = _MARKUP.sub("", content).strip()
             if any(map(str.isalnum, visible)):
                 start = place + line.index(content)
                 found.append(_Line(cue, start, start + len(content), visible))
-        place += len(line) + 1
+        place += len(line)
     rule = "must have cues with times, as 00:00:21,000 --> 00:00:23,500"
     has_cues = cue or not text.strip() or text.startswith("WEBVTT")
     require(has_cues, None, rule, "none", "the document")
@@ -201,7 +202,7 @@ def _add(
 
 def _is_break(piece: Piece) -> bool:
     is_mark = isinstance(piece, Mark) and piece.kind is MarkKind.WHOLE
-    return is_mark and "\n" in piece.source
+    return is_mark and re.search("[\r\n]", piece.source) is not None
 
 
 def _writing(

@@ -7,6 +7,7 @@ from tqdm import tqdm
 
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.sentence_search import SentenceSearch
+from keras_transformer.documents.sentences import check_language
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError, require
 from keras_transformer.translate.answer_counts import AnswerCounts
@@ -91,6 +92,7 @@ class TextTranslator(Translator):
         rule = f"must be from 1 to the beam size, {self.config.beam_size}"
         require(1 <= count <= self.config.beam_size, "count", rule, count)
         check_terminology(terminology)
+        check_language(language)
         self.with_codes([], to)  # refuses a language at once
         # By expected utility, the best translation can be any of those that were searched.
         exact = count if self.config.mbr is None else self.config.exact

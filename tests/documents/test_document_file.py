@@ -141,6 +141,41 @@ def test_wrong_configurations(argument, value):
         DocumentConfig(**{argument: value})
 
 
+@pytest.mark.parametrize("name", ["a.rst", "a.json.gz", "paper.tex", "letter.doc", "b.PDF"])
+def test_files_of_other_kinds_are_refused_by_their_names(tmp_path, name):
+    (tmp_path / name).write_bytes(b"a cat")
+    with refused("input", name):
+        DocumentConfig(str(tmp_path / name))
+    assert DocumentConfig(str(tmp_path / name), format="text").read_as == "text"
+
+
+@pytest.mark.parametrize(
+    "content", [b"PK\x03\x04 x", b"%PDF-1.4 x", b"{\\rtf1 x", b"\xd0\xcf\x11\xe0"]
+)
+@pytest.mark.parametrize("name", ["a.html", "letter", "letter.txt"])
+def test_files_of_other_kinds_are_refused_by_their_first_bytes(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with refused(None, place=name, about="must be"):
+        DocumentConfig(str(tmp_path / name)).check_content()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [("a.txt", b"a\nb\xff", 2), ("a.html", b"<meta charset=x-no>", 1), ("a.po", b"\nmsgid", 2)],
+)
+def test_what_cannot_be_read_is_refused_before_a_model_is_loaded(tmp_path, name, content, line):
+    (tmp_path / name).write_bytes(content)
+    with refused(None, place=f"{name}:{line}"):
+        DocumentConfig(str(tmp_path / name)).check_content()
+
+
+@pytest.mark.parametrize("language", ["klingon", "English", "e", ""])
+def test_what_is_no_code_of_a_language_is_refused(language):
+    with refused("language", language):
+        DocumentConfig(language=language)
+    assert DocumentConfig(language="pt_BR").language == "pt_BR"
+
+
 WRAPPED_LINES = b"This is a sentence of a letter which goes on\nin the next line. It ends.\n"
 
 

@@ -38,6 +38,11 @@ def test_what_is_declared_is_read_and_becomes_utf_8(format, document, declared, 
     assert decoded(content, format, "a") == document.format(f"{quote}UTF-8{quote}")
 
 
+def test_an_undeclared_page_is_read_as_browsers_do_and_a_mark_declares_utf_8():
+    assert decoded("<p>“café”".encode("cp1252"), "html", "a") == "\ufeff<p>“café”"
+    assert decoded("<p>“café”".encode(), "html", "a") == "<p>“café”"
+
+
 @pytest.mark.parametrize("mark", ["utf-8", "utf-16-le", "utf-16-be"])
 def test_a_byte_order_mark_decides(mark):
     for format, document in (("xliff", XML), ("html", PAGE), ("po", CATALOGUE), ("csv", "é;{}")):
@@ -58,6 +63,8 @@ def test_documents_in_utf_8_stay_as_they_are(declared):
     ("format", "content", "place", "received", "about"),
     [
         ("html", b"<p>\n<meta charset=x-no>", "a:2", "'x-no'", "known"),
+        ("html", b"<meta charset=undefined>", "a:1", "'undefined'", "known"),
+        ("html", b"<p>\x81", "a:1", "byte 0x81 at column 4", "UTF-8"),
         ("xliff", b"<?xml version='1.0' encoding='hex'?>", "a:1", "'hex'", "known"),
         ("po", b'"Content-Type: charset=ascii"\n\xe9', "a:2", "byte 0xe9 at column 1", "ASCII"),
         ("csv", b"a\n b\xff\n", "a:2", "byte 0xff at column 3", "UTF-8"),

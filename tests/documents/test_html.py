@@ -142,6 +142,27 @@ def test_attributes_are_segments_of_their_own(attribute):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ('<nav><a href="/d">Docs</a><a href="/a">the API</a></nav>', ["Docs", "the API"]),
+        ("<a>docs</a><i class=x></i><a>api</a>", ["docs", "api"]),
+        ("<p><span>Name</span><span>Price</span></p>", ["Name", "Price"]),
+        ("<div><b>Note:</b><i>read it</i> now</div>", ["Note:", "read it now"]),
+        ("<p>un<b>believ</b><i>able</i></p>", ["unbelievable"]),
+        ("<p><b>O</b><span>NCE upon</span></p>", ["ONCE upon"]),
+        ("<p><b>CO</b><sub>2</sub> is <b>it</b> <i>Now</i></p>", ["CO2 is it Now"]),
+        ("<p><b>Name </b><i>Price</i></p>", ["Name Price"]),
+        ("<p><a>红</a><a>狗</a>睡觉</p>", ["红狗睡觉"]),
+    ],
+)
+def test_elements_that_follow_each_other_without_a_space_are_items(text, segments):
+    document = read(text, "en")
+    assert document.source == text
+    assert [segment.text for segment in document.segments] == segments
+    assert written(document.parts, capitals).lower() == text.lower()
+
+
 def test_an_element_with_nothing_but_an_image_comes_back_whole():
     text = '<td>word <a>\n <img alt="A dog">\n </a>\n </td><td><a> <img alt="b"> </a> </td>'
     document = read(text, "en")

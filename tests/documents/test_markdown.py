@@ -202,6 +202,10 @@ def test_links_that_are_named_by_their_text_keep_their_target(link):
         ("A {{ _name_ }} here", "{{ _name_ }}"),
         ("{% if x %} A dog", "{% if x %} "),
         ("::: warning *now*\nA dog.\n:::", "::: warning *now*\n"),
+        ("See [[Wiki Link]] now", "[[Wiki Link]]"),
+        ("A dog :smile: sleeps", ":smile:"),
+        ("import Box from '../box'\n\nA dog.", "import Box from '../box'"),
+        ("export const x = {y: 'z'}\n\nA dog.", "export const x = {y: 'z'}"),
         ('!!! note "A *note*"\nA dog.', '!!! note "A *note*"\n'),
     ],
 )

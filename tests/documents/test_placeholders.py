@@ -1,6 +1,6 @@
 import pytest
 
-from keras_transformer.documents.placeholders import with_placeholders
+from keras_transformer.documents.placeholders import with_conversions, with_placeholders
 from keras_transformer.documents.segments import Element, Mark, MarkKind, Segment, writing_with
 from tests.documents.trees import marks_in
 
@@ -41,6 +41,8 @@ def found(text):
             ["%(count)d", "%s", "%1$s", "%5.2f%%", "%@"],
         ),
         ("%s%s and %d/%d: %s", ["%s%s", "%d", "%d", "%s"]),
+        ("Dogs%s of v%s, %dx%d, name_%s.", ["%s", "v%s", "%dx%d", "name_%s"]),
+        ("%(part)s%% funded, %(n)ds", ["%(part)s%%", "%(n)d"]),
         ("In %PATH% there.", ["%PATH%"]),
         ("- A dog - and a cat", ["-"]),
         ("> >> - A dog > it", ["> >> -"]),
@@ -103,6 +105,12 @@ def test_a_placeholder_is_written_as_text_is():
     assert [mark[1:4] for mark in marks_in(with_placeholders(segment))] == [
         ("http://x?a&amp;b", 4, 16)
     ]
+
+
+def test_all_conversions_of_a_format_are_found():
+    text = "100%s of %sure 5 %d%%, %(n)dth %%"
+    found = marks_in(with_conversions(Segment(text, [text])))
+    assert [mark.source for mark in found] == ["%s", "%s", "%d%%", "%(n)d", "%%"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import re
 import polib
 import pytest
 
+from keras_transformer.documents.placeholders import with_placeholders
 from keras_transformer.documents.po import entries, read
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answers import Link
@@ -63,6 +64,19 @@ def test_line_ends_of_windows():
 def test_a_plural_whose_first_form_is_translated_stays():
     catalogue = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "x"\nmsgstr[1] ""\n'
     assert filled(read(catalogue, "en")) == catalogue
+
+
+def test_the_only_form_of_a_plural_has_its_plural():
+    catalogue = 'msgid "one dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\n'
+    wanted = catalogue.replace('msgstr[0] ""', 'msgstr[0] "%D DOGS"')
+    assert filled(read(catalogue, "en")) == wanted
+
+
+@pytest.mark.parametrize(("flag", "found"), [("", ["%s"]), ("#, c-format, x\n", ["%s", "%s"])])
+def test_in_a_format_all_conversions_are_placeholders(flag, found):
+    catalogue = f'{flag}msgid "Dogs%s and 100%s"\nmsgstr ""\n'
+    (segment,) = read(catalogue, "en").segments
+    assert [mark.source for mark in marks_in(with_placeholders(segment))] == found
 
 
 def test_what_is_written_in_restructuredtext_is_a_mark():

@@ -54,6 +54,9 @@ def test_lines_and_cues_of_a_sentence_are_one_segment():
     ]
     assert texts_of(FILM) == wanted
     assert texts_of(FILM.replace("\n", "\r\n")) == wanted
+    assert texts_of(FILM.replace("\n", "\r")) == wanted
+    film = f"WEBVTT\n\n{FILM}".replace("\n", "\r")
+    assert "WHO LIVED" in filled(read_document(film, "vtt", "en"))
     assert texts_of(FILM.replace("\n\n", "\n \t\n")) == wanted, "lines with spaces alone"
     assert filled(read_document(FILM, "srt", "en"), str).count("-->") == 4
 
