@@ -112,9 +112,9 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
     """Translates a document.
 
     Returns:
-        {"format", "lines" (of the input), "truncated" (sentences that could not be cut to the
-        model's limit), "unfinished" (those whose translation reached its length limit; equal ones
-        count once), "seconds", "output"}, and what the checkpoint is.
+        {"format", "lines" (of the input; paragraphs of an archive), "truncated" (sentences that
+        could not be cut to the model's limit), "unfinished" (those whose translation reached its
+        length limit; equal ones count once), "seconds", "output"}, and what the checkpoint is.
 
     Raises:
         InputError: for a line that is not in the encoding of the document, naming it: of text,
@@ -135,12 +135,12 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         for text in texts_of(source, name_of(config.input), format, size):
             if lines == 0 and config.format is None and format == TEXT:
                 suggest_wrapped(text, name_of(config.input))
-            parts = _read(text, format, documents.language, config).parts
-            for part, translated in zip(parts, documents.translate(parts), strict=True):
-                target.write(translated.encode("utf-8", errors="replace"))
-                bar.update(isinstance(part, Segment))
+            document = _read(text, format, documents.language, config)
+            translated = _counted(document, documents.translate(document.parts), bar)
+            for content in document.written(translated):
+                target.write(content)
             target.flush()
-            lines += text.count("\n") + (not text.endswith("\n") and text != "")
+            lines += _lines(text, document)
     return {
         "format": format,
         "lines": lines,
@@ -150,6 +150,20 @@ def translate_file(translator: "Translator", config: DocumentConfig) -> dict[str
         "output": config.output,
         **translator.checkpoint,
     }
+
+
+def _counted(document: Document, translated: Iterator[str], bar: tqdm) -> Iterator[str]:
+    """Yields the parts of a document that are translated, and shows how many there are."""
+    for part, text in zip(document.parts, translated, strict=True):
+        yield text
+        bar.update(isinstance(part, Segment))
+
+
+def _lines(text: str | bytes, document: Document) -> int:
+    """The lines of a text; of an archive, its paragraphs."""
+    if isinstance(text, bytes):
+        return len(document.segments)
+    return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
 def suggest_wrapped(text: str, name: str) -> None:
@@ -162,7 +176,7 @@ def suggest_wrapped(text: str, name: str) -> None:
         )
 
 
-def _read(text: str, format: str, language: str, config: DocumentConfig) -> Document:
+def _read(text: str | bytes, format: str, language: str, config: DocumentConfig) -> Document:
     """Reads a document; an error names the file."""
     try:
         return read_document(text, format, language, config.columns)
@@ -170,11 +184,11 @@ def _read(text: str, format: str, language: str, config: DocumentConfig) -> Docu
         raise in_file(error, name_of(config.input)) from None
 
 
-def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str]:
+def texts_of(file: BinaryIO, name: str, format: str, size: int) -> Iterator[str | bytes]:
     """Yields what is read as a document: of text, `size` lines at a time; else all of a file."""
     if format == TEXT:
         yield from map("".join, in_chunks(lines_of(file, name, keep_ends=True), size))
         return
     with reading(name):
         content = file.read()
-    yield decoded(content, format, name)
+    yield content if FORMATS[format].is_archive else decoded(content, format, name)

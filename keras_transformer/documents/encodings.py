@@ -38,7 +38,8 @@ def decoded(content: bytes, format: str, name: str) -> str:
 
     Args:
         content: all of it. A byte order mark decides before what is declared, and stays.
-        format: a name of formats.FORMATS. XLIFF, HTML and catalogues declare their encoding.
+        format: a name of formats.FORMATS, or "xml". XML, HTML and catalogues declare their
+            encoding.
         name: of the document, for errors.
 
     Raises:
@@ -113,7 +114,7 @@ def _declaring_utf_8(text: str, format: str) -> str:
 def _declarations(text: str, format: str) -> list[Declaration]:
     """Where a document says which encoding it has; the first one decides."""
     found = []
-    if format in ("xliff", "html"):
+    if format in ("xliff", "xml", "html"):
         found.append(_OF_XML.match(text))
     if format == "html":
         found += _declarations_of_page(text[:_HEAD])

@@ -17,6 +17,8 @@ BYTE_ORDER_MARK = "\ufeff"  # which may begin a file, and is no text
 class Format(NamedTuple):
     """A format. Its reader is `read(text: str, language: str) -> Document`.
 
+    That of an archive takes bytes.
+
     The reader of a table also takes `columns`, those to be translated.
     """
 
@@ -24,6 +26,7 @@ class Format(NamedTuple):
     module: str  # in this folder; it is imported when the format is used
     reader: str = "read"
     has_columns: bool = False
+    is_archive: bool = False  # its reader takes bytes
 
 
 FORMATS = {
@@ -38,6 +41,11 @@ FORMATS = {
     "tsv": Format((".tsv",), "tables", "read_tsv", has_columns=True),
     "csv": Format((".csv",), "tables", "read_csv", has_columns=True),
     "jsonl": Format((".jsonl",), "tables", "read_jsonl", has_columns=True),
+    "docx": Format((".docx", ".docm"), "docx", is_archive=True),
+    "pptx": Format((".pptx", ".pptm"), "pptx", is_archive=True),
+    "odt": Format((".odt", ".ott"), "opendocument", is_archive=True),
+    "odp": Format((".odp", ".otp"), "opendocument", is_archive=True),
+    "epub": Format((".epub",), "epub", is_archive=True),
 }
 
 # Files that LibreOffice opens, and the ending of what it can save that is read here.
@@ -51,9 +59,10 @@ _NOT_READ = (
     *(".rst", ".tex", ".adoc", ".org", ".json", ".ipynb", ".xml", ".yaml", ".yml", ".toml"),
     *(".xls", ".xlsx", ".ods", ".zip", ".png", ".jpg", ".jpeg", ".gif", ".mo", ".strings"),
 )
+ZIP = b"PK\x03\x04"
 _OPEN_IN_LIBREOFFICE = "open it in LibreOffice and save it"
 _BEGINNINGS = {
-    b"PK\x03\x04": ("a ZIP archive, such as a document of an office", "its name tells its format"),
+    ZIP: ("a ZIP archive, such as a document of an office", "its name tells its format"),
     b"\xd0\xcf\x11\xe0": ("an old or protected document of an office", _OPEN_IN_LIBREOFFICE),
     b"%PDF-": ("a PDF", f"{_OPEN_IN_LIBREOFFICE} as .docx or as text"),
     b"{\\rtf": ("a document in RTF", f"{_OPEN_IN_LIBREOFFICE} as .docx"),
@@ -61,12 +70,12 @@ _BEGINNINGS = {
 
 
 def read_document(
-    text: str, format: str, language: str, columns: Sequence[str] | None = None
+    text: str | bytes, format: str, language: str, columns: Sequence[str] | None = None
 ) -> Document:
     """Reads a document.
 
     Args:
-        text: all of it.
+        text: all of it; bytes, if the format is an archive.
         format: a name of FORMATS.
         language: of the text, as "en".
         columns: of a table, those to be translated: their names or numbers.
@@ -76,12 +85,15 @@ def read_document(
             the format cannot be. Its place is "line 7" or "the document"; see `in_file`.
     """
     check_format(format, columns)
-    module, name, has_columns = FORMATS[format][1:]
+    module, name, has_columns, is_archive = FORMATS[format][1:]
     try:
         reader_module = importlib.import_module(f"{__package__}.{module}")
     except ModuleNotFoundError as error:
         rule = f"must be one whose packages are installed ({install_command('documents')})"
         raise InputError("format", rule, f"{format}: {error}") from None
+    if is_archive:
+        check_beginning(text, format, "the document")
+        return getattr(reader_module, name)(text, language)
     mark = text[: text.startswith(BYTE_ORDER_MARK)]
     options = {"columns": columns} if has_columns else {}
     document = getattr(reader_module, name)(text[len(mark) :], language, **options)
@@ -138,5 +150,7 @@ def check_beginning(beginning: bytes, format: str, name: str) -> None:
         InputError: for one of those that people take for text or for other documents.
     """
     for start, (kind, advice) in _BEGINNINGS.items():
+        if FORMATS[format].is_archive and start == ZIP:
+            continue
         rule = f"must be {format}; {advice}"
         require(not beginning.startswith(start), None, rule, kind, name)

@@ -81,7 +81,7 @@ def _writing_with(entities: dict[str, str]) -> Callable[[Sequence[Piece]], str]:
     return writing_with(lambda text: text.translate(table))
 
 
-_write_text = _writing_with(_ENTITIES)
+write_text = _writing_with(_ENTITIES)
 _WRITE_VALUES = {  # of attributes, by their quotes
     '"': _writing_with(_ENTITIES | {'"': "&quot;"}),
     "'": _writing_with(_ENTITIES | {"'": "&#39;"}),
@@ -139,7 +139,7 @@ def _parts_of_tag(tag: Tag) -> list[str | Segment]:
             parts.append(tag.source[end:start])
             end = match.end("value") - len(quote)
             builder = SegmentBuilder(_WRITE_VALUES[quote])
-            _add_text(builder, tag.source[start:end])
+            add_text(builder, tag.source[start:end])
             parts.extend(builder.parts())
     return [*parts, tag.source[end:]]
 
@@ -159,7 +159,7 @@ def parts_of(text: str) -> list[str | Segment]:
     """Reads HTML, a page or a piece of one, into the parts of a document."""
     tags = tags_of(text)
     parts: list[str | Segment] = []
-    builder = SegmentBuilder(_write_text)
+    builder = SegmentBuilder(write_text)
     open_tags = OpenTags()
     number = 0
     while number < len(tags):
@@ -167,7 +167,7 @@ def parts_of(text: str) -> list[str | Segment]:
         end = number + 1
         if tag.name in _BLOCKS:
             parts.extend(builder.parts())
-            builder = SegmentBuilder(_write_text)
+            builder = SegmentBuilder(write_text)
         note_end = end_of_note(tags, number)
         if note_end is not None:
             end = note_end
@@ -184,7 +184,7 @@ def parts_of(text: str) -> list[str | Segment]:
         elif tag.name in _BLOCKS:
             parts.extend(tag.parts() or [tag.source])
         elif tag.kind == "text":
-            _add_text(builder, tag.source)
+            add_text(builder, tag.source)
         else:
             add_tag(builder, tag)
         if tag.has_content and not tag.begins_kept and note_end is None:
@@ -284,7 +284,8 @@ def text_of_note(element: Sequence[Tag], before: str) -> str:
     return text if before.isalnum() and text.lstrip("+-−").isdigit() else ""
 
 
-def _add_text(builder: SegmentBuilder, source: str) -> None:
+def add_text(builder: SegmentBuilder, source: str) -> None:
+    """Adds text as it is written; spaces in turn are one."""
     for number, piece in enumerate(_SPACE.split(source)):
         if number % 2:
             builder.space(piece)
@@ -305,7 +306,7 @@ def tags_of(text: str) -> list[Tag]:
         name = match["tag"].lower()
         kind = "end" if match["slash"] else "start"
         tags.append(Tag(kind, match[0], name, _attributes(match["attributes"])))
-        if name in _RAW and kind == "start":
+        if name in _RAW and kind == "start" and not match[0].endswith("/>"):
             close = re.compile(rf"</{name}(?=[{_S}/>])|\Z", re.IGNORECASE).search(text, end)
             tags.append(Tag("text" if close[0] else "other", text[end : close.start()]))
             end = close.start()

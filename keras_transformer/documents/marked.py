@@ -114,11 +114,13 @@ class MarkedSentence:
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether there are marks that alignment helps to place: not at the edges, no breaks."""
+        """Whether there are marks that alignment helps to place: not at the edges, no spaces."""
 
         def is_plain(part: _Part) -> bool:
-            if not isinstance(part, Insertion) or part.is_break:
-                return not isinstance(part, Element)
+            if not isinstance(part, Insertion):
+                return isinstance(part, str)
+            if part.is_break:
+                return part.text == " "
             is_at_edge = part.place == 0 or part.place >= len(self.model_text)
             return is_at_edge and not (part.before.isalnum() or part.after.isalnum())
 

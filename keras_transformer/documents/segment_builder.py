@@ -46,6 +46,10 @@ class OpenTags:
     def __contains__(self, name: Hashable) -> bool:
         return self._numbers[name] > 0
 
+    def silent(self, source: str) -> None:
+        """What is not needed beside translated text, and not written there."""
+        self._add(_Leaf(source, is_silent=True))
+
     def begin(self, name: Hashable) -> None:
         self.names.append(name)
         self._numbers[name] += 1
@@ -75,20 +79,21 @@ class _Leaf:
     is_space: bool = False  # reads as one space, or as nothing beside another space
     parts: Parts = ()  # its source in parts, if there is language in it
     written: str = ""  # what it is written as beside translated text
+    is_silent: bool = False  # is not written beside translated text
     is_element: bool = False  # two tags and what is between them, which is no language
 
     def __post_init__(self):
-        self.written = self.written or self.source
+        self.written = "" if self.is_silent else self.written or self.source
 
     @property
     def can_stay_outside(self) -> bool:
         """Whether it can be left out at the edge of a segment: there is nothing to be read."""
-        return self.is_space or not self.text
+        return self.is_space or not (self.text or self.is_silent)
 
     @property
     def is_plain(self) -> bool:
         """Whether it is text of the segment, and no mark."""
-        return self.is_language or (self.written == self.text == " ")
+        return self.is_language or self.is_silent or (self.written == self.text == " ")
 
     def mark(self, kind: MarkKind = MarkKind.WHOLE) -> Mark:
         return Mark(self.written, kind, self.text, self.parts)
@@ -126,14 +131,15 @@ class SegmentBuilder:
         self._open[-1].has_language = True
         self._add(_Leaf(source, text, is_language=True))
 
-    def space(self, source: str, written: str = "") -> None:
+    def space(self, source: str, written: str = "", text: str = " ") -> None:
         """White space, however the document writes it: a line break, indentation, <br>.
 
         Args:
             source: as the document writes it.
             written: what it is written as beside translated text, if that is not its source.
+            text: what it reads as: a tab, if it must come back at its word, and not about there.
         """
-        self._add(_Leaf(source, " ", is_space=True, written=written))
+        self._add(_Leaf(source, text, is_space=True, written=written))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
         """What is not translated: an image, a code span.
@@ -144,6 +150,10 @@ class SegmentBuilder:
             parts: the source in parts, if there is language in it.
         """
         self._add(_Leaf(source, text, parts=parts))
+
+    def silent(self, source: str) -> None:
+        """What is not needed beside translated text, and not written there."""
+        self._add(_Leaf(source, is_silent=True))
 
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
         """A tag that lasts until `end` is called with its name, if ever."""
@@ -185,10 +195,19 @@ class SegmentBuilder:
         self._end_within(len(self._open))
         return self._parts(self._open[0].children)
 
+    def segment(self, source: str) -> Segment | None:
+        """All pieces as one segment with a source; None if there is no letter to be translated."""
+        self._end_within(len(self._open))
+        children = self._open[0].children
+        leaves = list(_leaves(children))
+        if not _has_letters(leaves):
+            return None
+        _take_single_spaces(leaves)
+        return Segment(source, _nodes(children), self._write)
+
     def _parts(self, pieces: Sequence[_Leaf | _Tagged]) -> list[str | Segment]:
         leaves = list(_leaves(pieces))
-        language = (leaf.text for leaf in leaves if leaf.is_language)
-        if not any(character.isalpha() for text in language for character in text):
+        if not _has_letters(leaves):
             return _parts_of(leaves)
         before, inner, after = _trimmed(pieces)
         first, *others = _items(inner)
@@ -230,6 +249,11 @@ def _leaves(pieces: Iterable[_Leaf | _Tagged]) -> Iterator[_Leaf]:
             yield piece
 
 
+def _has_letters(leaves: Iterable[_Leaf]) -> bool:
+    """Whether there is anything to translate."""
+    return any(leaf.is_language and any(map(str.isalpha, leaf.text)) for leaf in leaves)
+
+
 def _joined(leaves: Iterable[_Leaf]) -> _Leaf:
     """One leaf of several in which no language is."""
     leaves = list(leaves)
@@ -237,7 +261,8 @@ def _joined(leaves: Iterable[_Leaf]) -> _Leaf:
     text = "".join(leaf.text for leaf in leaves)
     parts = tuple(_parts_of(leaves)) if any(leaf.parts for leaf in leaves) else ()
     is_space = text.isspace()
-    return _Leaf(source, " " if is_space else text, False, is_space, parts, is_element=True)
+    text = " " if is_space else text
+    return _Leaf(source, text, is_space=is_space, parts=parts, is_element=True)
 
 
 def _parts_of(leaves: Iterable[_Leaf]) -> list[str | Segment]:
@@ -279,6 +304,8 @@ def _items(pieces: Sequence[_Leaf | _Tagged]) -> list[list[_Leaf | _Tagged]]:
 
     As in the navigation of a page: <a>Docs</a><a>API</a>.
     """
+    if any(isinstance(piece, _Leaf) and piece.is_silent for piece in pieces):
+        return [list(pieces)]  # silent tags are in pairs
     items: list[list[_Leaf | _Tagged]] = [[]]
     before: _Tagged | None = None
     for piece in pieces:
@@ -343,6 +370,6 @@ def _nodes(pieces: Iterable[_Leaf | _Tagged]) -> list[Node]:
                 nodes.append(piece.mark())
         elif nodes and isinstance(nodes[-1], str):
             nodes[-1] += piece.text
-        else:
+        elif piece.text:
             nodes.append(piece.text)
     return nodes

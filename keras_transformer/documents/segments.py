@@ -30,11 +30,13 @@ class MarkKind(Enum):
 class Mark:
     """Something in a segment that is not translated.
 
+    A placeholder has no source: it is written as text is, where it comes.
+
     A mark may hold language of its own: the alternative text of an image within a sentence. Then
     `parts` is what the mark is written as, with such segments in it.
     """
 
-    source: str  # as the document writes it
+    source: str | None  # as the document writes it
     kind: MarkKind = MarkKind.WHOLE
     text: str = ""  # what it reads as: " " for a line break, words for a code span
     parts: "Parts" = ()  # if empty, there is no language in the mark
@@ -143,11 +145,15 @@ class Segment:
 
     def with_marks(self, spans: Sequence[Span]) -> "Segment":
         """A segment in which spans of the text are marks, where no other mark is."""
-        nodes = with_marks(self.nodes, spans, lambda text: Mark(self.write([text]), text=text))
+        nodes = with_marks(self.nodes, spans, lambda text: Mark(None, text=text))
         return dataclasses.replace(self, nodes=nodes)
 
     def written(self, pieces: Sequence[Piece]) -> str:
         """Writes a translation, all of it, as the document does."""
+        pieces = [
+            piece.text if isinstance(piece, Mark) and piece.source is None else piece
+            for piece in pieces
+        ]
         return self.embed(self.write(pieces))
 
 
@@ -168,6 +174,11 @@ class Document:
     def source(self) -> str:
         """The document as it was."""
         return "".join(part if isinstance(part, str) else part.source for part in self.parts)
+
+    def written(self, translated: Iterable[str]) -> Iterator[bytes]:
+        """Yields the bytes of the document, given each of its parts as it is translated."""
+        for part in translated:
+            yield part.encode("utf-8", errors="replace")
 
     @property
     def segments(self) -> list[Segment]:

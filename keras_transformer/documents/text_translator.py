@@ -20,7 +20,7 @@ class TextTranslator(Translator):
 
     def translate_document(
         self,
-        text: str,
+        text: str | bytes,
         format: str = "text",
         language: str | None = None,
         case: str = "auto",
@@ -28,11 +28,12 @@ class TextTranslator(Translator):
         columns: Sequence[str] | None = None,
         progress: bool = False,
         to: str | None = None,
-    ) -> str:
+    ) -> str | bytes:
         """Returns a document with its sentences translated, and all else as it is.
 
         Args:
-            text: all of the document.
+            text: all of the document; bytes, as is what is returned, if the format is an archive
+                (docx, odt, pptx, odp, epub).
             format: a name of documents.formats.FORMATS; in "text", each line is a paragraph.
             language: of the text, as "en"; if not given, that of the model's data, or English. It
                 says where sentences end.
@@ -52,6 +53,8 @@ class TextTranslator(Translator):
         document = read_document(text, format, translator.language, columns)
         parts = translator.translate(document.parts)
         bar = tqdm(parts, total=len(document.parts), unit="part", disable=not progress)
+        if isinstance(text, bytes):
+            return b"".join(document.written(bar))
         return "".join(bar)
 
     def document_translator(

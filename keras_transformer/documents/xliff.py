@@ -125,6 +125,8 @@ def _nodes(xml: XmlSource, element: XmlElement) -> list[Node]:
     for child in element.children:
         if isinstance(child, str):
             nodes.append(child)
+        elif child.name == "":  # a comment
+            continue
         elif child.local not in TEXT_TAGS or _is_protected(child) or child.is_alone:
             text = _text(child) if child.local in TEXT_TAGS else ""
             nodes.append(Mark(xml.source(child.start, child.end), text=text))
@@ -132,7 +134,7 @@ def _nodes(xml: XmlSource, element: XmlElement) -> list[Node]:
             opening = Mark(xml.source(child.start, child.content_start), MarkKind.OPEN)
             closing = Mark(xml.source(child.content_end, child.end), MarkKind.CLOSE)
             nodes.append(Element(opening, closing, _nodes(xml, child)))
-    return [node for node in nodes if not isinstance(node, Mark) or node.source]
+    return nodes
 
 
 def _text(element: XmlElement) -> str:

@@ -5,14 +5,31 @@ the order and the quotes of attributes, white space, characters written as numbe
 """
 
 import dataclasses
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
 from xml.parsers import expat
+from xml.sax.saxutils import escape
 
+from keras_transformer.documents.segment_builder import joined
+from keras_transformer.documents.segments import Parts, Segment, writing_with
 from keras_transformer.errors import InputError, require
 
 _MOST_NESTED = 200  # elements
 _TAG = re.compile(rb"""(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
+
+_ATTRIBUTE = re.compile(
+    rb"""\s(?P<name>[^\s=/>]+)\s*=\s*(?P<quote>["'])(?P<value>(?:(?!(?P=quote)).)*)""", re.DOTALL
+)
+
+
+class Found(NamedTuple):
+    """Language in a text: the bytes where it stands, and the parts that it is."""
+
+    start: int
+    end: int
+    parts: Sequence[str | Segment]
 
 
 @dataclasses.dataclass(eq=False)
@@ -93,6 +110,31 @@ class XmlSource:
         """What stands at the bytes from start to end, or to the end of all."""
         return self._content[start:end].decode("utf-8")
 
+    def parts(self, found: Iterable["Found"], start: int = 0, end: int | None = None) -> Parts:
+        """What stands from one byte to another one, with parts in place of what was found there."""
+        parts: list[str | Segment] = []
+        for place in found:
+            parts += [self.source(start, place.start), *place.parts]
+            start = place.end
+        parts.append(self.source(start, end))
+        return joined(parts)
+
+    def content(self, element: XmlElement) -> Iterator["Found"]:
+        """Yields the text of an element with nothing else in it, if it is language."""
+        if any(map(str.isalpha, element.text)) and not element.elements:
+            start, end = element.content_start, element.content_end
+            segment = Segment(self.source(start, end), [element.text], writing_with(escape))
+            yield Found(start, end, [segment])
+
+    def attributes(self, element: XmlElement, names: Container[str]) -> Iterator["Found"]:
+        """Yields the values of attributes, as far as they are language."""
+        for match in _ATTRIBUTE.finditer(self._content[element.start : element.content_start]):
+            value = element.attributes.get(match["name"].decode("utf-8"), "")
+            if match["name"].decode("utf-8") in names and any(map(str.isalpha, value)):
+                start, end = (element.start + place for place in match.span("value"))
+                write = writing_with(functools.partial(_in_quotes, match["quote"].decode()))
+                yield Found(start, end, [Segment(self.source(start, end), [value], write)])
+
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
         line = f"line {self._parser.CurrentLineNumber}"
         rule = f"must nest at most {_MOST_NESTED} elements"
@@ -115,7 +157,8 @@ class XmlSource:
 
     def _add_comment(self, text: str) -> None:
         start = self._parser.CurrentByteIndex
-        self._open[-1].children.append(XmlElement("", {}, start, start, start, start))
+        end = self._content.index(b"-->", start) + len(b"-->")
+        self._open[-1].children.append(XmlElement("", {}, start, end, end, end))
 
     def _refuse_entity(self, name: str, *declaration) -> None:
         """Refuses what could be a whole text, with tags, at each place that names it."""
@@ -125,3 +168,7 @@ class XmlSource:
     def _tag_end(self, start: int) -> int:
         """Where the tag ends that begins at a byte: after its ">", which no attribute hides."""
         return _TAG.match(self._content, start).end()
+
+
+def _in_quotes(quote: str, text: str) -> str:
+    return escape(text, {quote: f"&#{ord(quote)};"})

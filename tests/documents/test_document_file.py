@@ -134,7 +134,7 @@ def test_an_input_that_cannot_be_read_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("format", "docx"), ("case", "x"), ("input", "absent"), ("output", "absent/out")],
+    [("format", "pdf"), ("case", "x"), ("input", "absent"), ("output", "absent/out")],
 )
 def test_wrong_configurations(argument, value):
     with refused(argument, value):

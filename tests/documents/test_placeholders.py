@@ -6,7 +6,7 @@ from tests.documents.trees import marks_in
 
 
 def found(text):
-    return [mark.source for mark in marks_in(with_placeholders(Segment(text, [text])))]
+    return [mark.mark.text for mark in marks_in(with_placeholders(Segment(text, [text])))]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_marks_of_the_format_come_first():
 
     def found(*nodes):
         placed = marks_in(with_placeholders(Segment("-", [*nodes, " now ", code])))
-        return [(mark.source, mark.start, mark.end) for mark in placed]
+        return [(mark.source or mark.mark.text, mark.start, mark.end) for mark in placed]
 
     url = ("https://a.b/c", 4, 17)
     assert found("See ", Element(*tags, ["https://a.b/c"])) == [
@@ -102,15 +102,15 @@ def test_marks_of_the_format_come_first():
 def test_a_placeholder_is_written_as_text_is():
     write = writing_with(lambda text: text.replace("&", "&amp;"))
     segment = Segment("", ["a&b http://x?a&b"], write=write)
-    assert [mark[1:4] for mark in marks_in(with_placeholders(segment))] == [
-        ("http://x?a&amp;b", 4, 16)
-    ]
+    (text, mark) = with_placeholders(segment).nodes
+    assert (text, mark.text) == ("a&b ", "http://x?a&b")
+    assert segment.written(["<", mark, text]) == "<http://x?a&amp;ba&amp;b "
 
 
 def test_all_conversions_of_a_format_are_found():
     text = "100%s of %sure 5 %d%%, %(n)dth %%"
     found = marks_in(with_conversions(Segment(text, [text])))
-    assert [mark.source for mark in found] == ["%s", "%s", "%d%%", "%(n)d", "%%"]
+    assert [mark.mark.text for mark in found] == ["%s", "%s", "%d%%", "%(n)d", "%%"]
 
 
 @pytest.mark.parametrize(

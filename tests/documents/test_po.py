@@ -76,7 +76,7 @@ def test_the_only_form_of_a_plural_has_its_plural():
 def test_in_a_format_all_conversions_are_placeholders(flag, found):
     catalogue = f'{flag}msgid "Dogs%s and 100%s"\nmsgstr ""\n'
     (segment,) = read(catalogue, "en").segments
-    assert [mark.source for mark in marks_in(with_placeholders(segment))] == found
+    assert [mark.mark.text for mark in marks_in(with_placeholders(segment))] == found
 
 
 def test_what_is_written_in_restructuredtext_is_a_mark():

@@ -1,4 +1,4 @@
-"""Random documents of all formats: untranslated they come back, and only language is translated.
+"""Random documents of formats of text: as they were untranslated, and only language is translated.
 
 Words in capital letters stand for a translation. What no format translates has "zq" in it. Where a
 format has signs that mean something, there are documents with lonely ones, too: what is language
@@ -289,7 +289,7 @@ def check_translated(format, text, document, result):
     assert sorted(moved) == sorted(wanted)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", GENERATORS)
 @pytest.mark.parametrize("count", [50, pytest.param(2000, marks=pytest.mark.slow)])
 def test_untranslated_documents_come_back_and_only_language_is_translated(format, count):
     random_ = random.Random(1)

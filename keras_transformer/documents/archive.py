@@ -1,0 +1,109 @@
+"""Documents that are ZIP archives: only the text of their members is changed.
+
+Word's, OpenDocument's and PowerPoint's files and electronic books are archives of XML, pictures and
+other files. Each member comes back in its place; its bytes are the same where it holds no text.
+Nothing is unpacked to a disk, and nothing in an archive is run.
+"""
+
+import copy
+import dataclasses
+import io
+import itertools
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+
+from keras_transformer.documents.encodings import decoded
+from keras_transformer.documents.segments import Document, Parts
+from keras_transformer.errors import InputError, require
+
+_MOST_MEMBERS = 10_000
+_MOST_BYTES = 1 << 30  # of all members, unpacked
+_MOST_TEXT = 1 << 27  # bytes of the members that are read as text
+_SAVE_ANEW = "open it in LibreOffice, and save it anew without a password"
+_UNPROTECTED = f"must not be protected: {_SAVE_ANEW}"
+
+Reader = Callable[[str], Parts]  # of the text of a member
+
+
+@dataclasses.dataclass(frozen=True)
+class Archive(Document):
+    """A document that is an archive; its parts are those of all members that hold text."""
+
+    content: bytes
+    texts: dict[int, int]  # the number of a member that holds text -> of how many parts
+
+    def written(self, translated: Iterable[str]) -> Iterator[bytes]:
+        """Yields the archive, given each of the parts as it is translated."""
+        remaining = iter(translated)
+        result = io.BytesIO()
+        with (
+            zipfile.ZipFile(io.BytesIO(self.content)) as source,
+            zipfile.ZipFile(result, "w") as target,
+        ):
+            for number, member in enumerate(source.infolist()):
+                if number in self.texts:
+                    text = "".join(itertools.islice(remaining, self.texts[number]))
+                    content = text.encode("utf-8", errors="replace")
+                else:
+                    content = source.read(member)
+                target.writestr(copy.copy(member), content)
+        yield result.getvalue()
+
+
+def read_archive(content: bytes, main: str, reader_of: Callable[[str], Reader | None]) -> Archive:
+    """Reads an archive.
+
+    Args:
+        content: its bytes.
+        main: the name of a member that each document of the format has.
+        reader_of: gives what reads a member, by its name, if it holds text.
+
+    Raises:
+        InputError: for what is no such archive, or too large when it is unpacked.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            _check(members, main)
+            if "META-INF/manifest.xml" in archive.namelist():  # of OpenDocument
+                is_protected = b"encryption-data" in archive.read("META-INF/manifest.xml")
+                require(not is_protected, None, _UNPROTECTED, "a password", "the document")
+            parts: list = []
+            texts: dict[int, int] = {}
+            for number, member in enumerate(members):
+                if (reader := reader_of(member.filename)) is not None:
+                    found = _parts(archive.read(member), member.filename, reader)
+                    texts[number] = len(found)
+                    parts += found
+            archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        rule = f"must be a whole archive (ZIP): {_SAVE_ANEW}"
+        raise InputError(None, rule, error, "the document") from None
+    return Archive(tuple(parts), content, texts)
+
+
+def _check(members: list[zipfile.ZipInfo], main: str) -> None:
+    """Refuses archives that are not read, before anything of them is unpacked."""
+    names = [member.filename for member in members]
+    place = "the document"
+    rule = f"must have at most {_MOST_MEMBERS} members"
+    require(len(members) <= _MOST_MEMBERS, None, rule, len(members), place)
+    size = sum(member.file_size for member in members)
+    rule = f"must have at most {_MOST_BYTES} bytes when it is unpacked"
+    require(size <= _MOST_BYTES, None, rule, size, place)
+    is_protected = any(member.flag_bits & 1 for member in members)
+    is_protected |= "EncryptedPackage" in names
+    require(not is_protected, None, _UNPROTECTED, "a password", place)
+    rule = f"must be an archive with {main}"
+    require(main in names, None, rule, ", ".join(names[:3]) or "an empty one", place)
+
+
+def _parts(content: bytes, name: str, reader: Reader) -> Parts:
+    rule = f"must have at most {_MOST_TEXT} bytes of text in a member"
+    require(len(content) <= _MOST_TEXT, None, rule, f"{name}: {len(content)}", "the document")
+    try:
+        return reader(decoded(content, "xml", name))
+    except InputError as error:
+        received = f"{error.received} ({name}, {error.place})"
+        raise error.replaced(received=received, place="the document") from None

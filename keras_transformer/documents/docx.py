@@ -1,0 +1,181 @@
+"""Word documents (.docx): paragraphs of the body, tables, headers, notes, comments and text boxes.
+
+Runs with the same properties are joined (runs.py); the language of a run, by which Word checks its
+spelling, is left out where it is translated. Links, insertions that are tracked, and fields of
+links are elements. What is deleted or moved away, other fields, code, hidden text and what is
+marked "no proofing" stays, and so do pictures; their alternative texts are translated.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from keras_transformer.documents.archive import Archive, Reader, read_archive
+from keras_transformer.documents.pptx import read_drawing
+from keras_transformer.documents.runs import Runs
+from keras_transformer.documents.segments import Parts, Segment
+from keras_transformer.documents.xml_source import Found, XmlElement, XmlSource
+
+_MAIN = "word/document.xml"
+_TEXTS = re.compile(r"word/(document|header|footer|footnotes|endnotes|comments)\d*\.xml")
+_DRAWINGS = re.compile(r"word/(charts/chart|diagrams/data|diagrams/drawing)\d*\.xml")
+
+_AROUND = ("w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:sdtContent", "w:dir", "w:bdo")
+_SPACES = ("w:tab", "w:br", "w:cr", "w:ptab")
+_SILENT = ("w:proofErr", "w:lastRenderedPageBreak", "w:softHyphen", "w:rPr", "")
+_CODE = re.compile(
+    r"(source|html|inline)?_?-?code(char|text|block)?|verbatim\w*|html(preformatted|code)|"
+    r"(source|preformatted|plain)text\w*",
+    re.IGNORECASE,
+)
+_CHECKED_LANGUAGE = re.compile(r"\s*<w:lang\b[^>]*/>")
+
+
+def read(content: bytes, language: str) -> Archive:
+    """Reads a Word document; the language does not matter.
+
+    Args:
+        content: its bytes.
+        language: of its text.
+
+    Raises:
+        InputError: for what is no such document.
+    """
+    return read_archive(content, _MAIN, _reader_of)
+
+
+def _reader_of(name: str) -> Reader | None:
+    if _TEXTS.fullmatch(name):
+        return _read_member
+    return read_drawing if _DRAWINGS.fullmatch(name) else None
+
+
+def _read_member(text: str) -> Parts:
+    reader = _Reader(XmlSource(text))
+    return reader.xml.parts(reader.found_in(reader.xml.root))
+
+
+class _Reader:
+    def __init__(self, xml: XmlSource):
+        self.xml = xml
+
+    def found_in(self, element: XmlElement) -> Iterator[Found]:
+        """Yields the paragraphs in an element, and what else in it is language."""
+        for child in element.elements:
+            if child.name == "w:p":
+                yield from self._paragraph(child)
+            else:
+                if child.name in ("wp:docPr", "pic:cNvPr"):
+                    yield from self.xml.attributes(child, ("descr", "title"))
+                yield from self.found_in(child)
+
+    def _paragraph(self, paragraph: XmlElement) -> Iterator[Found]:
+        properties = paragraph.child("w:pPr")
+        start = properties.end if properties else paragraph.content_start
+        end = paragraph.content_end
+        segment = None
+        if not _is_code(properties, "w:pStyle"):
+            runs = Runs(("<w:r>", "</w:r>"), ('<w:t xml:space="preserve">', "</w:t>"))
+            self._add(runs, [child for child in paragraph.elements if child is not properties])
+            segment = runs.segment(self.xml.source(start, end))
+        if segment is None:
+            yield from self.found_in(paragraph)
+        else:
+            yield Found(start, end, [segment])
+
+    def _add(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
+        """Adds what is in a paragraph, or in a link."""
+        number = 0
+        while number < len(elements):
+            element = elements[number]
+            last = _end_of_field(elements, number)
+            if last is not None:
+                self._add_field(runs, elements[number : last + 1])
+                number = last
+            elif element.name == "w:r":
+                self._add_run(runs, element)
+            elif element.name in _AROUND or element.child("w:sdtContent"):
+                inner = element.child("w:sdtContent") or element
+                runs.begin(self.xml.source(element.start, inner.content_start))
+                self._add(runs, inner.elements)
+                runs.end(self.xml.source(inner.content_end, element.end))
+            elif element.name not in _SILENT:
+                self._keep(runs, element)
+            number += 1
+
+    def _add_field(self, runs: Runs, elements: Sequence[XmlElement]) -> None:
+        """Adds a field; what it shows is translated if it is the text of a link."""
+        shown = next((n for n, one in enumerate(elements) if "separate" in _field_signs(one)), None)
+        codes = (code.text for one in elements for code in one.walk() if code.name == "w:instrText")
+        if shown is None or not "".join(codes).strip().upper().startswith("HYPERLINK"):
+            text = "".join(map(_text, elements[shown or len(elements) :]))
+            runs.kept(self.xml.source(elements[0].start, elements[-1].end), text)
+            return
+        runs.begin(self.xml.source(elements[0].start, elements[shown].end))
+        self._add(runs, elements[shown + 1 : -1])
+        runs.end(self.xml.source(elements[-1].start, elements[-1].end))
+
+    def _add_run(self, runs: Runs, run: XmlElement) -> None:
+        properties = run.child("w:rPr")
+        written = self.xml.source(properties.start, properties.end) if properties else ""
+        names = [one.name for one in properties.elements if _is_on(one)] if properties else []
+        is_code = "w:noProof" in names or "w:vanish" in names or _is_code(properties, "w:rStyle")
+        if _field_signs(run) or run.child("w:instrText") or (is_code and run.child("w:t")):
+            runs.kept(self.xml.source(run.start, run.end), _text(run))
+            return
+        plain = _CHECKED_LANGUAGE.sub("", written)
+        plain = "" if re.fullmatch(r"<w:rPr>\s*</w:rPr>", plain) else plain
+        for child in run.elements:
+            if child.name == "w:t":
+                runs.text(plain, child.text)
+            elif child.name == "w:noBreakHyphen":
+                runs.text(plain, "\N{NON-BREAKING HYPHEN}")
+            elif child.name in _SPACES and "w:type" not in child.attributes:
+                runs.space(f"<w:r>{written}{self.xml.source(child.start, child.end)}</w:r>")
+            elif child.name not in _SILENT:
+                self._keep(runs, child, f"<w:r>{written}", "</w:r>")
+
+    def _keep(self, runs: Runs, element: XmlElement, before: str = "", after: str = "") -> None:
+        """Adds what is not translated, but for what it holds: a text box, an alternative text."""
+        parts = self.xml.parts(self._around(element), element.start, element.end)
+        has_language = any(isinstance(part, Segment) for part in parts)
+        source = f"{before}{self.xml.source(element.start, element.end)}{after}"
+        text = element.text.strip() if element.name.startswith("m:") else ""
+        runs.kept(source, text, (before, *parts, after) if has_language else ())
+
+    def _around(self, element: XmlElement) -> Iterator[Found]:
+        return () if element.name in ("w:del", "w:moveFrom") else self.found_in(element)
+
+
+def _text(element: XmlElement) -> str:
+    return "".join(one.text for one in element.walk() if one.name == "w:t")
+
+
+def _is_on(element: XmlElement) -> bool:
+    return element.attributes.get("w:val") not in ("0", "false", "off")
+
+
+def _is_code(properties: XmlElement | None, name: str) -> bool:
+    """Whether the style of a paragraph or a run is one of code."""
+    style = properties.child(name) if properties else None
+    return style is not None and _CODE.fullmatch(style.attributes.get("w:val", "")) is not None
+
+
+def _field_signs(run: XmlElement) -> list[str]:
+    """What of fields is in a run: "begin", "separate", "end"."""
+    if run.name != "w:r":
+        return []
+    signs = (one.attributes.get("w:fldCharType") for one in run.elements if one.name == "w:fldChar")
+    return [sign for sign in signs if sign]
+
+
+def _end_of_field(elements: Sequence[XmlElement], first: int) -> int | None:
+    """Where a field ends that begins at a place, if it ends beside it; the number of its run."""
+    if elements[first].name == "w:fldSimple":
+        return first
+    depth = 0
+    for number in range(first, len(elements)):
+        for sign in _field_signs(elements[number]):
+            depth += {"begin": 1, "end": -1}.get(sign, 0)
+        if depth == 0:
+            return number if number > first or _field_signs(elements[first]) else None
+    return None
