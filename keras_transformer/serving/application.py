@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from keras_transformer.documents.formats import PLAIN, read_document
-from keras_transformer.documents.segments import Segment
+from keras_transformer.documents.segments import Document, Segment
 from keras_transformer.errors import InputError, require
 from keras_transformer.languages import AUTO, model_languages
 from keras_transformer.serving import detection
@@ -41,6 +41,7 @@ from keras_transformer.serving.libretranslate import (
 from keras_transformer.serving.openapi import JSON_TYPE, Route
 from keras_transformer.serving.requests import (
     BODY,
+    FILE_BYTES,
     DocumentRequest,
     Documents,
     Limits,
@@ -255,11 +256,14 @@ class Service:
     async def translate_file(self, request: web.Request) -> web.Response:
         """Translates a document, and keeps it to be fetched."""
         self._require_translations()
-        fields = await self._read_fields(request)
+        fields = await self._read_fields(request.clone(client_max_size=FILE_BYTES))
         documents, ending = parse_file(fields, self.limits, self._languages)
-        self._check_target(documents.texts, documents.to)
+        texts = [text for text in documents.texts if isinstance(text, str)]
+        self._check_target(texts, documents.to)
         ((translation,),) = await self._translate_documents(documents)
-        name = self._files.add(translation.encode("utf-8"), ending)
+        if isinstance(translation, str):
+            translation = translation.encode("utf-8")
+        name = self._files.add(translation, ending)
         return json_response({"translatedFileUrl": f"{origin_of(request)}/download_file/{name}"})
 
     async def download(self, request: web.Request) -> web.Response:
@@ -288,6 +292,8 @@ class Service:
         except TimeoutError:
             rule = f"the body must arrive within {self.limits.timeout:g} seconds"
             raise RequestError(408, f"{rule}. Received: a part of it") from None
+        except web.HTTPRequestEntityTooLarge as error:
+            raise as_refusal(error, request) from None
         except web.RequestPayloadError:
             rule = "must be encoded as its headers say"
             raise InputError(None, rule, "one that is not, or a part", BODY) from None
@@ -335,29 +341,35 @@ class Service:
             rule = f"must be given with documents, one of {', '.join(targets)}"
             require(len(targets) == 1, "to", rule, None)
 
-    async def _translate_documents(self, documents: Documents) -> list[list[str]]:
+    async def _translate_documents(self, documents: Documents) -> list[list[str | bytes]]:
         """Gives the translations of each text, the best first."""
         work = functools.partial(self._translations_of, documents)
         (translations,) = await self._submit(self._single_calls, [work])
         self.documents += len(documents.texts)
         return translations
 
-    def _translations_of(self, documents: Documents) -> list[list[str]]:
-        """Gives `documents.count` translations of each text, the best first."""
+    def _translations_of(self, documents: Documents) -> list[list[str | bytes]]:
+        """Gives `documents.count` translations of each text or archive, the best first."""
         translators = self.translator.document_translators(
             documents.count, to=documents.to, language=documents.language
         )
         rows = []
         for text in documents.texts:
-            parts = parts_of(text, documents.format, translators[0].language)
-            rows.append(["".join(each.translate(parts)) for each in translators])
+            document = document_of(text, documents.format, translators[0].language)
+            if isinstance(text, bytes):
+                self.limits.check_texts(["".join(one.text for one in document.segments)])
+            translations = [each.translate(document.parts) for each in translators]
+            if isinstance(text, bytes):
+                rows.append([b"".join(document.written(parts)) for parts in translations])
+            else:
+                rows.append(["".join(parts) for parts in translations])
         return rows
 
     def _translate_sentences(self, asked: DocumentRequest) -> tuple[str, list]:
         """Gives the translation of plain text, and its sentences."""
         translator = self.translator.document_translator(to=asked.to)
-        parts = parts_of(asked.document, asked.format, translator.language)
-        return translator.translate_sentences(parts)
+        document = document_of(asked.document, asked.format, translator.language)
+        return translator.translate_sentences(document.parts)
 
     def _attention_body(self, source: str, target: str) -> bytes:
         """Computes attention, and makes JSON of it, which takes long: not in the event loop."""
@@ -374,18 +386,18 @@ def detect_all(texts: list[str]) -> list[list[detection.Detected]]:
     return [detection.detect(text) for text in texts]
 
 
-def parts_of(text: str, format: str, language: str) -> tuple[str | Segment, ...]:
+def document_of(text: str | bytes, format: str, language: str) -> Document:
     """Reads a document in a call of the model, where an InputError would be the model's."""
     try:
-        return read_document(text, format, language).parts
+        return read_document(text, format, language)
     except InputError as error:
         raise RequestError(400, str(error)) from None
 
 
 def language_in(text: str, format: str) -> str:
     """Returns the text of a document without its markup, to detect its language."""
-    parts = parts_of(text, format, "en")  # sentences are not needed, so neither is their language
-    return "\n".join(part.text for part in parts if isinstance(part, Segment))
+    document = document_of(text, format, "en")  # no sentences are needed, nor their language
+    return "\n".join(part.text for part in document.parts if isinstance(part, Segment))
 
 
 def origin_of(request: web.Request) -> str:

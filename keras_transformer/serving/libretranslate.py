@@ -17,7 +17,7 @@ from keras_transformer.languages import AUTO, ModelLanguages, is_same, name_of
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.forms import Upload
 from keras_transformer.serving.requests import (
-    SERVED_FORMATS,
+    FILE_FORMATS,
     Documents,
     Limits,
     check_format,
@@ -151,10 +151,12 @@ def parse_file(
     request = checked(FileRequest, fields)
     to, language = check_languages(request.source, request.target, languages)
     ending = PurePath(file.name).suffix.lower()
-    endings = [known for format in SERVED_FORMATS.values() for known in format.endings]
+    endings = [known for format in FILE_FORMATS.values() for known in format.endings]
     rule = f"must have a name that ends in one of {', '.join(endings)}"
     require(ending in endings, "file", rule, shown(file.name))
     format = format_of(file.name)
+    if FILE_FORMATS[format].is_archive:  # it is read, and its text counted, when it is translated
+        return Documents([file.content], format, to=to, language=language), ending
     text = decoded(file.content, format, "file")
     limits.check_texts([text])
     return Documents([text], format, to=to, language=language), ending

@@ -6,6 +6,8 @@ import { $, element, showAttention } from "./figure.js";
 const EXAMPLES = { English: "The old woman sees a dog.", German: "Die alte Frau sieht einen Hund." };
 const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
   po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // of documents, by the endings of files
+// Documents that are no text: what the server makes of them is downloaded at once.
+const ARCHIVES = ["docx", "odt", "pptx", "odp", "epub"];
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name by its code; none for another ending of a file, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
@@ -32,7 +34,7 @@ const latest = new Map(); // the last work that was begun at each place
 
 $("text").value = kept("text");
 $("file-name").textContent = kept("file");
-$("file").accept = Object.keys(FORMATS).map((ending) => `.${ending}`).join();
+$("file").accept = [...Object.keys(FORMATS), ...ARCHIVES].map((ending) => `.${ending}`).join();
 $("form").addEventListener("submit", translate);
 $("text").addEventListener("input", textChanged);
 $("to").addEventListener("change", () => {
@@ -85,7 +87,8 @@ function kept(name) {
 }
 
 async function fetchJson(path, value, signal) {
-  const post = value && { method: "POST", body: JSON.stringify(value), signal };
+  const body = value instanceof FormData ? value : JSON.stringify(value);
+  const post = value && { method: "POST", body, signal };
   const response = await fetch(path, post).catch(() => {
     throw new Error("the server does not answer");
   });
@@ -154,7 +157,8 @@ async function busy(place, message, work) {
 }
 
 const nameOfFile = () => $("file-name").textContent;
-const formatOf = (name) => FORMATS[name.split(".").at(-1).toLowerCase()];
+const endingOf = (name) => name.split(".").at(-1).toLowerCase();
+const formatOf = (name) => FORMATS[endingOf(name)];
 // A long line that ends within a sentence, before one that begins with a small letter. The server
 // joins such lines (documents/wrapped.py); here it is only asked whether a text has some.
 const GOES_ON = /^.{39,119}[\p{L}\p{N},][ \t]*$(?=\n[> \t]*\p{Ll})/gmu;
@@ -286,8 +290,9 @@ function clear() {
 }
 
 async function openFile(file) {
+  if (ARCHIVES.includes(endingOf(file.name))) return translateArchive(file);
   const text = await busy($("form"), () => "Reading\u2026", async () => {
-    const endings = Object.keys(FORMATS).map((ending) => `.${ending}`).join(", ");
+    const endings = [...Object.keys(FORMATS), ...ARCHIVES].map((each) => `.${each}`).join(", ");
     if (!formatOf(file.name)) throw new Error(`The name of a file must end in one of ${endings}.`);
     const bytes = await file.arrayBuffer();
     try {
@@ -305,11 +310,30 @@ async function openFile(file) {
   $("form").requestSubmit();
 }
 
+/** Has a document translated that is no text, and downloads it. */
+function translateArchive(file) {
+  return busy($("form"), () => "Translating\u2026", async () => {
+    const form = new FormData();
+    const target = $("to").value || languagesOf(await model)[1] || "translation";
+    form.append("file", file);
+    form.append("source", "auto");
+    form.append("target", target);
+    const { translatedFileUrl } = await fetchJson("translate_file", form);
+    const response = await fetch(`download_file/${translatedFileUrl.split("/").at(-1)}`);
+    saveAs(await response.blob(), file.name, target);
+  });
+}
+
 async function download() {
   const target = language ?? languagesOf(await model)[1];
-  const parts = (nameOfFile() || "translation.txt").split(".");
-  if (nameOfFile()) parts.splice(-1, 0, nameOf(target) ? target : "translation");
   const content = new Blob([translation().replaceAll("\n", lineEnd)], { type: "text/plain" });
+  saveAs(content, nameOfFile(), target);
+}
+
+/** Downloads a translation into a language, with the name of its file, if it has one. */
+function saveAs(content, name, target) {
+  const parts = (name || "translation.txt").split(".");
+  if (name) parts.splice(-1, 0, nameOf(target) ? target : "translation");
   const link = element("a", { href: URL.createObjectURL(content), download: parts.join(".") });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);

@@ -22,8 +22,11 @@ from keras_transformer.serving.forms import MULTIPART, URL_ENCODED, form_fields
 
 BYTES_PER_CHARACTER = 12  # at most, in JSON: two escapes, as in "\ud83d\ude00"
 BODY = "the body"  # the place of errors
-# Formats of documents; a table would need the columns to be translated, too.
-SERVED_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
+FILE_BYTES = 1 << 25  # at most, of a file: that of an office has pictures, too
+# Formats of documents; a table would need the columns to be translated, too. An archive is no text,
+# and must be a file.
+FILE_FORMATS = {name: format for name, format in FORMATS.items() if not format.has_columns}
+SERVED_FORMATS = {name: format for name, format in FILE_FORMATS.items() if not format.is_archive}
 _is_origin = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?").fullmatch
 
 
@@ -179,7 +182,7 @@ class AttentionRequest:
 class Documents(NamedTuple):
     """Texts of any length that a request wants to have translated."""
 
-    texts: list[str]
+    texts: list[str | bytes]  # bytes of an archive
     format: str
     count: int = 1  # translations of each
     to: str | None = None  # the target language, where texts must say which it is

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -12,6 +13,7 @@ from keras_transformer.serving import detection
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.detection import Detected
 from keras_transformer.serving.requests import Limits
+from tests.documents.archives import archive, content_of
 from tests.refusals import check_message
 from tests.serving.running import client_of
 
@@ -330,7 +332,7 @@ def test_files(translator, name, content, wanted):
         (lambda: file_form(b"x" * 101), 413, "3 texts and 100 characters", "101 characters"),
         (lambda: file_form(target="fr"), 400, 'target must be "de"', '"fr"'),
         (lambda: file_form(beam="4"), 400, "file, source, target, api_key", '"beam"'),
-        (lambda: file_form(b"x" * 10_000), 413, "2248 bytes", "more"),
+        (lambda: file_form(b"x" * 10_000), 413, "100 characters", "10000 characters"),
     ],
 )
 def test_refused_files(translator, form, status, about, received):
@@ -339,6 +341,39 @@ def test_refused_files(translator, form, status, about, received):
     assert (found, set(body)) == (status, {"error"})
     check_message(body["error"], about, received)
     assert translator.calls == []
+
+
+def test_a_document_of_an_office_is_translated(translator):
+    picture = random.Random(1).randbytes(300_000)  # more than a body of text may have
+    content = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>", large_png=picture)
+
+    async def scenario(client):
+        form = file_form(content, "letter.DOCX")
+        answer = await client.post("/translate_file", data=form)
+        url = (await answer.json())["translatedFileUrl"]
+        assert url.endswith(".docx")
+        file = await client.get(urlsplit(url).path)
+        return content_of("docx", await file.read())
+
+    found = served(translator, scenario)
+    assert found == f'<w:p><w:r><w:t xml:space="preserve">{BEST}</w:t></w:r></w:p>'
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "about", "received"),
+    [
+        (b"PK", 400, "archive", "not a zip file"),
+        (archive("odt", ""), 400, "word/document.xml", "mimetype"),
+        (archive("docx", f"<w:p><w:r><w:t>{'a' * 101}</w:t></w:r></w:p>"), 413, "100", "101"),
+        (b"0" * (1 << 25), 413, "33554432 bytes", "more"),
+    ],
+)
+def test_documents_of_offices_that_are_refused(translator, content, status, about, received):
+    limits = Limits(max_sentences=3, max_characters=100)
+    form = file_form(content, "a.docx")
+    found, body = answer_to(translator, "/translate_file", limits, data=form)
+    assert found == status
+    check_message(body["error"], about, received)
 
 
 def test_documents_and_their_sentences(translator):
