@@ -7,13 +7,13 @@ are tracked stay.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from keras_transformer.documents.archive import Archive, Reader, read_archive
 from keras_transformer.documents.html import add_text, write_text
 from keras_transformer.documents.segment_builder import SegmentBuilder
-from keras_transformer.documents.segments import Parts, Segment
-from keras_transformer.documents.xml_source import Found, XmlElement, XmlSource
+from keras_transformer.documents.segments import Parts, Piece, Segment
+from keras_transformer.documents.xml_source import Found, XmlElement, XmlSource, with_ranges
 
 _MAIN = "content.xml"
 _TEXTS = re.compile(r"(Object [^/]+/)?(content|styles)\.xml")
@@ -59,13 +59,13 @@ class _Reader:
                 yield from self._paragraph(child)
             elif child.name in _ALTERNATIVES:
                 yield from self.xml.content(child)
-            elif child.name != "text:tracked-changes":
+            elif child.name != "text:tracked-changes" and not _is_placeholder(child):
                 yield from self.found_in(child)
 
     def _paragraph(self, paragraph: XmlElement) -> Iterator[Found]:
         if _CODE.fullmatch(paragraph.attributes.get("text:style-name", "")):
             return
-        builder = SegmentBuilder(write_text)
+        builder = SegmentBuilder(_write)
         self._add(builder, paragraph)
         yield Found(paragraph.content_start, paragraph.content_end, builder.parts())
 
@@ -95,6 +95,15 @@ class _Reader:
                     self._add(builder, child)
                     builder.end(child.name, closing)
         add_text(builder, self.xml.source(place, element.content_end))
+
+
+def _write(pieces: Sequence[Piece]) -> str:
+    return write_text(with_ranges(pieces))
+
+
+def _is_placeholder(element: XmlElement) -> bool:
+    """Whether it is shown to the author of a presentation alone: "Click to add a title"."""
+    return element.attributes.get("presentation:placeholder") == "true"
 
 
 def _session_styles(root: XmlElement) -> Iterator[str]:

@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 
 from keras_transformer.documents.segment_builder import SegmentBuilder
 from keras_transformer.documents.segments import MarkKind, Parts, Piece, Segment
+from keras_transformer.documents.xml_source import with_ranges
 from keras_transformer.markup import well_formed
 
 
@@ -125,6 +126,7 @@ class Runs:
     def _write(self, pieces: Sequence[Piece]) -> str:
         written = ""
         around = [self._properties_in[None]]
+        pieces = with_ranges(pieces)
         for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
             if is_text:
                 text = escape(well_formed("".join(group)))

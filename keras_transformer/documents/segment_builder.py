@@ -48,7 +48,7 @@ class OpenTags:
 
     def silent(self, source: str) -> None:
         """What is not needed beside translated text, and not written there."""
-        self._add(_Leaf(source, is_silent=True))
+        self._add(_Leaf(source, is_language=True))
 
     def begin(self, name: Hashable) -> None:
         self.names.append(name)
@@ -79,21 +79,20 @@ class _Leaf:
     is_space: bool = False  # reads as one space, or as nothing beside another space
     parts: Parts = ()  # its source in parts, if there is language in it
     written: str = ""  # what it is written as beside translated text
-    is_silent: bool = False  # is not written beside translated text
     is_element: bool = False  # two tags and what is between them, which is no language
 
     def __post_init__(self):
-        self.written = "" if self.is_silent else self.written or self.source
+        self.written = self.written or self.source
 
     @property
     def can_stay_outside(self) -> bool:
         """Whether it can be left out at the edge of a segment: there is nothing to be read."""
-        return self.is_space or not (self.text or self.is_silent)
+        return self.is_space or not (self.text or self.is_language)
 
     @property
     def is_plain(self) -> bool:
         """Whether it is text of the segment, and no mark."""
-        return self.is_language or self.is_silent or (self.written == self.text == " ")
+        return self.is_language or (self.written == self.text == " ")
 
     def mark(self, kind: MarkKind = MarkKind.WHOLE) -> Mark:
         return Mark(self.written, kind, self.text, self.parts)
@@ -153,7 +152,7 @@ class SegmentBuilder:
 
     def silent(self, source: str) -> None:
         """What is not needed beside translated text, and not written there."""
-        self._add(_Leaf(source, is_silent=True))
+        self._add(_Leaf(source, is_language=True))
 
     def begin(self, name: Hashable, source: str, parts: Parts = ()) -> None:
         """A tag that lasts until `end` is called with its name, if ever."""
@@ -304,7 +303,7 @@ def _items(pieces: Sequence[_Leaf | _Tagged]) -> list[list[_Leaf | _Tagged]]:
 
     As in the navigation of a page: <a>Docs</a><a>API</a>.
     """
-    if any(isinstance(piece, _Leaf) and piece.is_silent for piece in pieces):
+    if any(isinstance(piece, _Leaf) and piece.is_language and not piece.text for piece in pieces):
         return [list(pieces)]  # silent tags are in pairs
     items: list[list[_Leaf | _Tagged]] = [[]]
     before: _Tagged | None = None

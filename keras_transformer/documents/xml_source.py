@@ -13,7 +13,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from keras_transformer.documents.segment_builder import joined
-from keras_transformer.documents.segments import Parts, Segment, writing_with
+from keras_transformer.documents.segments import Parts, Piece, Segment, writing_with
 from keras_transformer.errors import InputError, require
 
 _MOST_NESTED = 200  # elements
@@ -172,3 +172,33 @@ class XmlSource:
 
 def _in_quotes(quote: str, text: str) -> str:
     return escape(text, {quote: f"&#{ord(quote)};"})
+
+
+# A mark that begins or ends a range, as those of bookmarks do; the two have the same name.
+_RANGE = re.compile(
+    r"""<\w+:(?P<kind>[\w-]+?)-?(?P<side>start|end)\b[^>]*?\s(?:w:id|office:name|text:[\w-]*)=(?P<name>
+    "[^"]*"|'[^']*')""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def with_ranges(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces in which no range ends before it begins, wherever its words have come."""
+    found = [None if isinstance(piece, str) else _RANGE.match(piece.source) for piece in pieces]
+    later = {_range(match) for match in found if match and match["side"].lower() == "start"}
+    ordered: list[Piece] = []
+    waiting: dict[tuple[str, str], Piece] = {}  # ends of ranges that begin later
+    for piece, match in zip(pieces, found, strict=True):
+        if match and match["side"].lower() == "end" and _range(match) in later:
+            waiting[_range(match)] = piece
+            continue
+        ordered.append(piece)
+        if match and _range(match) in later:
+            later.discard(_range(match))
+            if _range(match) in waiting:
+                ordered.append(waiting.pop(_range(match)))
+    return ordered
+
+
+def _range(match: re.Match) -> tuple[str, str]:
+    return match["kind"].lower(), match["name"]

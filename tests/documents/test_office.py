@@ -133,6 +133,18 @@ def test_what_is_no_language_stays(kept):
     assert kept in shouted(run("A dog"), kept, run(" sleeps."), reverse=True)
 
 
+def test_no_range_ends_before_it_begins():
+    marks = [f'<w:bookmark{side} w:id="1"/>' for side in ("Start", "End")]
+    other = '<w:bookmarkEnd w:id="2"/>'
+    content = [run("A dog "), marks[0], run("and a "), other, run("cat"), marks[1], run(" sleep.")]
+    result = shouted(*content, reverse=True)
+    assert result.index(marks[0]) < result.index(marks[1]) and other in result
+    content = ["a ", '<text:bookmark-start text:name="x"/>', "b c"]
+    content += ['<text:bookmark-end text:name="x"/>', " d"]
+    result = translated("odt", f"<text:p>{''.join(content)}</text:p>", by_words(capitals, True))
+    assert result.index("bookmark-start") < result.index("bookmark-end")
+
+
 def test_text_boxes_tables_and_alternative_texts():
     box = paragraph(
         run("A {}"), '<w:r><w:drawing><wp:docPr id="1" descr="a &quot;{}&quot;"/></w:drawing></w:r>'

@@ -12,6 +12,7 @@ import pytest
 from keras_transformer.serving.application import Service
 from keras_transformer.serving.requests import Limits
 from keras_transformer.serving.server import answering, listening_socket
+from tests.documents.archives import archive, content_of
 from tests.serving.conftest import translation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="install: pip install '.[test]'")
@@ -390,6 +391,17 @@ def test_files_are_translated_and_saved(open_page, translator, name, content, sa
     assert download.value.path().read_bytes().decode() == wanted
     page.get_by_label("English text").fill("")
     expect(page.locator("#file-name")).to_have_text("")
+
+
+def test_a_document_of_an_office_is_downloaded_when_it_is_translated(page):
+    content = archive("docx", "<w:p><w:r><w:t>A cat.</w:t></w:r></w:p>")
+    with page.expect_download() as download:
+        open_file(page, "letter.docx", content)
+    assert download.value.suggested_filename == "letter.translation.docx"
+    result = content_of("docx", download.value.path().read_bytes())
+    assert result == '<w:p><w:r><w:t xml:space="preserve">die Katze schläft.</w:t></w:r></w:p>'
+    open_file(page, "letter.docx", b"PK")
+    expect(page.locator("#form .error")).to_contain_text("archive")
 
 
 def test_a_file_can_be_dropped_on_the_text(page):
