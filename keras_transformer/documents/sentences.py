@@ -25,6 +25,16 @@ _CLOSING_QUOTES = re.compile(r"[\"'”“»›’)\]]+(?=\s|$)")
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef"
 _ENDS_UNSPACED = re.compile(f"[{_UNSPACED}][\"'”’]*$")
 
+# A word that begins a sentence although no full stop is before it: "A man walks A dog runs". It is
+# in no name, as the words beside it are in small letters; "a plan of type A" has one before it.
+_BEGINS_IN_ENGLISH = re.compile(
+    r"""(?<![\w'’-])(?!(?:the|a|an|of|to|and|or|in|for|by|with|from|vitamin|type|class|plan)[ ])
+    [a-z]{2,}[ ](?=An?[ ](?!is|was|and|or)[A-Za-z][a-z]+[ ]|(?:The|Two|Three|Four|Five|Several|Some
+    |There|This|These|He|She|It|They|We|People|Men|Women|Children|Kids|Man|Woman|Boy|Girl|His|Her
+    |Their|Young|Old|Group)[ ][a-z]{2,})""",
+    re.VERBOSE,
+)
+
 # Where a sentence is cut that is too long, the best places first.
 _CLAUSE_ENDS = re.compile(r"(?<=[;:])\s|\s(?=[—–-]\s)|(?<=[；：])")
 _COMMAS = re.compile(r"(?<=,)\s|(?<=[，、])")
@@ -53,8 +63,10 @@ def split(text: str, language: str) -> list[Span]:
     encodable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair becomes "?"
     found = sentencex.get_sentence_boundaries(language, encodable)
     ends = [_mended(text, sentence["end_index"], language) for sentence in found]
-    starts = [0, *(end for end in ends[:-1] if end is not None)]
-    return trimmed(text, starts)
+    starts = {0, *(end for end in ends[:-1] if end is not None)}
+    if language == "en":
+        starts.update(match.end() for match in _BEGINS_IN_ENGLISH.finditer(text))
+    return trimmed(text, sorted(starts))
 
 
 def is_unspaced(character: str) -> bool:

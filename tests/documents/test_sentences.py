@@ -15,6 +15,8 @@ def sentences(text, language="en"):
         ("en", ["Mr. Smith paid 3.5 million.", "Why?", "He did not say."]),
         ("en", ["He runs U.S. Travel.", '"Come in."', "Then he left."]),
         ("en", ["It is cheap.", '"You must go on."', "So it is."]),
+        ("en", ["A man walks", "The dog in red runs", "An Asian girl sits down", "It is late"]),
+        ("en", ["He likes vitamin A and The Times of A Coruña, by A man of Phase Two"]),
         ("de", ["Das ist z. B. am 3. Mai, spät.", "Am 10. Juni, abends, nicht.", "Gut."]),
         ("de-AT", ["Das 31. Fest ist im 21. Jahrhundert.", "Ja."]),
         ("fr", ["Plus tard, M. Blair a ri.", "« Bien. »", "Fin."]),
