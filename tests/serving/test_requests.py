@@ -1,10 +1,14 @@
 import json
 import math
+import re
+from pathlib import Path
 
 import pytest
 
+from keras_transformer.documents.formats import FORMATS
 from keras_transformer.errors import InputError
 from keras_transformer.fields import shown
+from keras_transformer.serving import requests
 from keras_transformer.serving.errors import RequestError, as_refusal
 from keras_transformer.serving.requests import (
     AttentionRequest,
@@ -203,3 +207,14 @@ def test_any_name_where_all_are_allowed():
 def test_limits(name, value):
     with refused(name, shown(value)):
         Limits(**{name: value})
+
+
+def test_the_page_opens_files_of_all_formats():
+    page = (Path(requests.__file__).parent / "page.js").read_text(encoding="utf-8")
+    texts = re.findall(r'(\w+): "(\w+)"', re.search(r"const FORMATS = \{(.*?)\}", page, re.S)[1])
+    archives = re.findall(r'"(\w+)"', re.search(r"const ARCHIVES = \[(.*?)\]", page)[1])
+    served = {format for format in requests.SERVED_FORMATS if format != "wrapped"}
+    assert {format for _, format in texts} == served
+    for ending, format in texts:
+        assert f".{ending}" in FORMATS[format].endings
+    assert {*archives} == {*requests.FILE_FORMATS} - {*requests.SERVED_FORMATS}
