@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
-from keras_transformer.documents import encodings, formats, xliff
+from keras_transformer.documents import encodings, formats, po, xliff
 from keras_transformer.errors import InputError, require
 from keras_transformer.files.json_files import parse_json
 from keras_transformer.files.reading import opened, require_text, uncompressed_name
@@ -181,8 +181,6 @@ def _local(tag: str) -> str:
 
 
 def _read_po(path: str, argument: str, languages: Pair) -> Iterator[Pair]:
-    from keras_transformer.documents import po  # polib is an extra
-
     for entry in _in_file(path, po.entries, _document(path, argument, "po")):
         if entry.target and not entry.is_fuzzy and not entry.plural:
             yield entry.source, entry.target

@@ -1,42 +1,59 @@
 """Catalogues of gettext (.po): entries without a translation are filled, all else stays as it is.
 
-polib reads the catalogue. Its own writer would break the lines of every entry anew; so a
-translation is put into the empty msgstr where it stands, and no other byte changes. An entry of a
+A translation is put into the empty msgstr where it stands, and no other byte changes. An entry of a
 plural has its singular in the first form and its plural in all others, or in the only one. Fuzzy
 and obsolete entries have text of people in them and stay. What reStructuredText writes within a
 sentence (roles, literals, references), as the catalogues of Sphinx have it, is no language.
 """
 
+import dataclasses
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
-
-import polib
+from collections.abc import Iterator
 
 from keras_transformer.documents.formats import read_document
 from keras_transformer.documents.placeholders import with_conversions
 from keras_transformer.documents.segments import Document, Segment, embedded
-from keras_transformer.errors import InputError, reason, require
+from keras_transformer.errors import InputError, require
 
 # ``literal``, :role:`target`, `reference`_ and |substitution|.
 RST = re.compile(r"``.+?``|(?::[\w:+.-]+:)?`[^`]+`(?:__?)?|\|\w[^|]*\|_{0,2}", re.DOTALL)
-FORM = "msgstr"  # begins a translation, or a form of one: msgstr[0]
-EMPTY = re.compile(rf'(\s*{FORM}(?:\[\d+\])?\s*")("\s*)')
-QUOTED = re.compile(r'(?:msg[\w\[\]]+\s*)?"(?:[^"\\]|\\.)*"')
+LINE = re.compile(r'(?:(?P<key>msg\w+)(?P<form>\[\d+\])?\s*)?"(?P<text>(?:[^"\\]|\\.)*)"')
+EMPTY = re.compile(r'(\s*msgstr(?:\[\d+\])?\s*")("\s*)')
+# What may follow each part of a message; None is the beginning of an entry.
+FOLLOWING = {
+    None: ("msgctxt", "msgid"),
+    "msgctxt": ("msgid",),
+    "msgid": ("msgid_plural", "msgstr"),
+    "msgid_plural": ("msgstr",),
+    "msgstr": ("msgstr",),
+}
+ESCAPES = {"\\": "\\", '"': '"', "\t": "t", "\r": "r", "\n": "n", "\v": "v", "\b": "b", "\f": "f"}
+_CHARACTERS = {letter: character for character, letter in ESCAPES.items()}
+_WRITTEN = str.maketrans({character: f"\\{letter}" for character, letter in ESCAPES.items()})
 FORMATS = {"c-format", "objc-format", "python-format", "php-format", "perl-format"}
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 
 
-class Entry(NamedTuple):
+@dataclasses.dataclass
+class Entry:
     """A message of a catalogue."""
 
     line: int  # the number of the first line of the entry, from 1
-    source: str
-    plural: str  # empty where there is none
-    target: str  # empty where it is not translated; of plurals, the first form
-    forms: tuple[int, ...]  # the numbers of its lines of msgstr; of plurals, several
-    is_fuzzy: bool
-    is_format: bool  # of C or Python: each %s in it is a placeholder
+    flags: set[str] = dataclasses.field(default_factory=set)  # "fuzzy", "c-format"
+    source: str = ""
+    plural: str = ""  # empty where there is none
+    target: str = ""  # empty where it is not translated; of plurals, all forms
+    forms: list[int] = dataclasses.field(default_factory=list)  # the numbers of its lines of msgstr
+
+    @property
+    def is_fuzzy(self) -> bool:
+        """Whether its translation is somebody's guess."""
+        return "fuzzy" in self.flags
+
+    @property
+    def is_format(self) -> bool:
+        """Whether it is a format of C or Python, in which each %s is a placeholder."""
+        return not FORMATS.isdisjoint(self.flags)
 
 
 def read(text: str, language: str) -> Document:
@@ -73,84 +90,56 @@ def read(text: str, language: str) -> Document:
     return Document(tuple(part for part in parts if part != ""))
 
 
-class _Lines(str):
-    """A catalogue as polib takes one as a text: by its lines, which end at "\\n" only.
-
-    polib opens the file whose path is the text, if there is one. So this is the text "\\0" for all
-    who do not ask for its lines: no path has this character in it.
-    """
-
-    def __new__(cls, text: str):
-        self = super().__new__(cls, "\0")
-        self.lines = text.split("\n")
-        return self
-
-    def splitlines(self, keepends: bool = False) -> list[str]:
-        return self.lines
-
-
 def entries(text: str) -> list[Entry]:
     """The messages of a catalogue, without its header and obsolete ones.
 
     Raises:
         InputError: for a syntax error, naming the line.
     """
-    try:
-        catalogue = polib.pofile(_Lines(text), encoding="utf-8")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise _syntax_error(reason(error), text) from None
-    lines = [line.strip() for line in text.split("\n")]
-    for number, line in enumerate(lines, start=1):
-        if line.startswith(("msg", '"')):  # polib takes any characters for the quotes
-            is_quoted = QUOTED.fullmatch(line)
-            require(is_quoted, None, "must have a text in quotes", line[:80], f"line {number}")
-    found: list[Entry] = []
-    starts = [max(entry.linenum, 1) for entry in catalogue]  # polib gives 0 for the first entry
-    ends = [*starts[1:], len(lines) + 1]
-    for entry, start, end in zip(catalogue, starts, ends, strict=True):
-        if entry.obsolete or not entry.msgid:
+    return [entry for entry in _entries(text) if entry.source]
+
+
+def _entries(text: str) -> Iterator[Entry]:
+    entry, part = Entry(1), None
+    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
+        match = LINE.fullmatch(line)
+        is_new = line.startswith("#") or (match and match["key"] in FOLLOWING[None])
+        if part == "msgstr" and is_new:
+            yield entry
+            entry, part = Entry(number), None
+        if line == "" or line.startswith("#"):
+            if line.startswith("#~"):
+                entry = Entry(number + 1)
+            elif part is None and line == "":
+                entry.line = number + 1
+            elif line.startswith("#,"):
+                entry.flags.update(map(str.strip, line[2:].split(",")))
             continue
-        forms = _forms(lines, start, end)
-        require(forms, None, f"must begin a message that has a {FORM}", "none", f"line {start}")
-        target = entry.msgstr or "".join(entry.msgstr_plural.values())
-        is_format = not FORMATS.isdisjoint(entry.flags)
-        texts = (entry.msgid, entry.msgid_plural, target)
-        found.append(Entry(start, *texts, tuple(forms), entry.fuzzy, is_format))
-    # polib leaves out what it cannot read in some places, without an error.
-    messages = sum(re.match(r"msgid\s", line) is not None for line in lines)
-    has_header = re.search(r'^msgid\s+""\n(?!")', "\n".join(lines), re.MULTILINE) is not None
-    count = len(found) + has_header
-    rule = f"must have as many entries as lines of msgid, {messages}"
-    require(count == messages, None, rule, count, "the document")
-    return found
+        place = f"line {number}"
+        if match is None:
+            is_text = line.startswith(("msg", '"'))
+            rule = "must have a text in quotes" if is_text else "must be a catalogue of gettext"
+            raise InputError(None, rule, line[:80] if is_text else repr(line[:80]), place)
+        key = match["key"] or part
+        fits = key in FOLLOWING[part] if match["key"] else part is not None
+        require(fits, None, "must be a catalogue of gettext", repr(line[:80]), place)
+        part = key
+        found = re.sub(r"\\(.)", _unescaped, match["text"])
+        if part == "msgid":
+            entry.source += found
+        elif part == "msgid_plural":
+            entry.plural += found
+        elif part == "msgstr":
+            entry.target += found
+            entry.forms += [number] if match["key"] else []
+    if part is not None:
+        rule = "must begin a message that has a msgstr"
+        require(part == "msgstr", None, rule, "none", f"line {entry.line}")
+        yield entry
 
 
-def _syntax_error(message: str, text: str) -> InputError:
-    """An error of polib: "Syntax error in po file (line 7): WHY", or without why, or another."""
-    rule = "must be a catalogue of gettext"
-    found = re.search(r"\(line (\d+)\)(?:: (.+))?$", message)
-    if found is None:
-        return InputError(None, rule, message, "the document")
-    line = text.split("\n")[int(found[1]) - 1]
-    return InputError(None, rule, found[2] or repr(line[:80]), f"line {found[1]}")
-
-
-def _forms(lines: Sequence[str], start: int, end: int) -> list[int]:
-    """The numbers of the lines of msgstr of an entry, which are all before its next other line.
-
-    Args:
-        lines: of the catalogue, without spaces around them.
-        start: the number of the first line of the entry.
-        end: the number of the first line of the next one.
-    """
-    forms: list[int] = []
-    for number in range(start, end):
-        line = lines[number - 1]
-        if line.startswith(FORM):
-            forms.append(number)
-        elif forms and line and not line.startswith('"'):
-            break
-    return forms
+def _unescaped(match: re.Match) -> str:
+    return _CHARACTERS.get(match[1], match[0])
 
 
 def message_document(message: str, language: str, is_format: bool) -> Document:
@@ -174,4 +163,4 @@ def _with_code(segment: Segment, is_format: bool) -> Segment:
 
 def quoted(text: str) -> str:
     """Writes text as it stands between the quotes of a msgstr."""
-    return polib.escape(text)
+    return text.translate(_WRITTEN)

@@ -4,7 +4,7 @@ import polib
 import pytest
 
 from keras_transformer.documents.placeholders import with_placeholders
-from keras_transformer.documents.po import entries, read
+from keras_transformer.documents.po import Entry, entries, read
 from keras_transformer.documents.translation import AlignedText, DocumentTranslator, Model
 from keras_transformer.translate.answers import Link
 from tests.documents.filling import filled
@@ -97,6 +97,24 @@ def test_entries_say_where_they_are():
     ]
 
 
+def facts(entry):
+    """What polib, and this reader, say of an entry."""
+    if isinstance(entry, Entry):
+        return entry.source, entry.plural, entry.target, entry.is_fuzzy
+    target = entry.msgstr or "".join(entry.msgstr_plural.values())
+    return entry.msgid, entry.msgid_plural, target, entry.fuzzy
+
+
+def check_against_polib(catalogue):
+    wanted = [facts(entry) for entry in polib.pofile(catalogue) if not entry.obsolete]
+    assert [facts(entry) for entry in entries(catalogue)] == wanted
+
+
+def test_entries_are_those_of_polib():
+    check_against_polib(CATALOGUE)
+    check_against_polib(FILLED.replace("fertig", r"a\\n\n\"\t\x"))
+
+
 def test_lines_of_an_entry_may_have_spaces_before_and_after_them():
     catalogue = (
         CATALOGUE.replace("msg", "\t msg").replace('"\n', '" \n') + '\nmsgid "x"\n\nmsgstr ""'
@@ -133,7 +151,8 @@ def test_no_catalogue_is_the_path_of_a_file(ending, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("catalogue", "place", "received", "about"),
     [
-        ('msgid "a"\nmsgstr "b" x\n', "line 2", "unescaped double quote found", "gettext"),
+        ('msgid "a"\nmsgstr "b" x\n', "line 2", 'msgstr "b" x', "quotes"),
+        ('"a"\nmsgid "b"\nmsgstr ""\n', "line 1", '"a"', "gettext"),
         ("hello\n", "line 1", "'hello'", "gettext"),
         ('msgid "a"\nmsgid "b"\nmsgstr "c"\n', "line 2", "'msgid \"b\"'", "gettext"),
         ('msgid "a\nmsgstr "b"\n', "line 1", 'msgid "a', "quotes"),
@@ -141,7 +160,7 @@ def test_no_catalogue_is_the_path_of_a_file(ending, tmp_path, monkeypatch):
         ('msgid "a"\nmsgstr "\n', "line 2", 'msgstr "', "quotes"),
         ('msgid "a"\n', "line 1", "none", "msgstr"),
         (f'{CATALOGUE}\n# Last\nmsgid ""\n"b"', "line 30", "none", "msgstr"),
-        ('msgid "a"\n# b\nmsgid "b"\nmsgstr ""\n', "the document", "1", "2"),
+        ('msgid "a"\n# b\nmsgid "b"\nmsgstr ""\n', "line 3", "'msgid \"b\"'", "gettext"),
         ("\0", "line 1", r"'\x00'", "gettext"),
     ],
 )
@@ -207,6 +226,7 @@ def test_real_catalogues_keep_all_placeholders_and_roles(corpora):
     files = sorted((corpora / "documents" / "po" / "fr").glob("*.po"))
     assert len(files) == 4
     for file in files:
+        check_against_polib(file.read_text(encoding="utf-8"))
         emptied = polib.pofile(str(file))
         for entry in emptied:
             entry.msgstr, entry.flags = "", [flag for flag in entry.flags if flag != "fuzzy"]
