@@ -84,7 +84,7 @@ class TrainedModel(NamedTuple):
     def card(self, options: DecodingConfig, **facts: Any) -> ModelCard:
         """What is known of the model, if it translates with `options`; `facts` are other fields."""
         configs = [model.config for model in self.models]
-        limit = min(options.limits(config).source for config in configs)
+        limit = options.limits(*configs).source
         return ModelCard(
             # Of an ensemble, that of the model with the fewest positions, which limit all of them.
             config=min(configs, key=lambda config: config.longest_text or math.inf),

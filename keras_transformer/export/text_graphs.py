@@ -36,15 +36,13 @@ class TextGraphs:
 
     def __init__(self, graphs: SearchGraphs, vocabularies: VocabularyPair):
         self._graphs = graphs
-        self._options = options = graphs.settings.options
+        self._options = graphs.settings.options
         self._source = GraphVocabulary(vocabularies.source)
         self._target = self._source
         if vocabularies.own_source is not None:
             self._target = GraphVocabulary(vocabularies.target)
         self.vocabularies = [self._source, self._target]
-        limits = [options.limits(model.config) for model in graphs.model.members]
-        self._source_limit = min(limit.source for limit in limits)
-        self._target_limit = min(limit.target for limit in limits)
+        self._source_limit, self._target_limit = graphs.limits.source, graphs.limits.target
         self.named: dict[str, Callable[..., Tensors]] = {
             "serving_default": self.serving_default,
             "best": self.best,

@@ -112,14 +112,12 @@ class DecodingConfig:
         """
         return self.beam_size if self.sampling or self.beam_size == 1 else 2 * self.beam_size
 
-    def limits(self, model: TransformerConfig) -> "LengthLimits":
-        """The longest source and translation of a model, which may have few learned positions."""
+    def limits(self, *models: TransformerConfig) -> "LengthLimits":
+        """The longest source and translation that all models take; some have few positions."""
         source = self.max_source_length
         target = self.max_source_length + self.extra_length
-        if model.longest_text is not None:
-            source = min(source, model.longest_text)
-            target = min(target, model.longest_text)
-        return LengthLimits(source, target)
+        positions = [model.longest_text for model in models if model.longest_text is not None]
+        return LengthLimits(min([source, *positions]), min([target, *positions]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,6 +45,9 @@ class SearchGraphs:
         model: one model, or an ensemble.
         settings: the options of the search, and the forbidden phrases.
         constraints: whether there is `constrain_ids`, which is a further search.
+
+    Attributes:
+        limits: the longest source and target.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class SearchGraphs:
     ):
         self.model = model
         self.settings = settings
+        self.limits = settings.options.limits(*[each.config for each in model.members])
         self.named: dict[str, Callable[..., Tensors]] = {
             "search_ids": self.search_ids,
             "score_ids": self.score_ids,
@@ -150,8 +154,7 @@ class SearchGraphs:
         """The most tokens of a target for each source, int32 [B]: 0 for an empty one."""
         options = self.settings.options
         source_lengths = tf.reduce_sum(tf.cast(cache.source_mask, tf.int32), axis=1)
-        limit = min(options.limits(model.config).target for model in self.model.members)
-        longest = tf.minimum(source_lengths + options.extra_length, limit)
+        longest = tf.minimum(source_lengths + options.extra_length, self.limits.target)
         return tf.where(source_lengths > 1, longest, 0)
 
 
