@@ -91,6 +91,8 @@ def read_document(
     except ModuleNotFoundError as error:
         rule = f"must be one whose packages are installed ({install_command('documents')})"
         raise InputError("format", rule, f"{format}: {error}") from None
+    rule = f"must be {'bytes' if is_archive else 'a str'} in format {format}"
+    require(isinstance(text, bytes) == is_archive, "text", rule, type(text).__name__)
     if is_archive:
         check_beginning(text, format, "the document")
         return getattr(reader_module, name)(text, language)

@@ -10,6 +10,7 @@ from keras_transformer.documents.document_file import DocumentConfig, translate_
 from keras_transformer.documents.translation import DocumentTranslator, Model
 from keras_transformer.errors import InputError
 from keras_transformer.translate.answer_counts import AnswerCounts
+from tests.documents.archives import archive, content_of
 from tests.refusals import check, refused
 
 
@@ -139,6 +140,19 @@ def test_an_input_that_cannot_be_read_is_named(tmp_path):
 def test_wrong_configurations(argument, value):
     with refused(argument, value):
         DocumentConfig(**{argument: value})
+
+
+def test_a_document_of_an_office_is_bytes(tmp_path):
+    source, output = tmp_path / "letter.docx", tmp_path / "out.docx"
+    source.write_bytes(archive("docx", "<w:p><w:r><w:t>a cat</w:t></w:r></w:p>"))
+    config = DocumentConfig(str(source), str(output))
+    config.check_content()
+    result = translate_file(Shouter(), config)
+    assert (result["format"], result["lines"]) == ("docx", 1)
+    assert ">A CAT<" in content_of("docx", output.read_bytes())
+    source.write_bytes(b"a cat")
+    with refused(None, "not a zip file", place="letter.docx"):
+        config.check_content()
 
 
 @pytest.mark.parametrize("name", ["a.rst", "a.json.gz", "paper.tex", "letter.doc", "b.PDF"])

@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import math
 import weakref
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import tensorflow as tf
 from keras_transformer.config import EOS_ID
 from keras_transformer.documents.document_file import DocumentConfig, translate_file
 from keras_transformer.documents.formats import read_document
+from keras_transformer.markup import well_formed
 from keras_transformer.model_card import ModelOrigin
 from keras_transformer.restoring import TrainedModel
 from keras_transformer.search.compiled_model import compile_model
@@ -24,6 +26,7 @@ from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.translate.answers import translations
 from keras_transformer.translate.batches import length_batches
 from keras_transformer.translate.translator import Translator
+from tests.documents.archives import archive, content_of
 from tests.refusals import refused
 from tests.small_models import (
     VOCAB_SIZE,
@@ -524,8 +527,15 @@ def test_documents(translator_of, model):
     assert (first, blank, end) == (" " + " ".join(best), "", "")
     assert "{x}" in last and last.endswith("\r")
     assert translator.translate_document("") == ""
-    with refused("format", "docx"):
+    with refused("format", "pdf"):
+        translator.translate_document(text, "pdf")
+    with refused("text", "str"):
         translator.translate_document(text, "docx")
+    letter = archive("docx", "<w:p><w:r><w:t>ab.</w:t></w:r></w:p>")
+    result = translator.translate_document(letter, "docx")
+    root = ElementTree.fromstring(f"<x xmlns:w='w'>{content_of('docx', result)}</x>")
+    wanted = well_formed(in_document(translator.translate(["ab."])[0]))
+    assert "".join(root.itertext()) == wanted
 
 
 def test_columns_of_documents(translator_of, model):
