@@ -78,7 +78,7 @@ class ModelCard:
 
     @property
     def format(self) -> str:
-        """The name of the export's format, a key of FORMATS or "onnx"."""
+        """The format of the export, by the name that programs give it."""
         versions = {"ctranslate2": self.ctranslate2, "onnx": self.onnx}
         return next((name for name in versions if versions[name]), "saved_model")
 

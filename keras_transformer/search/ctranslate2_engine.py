@@ -31,6 +31,7 @@ from keras_transformer.search.engine import Explained, Found, Request, Rows
 from keras_transformer.search.streams import processor_streams, threads_of_stream
 from keras_transformer.vocabulary.pair import VocabularyPair
 
+BATCH_SENTENCES = 32  # more take longer, as their keys and values leave the processor's caches
 NONE = -1e9  # what CTranslate2 has for hypotheses that do not exist is less
 OTHER_ENGINE = "must be asked of a model that TensorFlow computes"
 
@@ -194,6 +195,7 @@ class CTranslate2Engine:
         results = self._translator.score_batch(
             [self._source(ids) for ids in source],
             [self._target(ids) for ids in target],
+            max_batch_size=BATCH_SENTENCES,
             max_input_length=0,
         )
         lengths = [np.count_nonzero(np.asarray(ids) != PAD_ID) for ids in target]
@@ -252,20 +254,21 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
     options = settings.options
     sampling = options.sampling
     found: dict[str, Any] = {
+        "max_batch_size": BATCH_SENTENCES,
         "max_input_length": 0,
         "length_penalty": 0,  # so that scores are log-probabilities
         "no_repeat_ngram_size": options.no_repeat_ngram_size,
         "return_end_token": True,
         "beam_size": options.beam_size,
+        "num_hypotheses": options.beam_size,
     }
     if sampling is not None:
         found["beam_size"] = 1
-        found["num_hypotheses"] = options.beam_size
+        if sampling.top_k == 1:
+            found["num_hypotheses"] = 1  # as all would be the same
         found["sampling_topk"] = min(sampling.top_k, vocab_size)
         found["sampling_topp"] = sampling.top_p
         found["sampling_temperature"] = sampling.temperature
-    else:
-        found["num_hypotheses"] = options.beam_size
     return found
 
 
