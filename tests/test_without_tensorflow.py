@@ -1,11 +1,13 @@
 """A model for CTranslate2 is used in processes in which TensorFlow and Keras cannot be imported."""
 
+import itertools
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tomllib
 import urllib.error
 import urllib.request
 
@@ -97,6 +99,14 @@ def test_serve(without_tensorflow, for_ctranslate2):
     assert refusal.value.code == 400 and b"CTranslate2" in refusal.value.read()
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE) == 0
+
+
+def test_requirements_are_those_of_the_distribution():
+    lines = (BIN.parent / "runtime.txt").read_text().splitlines()
+    wanted = [line for line in lines if not line.startswith("#")]
+    project = tomllib.loads((BIN.parent / "pyproject.toml").read_text())["project"]
+    extras = itertools.chain.from_iterable(project["optional-dependencies"].values())
+    assert len(wanted) > 5 and set(wanted) <= {*project["dependencies"], *extras}
 
 
 @pytest.mark.parametrize(
