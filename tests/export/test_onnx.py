@@ -258,7 +258,7 @@ def test_directory(paper, vocabularies):
         graph = onnx.load(folder / f"{name}.onnx")
         (opset,) = graph.opset_import  # no operators but the standard's
         assert (opset.domain, opset.version, graph.ir_version) == ("", 17, 8)
-    with refused("export_dir", "holds no SavedModel"):
+    with refused("export_dir", "of format onnx"):
         read_card(folder)
     with refused("export_dir", folder):
         exported(model, vocabularies, folder)
@@ -319,4 +319,4 @@ def test_example_translates_text(tmp_path, monkeypatch, capsys):
     translator = small_models.translator_with(model, pair, DecodingConfig(**LIMITS))
     expected = [translations[0].text for translations in translator.translate(lines)]
     assert capsys.readouterr().out.splitlines() == expected
-    assert expected[1] == "" and expected[0] != expected[2]
+    assert expected[1] == "" and expected[0] and expected[2]
