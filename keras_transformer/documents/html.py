@@ -211,10 +211,7 @@ def add_kept(builder: SegmentBuilder, element: Sequence[Tag]) -> None:
     """Adds an element that is not translated to a segment."""
     first, *rest = element
     inner = "".join(tag.source for tag in rest)
-    text = ""
-    if first.stands_for_words:
-        shown = "".join(html.unescape(tag.source) for tag in rest if tag.kind == "text")
-        text = _SPACE.sub(" ", shown).strip(" ")
+    text = _SPACE.sub(" ", _shown(rest)).strip(" ") if first.stands_for_words else ""
     parts = (*first.parts(), inner) if first.parts() else ()
     builder.kept(first.source + inner, text, parts)
 
@@ -253,21 +250,12 @@ def end_of_note(tags: Sequence[Tag], first: int) -> int | None:
     """
     if tags[first].name != "sup" or not tags[first].has_content:
         return None
-    text = ""
-    within = OpenTags()
-    for number in range(first, min(first + _NOTE_TAGS, len(tags))):
-        tag = tags[number]
-        if tag.kind == "text":
-            text += html.unescape(tag.source)
-        elif tag.has_content and tag.name not in _BLOCKS:
-            within.begin(tag.name)
-        elif tag.kind == "end" and tag.name in within:
-            within.end(tag.name)
-        else:
-            return None
-        if not within.names:
-            return number + 1 if _NOTE.fullmatch(text) else None
-    return None
+    element = tags[first : first + _NOTE_TAGS]
+    element = element[: end_of_kept(element, 0, OpenTags())]
+    text = _shown(element)
+    is_whole = (element[-1].kind, element[-1].name) == ("end", "sup")
+    has_block = any(tag.name in _BLOCKS for tag in element)
+    return first + len(element) if is_whole and not has_block and _NOTE.fullmatch(text) else None
 
 
 def text_of_note(element: Sequence[Tag], before: str) -> str:
@@ -280,8 +268,13 @@ def text_of_note(element: Sequence[Tag], before: str) -> str:
         element: the superscript.
         before: the character before it; "" if there is none.
     """
-    text = "".join(html.unescape(tag.source) for tag in element if tag.kind == "text").strip()
+    text = _shown(element).strip()
     return text if before.isalnum() and text.lstrip("+-−").isdigit() else ""
+
+
+def _shown(tags: Sequence[Tag]) -> str:
+    """The text among tags, as it reads."""
+    return "".join(html.unescape(tag.source) for tag in tags if tag.kind == "text")
 
 
 def add_text(builder: SegmentBuilder, source: str) -> None:
