@@ -8,10 +8,11 @@ sentence may have an element that only ends in it, or only begins. Marks at the 
 are outside of it.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from keras_transformer.documents.segments import Element, Node, text_of
+from keras_transformer.documents.segments import Element, Mark, Node, text_of
 from keras_transformer.translate.answers import Span
 
 
@@ -20,7 +21,7 @@ def regions(nodes: Sequence[Node], spans: Sequence[Span]) -> list[list[Node]]:
 
     Args:
         nodes: of a segment.
-        spans: of its sentences, in the text of the segment. None begins or ends within a mark.
+        spans: of its sentences, in the text of the segment. A mark that is partly in one is in it.
 
     Returns:
         The nodes before the first sentence, those of it, those between it and the next one, and so
@@ -33,8 +34,9 @@ def regions(nodes: Sequence[Node], spans: Sequence[Span]) -> list[list[Node]]:
 
 class _Cutter:
     def __init__(self, edges: Sequence[int]):
-        self.edges = edges  # of the sentences: where the first one begins, where it ends, ...
-        self.regions: list[list[Node]] = [[] for _ in range(len(edges) + 1)]
+        # Where the regions end: where the first sentence begins, where it ends, ...
+        self.ends = [*edges, math.inf]
+        self.regions: list[list[Node]] = [[] for _ in self.ends]
         self._innermost = list(self.regions)  # where the next node of each region comes
 
     def add(self, nodes: Sequence[Node], start: int) -> int:
@@ -43,7 +45,12 @@ class _Cutter:
             end = start + len(text_of([node]))
             if isinstance(node, str):
                 self._add_text(node, start)
-            elif not isinstance(node, Element) or self._is_in_one(start, end):
+            elif isinstance(node, Mark):
+                region = self._region(start, end)
+                if start < end and region % 2 == 0:  # the next sentence may begin in it
+                    region = bisect_right(self.ends, end - 1)
+                self._innermost[region].append(node)
+            elif end <= self.ends[self._region(start, end)]:
                 self._innermost[self._region(start, end)].append(node)
             else:
                 region = self._region(start, start)
@@ -62,18 +69,14 @@ class _Cutter:
         end = start + len(text)
         while start < end:
             region = self._region(start, end)
-            until = min([end, *self.edges[region : region + 1]])
+            until = min(end, self.ends[region])
             self._innermost[region].append(text[: until - start])
             text, start = text[until - start :], until
-
-    def _is_in_one(self, start: int, end: int) -> bool:
-        region = self._region(start, end)
-        return end <= min([end, *self.edges[region : region + 1]])
 
     def _region(self, start: int, end: int) -> int:
         """The region of what begins at one place and ends at another one, or after it."""
         if start < end:
-            return bisect_right(self.edges, start)
-        region = bisect_left(self.edges, start)
-        is_at_end = region % 2 and self.edges[region] == start
+            return bisect_right(self.ends, start)
+        region = bisect_left(self.ends, start)
+        is_at_end = region % 2 and self.ends[region] == start
         return region + 1 if is_at_end else region

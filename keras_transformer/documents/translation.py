@@ -15,7 +15,7 @@ from keras_transformer.documents.marked import MarkedSentence
 from keras_transformer.documents.placeholders import with_placeholders
 from keras_transformer.documents.placement import place
 from keras_transformer.documents.regions import regions
-from keras_transformer.documents.segments import Mark, Piece, Segment, pieces_of
+from keras_transformer.documents.segments import Mark, Node, Piece, Segment, pieces_of
 from keras_transformer.documents.sentences import (
     MOST_CHARACTERS,
     cut,
@@ -44,23 +44,22 @@ class Model(NamedTuple):
     limit: int  # the most subwords of a sentence
 
 
-class _Sentence:
+class _Sentence(MarkedSentence):
     """A sentence of a segment, and what it becomes.
 
     Attributes:
-        marked: the sentence with its marks.
+        case: how its words are written.
         given: what the model is given.
         pieces: what it becomes; the sentence itself until it is translated.
         is_changed: whether that is anything else.
     """
 
-    def __init__(self, marked: MarkedSentence, case: Case):
-        self.marked = marked
-        self.case = case
-        self.given = marked.model_text
-        if case is not Case.SENTENCE:
-            self.given = in_sentence_case(self.given)
-        self.pieces = marked.unchanged()
+    def __init__(self, nodes: Sequence[Node], find_case: Callable[[str], Case]):
+        super().__init__(nodes)
+        self.case = find_case(self.model_text)
+        is_usual = self.case is Case.SENTENCE
+        self.given = self.model_text if is_usual else in_sentence_case(self.model_text)
+        self.pieces = self.unchanged()
         self.is_changed = False
 
     def take(self, translation: AlignedText) -> None:
@@ -68,7 +67,7 @@ class _Sentence:
         if translation.text == self.given or not translation.text.strip():
             return
         text = re.sub("[\r\n]", " ", translation.text)  # a line break would be one of the document
-        pieces = place(self.marked, text, translation.links)
+        pieces = place(self, text, translation.links)
         if self.case is Case.CAPITALS:
             pieces = [piece if isinstance(piece, Mark) else piece.upper() for piece in pieces]
         self.is_changed = pieces != self.pieces
@@ -155,19 +154,18 @@ class DocumentTranslator:
                 written = part.segment.written(pieces)
                 if sentence is not None:
                     place = (len(text), len(text) + len(written))
-                    found.append(TranslatedSentence(sentence.marked.text, written, *place))
+                    found.append(TranslatedSentence(sentence.text, written, *place))
                 text += written
         return text, found
 
     def _paragraph(self, segment: Segment) -> _Paragraph:
-        """Cuts a segment into sentences; none begins or ends within a mark."""
+        """Cuts a segment into sentences; none begins within a mark."""
         segment = with_placeholders(segment)
         within = _places_within(segment)
         spans: list[Span] = []
-        for span in split(segment.text, self.language):
-            start, end = _widened(span, within)
-            if spans and start < spans[-1][1]:
-                spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+        for start, end in split(segment.text, self.language):
+            if spans and start in within:
+                spans[-1] = (spans[-1][0], end)
             else:
                 spans.append((start, end))
         inner = {
@@ -182,14 +180,11 @@ class DocumentTranslator:
     ) -> tuple[list[_Sentence], list[list[Piece]]]:
         """Makes the sentences of a segment, and what is between them."""
         cut_nodes = regions(segment.nodes, spans)
-        sentences: list[_Sentence] = []
-        for nodes in cut_nodes[1::2]:
-            marked = MarkedSentence(nodes)
-            case = Case.SENTENCE
-            if self.case == "auto":
-                case = case_of(marked.model_text, self.language)
-            sentences.append(_Sentence(marked, case))
+        sentences = [_Sentence(nodes, self._case_of) for nodes in cut_nodes[1::2]]
         return sentences, [list(pieces_of(nodes)) for nodes in cut_nodes[::2]]
+
+    def _case_of(self, text: str) -> Case:
+        return Case.SENTENCE if self.case == "keep" else case_of(text, self.language)
 
     def _translated(self, chunk: Sequence[str | _Paragraph]) -> Iterator[str]:
         """Translates the paragraphs of a chunk, and yields its parts."""
@@ -201,7 +196,7 @@ class DocumentTranslator:
         """Translates the sentences of paragraphs."""
         self._fit(paragraphs)
         sentences = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
-        sentences = [sentence for sentence in sentences if sentence.marked.has_language]
+        sentences = [sentence for sentence in sentences if sentence.has_language]
         for start in range(0, len(sentences), CHUNK_SENTENCES):
             self._translate(sentences[start : start + CHUNK_SENTENCES])
 
@@ -231,14 +226,13 @@ class DocumentTranslator:
             if sentence.given in fitting:
                 spans.append(span)
             else:
-                parts = cut(text, span, self.model.limit, count_subwords, within)
-                spans += [_widened(part, within) for part in parts]
+                spans += cut(text, span, self.model.limit, count_subwords, within)
         paragraph.spans = spans
         paragraph.sentences, paragraph.between = self._sentences(paragraph.segment, spans)
 
     def _translate(self, sentences: Sequence[_Sentence]) -> None:
         """Translates sentences, equal ones once."""
-        needing = [each for each in sentences if each.marked.needs_alignment]
+        needing = [each for each in sentences if each.needs_alignment]
         marked = list(dict.fromkeys(each.given for each in needing))
         found = dict(zip(marked, self.model.align(marked) if marked else [], strict=True))
         plain = list(dict.fromkeys(each.given for each in sentences if each.given not in found))
@@ -249,7 +243,7 @@ class DocumentTranslator:
 
 
 def _places_within(segment: Segment) -> set[int]:
-    """The places of a segment's text within marks, at which no sentence begins or ends."""
+    """The places of a segment's text within marks, at which no sentence begins."""
     within: set[int] = set()
     start = 0
     for piece in pieces_of(segment.nodes):
@@ -258,21 +252,6 @@ def _places_within(segment: Segment) -> set[int]:
             within.update(range(start + 1, end))
         start = end
     return within
-
-
-def _widened(span: Span, within: set[int]) -> Span:
-    """A span that neither begins nor ends within a mark, as one that reads as a space and "a" may.
-
-    Args:
-        span: of a sentence, without the spaces around it.
-        within: the places within marks.
-    """
-    start, end = span
-    while start in within:
-        start -= 1
-    while end in within:
-        end += 1
-    return start, end
 
 
 def _paragraphs(parts: Iterable[str | _Paragraph]) -> Iterator[_Paragraph]:
@@ -320,4 +299,4 @@ def _needs_space(sentence: _Sentence, after: Sequence[Piece]) -> bool:
         return False
     texts = [piece for piece in sentence.pieces if isinstance(piece, str)]
     last = "".join(texts)[-1:]
-    return is_unspaced(sentence.marked.text[-1]) and last != "" and not is_unspaced(last)
+    return is_unspaced(sentence.text[-1]) and last != "" and not is_unspaced(last)
