@@ -136,8 +136,10 @@ class _Placer:
         units = [unit for unit in range(parent.start, parent.end) if free[unit]]
         if start < end and units:
             wanted = self.alignment.proportional((start, end))
-            words = [unit for unit in units if self.alignment.is_word(unit)]
-            nearest = min(words or units, key=lambda unit: abs(unit - wanted))
+            text = self.alignment.sentence.model_text[start:end]
+            has_word = any(map(str.isalnum, text))
+            similar = [unit for unit in units if self.alignment.is_word(unit) == has_word]
+            nearest = min(similar or units, key=lambda unit: abs(unit - wanted))
             return nearest, nearest + 1
         slot = self._outside(self.alignment.proportional_slot((start, end)), parent)
         return slot, slot

@@ -100,6 +100,7 @@ def test_an_unchanged_sentence_keeps_its_marks(source):
         ("See the <a>manual</a>.", "Siehe das.", "0-0 2-2", "Siehe <a>das</a>."),
         ("Why <b>not</b> ?", "Wieso ?", "0-0 1-1", "<b>Wieso</b> ?"),
         ("A dog <b>!</b>", "Ein Hund !", "2-2", "Ein Hund <b>!</b>"),
+        ("A dog<b>,</b> it", "Ein Hund, es", "0-0 1-1 3-3", "Ein Hund<b>,</b> es"),
         # Elements of several sentences.
         ("a</b> c <i>d", "A C D", "0-0 1-1 2-2", "A</b> C <i>D"),
         ("a c</b> d", "D A C", "0-1 1-2 2-0", "D A C</b>"),
