@@ -1,4 +1,7 @@
-"""Averages the weights of a model's last checkpoints, as in section 6.1."""
+"""Averages the weights of a model's last checkpoints, as in section 6.1.
+
+From then on, all programs use the average, unless --checkpoint asks for other weights.
+"""
 
 from command import run  # isort: skip  (first: it makes the checkout importable)
 

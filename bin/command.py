@@ -66,9 +66,7 @@ FLAG_OF_TYPE = {
 OF_TENSORFLOW = ("tensorflow", "tensorflow_text", "keras")  # packages that a runtime may lack
 HELP = ("-h", "--help", "--helpshort")
 LONGEST_MESSAGE = 2000  # in characters; longer ones are cut in the middle
-# Errors and what is worse: the reason for an abort may be an error, written before it.
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
-
+ALL_LINES = {"TF_CPP_MIN_LOG_LEVEL": "0"}  # see keras_transformer/quiet_tensorflow.py
 
 FILES_OF_LINES = ("forbidden_phrases",)  # options of the search whose flag names a file
 # An export has no such option, and no result reports it.
@@ -178,8 +176,8 @@ def define_model_flags(takes_exports: bool = True) -> None:
     if takes_exports:
         define("saved_model", str, help="Export (bin/export.py), in place of --model_dir.")
     help = (
-        "latest (the default), best, average:K, or the path of a checkpoint. Several, separated by "
-        "commas, are averaged."
+        "latest, best, average:K, or the path of a checkpoint; several, separated by commas, are "
+        "averaged. By default, the average that average_checkpoints has made, or else the latest."
     )
     define("checkpoint", str, help=help)
     help = "Adapter (bin/train.py with --lora_rank) to add to its base, --model_dir."
@@ -314,14 +312,12 @@ def load_model(**options: Any):
 def quiet_libraries() -> Iterator[None]:
     """Leaves out what libraries write to stderr at every start, unless --verbosity=1 asks for it.
 
-    That is done by TensorFlow's own setting, which it reads when it is imported, by a filter of
-    warnings, and by the filter of the log. TensorFlow still writes a few lines while it is
-    imported, whatever its setting; nothing is held back when it aborts.
+    Of TensorFlow, quiet_tensorflow.py does so; of others, filters of warnings and of the log.
     """
     if logging.get_verbosity() >= logging.DEBUG:
+        set_defaults(ALL_LINES)
         yield
         return
-    set_defaults(QUIET)
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from keras_transformer.config import TrainingConfig, TransformerConfig
 from keras_transformer.errors import InputError
 from keras_transformer.presets import PRESETS, preset
+from keras_transformer.quiet_tensorflow import QuietTensorFlow
 
 if TYPE_CHECKING:  # what editors and type checkers read; see _LAZY
     from keras_transformer.layers import *
@@ -82,5 +83,6 @@ def __dir__():
     return sorted({*globals(), *__all__})
 
 
+sys.meta_path.insert(0, QuietTensorFlow())
 if "keras" in sys.modules:  # importing the classes registers them with Keras
     importlib.import_module("keras_transformer.layers")

@@ -56,7 +56,8 @@ def load(
             and needs neither TensorFlow nor Keras.
         checkpoint: of a model directory, or of each: "latest", "best" (in validation), "average:K"
             (the mean of the last K), or a checkpoint's path; or several, separated by commas, of
-            which it is the mean. The latest if not given.
+            which it is the mean. If not given, the one that was chosen for the directory, as by
+            average_checkpoints, or else the latest.
         adapter: a directory in which training has made an adapter for this model (LoRA), or a
             checkpoint in one; it is added to the weights. Without a `path` of its base, such a
             directory is a model directory as others, which finds its base by itself.

@@ -34,7 +34,7 @@ from keras_transformer.search.config import TASKS, DecodingConfig
 from keras_transformer.search.weights import read_weights, variables_of, write_weights
 from keras_transformer.training.adam import make_adam
 from keras_transformer.training.adapters import merge_adapter, weights_fingerprint
-from keras_transformer.training.checkpoint_files import CheckpointInfo
+from keras_transformer.training.checkpoint_files import CheckpointInfo, chosen_checkpoint
 from keras_transformer.training.checkpoint_weights import (
     read_variables,
     require_plausible_sizes,
@@ -189,7 +189,7 @@ def restore(
         return _restore_keras_file(path)
     if model_dir != path:
         checkpoint = path.name
-    checkpoint = "latest" if checkpoint is None else checkpoint
+    checkpoint = chosen_checkpoint(model_dir) if checkpoint is None else checkpoint
     return _restore_model_directory(model_dir, checkpoint, adapter_scale=adapter_scale)
 
 
@@ -202,7 +202,7 @@ def _restore_with_adapter(
     base = restore(path, checkpoint).model
     found = Base(os.fspath(path), weights_fingerprint(base))
     require_same_base(model_dir, description.base, found, "path")
-    adapter_checkpoint = "latest" if model_dir == adapter else adapter.name
+    adapter_checkpoint = chosen_checkpoint(model_dir) if model_dir == adapter else adapter.name
     return _restore_model_directory(model_dir, adapter_checkpoint, base, adapter_scale)
 
 

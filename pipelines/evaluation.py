@@ -19,6 +19,7 @@ from keras_transformer.fields import Size, check_fields, one_of, option
 from keras_transformer.language_codes import directions_of, target_languages_of
 from keras_transformer.model_card import ModelCard
 from keras_transformer.output_files import check_output, write_lines
+from keras_transformer.training.checkpoint_files import choose_checkpoint
 from pipelines.data_set import DataSet
 
 if TYPE_CHECKING:  # a module with TensorFlow
@@ -130,6 +131,8 @@ def evaluate_on(
         translator = translator.with_alpha(chosen.alpha)
         if model_dir is not None and config.limit is None:
             write_chosen_decoding(model_dir, chosen)
+            if chosen.checkpoint.startswith("average:") and "," not in chosen.checkpoint:
+                choose_checkpoint(model_dir, chosen.checkpoint)
     sources, references, directions = _text_of(data, config.split, config.limit)
     if sources == references:
         place = (config.split, data.data_dir)

@@ -15,6 +15,7 @@ from keras_transformer.files.locks import locked
 from keras_transformer.files.paths import to_path
 from keras_transformer.model_card import CARD, read_card
 from keras_transformer.presets import preset as configurations_of
+from keras_transformer.training.checkpoint_files import average_name
 from keras_transformer.training.device_config import DeviceConfig
 from keras_transformer.training.loop_config import LoopConfig
 from keras_transformer.training.model_directory import (
@@ -235,8 +236,13 @@ def _base(init_from: str | os.PathLike, description: ModelDescription) -> Base:
         require(getattr(description, name) == fingerprint, "data_dir", rule, f"another {name}")
     path = os.fspath(init_from)
     is_model_dir = described_in(path) == to_path(path) and not (to_path(path) / CARD).exists()
-    if is_model_dir:  # its latest checkpoint may be another one in the future
-        path = os.path.join(path, "checkpoints", trained.checkpoint.checkpoint)
+    if is_model_dir:  # which may have other checkpoints in the future
+        info = trained.checkpoint
+        is_mean = info.averaged is not None
+        name = average_name(info.averaged, info.step) if is_mean else info.checkpoint
+        path = os.path.join(path, "checkpoints", name)
+        rule = "must be written as a checkpoint: run average_checkpoints, as init_from uses a mean"
+        require(to_path(f"{path}.index").exists(), "init_from", rule, path)
     return Base(path, weights_fingerprint(trained.model))
 
 

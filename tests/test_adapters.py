@@ -127,6 +127,20 @@ def test_an_interrupted_run_equals_an_uninterrupted_one(prepared, adapter, base,
     assert (result["step"], result["stopped"]) == (4, "train_steps")
 
 
+def test_the_base_may_be_a_mean_that_is_written(prepared, base, tmp_path):
+    from keras_transformer.training.checkpoint_files import choose_checkpoint
+    from keras_transformer.training.checkpoint_weights import average_checkpoints
+
+    averaged = shutil.copytree(base, tmp_path / "base")
+    choose_checkpoint(averaged, "average:2")
+    name = "checkpoints/average-2-step-00000020"
+    with refused("init_from", averaged / name):
+        train_adapter(prepared, tmp_path / "adapter", averaged)
+    average_checkpoints(averaged, 2)
+    train_adapter(prepared, tmp_path / "adapter", averaged, steps=1)
+    assert read_description(tmp_path / "adapter").base.path == f"{averaged}/{name}"
+
+
 def test_the_base_may_be_elsewhere(adapter, untrained):
     translator = kt.load(untrained, adapter=adapter)
     assert translator.checkpoint == {"checkpoint": "step-00000004", "step": 4}

@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from absl import logging
+
 from keras_transformer.evaluation.directions import direction_scores
 from keras_transformer.evaluation.translation import translation_scores
 from keras_transformer.model.transformer import Transformer
@@ -55,6 +57,8 @@ class SampleAnswers:
             self.directions = [directions[n] for n in chosen]
         self.sources = [sources[n] for n in chosen]
         self.references = [references[n] for n in chosen]
+        by_length = sorted(range(len(chosen)), key=lambda n: len(self.sources[n]))
+        self.told = by_length[len(chosen) // 4]  # a rather short one
         self.vocabularies = vocabularies
         self.task_options = task_options
         task = TASKS["translation" if task_options is None else "parsing"]
@@ -91,7 +95,7 @@ class SampleAnswers:
         return Parser(translator) if is_parser else translator
 
     def __call__(self, model: Transformer) -> tuple[dict[str, float], str]:
-        """Answers the sample, and scores the answers.
+        """Answers the sample, scores the answers, and logs one of them.
 
         Returns {"bleu"}, or {"f1", "repaired": share of trees}, in percent, and the first answers
         as a table in Markdown. Of several directions, "bleu" and "chrf" are means, and there are
@@ -112,6 +116,7 @@ class SampleAnswers:
             f1 = parsing_scores([best.tree for best in found], self.references)["f1"]
             repaired = sum(best.repairs.total > 0 for best in found)
             scores = {"f1": f1, "repaired": percent(repaired, len(found))}
+        logging.info("%s -> %s", self.sources[self.told], texts[self.told])
         rows = list(zip(self.sources, self.references, texts, strict=True))[:SHOWN]
         lines = ["| source | reference | answer |", "|---|---|---|"]
         lines += [f"| {' | '.join(map(_literal, row))} |" for row in rows]

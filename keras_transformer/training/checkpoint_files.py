@@ -22,6 +22,7 @@ from keras_transformer.training.loop_config import METRICS
 from keras_transformer.training.model_directory import FORMAT_VERSION
 from keras_transformer.training.step_sums import StepSums
 
+_CHOSEN = "checkpoint.json"  # in the model directory
 _WRITING = "writing-"  # before the names of files until a checkpoint is complete
 _REMOVING = "removing-"  # before the name of a record whose checkpoint is being removed
 _DAMAGED = "damaged-"  # before the names of files that a run could not resume from
@@ -69,6 +70,11 @@ class CheckpointRecord:
     best_metric: Annotated[str, one_of(*METRICS)] | None = None
 
 
+def average_name(averaged: int, step: int) -> str:
+    """The name of the mean of the last checkpoints, when it is written as one of its own."""
+    return f"average-{averaged}-{checkpoint_name(step)}"
+
+
 def checkpoint_name(step: int) -> str:
     """The name of a run's checkpoint after `step` steps, and of its files."""
     return f"step-{step:08d}"
@@ -77,6 +83,29 @@ def checkpoint_name(step: int) -> str:
 def checkpoint_directory(model_dir: str | Path) -> Path:
     """The folder of the checkpoints of a model directory."""
     return to_path(model_dir) / "checkpoints"
+
+
+def choose_checkpoint(model_dir: str | Path, checkpoint: str) -> None:
+    """Has a model directory remember which weights to use: "latest", "best" or "average:K".
+
+    After further training, "average:K" is the mean of the newer checkpoints.
+    """
+    write_json(to_path(model_dir) / _CHOSEN, {"checkpoint": checkpoint})
+
+
+def chosen_checkpoint(model_dir: str | Path) -> str:
+    """Which weights to use where nobody asks for others: "latest", if none were chosen.
+
+    Raises:
+        InputError: where the file is damaged.
+    """
+    file = to_path(model_dir) / _CHOSEN
+    if not file.exists():
+        return "latest"
+    checkpoint = read_json(file, {"checkpoint": str})["checkpoint"]
+    is_rule = checkpoint in ("latest", "best") or checkpoint.startswith("average:")
+    require(is_rule, "checkpoint", "must be latest, best or average:K", repr(checkpoint), file)
+    return checkpoint
 
 
 def read_record(path: str | Path) -> CheckpointRecord:

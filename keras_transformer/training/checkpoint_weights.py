@@ -17,8 +17,9 @@ from keras_transformer.model.transformer import Transformer
 from keras_transformer.training.checkpoint_files import (
     CheckpointInfo,
     CheckpointRecord,
+    average_name,
     checkpoint_directory,
-    checkpoint_name,
+    choose_checkpoint,
     damage_of,
     recover_checkpoints,
     write_checkpoint,
@@ -221,7 +222,9 @@ def _mean_variable(versions: Sequence[np.ndarray]) -> np.ndarray:
 def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     """Writes the mean of the last checkpoints' weights as a checkpoint of its own (section 6.1).
 
-    The paper averages the last 5 checkpoints of base models, and the last 20 of big ones.
+    The model directory remembers it: from now on, "average:K" is loaded where no other checkpoint
+    is asked for. The paper averages the last 5 checkpoints of base models, and the last 20 of big
+    ones.
 
     Args:
         model_dir: a directory that training has made.
@@ -240,9 +243,10 @@ def average_checkpoints(model_dir: str | Path, last: int) -> CheckpointInfo:
     model = description.model
     weights, info = read_checkpoint(model_dir, f"average:{last}", model)
     directory = checkpoint_directory(model_dir)
-    name = f"average-{info.averaged}-{checkpoint_name(info.step)}"
+    name = average_name(info.averaged, info.step)
     record = CheckpointRecord(name, info.step, model.fingerprint)
     with locked(directory / "averages.lock", "model_dir"):
         recover_checkpoints(directory, "average-")
         write_checkpoint(directory, record, {"model": [tf.Variable(weight) for weight in weights]})
+    choose_checkpoint(model_dir, info.checkpoint)
     return dataclasses.replace(info, checkpoint=str(directory / name))

@@ -3,6 +3,7 @@
 config.json       configurations and the vocabulary's fingerprint
 *vocabulary.*     the vocabulary, or those of both sides: the directory alone is enough to translate
 checkpoints/      see checkpoint_files.py; of an adapter, see adapters.py
+checkpoint.json   which weights to use, if not the latest (checkpoint_files.py)
 decoding.json     the settings of the search, if they were chosen (evaluation/results.py)
 tensorboard/      curves; training_log.jsonl has them as text
 lock              held by the process that trains here; see files/locks.py

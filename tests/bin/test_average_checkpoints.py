@@ -21,6 +21,27 @@ def test_average_is_a_checkpoint_of_its_own(call_program, untrained, tmp_path):
         np.testing.assert_allclose(got, np.mean(parts, axis=0), atol=1e-6)
 
 
+def test_the_average_is_used_from_then_on(call_program, untrained, tmp_path):
+    from keras_transformer.loading import restore
+
+    def loaded(*checkpoint):
+        trained = restore(model_dir, *checkpoint)
+        return trained.checkpoint.checkpoint, trained.model.trainable_variables[0].numpy()
+
+    model_dir = shutil.copytree(untrained, tmp_path / "model")
+    latest = loaded()
+    assert latest[0] == "step-00000020"
+    done = call_program("average_checkpoints", f"--model_dir={model_dir}", "--last=2")
+    assert done.code == 0
+    name, weights = loaded()
+    assert name == "average:2"
+    np.testing.assert_array_equal(weights, loaded(done.result["checkpoint"])[1])
+    assert not np.array_equal(weights, latest[1])
+    name, weights = loaded("latest")
+    assert name == latest[0]
+    np.testing.assert_array_equal(weights, latest[1])
+
+
 def test_wrong_input(call_program, untrained, tmp_path):
     done = call_program("average_checkpoints", f"--model_dir={tmp_path}")
     assert done.code == 1

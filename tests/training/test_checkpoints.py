@@ -127,6 +127,18 @@ def test_written_average_is_a_checkpoint_of_its_own(model_dir):
     assert store_of(model_dir).latest.step == 3
 
 
+def test_a_directory_remembers_which_weights_to_use(model_dir):
+    assert checkpoint_files.chosen_checkpoint(model_dir) == "latest"
+    checkpoint_weights.average_checkpoints(model_dir, 2)
+    assert checkpoint_files.chosen_checkpoint(model_dir) == "average:2"
+    checkpoint_files.choose_checkpoint(model_dir, "best")
+    assert checkpoint_files.chosen_checkpoint(model_dir) == "best"
+    file = model_dir / "checkpoint.json"
+    file.write_bytes(b'{"checkpoint": "step-00000001"}')  # which a run may remove
+    with refused("checkpoint", "'step-00000001'", file):
+        checkpoint_files.chosen_checkpoint(model_dir)
+
+
 @pytest.mark.parametrize(
     ("checkpoint", "received", "about"),
     [

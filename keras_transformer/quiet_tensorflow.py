@@ -1,0 +1,72 @@
+"""TensorFlow, imported without the lines that it writes each time.
+
+TF_CPP_MIN_LOG_LEVEL hides what TensorFlow says of the processor and of missing GPUs, but not what
+two of its libraries log while they are loaded: whatever the level, Abseil writes that to stderr.
+"""
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 0: all lines; 1: warnings; 2: errors; 3: what ends the process
+# Lines of information of Abseil's log, and how it introduces itself.
+_INFORMATION = re.compile(rb"I\d{4} [\d:.]+ +\d+ \S+\.cc:\d+\] |WARNING: All log messages before ")
+
+
+class QuietTensorFlow(importlib.abc.MetaPathFinder):
+    """Finds TensorFlow like other finders, and leaves out the lines of its first import.
+
+    A level that the user has set is kept, and with a level of 0, all lines are shown.
+    """
+
+    def find_spec(
+        self, name: str, path=None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Finds `tensorflow`, and nothing else."""
+        if name != "tensorflow":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        os.environ.setdefault(LEVEL, "2" if _has_gpu() else "3")
+        if spec is not None and os.environ[LEVEL] != "0":
+            execute = spec.loader.exec_module
+
+            def execute_quietly(module: ModuleType) -> None:
+                with _without_information():
+                    execute(module)
+
+            spec.loader.exec_module = execute_quietly
+        return spec
+
+
+def _has_gpu() -> bool:
+    """Whether there may be a GPU. Without one, that CUDA cannot start is no error."""
+    return any(Path("/dev").glob("nvidia*")) or Path("/dev/dxg").exists()  # the latter under WSL2
+
+
+@contextlib.contextmanager
+def _without_information() -> Iterator[None]:
+    """Holds back what is written to stderr, and then writes it without lines of information."""
+    try:
+        stderr = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        finally:
+            if sys.stderr is not None:
+                sys.stderr.flush()
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            held.seek(0)
+            lines = [line for line in held if not _INFORMATION.match(line)]
+            os.write(2, b"".join(lines))
