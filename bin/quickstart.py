@@ -12,19 +12,36 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
+from keras_transformer.fields import LARGEST_SEED
 from keras_transformer.files.paths import to_path
 from keras_transformer.files.replacing import write_file
 from keras_transformer.training.loop_config import LoopConfig
 
+if TYPE_CHECKING:
+    from keras_transformer.translate.translator import Translator
+
+STEPS, STEPS_OF_THE_PAPER = 2800, 3000
+
 FLAGS = flags.FLAGS
 flags.DEFINE_string("work_dir", "runs/quickstart", "The folder for data, model and export.")
 flags.DEFINE_integer("grammar_pairs", 60_000, "Number of training pairs.", lower_bound=1)
-flags.DEFINE_integer("train_steps", 1600, "Number of training steps.", lower_bound=1)
-flags.DEFINE_integer("seed", 1, "Seed of the weights and of the order of the pairs.", lower_bound=0)
+flags.DEFINE_integer(
+    "train_steps",
+    None,
+    f"Number of training steps; {STEPS}, or {STEPS_OF_THE_PAPER} with --paper, if not given.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "seed",
+    1,
+    "Seed of the weights and of the order of the pairs.",
+    lower_bound=0,
+    upper_bound=LARGEST_SEED,
+)
 flags.DEFINE_bool(
     "paper",
     False,
@@ -54,6 +71,7 @@ OF_THE_PAPER = {
     "tokens_per_batch": 2048,
 }
 AVERAGED = 5  # checkpoints, of the paper's variant
+SPLITS = ("test", "test_compositional")  # the latter combines words and constructions anew
 
 SENTENCES = [
     "The old woman reads the book.",
@@ -67,82 +85,62 @@ LETTER = f"""# {SENTENCES[0]}
 
 
 def main():
-    from pipelines.data_set import DataSet
-    from pipelines.evaluation import EvaluationConfig, evaluate_on
-    from pipelines.preparation import prepare
-    from pipelines.preparation_config import PreparationConfig
-    from pipelines.sources import GrammarSource
-    from pipelines.training import train_on
-
     work = to_path(FLAGS.work_dir)
     data, model, export = (str(work / name) for name in ("data", "model", "export"))
-    settings = {**(OF_THE_PAPER if FLAGS.paper else RECIPE), "seed": FLAGS.seed}
-    steps = FLAGS.train_steps
-    loop = LoopConfig(train_steps=steps, checkpoint_minutes=EVERY / 60)
-    if FLAGS.paper:
-        loop = LoopConfig(train_steps=steps, checkpoint_steps=max(1, steps // (2 * AVERAGED)))
     tell(
-        f"A Transformer learns to translate {FLAGS.grammar_pairs:,} sentences of a small "
-        f"English-German grammar in {steps:,} steps, with a sample of its work every {EVERY} "
-        "seconds; then it is scored on sentences that it has not seen, and exported. Each bar "
-        "shows the time that is left, as measured here. To stop: Ctrl-C; the same command goes on."
+        f"A Transformer learns to translate from {FLAGS.grammar_pairs:,} sentence pairs of a small "
+        f"English-German grammar, in {steps():,} steps, and shows a translation every "
+        f"{EVERY} seconds. Then it is scored on sentences that it has not seen, and exported. Each "
+        "bar shows how long its step takes here. Ctrl-C stops it, and the same command continues."
     )
+
+    from keras_transformer.search.streams import share_cores
+
+    share_cores()  # training of so small a model, too, is faster with one operation on each core
     timed = Timed()
-
-    pairs, vocab_size = f"--grammar_pairs={FLAGS.grammar_pairs}", f"--vocab_size={VOCAB_SIZE}"
-    with timed("prepare_data", "--dataset=grammar", f"--data_dir={data}", pairs, vocab_size):
-        config = PreparationConfig(vocab_size=VOCAB_SIZE)
-        prepare(GrammarSource(FLAGS.grammar_pairs, config.seed), data, config)
-    with timed("train", *train_flags(data, model, settings, loop)):
-        trained = train_on(data, model, PRESET, settings, loop=loop, sample_sentences=SAMPLED)
-    if FLAGS.paper:
-        from keras_transformer.training.checkpoint_weights import average_checkpoints
-
-        with timed("average_checkpoints", f"--model_dir={model}", f"--last={AVERAGED}"):
-            average_checkpoints(model, AVERAGED)
+    trained = prepare_and_train(data, model, timed)
 
     from keras_transformer.loading import load
 
-    data_set, translator, scores = DataSet.open(data), load(model, n_best=1), {}
-    for split in ("test", "test_compositional"):
-        flags_of_split = [f"--model_dir={model}", f"--data_dir={data}", f"--split={split}"]
-        with timed("evaluate", *flags_of_split):
-            config = EvaluationConfig(split)
-            scores[split] = evaluate_on(data_set, translator, config, model_dir=model)
-            tell(f"BLEU {scores[split]['bleu']}")
+    translator = load(model, n_best=1)
+    test, compositional = score(translator, data, model, timed)
     with timed("export", f"--model_dir={model}", f"--export_dir={export}", "--overwrite"):
         write_export(model, export)
-
     found = [best.text for best, *_ in translator.translate(SENTENCES, scores=False)]
-    translations = dict(zip(SENTENCES, found, strict=True))
-    for sentence, translation in translations.items():
+    for sentence, translation in zip(SENTENCES, found, strict=True):
         tell(f"  {sentence}\n    -> {translation}")
     show_curves(model)
     tell_what_is_next(work, model)
     return {
-        "bleu": scores["test"]["bleu"],
-        "bleu_compositional": scores["test_compositional"]["bleu"],
-        "signature": scores["test"]["signature"],
-        "perplexity": scores["test"]["perplexity"],
+        "bleu": test["bleu"],
+        "bleu_compositional": compositional["bleu"],
+        "signature": test["signature"],
+        "perplexity": test["perplexity"],
         "steps": trained["step"],
-        "seconds": round(sum(timed.seconds.values()), 1),
+        "seconds": round(time.monotonic() - timed.started, 1),
         "seconds_of": timed.seconds,
         "data_dir": data,
         "model_dir": model,
         "saved_model": export,
-        "translations": translations,
+        "translations": dict(zip(SENTENCES, found, strict=True)),
     }
 
 
+def steps() -> int:
+    """The number of training steps."""
+    return FLAGS.train_steps or (STEPS_OF_THE_PAPER if FLAGS.paper else STEPS)
+
+
 class Timed:
-    """Shows the command of each step, and keeps the seconds that the step took."""
+    """Shows the command of each step, and keeps how many seconds the step took."""
 
     def __init__(self):
+        self.started = time.monotonic()
         self.seconds: dict[str, float] = {}
 
     @contextlib.contextmanager
     def __call__(self, name: str, *arguments: str) -> Iterator[None]:
-        """What is done in the block is what this command of the program `name` does."""
+        """The block does what the program `name` does with these arguments."""
         tell(f"\n$ {as_typed(name, *arguments)}")
         started = time.monotonic()
         yield
@@ -150,18 +148,50 @@ class Timed:
         self.seconds[name] = round(seconds, 1)
 
 
-def train_flags(data: str, model: str, settings: dict[str, Any], loop: LoopConfig) -> list[str]:
-    """The arguments of bin/train.py for the same run."""
-    return [
-        f"--data_dir={data}",
-        f"--model_dir={model}",
-        f"--preset={PRESET}",
+def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
+    """Does what prepare_data, train and average_checkpoints do; returns the result of train."""
+    from pipelines.preparation import prepare
+    from pipelines.preparation_config import PreparationConfig
+    from pipelines.sources import GrammarSource
+    from pipelines.training import train_on
+
+    pairs, vocab_size = f"--grammar_pairs={FLAGS.grammar_pairs}", f"--vocab_size={VOCAB_SIZE}"
+    with timed("prepare_data", "--dataset=grammar", f"--data_dir={data}", pairs, vocab_size):
+        config = PreparationConfig(vocab_size=VOCAB_SIZE)
+        prepare(GrammarSource(FLAGS.grammar_pairs, config.seed), data, config)
+
+    settings = {**(OF_THE_PAPER if FLAGS.paper else RECIPE), "seed": FLAGS.seed}
+    loop = LoopConfig(train_steps=steps(), checkpoint_minutes=EVERY / 60)
+    train_arguments = [
+        *(f"--data_dir={data}", f"--model_dir={model}", f"--preset={PRESET}"),
         *(f"--config={name}={value}" for name, value in settings.items()),
         f"--train_steps={loop.train_steps}",
         f"--checkpoint_minutes={loop.checkpoint_minutes}",
-        *([f"--checkpoint_steps={loop.checkpoint_steps}"] if loop.checkpoint_steps else []),
         f"--sample_sentences={SAMPLED}",
     ]
+    with timed("train", *train_arguments):
+        trained = train_on(data, model, PRESET, settings, loop=loop, sample_sentences=SAMPLED)
+    if FLAGS.paper:
+        from keras_transformer.training.checkpoint_weights import average_checkpoints
+
+        with timed("average_checkpoints", f"--model_dir={model}", f"--last={AVERAGED}"):
+            average_checkpoints(model, AVERAGED)
+    return trained
+
+
+def score(translator: "Translator", data: str, model: str, timed: Timed) -> list[dict[str, Any]]:
+    """Does what evaluate does; returns its results for each of SPLITS."""
+    from pipelines.data_set import DataSet
+    from pipelines.evaluation import EvaluationConfig, evaluate_on
+
+    data_set, results = DataSet.open(data), []
+    for split in SPLITS:
+        arguments = [f"--model_dir={model}", f"--data_dir={data}", f"--split={split}"]
+        with timed("evaluate", *arguments):
+            config = EvaluationConfig(split)
+            results.append(evaluate_on(data_set, translator, config, model_dir=model))
+        tell(f"BLEU {results[-1]['bleu']}")
+    return results
 
 
 def write_export(model: str, export: str) -> None:

@@ -21,6 +21,7 @@ from pipelines.pair_files import check_pair_file, read_pairs
 from pipelines.text_files import TextDigest, check_files, read_lines
 
 _GRAMMAR_EVALUATION_PAIRS = 1000
+_GRAMMAR_KEPT_PAIRS = 200_000  # in memory, about 60 MB
 _GRAMMAR_SAMPLE_PAIRS = 100  # of each split; they tell one version of the grammar from another
 _PAIRS_AT_ONCE = 1024  # of which digests are computed
 
@@ -359,6 +360,7 @@ class GrammarSource(Source):
         require(grammar_pairs >= 1, "grammar_pairs", "must be at least 1", grammar_pairs)
         self._grammar_pairs = grammar_pairs
         self._seed = seed
+        self._kept: dict[str, list[Pair]] = {}
 
     def survey(self, visit: Visitor | None = None) -> Survey:
         counts = self._counts()
@@ -377,9 +379,19 @@ class GrammarSource(Source):
         return Survey(counts, [self._grammar_pairs], settings)
 
     def pairs(self, split: str) -> Iterator[Pair]:
+        return iter(self._kept[split]) if split in self._kept else self._drawn(split)
+
+    def _drawn(self, split: str) -> Iterator[Pair]:
+        """Draws the pairs, and keeps them if they are few: to draw them again takes seconds."""
         from pipelines import grammar
 
-        return grammar.sentence_pairs(split, self._counts()[split], self._seed)
+        drawn, count = [], self._counts()[split]
+        for pair in grammar.sentence_pairs(split, count, self._seed):
+            if count <= _GRAMMAR_KEPT_PAIRS:
+                drawn.append(pair)
+            yield pair
+        if count <= _GRAMMAR_KEPT_PAIRS:
+            self._kept[split] = drawn
 
     def _counts(self) -> dict[str, int]:
         from pipelines import grammar

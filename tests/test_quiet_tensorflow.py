@@ -13,12 +13,8 @@ from tests.program_fixtures import PAIRS
 ROOT = Path(__file__).parents[1]
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 HEADER = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
-INFORMATION = (
-    b"I0000 00:00:1795724335.999915   21694 port.cc:153] oneDNN is on.\n"
-)
-WARNING = (
-    b"W0000 00:00:1795724336.000335   21694 gpu_device.cc:2433] Cannot dlopen.\n"
-)
+INFORMATION = b"I0000 00:00:1795724335.999915   21694 port.cc:153] oneDNN is on.\n"
+WARNING = b"W0000 00:00:1795724336.000335   21694 gpu_device.cc:2433] Cannot dlopen.\n"
 FAKE = f"""
 import os
 os.write(2, {HEADER + INFORMATION + WARNING!r} + os.environb[b"{LEVEL}"] + b"\\n")

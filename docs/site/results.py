@@ -171,12 +171,12 @@ RESULTS: dict[str, dict[str, str]] = {
         "signature": "sacreBLEU's",
         "perplexity": "of the test split",
         "steps": "of training",
-        "train_seconds": "of training",
-        "seconds": "of all programs together",
+        "seconds": "of all steps together",
+        "seconds_of": "of each step, by the name of its program",
         "data_dir": "the data",
         "model_dir": "the model",
         "saved_model": "its export",
-        "translations": "some sentences, each with its translation by the export",
+        "translations": "some sentences, each with its translation",
     },
 }
 

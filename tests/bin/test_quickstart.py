@@ -1,0 +1,41 @@
+import shlex
+
+import pytest
+
+
+@pytest.mark.slow  # trains, translates and exports, twice
+@pytest.mark.parametrize("variant", ["--nopaper", "--paper"])
+def test_it_does_what_the_commands_do_that_it_shows(call_program, tmp_path, variant):
+    import keras_transformer as kt
+
+    arguments = ["--grammar_pairs=300", "--train_steps=2", f"--work_dir={tmp_path}/work"]
+    done = call_program("quickstart", *arguments, variant)
+    assert done.code == 0, done.errors
+    assert done.result["steps"] == 2
+
+    shown = [line.removeprefix("$ ") for line in done.errors.splitlines() if line[:2] == "$ "]
+    results = {}
+    for number, line in enumerate(shown):
+        _, program, *flags = shlex.split(line)
+        name = program.removeprefix("bin/").removesuffix(".py")
+        again = call_program(name, *flags)
+        assert again.code == 0, again.errors
+        results[number, name] = again.result
+    names = [name for _, name in results]
+    averaging = ["average_checkpoints"] if variant == "--paper" else []
+    assert names == ["prepare_data", "train", *averaging, "evaluate", "evaluate", "export"]
+    assert results[0, "prepare_data"]["up_to_date"]
+    assert results[1, "train"]["step"] == 2  # of the same run, which had ended
+    scored = [result["bleu"] for (_, name), result in results.items() if name == "evaluate"]
+    assert scored == [done.result["bleu"], done.result["bleu_compositional"]]
+
+    # One model, one answer.
+    sentences, wanted = zip(*done.result["translations"].items(), strict=True)
+    for path in (done.result["model_dir"], done.result["saved_model"]):
+        found = [best.text for best, *_ in kt.load(path).translate(sentences)]
+        assert found == list(wanted)
+
+    letter = done.errors[done.errors.index("a document") :].splitlines()[1]
+    _, _, *flags = shlex.split(letter)
+    assert call_program("translate", *flags).code == 0
+    assert (tmp_path / "work" / "letter.de.md").read_text("utf-8").startswith("# ")
