@@ -47,6 +47,10 @@ class Stack(CompositeLayer):
         if self.last_norm is not None:
             self.last_norm.build(inputs_shape)
 
+    def compute_output_shape(self, inputs_shape):
+        """That of the inputs; without this method, Keras would trace all layers to find it."""
+        return inputs_shape
+
     def call_layer(self, layer: keras.layers.Layer, *inputs, training: bool | None, **masks):
         """Calls a layer; see `rematerialized` for the arguments."""
         if training and self.rematerialize:
