@@ -8,6 +8,7 @@ from command import as_typed, run, show_curves  # isort: skip  (first: it makes 
 
 import contextlib
 import datetime
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -24,11 +25,11 @@ from keras_transformer.training.loop_config import LoopConfig
 if TYPE_CHECKING:
     from keras_transformer.translate.translator import Translator
 
-STEPS, STEPS_OF_THE_PAPER = 2800, 3000
+STEPS, STEPS_OF_THE_PAPER = 3600, 3000
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("work_dir", "runs/quickstart", "The folder for data, model and export.")
-flags.DEFINE_integer("grammar_pairs", 60_000, "Number of training pairs.", lower_bound=1)
+flags.DEFINE_integer("grammar_pairs", 100_000, "Number of training pairs.", lower_bound=1)
 flags.DEFINE_integer(
     "train_steps",
     None,
@@ -59,9 +60,9 @@ RECIPE = {
     "positions": "rotary",
     "dropout": 0.0,
     "learning_rate": 4e-3,
-    "warmup_steps": 100,
+    "warmup_steps": 200,
     "decay": "linear",
-    "tokens_per_batch": 1024,
+    "tokens_per_batch": 512,
 }
 # What the paper has, with a warm-up and a rate for a short run.
 OF_THE_PAPER = {
@@ -94,11 +95,14 @@ def main():
         "bar shows how long its step takes here. Ctrl-C stops it, and the same command continues."
     )
 
+    timed = Timed()
+
     from keras_transformer.search.streams import share_cores
 
     share_cores()  # training of so small a model, too, is faster with one operation on each core
-    timed = Timed()
     trained = prepare_and_train(data, model, timed)
+    if trained["step"] < steps():
+        sys.exit(128 + signal.SIGTERM)  # which has stopped the training
 
     from keras_transformer.loading import load
 
@@ -144,8 +148,9 @@ class Timed:
         tell(f"\n$ {as_typed(name, *arguments)}")
         started = time.monotonic()
         yield
-        seconds = self.seconds.get(name, 0) + time.monotonic() - started
-        self.seconds[name] = round(seconds, 1)
+        seconds = time.monotonic() - started
+        tell(f"{name}: {seconds:.0f} seconds")
+        self.seconds[name] = round(self.seconds.get(name, 0) + seconds, 1)
 
 
 def prepare_and_train(data: str, model: str, timed: Timed) -> dict[str, Any]:
