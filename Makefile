@@ -1,4 +1,4 @@
-# make quickstart   trains, scores, exports and uses a Transformer, in about ten minutes
+# make quickstart   trains, scores, exports and uses a Transformer, in about four minutes
 # make test         what guards correctness, one process per core: about seven minutes
 # make test-slow    the rest of the suite: killed trainings, several workers, browsers, notebooks,
 #                   other engines, whole counts of random cases

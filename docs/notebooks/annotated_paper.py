@@ -754,8 +754,8 @@ print(f"{STEPS} steps, {parameters:,} parameters: {minutes:.1f} minutes")
 # The loss falls at once, as the model learns which words are frequent. The share of right tokens
 # follows when it begins to use the source. With the paper's order, learning is slower at first,
 # and needs the warm-up more: gradients of the upper layers are larger than those of the lower ones
-# ([Xiong et al. 2020](https://arxiv.org/abs/2002.04745)). `make quickstart` trains a model in the
-# paper's order on this grammar, for seven minutes and with more pairs, and prints its BLEU score.
+# ([Xiong et al. 2020](https://arxiv.org/abs/2002.04745)). `bin/quickstart.py --paper` trains a
+# model in the paper's order on this grammar, with more steps and pairs, and prints its BLEU score.
 # This notebook has less time, and goes on with the second model.
 
 

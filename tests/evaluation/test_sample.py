@@ -56,6 +56,15 @@ def test_a_sample_is_translated_and_scored():
     assert sample.config == DecodingConfig(1, 0.0, 50, max_source_length=64)
 
 
+def test_a_rather_short_answer_is_logged(caplog):
+    sources = ["a b c d", "a", "a b c", "a b"]
+    sample = GivenSample(None, sources, ["1 2 3 4"] * 4, 4, 64)
+    sample.given = translator_of({source: source.upper() for source in sources})
+    caplog.set_level("INFO", "absl")
+    sample(None)
+    assert [record.getMessage() for record in caplog.records] == ["a b -> A B"]
+
+
 def test_a_sample_is_parsed_and_scored():
     task_options = {"words": "tags"}
     sources = [" ".join(tree.words()) for tree in GOLD]
