@@ -31,7 +31,10 @@ from keras_transformer.search.engine import Explained, Found, Request, Rows
 from keras_transformer.search.streams import processor_streams, threads_of_stream
 from keras_transformer.vocabulary.pair import VocabularyPair
 
-BATCH_SENTENCES = 32  # more take longer, as their keys and values leave the processor's caches
+# Hypotheses that are searched at a time. More take longer, as their keys and values do not stay in
+# the processor's caches.
+BATCH_HYPOTHESES = 128
+BATCH_PAIRS = 32  # that are scored at a time: all of their logits are in memory
 NONE = -1e9  # what CTranslate2 has for hypotheses that do not exist is less
 OTHER_ENGINE = "must be asked of a model that TensorFlow computes"
 
@@ -195,7 +198,7 @@ class CTranslate2Engine:
         results = self._translator.score_batch(
             [self._source(ids) for ids in source],
             [self._target(ids) for ids in target],
-            max_batch_size=BATCH_SENTENCES,
+            max_batch_size=BATCH_PAIRS,
             max_input_length=0,
         )
         lengths = [np.count_nonzero(np.asarray(ids) != PAD_ID) for ids in target]
@@ -254,7 +257,7 @@ def search_options(settings: SearchSettings, vocab_size: int) -> dict[str, Any]:
     options = settings.options
     sampling = options.sampling
     found: dict[str, Any] = {
-        "max_batch_size": BATCH_SENTENCES,
+        "max_batch_size": max(BATCH_HYPOTHESES // options.beam_size, 1),
         "max_input_length": 0,
         "length_penalty": 0,  # so that scores are log-probabilities
         "no_repeat_ngram_size": options.no_repeat_ngram_size,

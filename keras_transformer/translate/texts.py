@@ -9,7 +9,7 @@ import regex
 from numpy.typing import ArrayLike
 
 from keras_transformer.config import EOS_ID
-from keras_transformer.errors import require
+from keras_transformer.errors import InputError, require
 from keras_transformer.fields import shown
 from keras_transformer.language_codes import pattern_of
 from keras_transformer.search.config import DecodingConfig, SearchSettings
@@ -114,7 +114,8 @@ def as_texts(texts: Iterable[str], argument: str) -> list[str]:
 
 def as_text(text: Any, argument: str) -> str:
     """Returns a text; anything else raises an InputError."""
-    require(isinstance(text, str), argument, "must be a string", shown(text))
+    if not isinstance(text, str):
+        raise InputError(argument, "must be a string", shown(text))
     return text
 
 

@@ -21,7 +21,6 @@ leaves codes out.
 """
 
 import hashlib
-import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -97,7 +96,7 @@ class Subwords:
         """Maps lists of ids to texts: ids up to the first EOS, without pad, bos and codes."""
         kept = []
         for row in rows:
-            until_eos = itertools.takewhile(lambda id_: id_ != EOS_ID, row)
+            until_eos = row[: row.index(EOS_ID)] if EOS_ID in row else row
             kept.append([id_ for id_ in until_eos if id_ not in self._left_out])
         return self._tokenizer.decode(kept)
 
