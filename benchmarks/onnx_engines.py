@@ -54,7 +54,7 @@ def main():
     example = load_example()
     trained = restore(options.model_dir)
     config = decoding_config(trained)
-    limit = config.limits(trained.config).source
+    limit = config.limits(trained.model.config).source
     texts = read_lines(options.source)[: options.sentences]
     sources = with_eos(encoded(trained.vocabularies.source, texts), limit).ids
     sources.sort(key=len)

@@ -312,7 +312,7 @@ def test_example_translates_text(tmp_path, monkeypatch, capsys):
     lines = ["the cat sat on the mat", "", "a dog ran to the house"]
     vocabulary = learn_subwords(lines * 5, "bpe", 300, tmp_path, seed=1)
     pair = VocabularyPair(vocabulary, vocabulary)
-    model = small_models.small_model(vocab_size=300, scale=4.0)
+    model = small_models.small_model(vocab_size=300)
     exported(model, pair, tmp_path / "export")
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
     example.main(tmp_path / "export")
