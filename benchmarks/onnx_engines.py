@@ -113,6 +113,7 @@ def session_of(engine, threads):
     import openvino
 
     settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads}
+    settings["SNIPPETS_MODE"] = "DISABLE"  # see docs/guides/give.md
 
     class OpenVINO:
         def __init__(self, file):
