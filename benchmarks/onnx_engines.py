@@ -1,7 +1,8 @@
 """Translations by the ONNX graphs of a model beside keras_transformer's: equal ids, scores, time.
 
     python benchmarks/onnx_engines.py --model_dir=runs/mine/model --source=test.en \
-        [--weights float32 int8] [--engines onnxruntime openvino] [--beams 1 4] [--sentences 1000]
+        [--reference=test.de] [--weights float32 int8] [--engines onnxruntime openvino] \
+        [--beams 1 4] [--sentences 1000]
 
 The search of docs/examples/onnx_translate.py runs the graphs; both sides translate the same ids, in
 batches of 64 sentences of similar length, one batch at a time. Greedy search is compared with both
@@ -12,6 +13,7 @@ beams:
     equal_all    sentences all of whose translations do, in the same order
     largest_gap  of the scores of the best translations: log-probability / length penalty
     largest_gap_of_unequal   the same, of sentences whose best translations differ
+    bleu, library_bleu           with a reference
     seconds, library_seconds     without loading, and after a first batch
 """
 
@@ -37,6 +39,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", type=Path, required=True)
     parser.add_argument("--source", required=True, help="a file of sentences; .gz is read, too")
+    parser.add_argument("--reference", help="its translations")
     parser.add_argument("--weights", nargs="+", default=["float32"])
     parser.add_argument("--engines", nargs="+", default=["onnxruntime", "openvino"])
     parser.add_argument("--beams", nargs="+", type=int, default=[1, 4])
@@ -57,7 +60,13 @@ def main():
     limit = config.limits(trained.model.config).source
     texts = read_lines(options.source)[: options.sentences]
     sources = with_eos(encoded(trained.vocabularies.source, texts), limit).ids
-    sources.sort(key=len)
+    order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
+    sources = [sources[place] for place in order]
+    quality = None
+    if options.reference is not None:
+        references = read_lines(options.reference)
+        references = [references[place] for place in order]
+        quality = quality_by(trained.vocabularies.target, references)
     batches = [sources[start : start + BATCH] for start in range(0, len(sources), BATCH)]
     for beams in options.beams:
         translator = load(options.model_dir, beam_size=beams, alpha=ALPHA)
@@ -76,6 +85,8 @@ def main():
                     seconds = time.perf_counter() - start
                     facts = {"engine": engine, "weights": weights, "beams": beams}
                     times = {"seconds": seconds, "library_seconds": library_seconds}
+                    if quality is not None:
+                        times = {"bleu": quality(found), "library_bleu": quality(library), **times}
                     print(json.dumps({**facts, **compared(library, found), **times}), flush=True)
 
 
@@ -92,6 +103,17 @@ def read_lines(file):
 
     with opened(file) as content:
         return list(text_lines(content, file))
+
+
+def quality_by(vocabulary, references):
+    """A function of hypotheses, which gives the BLEU of the best ones."""
+    import sacrebleu
+
+    def bleu(found):
+        texts = vocabulary.decode([hypotheses[0][1] for hypotheses in found])
+        return sacrebleu.corpus_bleu(texts, [references]).score
+
+    return bleu
 
 
 def export(trained, config, folder, weights):
