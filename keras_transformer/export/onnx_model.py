@@ -3,7 +3,7 @@
 The encoder also projects the keys and values of the decoder's attention to the source, once. The
 decoder computes one position of every hypothesis, with the keys and values of earlier positions
 as inputs and outputs; docs/reference/onnx.md has its tensors. The numbers are those of
-search/compiled_model.py, whose functions have the same names.
+search/compiled_model.py, whose functions have similar names.
 
 Shapes are those of keras_transformer/__init__.py; R = B K are rows, the hypotheses of all
 sentences, and P positions.
@@ -18,7 +18,13 @@ from keras_transformer.model.attention import MASKED_SCORE
 from keras_transformer.model.positions import frequencies
 from keras_transformer.search.compiled_model import CompiledModel
 from keras_transformer.search.matrices import EmbeddingTable, Int8Matrix
-from keras_transformer.search.weights import Linear, Normalization, SelfAttentionWeights
+from keras_transformer.search.weights import (
+    DecoderLayerWeights,
+    EncoderLayerWeights,
+    Linear,
+    Normalization,
+    SelfAttentionWeights,
+)
 
 FLOAT, INT32 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT32
 SOURCE = Tensor("source", INT32, ["sentences", "source_length"])
@@ -26,79 +32,51 @@ SOURCE = Tensor("source", INT32, ["sentences", "source_length"])
 
 def encoder_graph(model: CompiledModel) -> onnx.ModelProto:
     """Writes the encoder: `source` -> `memory_keys_i` and `memory_values_i`."""
-    writer = Writer(model)
-    graph, weights = writer.graph, model.weights
+    config, weights = model.config, model.weights
+    writer = Writer(config)
+    graph = writer.graph
     length = graph.node("Shape", "source", start=1, end=2)
     writer.set_positions(writer.range(length))
     bias = writer.padding_bias()
-    if model.config.attention_window is not None:
+    if config.attention_window is not None:
         rows = graph.node("Unsqueeze", writer.positions, graph.weight([1]))  # [S, 1]
         distances = graph.node("Abs", graph.node("Sub", rows, writer.positions))  # [S, S]
         bias = graph.node("Add", bias, writer.window_bias(distances))  # [B, 1, S, S]
+    by_position = graph.weight([0, 0, config.num_heads, -1])  # [B, S, H, d]
 
-    by_position = graph.weight([0, 0, model.config.num_heads, -1])  # [B, S, H, d]
     x = writer.embed(weights.source_embedding, "source", weights.encoder.positions)  # [B, S, D]
     for layer in weights.encoder.layers:
-        rows = writer.norm_if_pre(layer.self_attention_norm, x)
-        projected = writer.queries_keys_values(layer.self_attention, rows)
-        queries, keys, values = (writer.split_heads(each, by_position) for each in projected)
-        queries, keys = writer.rotated(queries), writer.rotated(keys)
-        heads = writer.attend(queries, keys, values, bias)
-        heads = graph.node("Transpose", heads, perm=[0, 2, 1, 3])  # [B, S, H, d_v]
-        attended = graph.node("Reshape", heads, graph.weight([0, 0, -1]))
-        attended = writer.linear(layer.self_attention.output, attended)
-        x = writer.norm_if_post(layer.self_attention_norm, graph.node("Add", x, attended))
-        x = writer.feed_forward(layer, x)
+        x = _encoder_layer(writer, layer, x, by_position, bias)
     x = writer.last_norm(weights.encoder.last_norm, x)
-
     for number, layer in enumerate(weights.decoder.layers):
         projected = writer.linear(layer.cross_attention.key_value, x)
-        parts = writer.split(projected, [model.config.d_k, model.config.d_v])
-        names = (f"memory_keys_{number}", f"memory_values_{number}")
-        for name, part in zip(names, parts, strict=True):
-            writer.split_heads(part, by_position, output=name)
-    return graph.model("encoder", [SOURCE], _memory(model.config))
+        keys, values = writer.split(projected, [config.d_k, config.d_v])
+        writer.split_heads(keys, by_position, output=f"memory_keys_{number}")
+        writer.split_heads(values, by_position, output=f"memory_values_{number}")
+    return graph.model("encoder", [SOURCE], _memory(config))
 
 
 def decoder_graph(model: CompiledModel) -> onnx.ModelProto:
     """Writes one position of the decoder; docs/reference/onnx.md has its inputs and outputs."""
     config, weights = model.config, model.weights
-    writer = Writer(model)
+    writer = Writer(config)
     graph = writer.graph
     position = graph.node("Shape", "keys_0", start=2, end=3)  # [1]
     writer.set_positions(position)
-    source_bias = writer.padding_bias()  # [B, 1, 1, S]
-    sentences = graph.node("Shape", "source", start=0, end=1)
-    by_hypothesis = graph.weight([-1, config.num_heads, config.d_k])
-    by_hypothesis = graph.node("Concat", sentences, by_hypothesis, axis=0)  # [B, K, H, d_k]
     bias = None
     if config.attention_window is not None:
         count = graph.node("Add", position, graph.weight([1]))
         earlier = graph.node("Cast", writer.range(count), to=FLOAT)
         bias = writer.window_bias(graph.node("Sub", writer.positions, earlier))  # [T + 1]
+    source_bias = writer.padding_bias()  # [B, 1, 1, S]
+    sentences = graph.node("Shape", "source", start=0, end=1)
+    heads = graph.weight([-1, config.num_heads, config.d_k])
+    by_hypothesis = graph.node("Concat", sentences, heads, axis=0)  # [B, K, H, d_k]
 
     x = writer.embed(weights.target_embedding, "token", weights.decoder.positions)  # [R, D]
     for number, layer in enumerate(weights.decoder.layers):
-        rows = writer.norm_if_pre(layer.self_attention_norm, x)
-        projected = writer.queries_keys_values(layer.self_attention, rows)
-        queries, keys, values = (writer.one_position(each) for each in projected)
-        queries, keys = writer.rotated(queries), writer.rotated(keys)  # [R, H, 1, d_k]
-        keys = writer.with_earlier(f"keys_{number}", keys)  # [R, H, T + 1, d_k]
-        values = writer.with_earlier(f"values_{number}", values)
-        heads = writer.attend(queries, keys, values, bias)  # [R, H, 1, d_v]
-        attended = graph.node("Reshape", heads, graph.weight([0, -1]))
-        attended = writer.linear(layer.self_attention.output, attended)
-        x = writer.norm_if_post(layer.self_attention_norm, graph.node("Add", x, attended))
-
-        rows = writer.norm_if_pre(layer.cross_attention_norm, x)
-        queries = writer.linear(layer.cross_attention.query, rows)
-        queries = writer.split_heads(queries, by_hypothesis)  # [B, H, K, d_k]
-        memory = (f"memory_keys_{number}", f"memory_values_{number}")
-        heads = writer.attend(queries, *memory, source_bias)
-        heads = graph.node("Transpose", heads, perm=[0, 2, 1, 3])  # [B, K, H, d_v]
-        attended = graph.node("Reshape", heads, graph.weight([-1, config.num_heads * config.d_v]))
-        attended = writer.linear(layer.cross_attention.output, attended)
-        x = writer.norm_if_post(layer.cross_attention_norm, graph.node("Add", x, attended))
+        x = _attend_to_cache(writer, number, layer, x, bias)
+        x = _attend_to_memory(writer, number, layer, x, by_hypothesis, source_bias)
         x = writer.feed_forward(layer, x)
     x = writer.last_norm(weights.decoder.last_norm, x)
     logits = writer.linear(weights.logits, x)
@@ -106,10 +84,59 @@ def decoder_graph(model: CompiledModel) -> onnx.ModelProto:
 
     rows = [Tensor("token", INT32, ["rows"]), Tensor("parent", INT32, ["rows"]), SOURCE]
     earlier = _cache(config, "", ["earlier_rows", "positions"])
-    inputs = [*rows, *_memory(config), *earlier]
     log_probabilities = Tensor("log_probabilities", FLOAT, ["rows", config.vocab_size])
-    outputs = [log_probabilities, *_cache(config, "new_", ["rows", "positions_with_this"])]
-    return graph.model("decoder", inputs, outputs)
+    cache = _cache(config, "new_", ["rows", "positions_with_this"])
+    return graph.model("decoder", [*rows, *_memory(config), *earlier], [log_probabilities, *cache])
+
+
+def _encoder_layer(
+    writer: "Writer", layer: EncoderLayerWeights, x: str, by_position: str, bias: str
+) -> str:
+    """A layer of the encoder, [B, S, D] -> [B, S, D]."""
+    weights, norm = layer.self_attention, layer.self_attention_norm
+    projected = writer.queries_keys_values(weights, writer.norm_if_pre(norm, x))
+    queries, keys, values = (writer.split_heads(each, by_position) for each in projected)
+    queries, keys = writer.rotated(queries), writer.rotated(keys)
+    heads = writer.attend(queries, keys, values, bias)  # [B, H, S, d_v]
+    heads = writer.graph.node("Transpose", heads, perm=[0, 2, 1, 3])
+    attended = writer.graph.node("Reshape", heads, writer.graph.weight([0, 0, -1]))
+    x = writer.residual(norm, x, writer.linear(weights.output, attended))
+    return writer.feed_forward(layer, x)
+
+
+def _attend_to_cache(
+    writer: "Writer", number: int, layer: DecoderLayerWeights, x: str, bias: str | None
+) -> str:
+    """Self-attention of one position to the earlier ones and to itself, [R, D] -> [R, D]."""
+    weights, norm = layer.self_attention, layer.self_attention_norm
+    projected = writer.queries_keys_values(weights, writer.norm_if_pre(norm, x))
+    queries, keys, values = (writer.one_position(each) for each in projected)
+    queries, keys = writer.rotated(queries), writer.rotated(keys)  # [R, H, 1, d_k]
+    keys = writer.with_earlier(f"keys_{number}", keys)  # [R, H, T + 1, d_k]
+    values = writer.with_earlier(f"values_{number}", values)
+    heads = writer.attend(queries, keys, values, bias)  # [R, H, 1, d_v]
+    attended = writer.graph.node("Reshape", heads, writer.graph.weight([0, -1]))
+    return writer.residual(norm, x, writer.linear(weights.output, attended))
+
+
+def _attend_to_memory(
+    writer: "Writer",
+    number: int,
+    layer: DecoderLayerWeights,
+    x: str,
+    by_hypothesis: str,
+    bias: str,
+) -> str:
+    """Attention to the encoder's output, [R, D] -> [R, D]: all K of a sentence to one memory."""
+    graph, config = writer.graph, writer.config
+    weights, norm = layer.cross_attention, layer.cross_attention_norm
+    queries = writer.linear(weights.query, writer.norm_if_pre(norm, x))
+    queries = writer.split_heads(queries, by_hypothesis)  # [B, H, K, d_k]
+    memory = (f"memory_keys_{number}", f"memory_values_{number}")
+    heads = writer.attend(queries, *memory, bias)  # [B, H, K, d_v]
+    heads = graph.node("Transpose", heads, perm=[0, 2, 1, 3])
+    attended = graph.node("Reshape", heads, graph.weight([-1, config.num_heads * config.d_v]))
+    return writer.residual(norm, x, writer.linear(weights.output, attended))
 
 
 def _memory(config: TransformerConfig) -> list[Tensor]:
@@ -130,9 +157,9 @@ def _cache(config: TransformerConfig, prefix: str, axes: list[str]) -> list[Tens
 class Writer:
     """Writes parts of a model into a graph; its methods take and return names of values."""
 
-    def __init__(self, model: CompiledModel):
+    def __init__(self, config: TransformerConfig):
         self.graph = Graph()
-        self.config = model.config
+        self.config = config
         self.positions = ""  # float32 [P]; the positions that are computed
         self._whole_positions = ""  # int64 [P]
         self._rotation: tuple[str, str] | None = None  # cosines and sines, [P, d_k]
@@ -275,7 +302,7 @@ class Writer:
             inner = graph.node("Mul", self._activation(gate), inner)
         else:
             inner = self._activation(inner)
-        return self.norm_if_post(norm, graph.node("Add", x, self.linear(weights.outer, inner)))
+        return self.residual(norm, x, self.linear(weights.outer, inner))
 
     def _activation(self, x: str) -> str:
         graph = self.graph
@@ -289,9 +316,12 @@ class Writer:
         return graph.node("Mul", x, share)
 
     def norm_if_pre(self, norm: Normalization, x: str) -> str:
+        """The input of a sublayer: with norm="pre", x after layer normalization."""
         return self.last_norm(norm, x) if self.config.norm == "pre" else x
 
-    def norm_if_post(self, norm: Normalization, x: str) -> str:
+    def residual(self, norm: Normalization, x: str, output: str) -> str:
+        """x and the output of a sublayer, with norm="post" after layer normalization."""
+        x = self.graph.node("Add", x, output)
         return self.last_norm(norm, x) if self.config.norm == "post" else x
 
     def last_norm(self, norm: Normalization | None, x: str) -> str:

@@ -23,7 +23,6 @@ from keras_transformer.export.onnx_graph import Tensor
 from keras_transformer.export.onnx_model import FLOAT, INT32, Writer
 from keras_transformer.model.transformer import shift_right
 from keras_transformer.model_card import read_card
-from keras_transformer.search.compiled_model import CompiledModel
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.matrices import int8_matrix
 from keras_transformer.search.weights import Linear
@@ -207,7 +206,7 @@ def test_int8_products_by_hand():
     rng = np.random.default_rng(1)
     rows, kernel = rng.normal(size=(3, 5)).astype("f"), rng.normal(size=(5, 4)).astype("f")
     bias = rng.normal(size=4).astype("f")
-    writer = Writer(CompiledModel(TransformerConfig(VOCAB_SIZE), weights=None))
+    writer = Writer(TransformerConfig(VOCAB_SIZE))
     linear = Linear(int8_matrix(kernel), tf.Variable(bias))
     product, vectors = writer.linear(linear, "rows"), writer.look_up(linear.matrix, "token")
     inputs = [Tensor("rows", FLOAT, [3, 5]), Tensor("token", INT32, [2])]
