@@ -22,6 +22,8 @@ def write(folder: Path) -> None:
     """Writes the programs, text, documents, trees and models into an empty folder."""
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
+    (folder / "docs").mkdir()
+    (folder / "docs/examples").symlink_to(ROOT / "docs/examples")
     activate = folder / ".venv/bin/activate"  # the environment is active already
     activate.parent.mkdir(parents=True)
     activate.touch()
