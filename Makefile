@@ -1,5 +1,5 @@
 # make quickstart   trains, scores, exports and uses a Transformer, in about four minutes
-# make test         what guards correctness, one process per core: about seven minutes
+# make test         what guards correctness, in about six minutes
 # make test-slow    the rest of the suite: killed trainings, several workers, browsers, notebooks,
 #                   other engines, whole counts of random cases
 # make test-beam    the tests of Apache Beam, which has packages of its own
@@ -45,8 +45,10 @@ SOAK_DATA := runs/soak-data/grammar
 SOAK_SOURCE := --dataset=grammar --vocab_size=2000
 endif
 
-# The tests of a file stay on one worker, with what they share; the longest files begin.
-TEST := $(RUN) -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=10
+# The tests of a file stay on one worker, with what they share; the longest files begin. There is one
+# worker more than cores, as tests also wait for processes of their own.
+WORKERS := $(shell echo $$(($$(nproc) + 1)))
+TEST := $(RUN) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=10
 # In random order and with other random numbers; TEST_SEED determines both.
 TEST_SEED := $(or $(TEST_SEED),$(shell date +%s))
 SHUFFLED := $(TEST) -m "not slow" -p randomly --randomly-seed=$(TEST_SEED)
@@ -60,9 +62,8 @@ quickstart: install
 test: install
 	$(TEST) -m "not slow"
 
-# One process more than there are cores, as these tests also wait for processes of their own.
 test-slow: $(VENV)/.slow
-	$(TEST) -m slow --numprocesses=$$(($$(nproc) + 1))
+	$(TEST) -m slow
 
 test-beam: $(VENV)/.beam
 	PYTHONPATH=$(VENV)/beam $(RUN) -m pytest tests/pipelines/test_beam.py
@@ -90,7 +91,7 @@ test-beside-load: install
 		ONEDNN_MAX_CPU_ISA=AVX2 $(SHUFFLED) -k "not bfloat16"
 
 test-one-core: install
-	ONEDNN_MAX_CPU_ISA=AVX512_CORE taskset --cpu-list 0 $(SHUFFLED)
+	ONEDNN_MAX_CPU_ISA=AVX512_CORE taskset --cpu-list 0 $(SHUFFLED) --numprocesses=1
 
 test-without-onednn: install
 	TF_ENABLE_ONEDNN_OPTS=0 $(SHUFFLED)

@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# One thread for each process of the suite: models are tiny, and there is a process per core.
+# One thread for each process of the suite: models are tiny, and each core has a process.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 import numpy as np

@@ -119,6 +119,7 @@ def test_translations_with_a_vocabulary_for_each_side(separate, tmp_path):
         assert processor.decode_pieces(pieces).replace("▁", " ").lstrip(" ") == text
 
 
+@pytest.mark.slow  # two exports and their translations
 def test_a_package_for_each_direction(model, shared, tmp_path):
     files = export(tmp_path / "export", model, shared, task_options=options_of(DIRECTIONS))
     names = [file.rpartition("/")[2] for file in files]
