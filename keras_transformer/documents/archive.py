@@ -9,18 +9,20 @@ import copy
 import dataclasses
 import io
 import itertools
+import shutil
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
 from keras_transformer.documents.encodings import decoded
-from keras_transformer.documents.segments import Document, Parts
+from keras_transformer.documents.segments import Document, Parts, Segment
 from keras_transformer.errors import InputError, require
 
 _MOST_MEMBERS = 10_000
 _MOST_BYTES = 1 << 30  # of all members, unpacked
 _MOST_TEXT = 1 << 27  # bytes of the members that are read as text
 _SAVE_ANEW = "open it in LibreOffice, and save it anew without a password"
+_PLACE = "the document"
 _UNPROTECTED = f"must not be protected: {_SAVE_ANEW}"
 
 Reader = Callable[[str], Parts]  # of the text of a member
@@ -44,10 +46,10 @@ class Archive(Document):
             for number, member in enumerate(source.infolist()):
                 if number in self.texts:
                     text = "".join(itertools.islice(remaining, self.texts[number]))
-                    content = text.encode("utf-8", errors="replace")
+                    target.writestr(copy.copy(member), text.encode("utf-8", errors="replace"))
                 else:
-                    content = source.read(member)
-                target.writestr(copy.copy(member), content)
+                    with source.open(member) as old, target.open(copy.copy(member), "w") as new:
+                        shutil.copyfileobj(old, new)
         yield result.getvalue()
 
 
@@ -68,42 +70,42 @@ def read_archive(content: bytes, main: str, reader_of: Callable[[str], Reader | 
             _check(members, main)
             if "META-INF/manifest.xml" in archive.namelist():  # of OpenDocument
                 is_protected = b"encryption-data" in archive.read("META-INF/manifest.xml")
-                require(not is_protected, None, _UNPROTECTED, "a password", "the document")
-            parts: list = []
+                require(not is_protected, None, _UNPROTECTED, "a password", _PLACE)
+            parts: list[str | Segment] = []
             texts: dict[int, int] = {}
             for number, member in enumerate(members):
                 if (reader := reader_of(member.filename)) is not None:
+                    rule = f"must have at most {_MOST_TEXT} bytes of text in a member"
+                    received = f"{member.filename}: {member.file_size}"
+                    require(member.file_size <= _MOST_TEXT, None, rule, received, _PLACE)
                     found = _parts(archive.read(member), member.filename, reader)
                     texts[number] = len(found)
                     parts += found
-            archive.testzip()
+            damaged = archive.testzip()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         rule = f"must be a whole archive (ZIP): {_SAVE_ANEW}"
-        raise InputError(None, rule, error, "the document") from None
+        raise InputError(None, rule, error, _PLACE) from None
+    require(damaged is None, None, f"must be a whole archive (ZIP): {_SAVE_ANEW}", damaged, _PLACE)
     return Archive(tuple(parts), content, texts)
 
 
 def _check(members: list[zipfile.ZipInfo], main: str) -> None:
     """Refuses archives that are not read, before anything of them is unpacked."""
     names = [member.filename for member in members]
-    place = "the document"
     rule = f"must have at most {_MOST_MEMBERS} members"
-    require(len(members) <= _MOST_MEMBERS, None, rule, len(members), place)
+    require(len(members) <= _MOST_MEMBERS, None, rule, len(members), _PLACE)
     size = sum(member.file_size for member in members)
     rule = f"must have at most {_MOST_BYTES} bytes when it is unpacked"
-    require(size <= _MOST_BYTES, None, rule, size, place)
+    require(size <= _MOST_BYTES, None, rule, size, _PLACE)
     is_protected = any(member.flag_bits & 1 for member in members)
-    is_protected |= "EncryptedPackage" in names
-    require(not is_protected, None, _UNPROTECTED, "a password", place)
+    require(not is_protected, None, _UNPROTECTED, "a password", _PLACE)
     rule = f"must be an archive with {main}"
-    require(main in names, None, rule, ", ".join(names[:3]) or "an empty one", place)
+    require(main in names, None, rule, ", ".join(names[:3]) or "an empty one", _PLACE)
 
 
 def _parts(content: bytes, name: str, reader: Reader) -> Parts:
-    rule = f"must have at most {_MOST_TEXT} bytes of text in a member"
-    require(len(content) <= _MOST_TEXT, None, rule, f"{name}: {len(content)}", "the document")
     try:
         return reader(decoded(content, "xml", name))
     except InputError as error:
         received = f"{error.received} ({name}, {error.place})"
-        raise error.replaced(received=received, place="the document") from None
+        raise error.replaced(received=received, place=_PLACE) from None

@@ -311,11 +311,10 @@ def test_other_members_come_back_in_their_order(format):
         assert found.read("picture.png") == source.read("picture.png")
 
 
-def bomb():
-    """An archive that unpacks to two gigabytes."""
-    content = archive("docx", "", a_bin=b"0" * 1000)
-    size = (1000).to_bytes(4, "little")
-    return content.replace(size, (2 << 30).to_bytes(4, "little"))
+def bomb(size, **members):
+    """An archive with a member that says of itself that it unpacks to a size."""
+    content = archive("docx", "", **members)
+    return content.replace((1000).to_bytes(4, "little"), size.to_bytes(4, "little"))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +328,9 @@ def bomb():
         (archive("docx", "<w:p>"), "mismatched tag (word/document.xml, line 2)", "XML"),
         (archive("docx", "&e;"), "undefined entity", "XML"),
         (archive("docx", "<w:x>" * 300), "w:x", "nest"),
-        (bomb(), "", "unpacked"),
+        (bomb(2 << 30, a_bin=b"0" * 1000), "", "unpacked"),
+        (bomb(1 << 28, word__header1_xml=b"0" * 1000), "header1.xml: 268435456", "text"),
+        (archive("docx", "").replace(b"mimetypex", b"mimetypey", 1), "mimetype", "ZIP"),
     ],
 )
 def test_what_is_no_document_ends_in_one_line(content, received, about):
