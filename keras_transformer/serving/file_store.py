@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 KEPT_SECONDS = 600.0
 MOST_FILES = 64
+MOST_BYTES = 1 << 28  # of all files; the newest one is kept in any case
 
 
 class FileStore:
@@ -39,8 +40,11 @@ class FileStore:
         return self._files[name][1]
 
     def _forget(self) -> None:
-        """Removes files that are too old, and the oldest if there are too many."""
+        """Removes files that are too old, and the oldest if there is too much."""
         now = self._clock()
-        for name, (added, _) in list(self._files.items()):
-            if len(self._files) > MOST_FILES or now - added >= KEPT_SECONDS:
+        size = sum(len(content) for _, content in self._files.values())
+        for name, (added, content) in list(self._files.items()):
+            is_too_much = len(self._files) > MOST_FILES or size > MOST_BYTES
+            if (is_too_much and len(self._files) > 1) or now - added >= KEPT_SECONDS:
                 del self._files[name]
+                size -= len(content)

@@ -1,3 +1,4 @@
+from keras_transformer.serving import file_store
 from keras_transformer.serving.file_store import KEPT_SECONDS, MOST_FILES, FileStore
 
 
@@ -22,6 +23,15 @@ def test_there_are_never_too_many():
         names.append(store.add(b"%d" % number, ""))
     kept = [store.get(name) for name in names]
     assert kept[:3] == [None, None, b"2"] and None not in kept[2:]
+
+
+def test_there_are_never_too_many_bytes(monkeypatch):
+    monkeypatch.setattr(file_store, "MOST_BYTES", 10)
+    store = FileStore(clock=lambda: 100.0)
+    names = [store.add(content, "") for content in (b"a" * 4, b"b" * 6, b"c" * 5, b"d" * 11)]
+    assert [store.get(name) for name in names] == [None, None, None, b"d" * 11]
+    names = [store.add(content, "") for content in (b"e" * 4, b"f" * 6, b"g")]
+    assert [store.get(name) for name in names] == [None, b"f" * 6, b"g"]
 
 
 def test_names_tell_nothing_and_lead_nowhere():
