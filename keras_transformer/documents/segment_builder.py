@@ -79,7 +79,6 @@ class _Leaf:
     is_space: bool = False  # reads as one space, or as nothing beside another space
     parts: Parts = ()  # its source in parts, if there is language in it
     written: str = ""  # what it is written as beside translated text
-    is_element: bool = False  # two tags and what is between them, which is no language
 
     def __post_init__(self):
         self.written = self.written or self.source
@@ -223,7 +222,7 @@ class SegmentBuilder:
         self.last_character = leaf.text[-1:] or self.last_character
         siblings = self._open[-1].children
         last = siblings[-1] if siblings else None
-        if leaf.is_space and isinstance(last, _Leaf) and last.is_space and not last.is_element:
+        if leaf.is_space and isinstance(last, _Leaf) and last.is_space and not last.parts:
             last.source += leaf.source
             last.written += leaf.written
         else:
@@ -261,7 +260,7 @@ def _joined(leaves: Iterable[_Leaf]) -> _Leaf:
     parts = tuple(_parts_of(leaves)) if any(leaf.parts for leaf in leaves) else ()
     is_space = text.isspace()
     text = " " if is_space else text
-    return _Leaf(source, text, is_space=is_space, parts=parts, is_element=True)
+    return _Leaf(source, text, is_space=is_space, parts=parts)
 
 
 def _parts_of(leaves: Iterable[_Leaf]) -> list[str | Segment]:
@@ -345,7 +344,7 @@ def _take_single_spaces(leaves: Sequence[_Leaf]) -> None:
     for number, leaf in enumerate(leaves):
         if leaf.is_space and (after_space or number > read[-1]):
             leaf.text = ""
-            if after_space and not leaf.is_element and mark is not None:
+            if after_space and not leaf.parts and mark is not None:
                 mark.written += leaf.source
                 mark.parts = (*mark.parts, leaf.source) if mark.parts else ()
                 leaf.written = ""
