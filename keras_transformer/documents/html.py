@@ -159,7 +159,7 @@ def parts_of(text: str) -> list[str | Segment]:
     """Reads HTML, a page or a piece of one, into the parts of a document."""
     tags = tags_of(text)
     parts: list[str | Segment] = []
-    builder = SegmentBuilder(write_text)
+    builder = SegmentBuilder(write_text, has_lists=True)
     open_tags = OpenTags()
     number = 0
     while number < len(tags):
@@ -167,7 +167,7 @@ def parts_of(text: str) -> list[str | Segment]:
         end = number + 1
         if tag.name in _BLOCKS:
             parts.extend(builder.parts())
-            builder = SegmentBuilder(write_text)
+            builder = SegmentBuilder(write_text, has_lists=True)
         note_end = end_of_note(tags, number)
         if note_end is not None:
             end = note_end

@@ -468,7 +468,7 @@ class _Inline:
         """
         spans = list(_spans(tokens, begin))
         tags = [_tag(span.token) for span in spans]
-        builder = SegmentBuilder(self._write)
+        builder = SegmentBuilder(self._write, has_lists=True)
         labels: list[int] = []  # where the texts of the open links begin
         number = 0
         while number < len(spans):

@@ -113,13 +113,16 @@ class SegmentBuilder:
 
     Args:
         write: that of its segment.
+        has_lists: whether elements without a space between them may be items of a list, which are
+            segments of their own, as in the navigation of a page.
 
     Attributes:
         last_character: that is read so far; "" if there is none.
     """
 
-    def __init__(self, write: Callable[[Sequence[Piece]], str]):
+    def __init__(self, write: Callable[[Sequence[Piece]], str], has_lists: bool = False):
         self._write = write
+        self._has_lists = has_lists
         self._open_tags = OpenTags()
         self._open = [_Tagged("", _Leaf(""))]  # the whole paragraph, and the tags that are open
         self.last_character = ""
@@ -186,10 +189,7 @@ class SegmentBuilder:
             parent.children.append(element)
 
     def parts(self) -> list[str | Segment]:
-        """All pieces: strings, and the segment if there is a letter to be translated.
-
-        There are several segments where elements follow each other that are items of a list.
-        """
+        """All pieces: strings, and the segment if there is a letter to be translated."""
         self._end_within(len(self._open))
         return self._parts(self._open[0].children)
 
@@ -208,9 +208,9 @@ class SegmentBuilder:
         if not _has_letters(leaves):
             return _parts_of(leaves)
         before, inner, after = _trimmed(pieces)
-        first, *others = _items(inner)
-        if others:
-            parts = [part for item in (first, *others) for part in self._parts(item)]
+        items = _items(inner) if self._has_lists else [inner]
+        if len(items) > 1:
+            parts = [part for item in items for part in self._parts(item)]
         else:
             leaves = list(_leaves(inner))
             source = "".join(leaf.source for leaf in leaves)
@@ -302,8 +302,6 @@ def _items(pieces: Sequence[_Leaf | _Tagged]) -> list[list[_Leaf | _Tagged]]:
 
     As in the navigation of a page: <a>Docs</a><a>API</a>.
     """
-    if any(isinstance(piece, _Leaf) and piece.is_language and not piece.text for piece in pieces):
-        return [list(pieces)]  # silent tags are in pairs
     items: list[list[_Leaf | _Tagged]] = [[]]
     before: _Tagged | None = None
     for piece in pieces:

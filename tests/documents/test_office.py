@@ -212,6 +212,12 @@ def test_texts_of_libreoffice(format):
     )
 
 
+def test_words_of_two_spans_are_one():
+    content = "<text:p><text:span>Mac</text:span><text:span x='1'>Donald</text:span></text:p>"
+    document = read_document(archive("odt", content), "odt", "en")
+    assert [segment.text for segment in document.segments] == ["MacDonald"]
+
+
 def test_chapters_and_titles_of_books():
     members = {
         "a_opf": '<x xmlns:dc="d"><dc:title>a book</dc:title><dc:language>en</dc:language></x>',
