@@ -20,7 +20,7 @@ _TEXTS = re.compile(r"word/(document|header|footer|footnotes|endnotes|comments)\
 _DRAWINGS = re.compile(r"word/(charts/chart|diagrams/data|diagrams/drawing)\d*\.xml")
 
 _AROUND = ("w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:sdtContent", "w:dir", "w:bdo")
-_SPACES = ("w:tab", "w:br", "w:cr", "w:ptab")
+_SPACES = {"w:tab": "\t", "w:ptab": "\t", "w:br": "\n", "w:cr": "\n"}
 _SILENT = ("w:proofErr", "w:lastRenderedPageBreak", "w:softHyphen", "w:rPr", "")
 _CODE = re.compile(
     r"(source|html|inline)?_?-?code(char|text|block)?|verbatim\w*|html(preformatted|code)|"
@@ -130,7 +130,8 @@ class _Reader:
             elif child.name == "w:noBreakHyphen":
                 runs.text(plain, "\N{NON-BREAKING HYPHEN}")
             elif child.name in _SPACES and "w:type" not in child.attributes:
-                runs.space(f"<w:r>{written}{self.xml.source(child.start, child.end)}</w:r>")
+                source = f"<w:r>{written}{self.xml.source(child.start, child.end)}</w:r>"
+                runs.space(source, _SPACES[child.name])
             elif child.name not in _SILENT:
                 self._keep(runs, child, f"<w:r>{written}", "</w:r>")
 

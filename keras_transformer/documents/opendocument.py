@@ -20,7 +20,7 @@ _TEXTS = re.compile(r"(Object [^/]+/)?(content|styles)\.xml")
 _PARAGRAPHS = ("text:p", "text:h")
 _ALTERNATIVES = ("svg:title", "svg:desc")
 _AROUND = ("text:span", "text:a", "text:meta")
-_SPACES = ("text:s", "text:tab", "text:line-break")
+_SPACES = {"text:s": " ", "text:tab": "\t", "text:line-break": "\n"}
 _CODE = re.compile(r"(Source|Preformatted)_20_Text|.*[Cc]ode|Teletype")
 _SESSION = re.compile(r"officeooo:(paragraph-)?rsid")  # of editing
 
@@ -77,7 +77,7 @@ class _Reader:
             source = self.xml.source(child.start, child.end)
             style = child.attributes.get("text:style-name", "")
             if child.name in _SPACES:
-                builder.space(source, text=" " if child.name == "text:s" else "\t")
+                builder.space(source, text=_SPACES[child.name])
             elif child.name not in _AROUND or child.is_alone or _CODE.fullmatch(style):
                 parts = self.xml.parts(self.found_in(child), child.start, child.end)
                 has_language = any(isinstance(part, Segment) for part in parts)

@@ -63,7 +63,7 @@ def _paragraph(xml: XmlSource, paragraph: XmlElement) -> Iterator[Found]:
         if child.name == "a:r":
             _add_run(xml, runs, child)
         elif child.name == "a:br":
-            runs.space(xml.source(child.start, child.end))
+            runs.space(xml.source(child.start, child.end), "\n")
         else:  # a field, a formula
             shown = child.child("a:t")
             runs.kept(xml.source(child.start, child.end), shown.text if shown else "")

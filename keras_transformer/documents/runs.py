@@ -47,9 +47,9 @@ class Runs:
         """Text of a run, and its properties as they are written; "" if it has none."""
         self._items.append(_Item("text", properties, text))
 
-    def space(self, source: str) -> None:
-        """A tab or a line break, with a run around it if it needs one."""
-        self._items.append(_Item("space", source))
+    def space(self, source: str, text: str) -> None:
+        """A tab or a line break, with a run around it if it needs one; see SegmentBuilder.space."""
+        self._items.append(_Item("space", source, text))
 
     def kept(self, source: str, text: str = "", parts: Parts = ()) -> None:
         """What is not translated: see SegmentBuilder.kept."""
@@ -79,7 +79,7 @@ class Runs:
                 current = around[-1]
             for item in waiting:
                 if item.kind == "space":
-                    builder.space(item.source, text="\t")
+                    builder.space(item.source, text=item.text)
                 else:
                     builder.kept(item.source, item.text, item.parts)
             waiting.clear()

@@ -133,12 +133,13 @@ class SegmentBuilder:
         self._add(_Leaf(source, text, is_language=True))
 
     def space(self, source: str, written: str = "", text: str = " ") -> None:
-        """White space, however the document writes it: a line break, indentation, <br>.
+        r"""White space, however the document writes it: a line break, indentation, <br>.
 
         Args:
             source: as the document writes it.
             written: what it is written as beside translated text, if that is not its source.
-            text: what it reads as: a tab, if it must come back at its word, and not about there.
+            text: what it reads as: "\t" for a tab between columns, which ends a sentence; "\n" for
+                a line break that must come back at its word, and not about there.
         """
         self._add(_Leaf(source, text, is_space=True, written=written))
 

@@ -5,7 +5,7 @@ mended where news text showed clear errors (docs/measurements/documents.md).
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import sentencex
 
@@ -49,12 +49,13 @@ def check_language(language: str | None) -> None:
     require(is_code, "language", 'must be a code as "en" or "pt-BR"', repr(language))
 
 
-def split(text: str, language: str) -> list[Span]:
+def split(text: str, language: str, starts: Iterable[int] = ()) -> list[Span]:
     """Finds the sentences of a text.
 
     Args:
         text: a paragraph.
         language: of the text, as "en", "de-AT" or "pt_BR"; an unknown one is read as English.
+        starts: places where sentences begin in any case.
 
     Returns:
         The spans of the sentences in their order. Only spaces are outside of them.
@@ -63,7 +64,7 @@ def split(text: str, language: str) -> list[Span]:
     encodable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair becomes "?"
     found = sentencex.get_sentence_boundaries(language, encodable)
     ends = [_mended(text, sentence["end_index"], language) for sentence in found]
-    starts = {0, *(end for end in ends[:-1] if end is not None)}
+    starts = {0, *starts, *(end for end in ends[:-1] if end is not None)}
     if language == "en":
         starts.update(match.end() for match in _BEGINS_IN_ENGLISH.finditer(text))
     return trimmed(text, sorted(starts))

@@ -161,9 +161,9 @@ class DocumentTranslator:
     def _paragraph(self, segment: Segment) -> _Paragraph:
         """Cuts a segment into sentences; none begins within a mark."""
         segment = with_placeholders(segment)
-        within = _places_within(segment)
+        within, tabs = _places_within(segment), _places_after_tabs(segment)
         spans: list[Span] = []
-        for start, end in split(segment.text, self.language):
+        for start, end in split(segment.text, self.language, tabs):
             if spans and start in within:
                 spans[-1] = (spans[-1][0], end)
             else:
@@ -244,14 +244,22 @@ class DocumentTranslator:
 
 def _places_within(segment: Segment) -> set[int]:
     """The places of a segment's text within marks, at which no sentence begins."""
-    within: set[int] = set()
+    return {place for _, start, end in _marks(segment) for place in range(start + 1, end)}
+
+
+def _places_after_tabs(segment: Segment) -> list[int]:
+    """The places after marks that read as a tab, which is between columns, and in no sentence."""
+    return [end for mark, _, end in _marks(segment) if mark.text == "\t"]
+
+
+def _marks(segment: Segment) -> Iterator[tuple[Mark, int, int]]:
+    """Yields the marks of a segment, and where they begin and end in its text."""
     start = 0
     for piece in pieces_of(segment.nodes):
         end = start + len(piece if isinstance(piece, str) else piece.text)
         if isinstance(piece, Mark):
-            within.update(range(start + 1, end))
+            yield piece, start, end
         start = end
-    return within
 
 
 def _paragraphs(parts: Iterable[str | _Paragraph]) -> Iterator[_Paragraph]:

@@ -133,6 +133,17 @@ def test_what_is_no_language_stays(kept):
     assert kept in shouted(run("A dog"), kept, run(" sleeps."), reverse=True)
 
 
+def test_a_tab_is_between_columns_and_a_line_break_at_its_word():
+    tab, line_break = "<w:r><w:tab/></w:r>", "<w:r><w:br/></w:r>"
+    content = run("Name of it:"), tab, run("a dog "), line_break, run("sleeps")
+    assert shouted(*content, reverse=True) == (
+        run(": IT OF NAME") + tab + run("SLEEPS") + line_break + run("DOG A")
+    )
+    content = "Name of it:<text:tab/>a dog"
+    result = translated("odt", f"<text:p>{content}</text:p>", by_words(capitals, True))
+    assert result == "<text:p>: IT OF NAME<text:tab/>DOG A</text:p>"
+
+
 def test_no_range_ends_before_it_begins():
     marks = [f'<w:bookmark{side} w:id="1"/>' for side in ("Start", "End")]
     other = '<w:bookmarkEnd w:id="2"/>'
