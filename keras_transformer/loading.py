@@ -64,10 +64,10 @@ def load(
         adapter_scale: what the changes of an adapter are multiplied by; 1 if not given. Between 0
             and 1, the model keeps more of what its base can do.
         options: the fields of search.config.DecodingConfig: beam_size, alpha, extra_length,
-            max_source_length, batch_tokens, n_best, sampling, min_length, no_repeat_ngram_size,
-            forbidden_phrases and mbr. Those that are not given, or None, are those that were chosen
-            for the model, or else those of its task. A SavedModel has fixed them when it was made,
-            except for n_best and mbr.
+            max_source_length, batch_tokens, early_stopping, n_best, sampling, min_length,
+            no_repeat_ngram_size, forbidden_phrases and mbr. Those that are not given, or None, are
+            those that were chosen for the model, or else those of its task. A SavedModel has fixed
+            them when it was made, except for n_best and mbr.
 
     Returns:
         A Translator of sentences and documents; for a parsing model, a Parser, which returns trees.

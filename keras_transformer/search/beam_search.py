@@ -8,8 +8,9 @@ Y, its EOS counted, scores
 
 Each step extends the K alive hypotheses of a sentence by the 2K best tokens: at most K of them are
 EOS, so that at least K hypotheses stay alive whatever finishes. A sentence stops at its maximum
-length, or when no alive hypothesis can still enter its best `n_best`. Sentences that have stopped
-leave the batch, a round of steps at a time; what a sentence gets does not depend on the others.
+length, or when no alive hypothesis can still enter its best `n_best`; with `early_stopping`, when
+none could at its present length. Sentences that have stopped leave the batch, a round of steps at a
+time; what a sentence gets does not depend on the others.
 
 With one beam the search is greedy: the only candidate is the most probable token, and EOS ends it.
 """
@@ -277,7 +278,8 @@ def search_step(
     alive, finished = choose(state.running, (alive, finished), (state.alive, state.finished))
     if options.beam_size > 1:
         cache = cache.reordered(select(parents, best))
-    unfinished = can_improve(alive, finished, state.max_lengths, settings, ranking)
+    longest = position if options.early_stopping else state.max_lengths
+    unfinished = can_improve(alive, finished, longest, settings, ranking)
     return state._replace(
         position=position,
         running=state.running & (position < state.max_lengths) & unfinished,
@@ -361,20 +363,25 @@ def merge(finished: Hypotheses, new: Hypotheses, settings: SearchSettings) -> Hy
 def can_improve(
     alive: Alive,
     finished: Hypotheses,
-    max_lengths: tf.Tensor,
+    longest: tf.Tensor,
     settings: SearchSettings,
     ranking: Ranking,
 ) -> tf.Tensor:
     """Whether a continuation of an alive hypothesis could enter the best finished ones: bool [B].
 
     Log-probabilities are at most 0 and only fall, and the penalty grows with the length (alpha is
-    not negative): no continuation scores above log P(best alive) / lp(maximum length). It must beat
-    the last of the best `n_best`, which is -inf while there are fewer; when sampling, of all.
+    not negative): no continuation of at most `longest` tokens, int32 [B] or a scalar, scores above
+    log P(best alive) / lp(longest). It must beat the last of the best `n_best`, which is -inf while
+    there are fewer; when sampling, of all.
+
+    With the maximum length, nothing is lost. With the present one (`early_stopping`), which is the
+    rule of Hugging Face's search unless told otherwise, a longer hypothesis that would still win
+    because of the length penalty may be lost.
     """
     is_sample = settings.options.sampling is not None
     n_best = settings.options.beam_size if is_sample else ranking.n_best
     best_alive = tf.reduce_max(alive.log_probs, axis=1)  # [B]
-    bound = best_alive / length_penalty(max_lengths, ranking.alpha)
+    bound = best_alive / length_penalty(longest, ranking.alpha)
     return bound > finished.scores[:, n_best - 1]
 
 

@@ -49,9 +49,9 @@ class DecodingConfig:
     """How sentences are translated: the options of `keras_transformer.load`.
 
     Args:
-        beam_size, alpha, batch_tokens, min_length, no_repeat_ngram_size, forbidden_phrases: see
-            their help below. A phrase is forbidden in the subwords that the vocabulary cuts it into
-            where it begins a text or follows a space.
+        beam_size, alpha, batch_tokens, early_stopping, min_length, no_repeat_ngram_size,
+            forbidden_phrases: see their help below. A phrase is forbidden in the subwords that the
+            vocabulary cuts it into where it begins a text or follows a space.
         extra_length: a translation has at most this number of subwords more than its source
             (section 6.1).
         max_source_length: the most subwords of a source, EOS included; the rest is cut off.
@@ -76,6 +76,10 @@ class DecodingConfig:
     batch_tokens: Length = option(4096, "Padded source tokens translated at once; default 4096.")
     n_best: int | None = None
     sampling: SamplingConfig | None = None
+    early_stopping: bool = option(
+        False,
+        "End a search when no hypothesis would win if it ended now, although a longer one might.",
+    )
     min_length: Count = option(0, "Fewest subwords of a translation, its end counted.")
     no_repeat_ngram_size: Annotated[int, between(0, 100)] = option(
         0, "Length in subwords of n-grams that no translation repeats; 0 allows all."

@@ -5,7 +5,8 @@ beam_search.py, this file makes up for it, as far as that is possible from outsi
 
 - Hypotheses are ranked by our length penalty (section 6.1). The search of a sentence ends as
   CTranslate2 ends it: when as many hypotheses as beams have ended, the best of its beam among them,
-  even if one that has not ended could be better. An EOS counts only among the K best extensions.
+  even if one that has not ended could be better. That is earlier than with `early_stopping`, which
+  changes nothing here. An EOS counts only among the K best extensions.
 - A batch has one limit of length. Sentences that have no hypothesis within their own limit are
   searched again with that.
 - Log-probabilities are the model's own. CTranslate2 counts none for the tokens of a prefix, and

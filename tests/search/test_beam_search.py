@@ -132,7 +132,11 @@ def test_exhaustive_beam_is_brute_force(seed, vocab, length, alpha):
 
 
 def reference_search(table, max_length, options):
-    """The same search as nested lists, without early stop: [(score, sequence)], best first."""
+    """The same search as nested lists: [(score, sequence)], best first.
+
+    Only `early_stopping` ends it before the maximum length: when K hypotheses have ended, and the
+    best that has not would be no better than the worst of these if it ended without another token.
+    """
     alive, finished = [(0.0, ())], []
     for length in range(1, max_length + 1):
         candidates = []
@@ -144,6 +148,10 @@ def reference_search(table, max_length, options):
         ended = [(p, s) for p, s in candidates if s[-1] == EOS]
         finished += [(p / penalty(length, options.alpha), s) for p, s in ended]
         alive = [(p, s) for p, s in candidates if s[-1] != EOS][: options.beam_size]
+        if options.early_stopping and len(finished) >= options.beam_size and alive:
+            worst = sorted(finished, reverse=True)[options.beam_size - 1][0]
+            if alive[0][0] / penalty(length, options.alpha) <= worst:
+                break
     if not finished:
         finished = [(p / penalty(max_length, options.alpha), s) for p, s in alive]
     finished = sorted(finished, reverse=True)
@@ -161,6 +169,24 @@ def test_narrow_beam_is_the_plain_search_without_early_stop(beam_size, alpha):
     for sentence, max_length in enumerate(max_lengths):
         wanted = reference_search(tables[sentence], max_length, settings.options)
         assert_same_list(listed(result, sentence), wanted)
+
+
+@pytest.mark.parametrize("beam_size", [2, 3])
+def test_early_stopping_is_by_the_penalty_of_the_present_length(beam_size):
+    # EOS is likely, so that a search has reasons to end; a large alpha, to go on.
+    tables = random_tables(beam_size, 12, 4, 6, scale=2.0)
+    tables[..., EOS] += 1.5
+    max_lengths = [6, 3, 5, 6, 4, 6] * 2
+    alone = {}
+    for early_stopping in (False, True):
+        settings = settings_of(beam_size, 2.0, early_stopping=early_stopping)
+        result = table_search(tables, max_lengths, settings)
+        for sentence, max_length in enumerate(max_lengths):
+            wanted = reference_search(tables[sentence], max_length, settings.options)
+            assert_same_list(listed(result, sentence), wanted)
+        alone[early_stopping] = result.ids[:, 0]
+    best = [ids[:, :3] for ids in alone.values()]
+    assert np.any(best[0] != best[1]), "a translation is lost"
 
 
 def test_log_probs_are_those_of_the_sequences():
@@ -231,11 +257,15 @@ def test_one_beam_is_greedy():
     assert len(set(lengths[:, 0])) > 1, "sentences end at different steps"
 
 
-@pytest.mark.parametrize(("alpha", "wanted"), [(0.0, [0, 1]), (0.6, [0, 1, 2, 3])])
-def test_early_stop_leaves_steps_out(alpha, wanted):
+@pytest.mark.parametrize(
+    ("alpha", "early_stopping", "wanted"),
+    [(0.0, False, [0, 1]), (0.6, False, [0, 1, 2, 3]), (0.6, True, [0, 1])],
+)
+def test_early_stop_leaves_steps_out(alpha, early_stopping, wanted):
     # EOS has probability 0.98 after every prefix, so that EOS and A EOS finish at once. The worse
     # scores log(0.009 * 0.98) / lp(2): -4.73 with alpha 0, -4.31 with 0.6. After t steps the best
-    # alive scores at most t log(0.009) / lp(50): -4.71 t, or -1.25 t.
+    # alive scores at most t log(0.009) / lp(50): -4.71 t, or -1.25 t. If it ended now, it would
+    # score -4.71 t / lp(t): -8.59 after two steps.
     steps = []
     logits = tf.math.log([0.001, 0.001, 0.98, 0.009, 0.009])
 
@@ -243,7 +273,9 @@ def test_early_stop_leaves_steps_out(alpha, wanted):
         steps.append(int(position))
         return tf.broadcast_to(logits, [1, 2, 5]), cache
 
-    result = beam_search(step_fn, Cache(), [50], settings_of(2, alpha))
+    result = beam_search(
+        step_fn, Cache(), [50], settings_of(2, alpha, early_stopping=early_stopping)
+    )
     assert steps == wanted
     assert result.ids.numpy()[0].tolist() == [[EOS, PAD], [A, EOS]]
 
