@@ -124,12 +124,28 @@ def _engine_of_export(path: AnyPath, card: ModelCard, vocabularies: VocabularyPa
         require(fits, "max_source_length", rule, limits.target)
         return CTranslate2Engine(folder, vocabularies, settings, limits.target)
     from keras_transformer.export.saved_model import load_signatures
-    from keras_transformer.search.matrices import require_int8
+    from keras_transformer.search.matrices import has_int8_instructions, require_int8
     from keras_transformer.search.tensorflow_engine import TensorFlowEngine
 
     if card.weights == "int8":
+        if not card.ensemble and not has_int8_instructions():
+            return _engine_in_float32(path, card, vocabularies)
         require_int8("path")
     return TensorFlowEngine(load_signatures(path))
+
+
+def _engine_in_float32(path: AnyPath, card: ModelCard, vocabularies: VocabularyPair) -> Engine:
+    """Makes graphs of the weights of a SavedModel, in place of its own, for the same search."""
+    from absl import logging
+
+    from keras_transformer.restoring import read_exported_weights
+    from keras_transformer.search.compiled_model import compile_model
+    from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+
+    logging.info("int8 weights are computed in float32, as this processor lacks VNNI")
+    model = compile_model(read_exported_weights(to_path(path), card))
+    settings = search_settings(card.decoding, vocabularies.target)
+    return TensorFlowEngine(SearchGraphs(model, settings))
 
 
 def _restored(

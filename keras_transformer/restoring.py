@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_transformer.config import TrainingConfig, TransformerConfig
+from keras_transformer.config import TrainingConfig
 from keras_transformer.errors import InputError, reason, require
 from keras_transformer.evaluation.results import read_chosen_decoding, read_results
 from keras_transformer.fields import shown
@@ -276,18 +276,24 @@ def _restore_export(path: Path) -> TrainedModel:
     is_float = kind in ("float32", "bfloat16")
     require(is_float, None, "must hold float weights of one model", kind, path)
     vocabularies = exported_vocabularies(path, card)
-    model = _read_exported_weights(path, card.config)
+    model = read_exported_weights(path, card)
     chosen = {"alpha": card.decoding.alpha, "beam_size": card.decoding.beam_size}
     info = CheckpointInfo(path.name)
     return TrainedModel((model,), vocabularies, card.origin, info, chosen=chosen)
 
 
-def _read_exported_weights(path: Path, config: TransformerConfig) -> Transformer:
-    """Builds the model of an export, whose variables are in the layout for decoding."""
+def read_exported_weights(path: Path, card: ModelCard) -> Transformer:
+    """Builds the model of a SavedModel, whose variables are in the layout for decoding.
+
+    Args:
+        path: its folder.
+        card: its card, of one model. Weights of int8 or bfloat16 become float32.
+    """
+    config = card.config
     values = read_variables(f"{path}/variables/variables", "weights")
     require_plausible_sizes(config, values, str(path / CARD))
     model = Transformer(config, dtype="float32")
-    weights = read_weights(model)
+    weights = read_weights(model, "int8" if card.weights == "int8" else "float32")
     variables = variables_of(weights)
     rule = f"must be of the model in {path / CARD}, with {len(variables)} variables"
     require(len(values) == len(variables), None, rule, len(values), path)

@@ -1,5 +1,6 @@
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -52,6 +53,16 @@ def test_the_level_of_the_user_is_kept(tmp_path, level, wanted):
     (tmp_path / "tensorflow.py").write_text(FAKE)
     done = fresh("import keras_transformer, tensorflow", tmp_path, **{LEVEL: level})
     assert done == (0, b"", wanted + level.encode() + b"\n")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="oneDNN is switched on for x86")
+@pytest.mark.parametrize("of_user", ["", "0", "1"])
+def test_onednn_is_on_unless_the_user_has_switched_it_off(tmp_path, of_user):
+    (tmp_path / "tensorflow.py").write_text("import os\nprint(os.environ['TF_ENABLE_ONEDNN_OPTS'])")
+    unset = "import os; os.environ.pop('TF_ENABLE_ONEDNN_OPTS');" if of_user == "" else ""
+    code = f"{unset} import keras_transformer, tensorflow"
+    done = fresh(code.strip(), tmp_path, TF_ENABLE_ONEDNN_OPTS=of_user)
+    assert done == (0, f"{of_user or 1}\n".encode(), b"")
 
 
 def test_an_import_that_fails(tmp_path):

@@ -105,6 +105,7 @@ RESULTS: dict[str, dict[str, str]] = {
         "data_dir": "as it was given",
         "dataset": "`--dataset` of its preparation",
         "languages": "of source and target, or all of several directions; `null` if not known",
+        "early_stopping": "if it was given",
         "min_length": "if it was given",
         "no_repeat_ngram_size": "if it was given",
         "forbidden_phrases": "if it was given",

@@ -5,6 +5,7 @@ computes logits is also the embedding matrix, with a column for each token: `loo
 columns as vectors.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,10 @@ class FloatMatrix(NamedTuple):
     def look_up(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns columns as vectors: int32 [...] -> float32 [..., D]."""
         return _columns_as_vectors(self.values, ids)
+
+    def in_float32(self) -> tf.Tensor:
+        """All numbers, float32 [D, E]."""
+        return tf.cast(self.values, tf.float32)
 
 
 class HalvedMatrix(FloatMatrix):
@@ -99,6 +104,10 @@ class Int8Matrix(NamedTuple):
         levels = tf.cast(_columns_as_vectors(self.values, ids), tf.float32)
         return levels * (tf.gather(self.ranges, ids) / 127.0)[..., None]
 
+    def in_float32(self) -> tf.Tensor:
+        """All numbers, float32 [D, E]."""
+        return tf.cast(self.values, tf.float32) * (self.ranges / 127.0)
+
 
 class EmbeddingTable(NamedTuple):
     """An embedding matrix that makes no logits: a row for each token."""
@@ -108,6 +117,10 @@ class EmbeddingTable(NamedTuple):
     def look_up(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns rows: int32 [...] -> float32 [..., D]."""
         return tf.gather(self.values, ids)
+
+    def in_float32(self) -> tf.Tensor:
+        """All numbers, float32 [V, D]."""
+        return tf.cast(self.values, tf.float32)
 
 
 Matrix = FloatMatrix | Int8Matrix
@@ -130,6 +143,17 @@ def int8_matrix(values: np.ndarray) -> Int8Matrix:
     levels = np.round(values / scales).astype(np.int8)
     ranges = (scales * 127).astype(np.float32)
     return Int8Matrix(tf.Variable(levels, trainable=False), tf.Variable(ranges, trainable=False))
+
+
+def has_int8_instructions() -> bool:
+    """Whether the processor has instructions for products of int8 (VNNI), as Linux on x86 says.
+
+    Without them, such products take as long as those of float32, and longer where rows are few.
+    """
+    try:
+        return "_vnni" in Path("/proc/cpuinfo").read_text()  # avx512_vnni or avx_vnni
+    except OSError:
+        return False
 
 
 def require_int8(argument: str) -> None:

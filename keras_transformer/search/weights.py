@@ -188,7 +188,7 @@ def update_weights(weights: Weights, model: Transformer) -> None:
 
 
 def write_weights(weights: Weights, model: Transformer) -> None:
-    """Copies float weights back into a Transformer of the same configuration."""
+    """Copies weights back into a Transformer of the same configuration, in float32."""
     softmax_layer = model.logits_embedding
     _assign_embedding(softmax_layer, weights.logits.matrix)
     if softmax_layer.bias is not None:
@@ -312,7 +312,7 @@ def _assign_layer(layer, weights: EncoderLayerWeights | DecoderLayerWeights) -> 
 def _assign_linear(linear: Linear, *layers) -> None:
     """Copies kernels that stand side by side back into Dense layers."""
     widths = [layer.units for layer in layers]
-    kernels = tf.split(tf.cast(linear.matrix.values, tf.float32), widths, axis=1)
+    kernels = tf.split(linear.matrix.in_float32(), widths, axis=1)
     for layer, kernel in zip(layers, kernels, strict=True):
         layer.kernel.assign(kernel)
     if linear.bias is not None:
@@ -325,6 +325,6 @@ def _assign_normalization(layer, weights: Normalization) -> None:
     layer.beta.assign(tf.cast(weights.beta, tf.float32))
 
 
-def _assign_embedding(layer, matrix: FloatMatrix | EmbeddingTable) -> None:
-    values = tf.cast(matrix.values, tf.float32)
+def _assign_embedding(layer, matrix: Matrix | EmbeddingTable) -> None:
+    values = matrix.in_float32()
     layer.embeddings.assign(values if isinstance(matrix, EmbeddingTable) else tf.transpose(values))

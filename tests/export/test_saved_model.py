@@ -25,6 +25,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from docs.site import reference
 from docs.site.signatures import signature_of, signature_table, traced
 from keras_transformer.config import EOS_ID, PAD_ID, TransformerConfig
+from keras_transformer.export import saved_model
 from keras_transformer.export.saved_model import export_saved_model, load_signatures
 from keras_transformer.export.text_graphs import TRANSLATION_OUTPUTS, TextGraphs
 from keras_transformer.export.warm_up import WARM_UP
@@ -38,6 +39,7 @@ from keras_transformer.search.compiled_model import compile_model, decode, encod
 from keras_transformer.search.config import DecodingConfig
 from keras_transformer.search.ensemble import ensemble_of
 from keras_transformer.search.tensorflow_engine import SearchGraphs, TensorFlowEngine
+from keras_transformer.search.weights import read_weights, variables_of
 from keras_transformer.training.checkpoint_files import CheckpointInfo
 from keras_transformer.translate.answers import AlignedPair
 from keras_transformer.translate.texts import search_settings
@@ -622,6 +624,28 @@ def test_int8_weights(parts, tmp_path, monkeypatch):
     monkeypatch.setattr(matrices.op_def_library, "apply_op", None)
     with refused("path", "int8"):
         load(export_dir)
+
+
+def test_int8_weights_without_instructions_for_them(parts, tmp_path, monkeypatch, caplog):
+    model, tokenizer, *_ = parts["bpe"]
+    card = card_of(model, tokenizer, "int8")
+    monkeypatch.setattr(saved_model, "_graphs_named", lambda *_: {})  # none of them is run
+    export_saved_model([model], pair_of(tokenizer), tmp_path / "export", card)
+    monkeypatch.setattr(matrices, "has_int8_instructions", lambda: False)
+    with caplog.at_level("INFO", logger="absl"):
+        graphs = load(tmp_path / "export").engine.graphs
+    line = "int8 weights are computed in float32, as this processor lacks VNNI"
+    assert [record.message for record in caplog.records] == [line]
+    assert graphs.settings == search_settings(DECODING, tokenizer)
+    found, exact = (variables_of(each) for each in (graphs.model.weights, read_weights(model)))
+    for variable, original in zip(found, exact, strict=True):
+        if len(original.shape) < 2:
+            np.testing.assert_array_equal(variable, original)
+            continue
+        # Half a step of 64 to the largest number of a column.
+        bound = np.abs(original).max(axis=0) / 127
+        assert np.all(np.abs(variable - original) < bound)
+        assert not np.array_equal(variable, original)
 
 
 @pytest.mark.slow  # the other export

@@ -95,6 +95,7 @@ def test_int8_columns_are_rounded_by_column():
     assert np.all(np.abs(columns - numbers[:, [3, 9, 0]]) <= largest[[3, 9, 0]] / 128 * 1.001)
     assert not np.array_equal(columns, numbers[:, [3, 9, 0]])
     assert np.array_equal(matrix.look_up(tf.constant([[3, 9], [0, 3]]))[1, 0], columns[:, 2])
+    np.testing.assert_allclose(matrix.in_float32().numpy()[:, [3, 9, 0]], columns, rtol=1e-6)
 
 
 def test_a_tensorflow_without_the_product_of_int8(monkeypatch):
