@@ -3,8 +3,8 @@
     pip install numpy onnxruntime sentencepiece
     python docs/examples/onnx_translate.py FOLDER < sentences.txt
 
-`search` needs NumPy and an ONNX runtime alone, and finds what `translate` finds (section 6.1 of the
-paper). docs/reference/onnx.md tells of the graphs.
+`search` needs NumPy and an ONNX runtime alone, and finds what `translate` finds: greedily with one
+beam, else by beam search (section 6.1 of the paper). docs/reference/onnx.md tells of the graphs.
 """
 
 import json
@@ -58,7 +58,6 @@ class Sentence:
         longest = min(len(source), card["max_source_length"]) + card["extra_length"]
         limit = config["max_positions"] if config["positions"] == "learned" else longest
         self.max_length = min(longest, limit) if len(source) > 1 else 0  # EOS alone: empty
-        self.early_stopping = card["early_stopping"]
         self.alive = [(np.float32(0), [])]  # (log-probability, ids)
         self.parents = [0]  # of the alive ones
         self.finished = []  # (score, ids)
@@ -83,8 +82,7 @@ class Sentence:
         if not alive or len(alive[0][1]) == self.max_length:
             return False
         # Log-probabilities only fall: no hypothesis alive will ever score more than this.
-        longest = len(alive[0][1]) if self.early_stopping else self.max_length
-        bound = self.alive[0][0] / penalty(longest, alpha)
+        bound = self.alive[0][0] / penalty(self.max_length, alpha)
         return len(self.finished) < beams or bound > self.finished[-1][0]
 
     def result(self, alpha):
