@@ -280,8 +280,9 @@ class Service:
         asked = parse_attention(await self._read_fields(request), self.limits)
         (source,) = self._with_codes([asked.source], asked.to)
         work = functools.partial(self._attention_body, source, asked.target)
-        # An engine may tell no attention.
-        (body,) = await self._submit(self._attentions, [work], error_status=400)
+        has_attention = "attention_ids" in self.translator.engine.functions
+        status = 500 if has_attention else 400
+        (body,) = await self._submit(self._attentions, [work], error_status=status)
         return json_response(body)
 
     async def _read_fields(self, request: web.Request) -> dict[str, Any]:

@@ -85,9 +85,6 @@ def test_invalid_line_of_a_stream(call_program, untrained):
     [
         ("", "--model_dir", "neither", None),
         ("--model_dir=a --saved_model=b", "--model_dir", "model_dir and saved_model", None),
-        ("--saved_model=b --alpha=1", "--alpha", "1.0", "export"),
-        ("--saved_model=b --min_length=3", "--min_length", "3", "export"),
-        ("--saved_model=b --sample", "--sample", "True", "export"),
         ("--model_dir=absent", "--model_dir", "absent", "training"),
         ("--saved_model=absent", "--saved_model", "absent", "export"),
         ("--model_dir=a --input=absent", "--input", "absent", "read"),
@@ -108,6 +105,15 @@ def test_bad_flags(call_program, tmp_path, arguments, subject, received, about):
     assert done.code == 1
     check_line(done.errors, subject, received, about)
     assert done.output == ""
+
+
+@pytest.mark.parametrize(
+    ("argument", "received"), [("--alpha=1", "1.0"), ("--min_length=3", "3"), ("--sample", "True")]
+)
+def test_what_an_export_has_fixed(call_program, exported, argument, received):
+    done = call_program("translate", f"--saved_model={exported}", argument)
+    assert done.code == 1 and done.output == ""
+    check_line(done.errors, argument.partition("=")[0], received, "export")
 
 
 def test_no_more_translations_than_beams(call_program, untrained):
