@@ -1,0 +1,110 @@
+"""A vocabulary as the JSON that the page reads (vocabulary.js): what its kind needs, and no more.
+
+All kinds have
+
+    kind      "sentencepiece" or "wordpiece"
+    ids       strings in the order of the ids: what a text is cut into; null where none becomes it
+    codes     the ids of the codes of languages, by the codes
+    code      a regular expression that matches such a code at the beginning of a text; null if
+              there is none
+    texts     what each id adds to a decoded text: a string, the number of a byte, or null for ids
+              that are left out
+
+SentencePiece's have further fields, which `_sentencepiece` describes.
+"""
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from keras_transformer.errors import require
+from keras_transformer.language_codes import is_code, pattern_of
+from keras_transformer.vocabulary.sentencepiece_models import BYTE, split_numbered
+from keras_transformer.vocabulary.subwords import Subwords
+from keras_transformer.vocabulary.wordpiece import spellings
+
+UNKNOWN = " ⁇ "  # what SentencePiece writes for an unknown piece
+
+
+def page_vocabulary(vocabulary: Subwords) -> dict[str, Any]:
+    """Makes the JSON of a vocabulary that is in a file.
+
+    Raises:
+        InputError: for a SentencePiece model that is neither BPE nor a unigram model.
+    """
+    content = vocabulary.file.read_bytes()
+    pieces = vocabulary.pieces
+    code = f"^({pattern_of(vocabulary.languages)}) ?" if vocabulary.languages else None
+    codes = {piece: id_ for id_, piece in enumerate(pieces) if is_code(piece)}
+    fields = {"codes": codes, "code": code}
+    if vocabulary.kind == "wordpiece":
+        texts = _without_special(pieces, spellings(pieces))
+        return {"kind": "wordpiece", "ids": pieces, "texts": texts, **fields}
+    if vocabulary.kind == "bpe":
+        return {**_sentencepiece(content, pieces), **fields, "trimmed": False}
+    # Such a vocabulary looks up any piece among its own, and takes anything for a code.
+    _, model = split_numbered(content)
+    ids = [piece if id_ > UNK_ID else None for id_, piece in enumerate(pieces)]
+    fields["code"] = "^(>>[^]*?<<)"
+    return {**_sentencepiece(model, pieces), **fields, "ids": ids, "trimmed": True}
+
+
+def _without_special(pieces: list[str], texts: list[Any]) -> list[Any]:
+    """The texts, None for ids that decoding leaves out."""
+    left_out = (PAD_ID, BOS_ID, EOS_ID)
+    return [
+        None if id_ in left_out or is_code(piece) else text
+        for id_, (piece, text) in enumerate(zip(pieces, texts, strict=True))
+    ]
+
+
+def _sentencepiece(content: bytes, numbered: list[str]) -> dict[str, Any]:
+    """The fields of a SentencePiece model.
+
+    Args:
+        content: of its file.
+        numbered: the pieces of the vocabulary in the order of its ids, which may be others.
+
+    Returns:
+        Beside ids and texts: algorithm, "bpe" or "unigram"; pieces, the strings that text is cut
+        into; scores of these; symbols, those of them that are never cut; has_bytes, whether unknown
+        characters are spelled in bytes; and how text is normalized: charsmap (SentencePiece's, in
+        base64), dummy_prefix, extra_spaces (removed) and suffix (spaces follow words).
+    """
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    model = ModelProto.FromString(content)
+    trainer, normalizer, kinds = model.trainer_spec, model.normalizer_spec, ModelProto.SentencePiece
+    algorithms = {trainer.BPE: "bpe", trainer.UNIGRAM: "unigram"}
+    rule = "must be a BPE or a unigram model"
+    known = trainer.model_type in algorithms
+    require(known, "vocabulary", rule, "another model of SentencePiece")
+    pieces = [piece for piece in model.pieces if piece.type in (kinds.NORMAL, kinds.USER_DEFINED)]
+    types = {piece.piece: piece.type for piece in model.pieces}
+    written = (kinds.NORMAL, kinds.USER_DEFINED, kinds.BYTE)
+    texts = [_text(piece, types.get(piece), kinds) for piece in numbered]
+    return {
+        "kind": "sentencepiece",
+        "algorithm": algorithms[trainer.model_type],
+        "pieces": [piece.piece for piece in pieces],
+        "scores": [float(str(np.float32(piece.score))) for piece in pieces],
+        "symbols": [piece.piece for piece in pieces if piece.type == kinds.USER_DEFINED],
+        "has_bytes": trainer.byte_fallback,
+        "charsmap": base64.b64encode(normalizer.precompiled_charsmap).decode("ascii"),
+        "dummy_prefix": normalizer.add_dummy_prefix,
+        "extra_spaces": normalizer.remove_extra_whitespaces,
+        "suffix": trainer.treat_whitespace_as_suffix,
+        "ids": [piece if types.get(piece) in written else None for piece in numbered],
+        "texts": _without_special(numbered, texts),
+    }
+
+
+def _text(piece: str, kind: int | None, kinds: Any) -> str | int | None:
+    """What a piece adds to a text, as SentencePiece decodes it; spaces are still "▁"."""
+    if kind == kinds.BYTE:
+        return int(BYTE.fullmatch(piece)[1], 16)
+    if kind == kinds.UNKNOWN:
+        return UNKNOWN
+    return None if kind == kinds.CONTROL else piece
