@@ -5,6 +5,7 @@ ctranslate2   a directory for CTranslate2, which `translate` and `serve` take, t
               TensorFlow then
 argos         a package for each direction, which Argos Translate and LibreTranslate install
 onnx          the encoder and a step of the decoder: ids in, log-probabilities out
+web           a page that translates in the browser; any server of files can serve its folder
 """
 
 from command import (  # isort: skip  (first: it makes the checkout importable)
@@ -21,14 +22,17 @@ from absl import flags
 
 from keras_transformer.errors import require
 
-FORMATS = ("saved_model", "ctranslate2", "argos", "onnx")
+FORMATS = ("saved_model", "ctranslate2", "argos", "onnx", "web")
 WITH_SEARCH = ("saved_model", "ctranslate2")  # formats that keep the options of the search
 # Flags that go with some formats only; those of the search go with WITH_SEARCH.
 FORMATS_OF = {
     "constraints": ("saved_model",),
     "signatures": ("saved_model",),
     "directions": ("argos",),
+    "runtime": ("web",),
 }
+# Options of the search that the page has, too.
+OF_THE_PAGE = ("beam_size", "alpha", "early_stopping")
 
 FLAGS = flags.FLAGS
 define_model_flags(takes_exports=False)
@@ -42,6 +46,11 @@ SIGNATURES = "Signatures to write; fewer need less memory when loaded. The defau
 flags.DEFINE_list("signatures", None, SIGNATURES)
 DIRECTIONS = "--format=argos: directions of the packages, such as en-de,en-cs. The default is all."
 flags.DEFINE_list("directions", None, DIRECTIONS)
+RUNTIME = (
+    "--format=web: folder dist of the npm package onnxruntime-web, of which two files are copied. "
+    "By default the page fetches them from cdn.jsdelivr.net."
+)
+flags.DEFINE_string("runtime", None, RUNTIME)
 flags.DEFINE_string("date", None, "Date in the model card, YYYY-MM-DD; the default is today.")
 flags.DEFINE_bool("overwrite", False, "Replace an earlier export in --export_dir.")
 
@@ -61,6 +70,10 @@ def main():
 
     check_export_dir(FLAGS.export_dir, FLAGS.overwrite)
     check_packages()
+    if FLAGS.format == "web":
+        from keras_transformer.export.web.page import runtime_files
+
+        runtime_files(FLAGS.runtime)  # says what is missing before weights are read
     trained = restore(model_dirs, FLAGS.checkpoint, FLAGS.adapter, FLAGS.adapter_scale)
     options = decoding_config(trained, **search_options())
     card = trained.card(options, date=date, weights=FLAGS.weights)
@@ -70,6 +83,7 @@ def main():
 def check_flags_of_format():
     """Refuses flags that go with other formats."""
     formats_of = FORMATS_OF | dict.fromkeys(given_search_flags(), WITH_SEARCH)
+    formats_of |= dict.fromkeys(OF_THE_PAGE, (*WITH_SEARCH, "web"))
     for name, formats in formats_of.items():
         rule = f"must be given with --format={' or '.join(formats)} only"
         is_free = FLAGS.format in formats or not FLAGS[name].present
@@ -82,7 +96,7 @@ def check_packages():
         from keras_transformer.search.ctranslate2_engine import load_ctranslate2
 
         load_ctranslate2()
-    elif FLAGS.format == "onnx":
+    elif FLAGS.format in ("onnx", "web"):
         from keras_transformer.export.onnx import require_onnx
 
         require_onnx()
@@ -104,6 +118,11 @@ def write(trained, card):
         from keras_transformer.export.onnx import export_onnx
 
         return export_onnx(trained.model, trained.vocabularies, **to)
+    if FLAGS.format == "web":
+        from keras_transformer.export.web.page import export_web, runtime_files
+
+        runtime = runtime_files(FLAGS.runtime)
+        return export_web(trained.model, trained.vocabularies, **to, runtime=runtime)
     from keras_transformer.export.saved_model import export_saved_model
 
     own = {"constraints": FLAGS.constraints, "signatures": FLAGS.signatures}

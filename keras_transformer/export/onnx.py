@@ -45,21 +45,34 @@ def export_onnx(
     require_onnx()
     import onnx
 
-    from keras_transformer.export.onnx_model import decoder_graph, encoder_graph
-
-    rule = "must be float32 or int8 in an ONNX graph"
-    require(card.weights in ("float32", "int8"), "weights", rule, card.weights)
-    compiled = compile_model(model, card.weights)
+    files = graph_files(model, card.weights)
+    for vocabulary in vocabularies:
+        files[vocabulary.file.name] = vocabulary.file.read_bytes()
     card = dataclasses.replace(card, onnx=onnx.__version__)
 
     def write(folder: Path) -> None:
-        (folder / ENCODER).write_bytes(encoder_graph(compiled).SerializeToString())
-        (folder / DECODER).write_bytes(decoder_graph(compiled).SerializeToString())
-        for vocabulary in vocabularies:
-            (folder / vocabulary.file.name).write_bytes(vocabulary.file.read_bytes())
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
 
     size = write_export(write, export_dir, card, overwrite)
     return {"onnx": str(export_dir), "bytes": size}
+
+
+def graph_files(model: Transformer, weights: str) -> dict[str, bytes]:
+    """Makes the graphs of a model: the contents of their files, by name.
+
+    Raises:
+        InputError: if the weights are not float32 or int8, or too large for a file of ONNX.
+    """
+    from keras_transformer.export.onnx_model import decoder_graph, encoder_graph
+
+    rule = "must be float32 or int8 in an ONNX graph"
+    require(weights in ("float32", "int8"), "weights", rule, weights)
+    compiled = compile_model(model, weights)
+    return {
+        ENCODER: encoder_graph(compiled).SerializeToString(),
+        DECODER: decoder_graph(compiled).SerializeToString(),
+    }
 
 
 def require_onnx() -> None:

@@ -2,12 +2,14 @@
 // other translations and the attention.
 
 import { $, element, showAttention } from "./figure.js";
+import { ask, loading } from "./translator.js";
 
 const EXAMPLES = { English: "The old woman sees a dog.", German: "Die alte Frau sieht einen Hund." };
 const FORMATS = { txt: "text", md: "markdown", markdown: "markdown", html: "html", htm: "html",
   po: "po", xliff: "xliff", xlf: "xliff", srt: "srt", vtt: "vtt" }; // of documents, by the endings of files
 // Documents that are no text: what the server makes of them is downloaded at once.
 const ARCHIVES = ["docx", "odt", "pptx", "odp", "epub"];
+const PAUSE = 500; // milliseconds without a key, after which what is typed is translated
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 // A language's name by its code; none for another ending of a file, such as txt.
 const nameOf = (code) => /^[a-z]{2,3}$/.test(code) ? LANGUAGES.of(code) : undefined;
@@ -16,10 +18,11 @@ const languagesOf = (card) => card.task === "parsing" ? ["en"]
   : card.task_options?.target_languages ? [] // chosen in the menu
   : card.data?.languages ?? card.evaluation?.languages ?? [];
 
-const model = fetchJson("model").then(showModel, (error) => {
+const model = ask("model").then(showModel, (error) => {
   $("form").querySelector(".error").textContent = error.message;
   return {};
 });
+let pausing; // the timer that runs after a key, where the text is translated as it is typed
 let translating = new AbortController(); // of the newest translation of the text
 let choosing = new AbortController(); // of the newest request for translations of a sentence
 let asked = ""; // what is being translated, as `wanted` gives it
@@ -32,11 +35,19 @@ const lines = new Map(); // translations of lines, while the page is open
 const attentions = new Map(); // what was answered about each pair of texts
 const latest = new Map(); // the last work that was begun at each place
 
+if (loading()) busy($("form"), loading, () => ask("healthz")); // a model in this browser
 $("text").value = kept("text");
 $("file-name").textContent = kept("file");
-$("file").accept = [...Object.keys(FORMATS), ...ARCHIVES].map((ending) => `.${ending}`).join();
 $("form").addEventListener("submit", translate);
-$("text").addEventListener("input", textChanged);
+$("text").addEventListener("input", () => {
+  textChanged();
+  clearTimeout(pausing);
+  if (isLive()) pausing = setTimeout(translateWhatIsTyped, PAUSE);
+});
+$("live").control.addEventListener("change", () => {
+  keep("live", isLive() ? "" : "off");
+  if (isLive()) translateWhatIsTyped();
+});
 $("to").addEventListener("change", () => {
   keep("to", $("to").value);
   showWhetherChanged();
@@ -86,17 +97,6 @@ function kept(name) {
   try { return sessionStorage.getItem(name) ?? ""; } catch { return ""; }
 }
 
-async function fetchJson(path, value, signal) {
-  const body = value instanceof FormData ? value : JSON.stringify(value);
-  const post = value && { method: "POST", body, signal };
-  const response = await fetch(path, post).catch(() => {
-    throw new Error("the server does not answer");
-  });
-  const answer = await response.json().catch(() => ({ error: `status ${response.status}` }));
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
-}
-
 function showModel(card) {
   const parsing = card.task === "parsing";
   const codes = languagesOf(card), [source, target] = codes.map(nameOf);
@@ -110,6 +110,10 @@ function showModel(card) {
   showTargets(card.task_options?.target_languages ?? []);
   if (source in EXAMPLES) $("text").placeholder = `For example: ${EXAMPLES[source]}`;
   $("required").hidden = !card.signatures?.includes("constrain_ids");
+  $("and-attention").hidden = !card.signatures?.includes("attention_ids");
+  $("live").hidden = !card.in_browser;
+  $("live").control.checked = kept("live") !== "off";
+  showFormats(card.formats);
   const millions = card.parameters / 1e6;
   const facts = [
     card.config && `${card.config.num_layers} layers of ${card.config.num_heads} heads`,
@@ -124,6 +128,23 @@ function showModel(card) {
   const parts = facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0"));
   $("model").textContent = parts.join(" \u00b7 ");
   return card;
+}
+
+/** Leaves those formats of files that the model takes; all, if it does not say which. */
+function showFormats(known) {
+  if (known) {
+    ARCHIVES.length = 0;
+    for (const [ending, format] of Object.entries(FORMATS)) {
+      if (!known.includes(format)) delete FORMATS[ending];
+    }
+  }
+  $("file").accept = [...Object.keys(FORMATS), ...ARCHIVES].map((each) => `.${each}`).join();
+}
+
+const isLive = () => !$("live").hidden && $("live").control.checked;
+
+function translateWhatIsTyped() {
+  if ($("text").value.trim()) $("form").requestSubmit();
 }
 
 /** Fills the menu of target languages, if there are several. */
@@ -191,17 +212,23 @@ function showWhetherChanged() {
 
 async function translate(event) {
   event.preventDefault();
-  await model; // it fills the menu of languages
+  clearTimeout(pausing);
+  const { limits } = await model; // which fills the menu of languages, too
   const wish = wanted();
   if (wish === asked) return; // it runs already
   translating.abort();
   const { signal } = translating = new AbortController();
   asked = wish;
   let done = 0, count = 0;
-  const progress = () => count > 1 ? `Translating\u2026 ${done} of ${count}` : "Translating\u2026";
+  const progress = () => loading() ||
+    (count > 1 ? `Translating\u2026 ${done} of ${count}` : "Translating\u2026");
   await busy($("form"), progress, async () => {
     const text = $("text").value;
     if (!text.trim()) throw new Error("There is no text yet: write or open one first.");
+    if (text.length > limits?.whole_text) { // undefined for no limit but that of a request
+      const [most, received] = [limits.whole_text, text.length].map((n) => n.toLocaleString("en"));
+      throw new Error(`A text must have at most ${most} characters. Received: ${received}`);
+    }
     const texts = format() === "text" ? text.split("\n") : [text];
     const paragraphs = texts.map((line) => paragraph(line.trim() ? null : { translation: line }));
     count = texts.filter((line) => line.trim()).length;
@@ -246,12 +273,12 @@ async function translationOf(text, format, signal) {
   const { task } = await model;
   let answer;
   if (task === "parsing") { // knows sentences only, and no documents
-    const { translations: [[best]] } = await fetchJson("translate", { text }, signal);
+    const { translations: [[best]] } = await ask("translate", { text }, signal);
     const sentence = { source: text, translation: best.text, start: 0,
       end: Array.from(best.text).length };
     answer = { translation: best.text, sentences: [sentence] };
   } else {
-    answer = await fetchJson("translate", { document: text, format, to: language }, signal);
+    answer = await ask("translate", { document: text, format, to: language }, signal);
   }
   lines.set(key, answer);
   return answer;
@@ -318,7 +345,7 @@ function translateArchive(file) {
     form.append("file", file);
     form.append("source", "auto");
     form.append("target", target);
-    const { translatedFileUrl } = await fetchJson("translate_file", form);
+    const { translatedFileUrl } = await ask("translate_file", form);
     const response = await fetch(`download_file/${translatedFileUrl.split("/").at(-1)}`);
     saveAs(await response.blob(), file.name, target);
   });
@@ -442,7 +469,7 @@ async function sentenceEntry(signal, source, prefixes) {
   const { beam_size: n_best = 1, task, signatures = [] } = card;
   const required_phrases = phrases() && [phrases()];
   const options = { prefixes, required_phrases, n_best, to: language };
-  const { translations: [found] } = await fetchJson("translate", { text: source, ...options },
+  const { translations: [found] } = await ask("translate", { text: source, ...options },
     signal);
   const number = (value, digits) => element("span", { class: "number" },
     value === null ? "\u2212\u221e" : value.toFixed(digits).replace("-", "\u2212"));
@@ -503,7 +530,7 @@ async function attend(source, target) {
   $("figure").classList.add("stale");
   const attention = await busy($("attention"), () => "Computing attention\u2026", async () => {
     if (!attentions.has(pair)) {
-      attentions.set(pair, await fetchJson("attention", { source, target, to: language }));
+      attentions.set(pair, await ask("attention", { source, target, to: language }));
     }
     return attentions.get(pair);
   });

@@ -56,6 +56,9 @@ ROUTES = (
     # The figure is that of offline attention pages, with its style.
     file_route("/", "serving/page.html", "text/html", "The page."),
     file_route("/page.js", "serving/page.js", "text/javascript", "Its script."),
+    file_route(
+        "/translator.js", "serving/translator.js", "text/javascript", "What asks the model for it."
+    ),
     file_route("/page.css", "serving/page.css", "text/css", "Its style."),
     file_route("/figure.js", "attention/figure.js", "text/javascript", "Its figure."),
     file_route("/figure.css", "attention/figure.css", "text/css", "The style of its figure."),

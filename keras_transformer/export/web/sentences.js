@@ -1,0 +1,69 @@
+// Where sentences begin and end (by Intl.Segmenter, mended as documents/sentences.py mends what it
+// is given), and where one is cut that is too long for a model. Spans are [start, end) in UTF-16.
+
+// In these languages "am 3. Mai" means "on the third of May".
+const DOTTED_ORDINALS = ["cs", "da", "de", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "pl",
+  "sk", "sl", "tr"];
+const ORDINAL = /(?<![\p{L}\p{N}_.,])\d{1,3}\.$/u;
+const INITIAL = /(?<![\p{L}\p{N}_])\p{Lu}\.$/u; // "M.| Blair"
+const LETTER = /(?<![\p{L}\p{N}_])\p{L}\.$/u; // "z.| B."
+const TITLE = /(?<![\p{L}\p{N}_])(Mrs?|Ms|Dr|Prof|St|Nr|No|vs|Hr|Fr|Mme|Mlle|Sr|Sra)\.$/u;
+const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]/;
+const CUTS = [ // the best places first, and how far from the middle they may be
+  [/(?<=[;:])\s|\s(?=[\u2014\u2013-]\s)|(?<=[\uff1b\uff1a])/g, 1 / 3],
+  [/(?<=,)\s|(?<=[\uff0c\u3001])/g, 1 / 3],
+  [/\s+/g, 1],
+];
+const MOST_CHARACTERS = 64; // no subword has as many
+
+/** The spans of the sentences of a paragraph: only spaces are outside of them. */
+export function split(text, language) {
+  const segmenter = new Intl.Segmenter(language, { granularity: "sentence" });
+  const starts = [0];
+  for (const { index } of segmenter.segment(text)) {
+    const before = text.slice(Math.max(0, index - 80), index).trimEnd();
+    if (index > 0 && ends(before, text.slice(index, index + 2), language)) starts.push(index);
+  }
+  return trimmed(text, starts);
+}
+
+export const isUnspaced = (character) => UNSPACED.test(character);
+
+function ends(before, after, language) {
+  if (INITIAL.test(before) || TITLE.test(before)) return false;
+  if (LETTER.test(before) && /^\p{L}\./u.test(after)) return false;
+  return !(DOTTED_ORDINALS.includes(language.split(/[-_]/)[0]) && ORDINAL.test(before));
+}
+
+/** Spans of the places in a text at which they begin, without the spaces around them. */
+function trimmed(text, starts, to = text.length) {
+  return starts.map((start, n) => {
+    const part = text.slice(start, starts[n + 1] ?? to);
+    const begin = start + part.length - part.trimStart().length;
+    return [begin, start + part.trimEnd().length];
+  }).filter(([start, end]) => start < end);
+}
+
+/** A sentence in parts of at most `limit` subwords: cut in two near its middle, again and again. */
+export function cut(text, span, limit, countSubwords) {
+  const [start, end] = span;
+  const isShort = end - start <= limit * MOST_CHARACTERS;
+  if (isShort && countSubwords(text.slice(start, end)) <= limit) return [span];
+  const place = middle(text, start, end);
+  if (place === undefined) return [span];
+  return trimmed(text, [start, place], end)
+    .flatMap((part) => cut(text, part, limit, countSubwords));
+}
+
+function middle(text, start, end) {
+  const distance = (place) => Math.abs(place - (start + end) / 2);
+  const nearest = (places) => places.reduce((best, place) =>
+    best === undefined || distance(place) < distance(best) ? place : best, undefined);
+  for (const [pattern, share] of CUTS) {
+    const found = [...text.slice(start, end).matchAll(pattern)];
+    const places = found.map((match) => start + match.index + match[0].length)
+      .filter((place) => place > start && place < end && distance(place) < (end - start) * share);
+    if (places.length) return nearest(places);
+  }
+  return end - start > 1 ? Math.floor((start + end) / 2) : undefined;
+}

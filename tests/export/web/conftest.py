@@ -1,0 +1,70 @@
+"""A page of a small model, and node, which runs the page's modules without a browser."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from keras_transformer.export.web.page import PACKAGE, RUNTIME
+
+SCRIPTS = PACKAGE / "export" / "web"
+
+
+@pytest.fixture(scope="session")
+def no_runtime(tmp_path_factory):
+    """A folder with files that have the names of the runtime's."""
+    folder = tmp_path_factory.mktemp("runtime")
+    for file in RUNTIME.values():
+        (folder / file.name).write_text(f"{file.name}, which computes nothing")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def export_of(untrained, made_once):
+    """Gives a function: export_of(name, runtime folder, weights) is the page of `untrained`."""
+
+    def exported(name, runtime, weights="float32"):
+        def make(folder):
+            from keras_transformer.export.web.page import export_web, runtime_files
+            from keras_transformer.loading import decoding_config, restore
+
+            trained = restore(untrained, "average:2")
+            card = trained.card(decoding_config(trained, beam_size=3), weights=weights)
+            files = runtime_files(runtime)
+            export_web(trained.model, trained.vocabularies, folder / "page", card, files)
+
+        return made_once(f"web-{name}", make) / "page"
+
+    return exported
+
+
+@pytest.fixture(scope="session")
+def run_script(tmp_path_factory):
+    """Gives a function: run_script(body, **values) runs a module that sees `values`, in node.
+
+    The body says what it imports of the page, and calls answer(value), which is what is returned.
+    """
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("install: apt-get install nodejs")
+    folder = tmp_path_factory.mktemp("scripts")
+    for script in SCRIPTS.glob("*.js"):
+        shutil.copy(script, folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+
+    def run(body, **values):
+        names = ", ".join(values)
+        head = f'import fs from "fs";\nconst {{ {names} }} = JSON.parse(fs.readFileSync(0));\n'
+        head += "const answer = (value) => console.log(JSON.stringify(value));\n"
+        (folder / "test.js").write_text(head + body, encoding="utf-8")
+        done = subprocess.run(
+            [node, str(folder / "test.js")],
+            input=json.dumps(values).encode(),
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return json.loads(done.stdout)
+
+    return run
