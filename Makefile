@@ -62,7 +62,7 @@ quickstart: install
 test: install
 	$(TEST) -m "not slow"
 
-test-slow: $(VENV)/.slow
+test-slow: $(VENV)/.slow $(VENV)/.web
 	$(TEST) -m slow
 
 test-beam: $(VENV)/.beam
@@ -74,7 +74,7 @@ test-marian: install
 
 test-packages:
 	apt-get update --quiet
-	apt-get install --yes --no-install-recommends chromium nginx-light openssl
+	apt-get install --yes --no-install-recommends chromium nginx-light nodejs npm openssl
 
 commands: install
 	$(RUN) -m tests.pages.run_commands $(PAGES)
@@ -143,6 +143,11 @@ $(VENV)/.bench: $(VENV)/.installed
 
 $(VENV)/.slow: pyproject.toml setup.py constraints.txt | $(VENV)/.made
 	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable ".[test,docs,jax]"
+	touch $@
+
+# ONNX Runtime for the browser, which exported pages run; the version of export/web/page.py.
+$(VENV)/.web: Makefile | $(VENV)/.made
+	npm install --silent --no-save --ignore-scripts --prefix $(VENV)/web onnxruntime-web@1.30.0
 	touch $@
 
 # Beam asks for older versions of some packages, so it is put beside the others.

@@ -127,6 +127,7 @@ RESULTS: dict[str, dict[str, str]] = {
         "argos": "the files of the packages, with `--format=argos`",
         "ctranslate2": "the folder, with `--format=ctranslate2`",
         "onnx": "the folder, with `--format=onnx`",
+        "web": "the folder, with `--format=web`",
         "bytes": "size of all its files",
         **CHECKPOINT,
         "ensemble": "the same of each model, if there are several",

@@ -5,6 +5,7 @@ import ctranslate2
 import numpy as np
 import pytest
 
+from keras_transformer.export.web.page import RUNTIME
 from tests.refusals import check_line
 
 
@@ -100,6 +101,22 @@ def test_onnx(call_program, untrained, tmp_path):
     assert card["files"].keys() == {"encoder.onnx", "decoder.onnx", "vocabulary.model"}
 
 
+def test_web(call_program, untrained, tmp_path):
+    export_dir, runtime = tmp_path / "page", tmp_path / "dist"
+    runtime.mkdir()
+    for file in RUNTIME.values():
+        (runtime / file.name).write_text("ONNX Runtime")
+    arguments = [f"--model_dir={untrained}", f"--export_dir={export_dir}", "--format=web"]
+    options = [f"--runtime={runtime}", "--weights=int8", "--beam_size=2", "--alpha=1.4"]
+    done = call_program("export", *arguments, *options)
+    assert done.code == 0, done.errors
+    assert done.result["web"] == str(export_dir)
+    card = json.loads((export_dir / "model.json").read_text())["card"]
+    assert (card["weights"], card["beam_size"], card["alpha"]) == ("int8", 2, 1.4)
+    done = call_program("export", *arguments, f"--runtime={tmp_path}", "--overwrite")
+    check_line(done.errors, "--runtime", tmp_path)
+
+
 @pytest.mark.slow  # another export, of two models
 def test_ensemble(call_program, untrained, tmp_path):
     names = ("step-00000010", "step-00000020")
@@ -148,6 +165,10 @@ def test_what_an_ensemble_cannot_be(call_program, untrained, tmp_path, flag):
         (["--signatures=best,nbest"], "--signatures", "'nbest'"),
         (["--format=onnx", "--weights=bfloat16"], "--weights", "bfloat16"),
         (["--format=onnx", "--alpha=1"], "--alpha", "1"),
+        (["--format=onnx", "--runtime=dist"], "--runtime", "dist"),
+        (["--format=web", "--weights=bfloat16"], "--weights", "bfloat16"),
+        (["--format=web", "--min_length=3"], "--min_length", "3"),
+        (["--format=web", "--runtime="], "--runtime", "''"),
         *(
             ([f"--date={date}"], "--date", f"'{date}'")
             for date in ("2017-02-29", "20170612", "2017-6-12", "tomorrow")

@@ -175,6 +175,7 @@ def test_model_and_health(translator):
         ("/", "text/html"),
         ("/page.css", "text/css"),
         ("/page.js", "text/javascript"),
+        ("/translator.js", "text/javascript"),
         ("/figure.js", "text/javascript"),
         ("/figure.css", "text/css"),
     ],

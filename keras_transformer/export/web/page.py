@@ -6,6 +6,7 @@ shows of the model, and which files belong to it.
 """
 
 import base64
+import dataclasses
 import hashlib
 import json
 import os
@@ -127,8 +128,11 @@ def export_web(
             be written.
     """
     require_onnx()
+    import onnx
+
     task = card.origin.task
     require(task == "translation", "model", "must be a translation model", f"a {task} model")
+    card = dataclasses.replace(card, onnx=onnx.__version__)
     of_model = graph_files(model, card.weights)
     of_model["vocabulary.json"] = _json(page_vocabulary(vocabularies.target))
     if vocabularies.own_source is not None:

@@ -9,6 +9,7 @@ const INITIAL = /(?<![\p{L}\p{N}_])\p{Lu}\.$/u; // "M.| Blair"
 const LETTER = /(?<![\p{L}\p{N}_])\p{L}\.$/u; // "z.| B."
 const TITLE = /(?<![\p{L}\p{N}_])(Mrs?|Ms|Dr|Prof|St|Nr|No|vs|Hr|Fr|Mme|Mlle|Sr|Sra)\.$/u;
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]/;
+const ENDS_UNSPACED = new RegExp(`${UNSPACED.source}["'\u201d\u2019]*$`);
 const CUTS = [ // the best places first, and how far from the middle they may be
   [/(?<=[;:])\s|\s(?=[\u2014\u2013-]\s)|(?<=[\uff1b\uff1a])/g, 1 / 3],
   [/(?<=,)\s|(?<=[\uff0c\u3001])/g, 1 / 3],
@@ -21,7 +22,7 @@ export function split(text, language) {
   const segmenter = new Intl.Segmenter(language, { granularity: "sentence" });
   const starts = [0];
   for (const { index } of segmenter.segment(text)) {
-    const before = text.slice(Math.max(0, index - 80), index).trimEnd();
+    const before = text.slice(Math.max(0, index - 80), index);
     if (index > 0 && ends(before, text.slice(index, index + 2), language)) starts.push(index);
   }
   return trimmed(text, starts);
@@ -29,7 +30,9 @@ export function split(text, language) {
 
 export const isUnspaced = (character) => UNSPACED.test(character);
 
-function ends(before, after, language) {
+function ends(passed, after, language) {
+  const before = passed.trimEnd();
+  if (before === passed && !ENDS_UNSPACED.test(before)) return false; // "b?|c" of an address
   if (INITIAL.test(before) || TITLE.test(before)) return false;
   if (LETTER.test(before) && /^\p{L}\./u.test(after)) return false;
   return !(DOTTED_ORDINALS.includes(language.split(/[-_]/)[0]) && ORDINAL.test(before));

@@ -3,6 +3,7 @@
 
 import { search } from "./beam_search.js";
 import { caseOf, inSentenceCase } from "./case.js";
+import { withoutEdges } from "./placeholders.js";
 import { cut, isUnspaced, split } from "./sentences.js";
 import { EOS } from "./vocabulary.js";
 
@@ -58,7 +59,8 @@ export class TextTranslator {
   /** A text with its sentences translated; places of its `sentences` count code points. */
   async document(text, format, code, pause) {
     const whole = format === "wrapped" ? unwrapped(text) : text;
-    const language = this.card.data?.languages?.[0] ?? "en";
+    const [given] = this.card.data?.languages ?? [];
+    const language = /^[a-z]{2,3}(?![a-z])/.exec(given)?.[0] ?? "en";
     const parts = whole.split("\n").map((line) => this.sentencesOf(line, language, code));
     const known = await this.best(parts.flatMap(({ sentences }) => sentences), code, pause);
     const written = { text: "", length: 0, sentences: [] };
@@ -77,14 +79,20 @@ export class TextTranslator {
     return { translation: written.text, sentences: written.sentences };
   }
 
-  /** The sentences of a line, {text, given: what the model gets, kind}, and what is beside them. */
+  /**
+   * The sentences of a line, and what is beside them. A sentence is {text, given: what the model
+   * gets, kind: its case, before, after: what stays at its edges}.
+   */
   sentencesOf(line, language, code) {
     const limit = this.card.max_source_length - 1;
     const count = (text) => this.source.encode(code + text).length;
     const spans = split(line, language).flatMap((span) => cut(line, span, limit, count));
     const sentences = spans.map(([start, end]) => {
-      const text = line.slice(start, end), kind = caseOf(text, language);
-      return { text, kind, given: kind === "sentence" ? text : inSentenceCase(text) };
+      const text = line.slice(start, end);
+      const [before, core, after] = withoutEdges(text);
+      const kind = caseOf(core, language);
+      const given = kind === "sentence" ? core : inSentenceCase(core);
+      return { text, before, after, kind, given };
     });
     const ends = [0, ...spans.map(([, end]) => end)];
     const starts = [...spans.map(([start]) => start), line.length];
@@ -93,7 +101,7 @@ export class TextTranslator {
 
   /** The best translations of sentences, each translated once, similar lengths together. */
   async best(sentences, code, pause) {
-    const texts = [...new Set(sentences.map(({ given }) => given))];
+    const texts = [...new Set(sentences.map(({ given }) => given))].filter((text) => text !== "");
     texts.sort((one, other) => one.length - other.length);
     const known = new Map();
     for (let start = 0; start < texts.length; start += SENTENCES) {
@@ -106,10 +114,10 @@ export class TextTranslator {
 }
 
 /** What a sentence becomes: itself, where the model has nothing to say. */
-function taken({ text, given, kind }, translation) {
+function taken({ text, given, kind, before, after }, translation = "") {
   if (translation === given || !translation.trim()) return text;
   const line = translation.replace(/[\r\n]/g, " ");
-  return kind === "capitals" ? line.toUpperCase() : line;
+  return before + (kind === "capitals" ? line.toUpperCase() : line) + after;
 }
 
 function write(written, text) {

@@ -199,6 +199,25 @@ def test_sentences_in_documents(document):
     assert found["translation"] == f"{one}\n\n- one\n- two"
 
 
+EDGES = [
+    ("- a dog 😀🎉", "- ", "a dog"),
+    ("[x] 2) the dog, https://a.org/b?c", "[x] 2) ", "the dog,"),
+    ("https://a.org/b.", "https://a.org/b.", ""),
+    ("12:30 – 14:00", "12:30 – 14:00", ""),
+    ("see https://a.org now", "", "see https://a.org now"),
+    ("a) b", "a) ", "b"),
+]
+
+
+@pytest.mark.parametrize(("text", "before", "language"), EDGES)
+def test_what_is_no_language_at_the_edges_stays(run_script, document, text, before, language):
+    body = """import { withoutEdges } from "./placeholders.js";\nanswer(withoutEdges(text));"""
+    found = run_script(body, text=text)
+    assert found[:2] == [before, language] and "".join(found) == text
+    if language:
+        assert document(text, {language: "X"})[0]["translation"] == text.replace(language, "X")
+
+
 def test_languages_of_a_model(document):
     facts = {"task_options": {"target_languages": ["de", "cs"]}}
     assert document("a", facts=facts, to="cs")[1] == [[["a"], ">>cs<< ", 1]]
