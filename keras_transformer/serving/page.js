@@ -230,7 +230,8 @@ async function translate(event) {
       throw new Error(`A text must have at most ${most} characters. Received: ${received}`);
     }
     const texts = format() === "text" ? text.split("\n") : [text];
-    const paragraphs = texts.map((line) => paragraph(line.trim() ? null : { translation: line }));
+    const paragraphs = texts.map((line, number) =>
+      line.trim() ? pending(number) : paragraph({ translation: line }));
     count = texts.filter((line) => line.trim()).length;
     showTranslation(wish, paragraphs);
     for (const [number, line] of texts.entries()) {
@@ -284,9 +285,14 @@ async function translationOf(text, format, signal) {
   return answer;
 }
 
-/** A paragraph of the translation with its sentences; null for one that is still to come. */
+/** In place of a paragraph that is still to come: while the text is typed, what it was before. */
+function pending(number) {
+  const before = isLive() ? $("translation").children[number]?.textContent : "";
+  return element("p", { class: "pending", "aria-hidden": "true" }, before || "\u2026");
+}
+
+/** A paragraph of the translation with its sentences. */
 function paragraph(answer) {
-  if (answer === null) return element("p", { class: "pending", "aria-hidden": "true" }, "\u2026");
   const characters = Array.from(answer.translation); // places count code points
   const nodes = [];
   let place = 0;

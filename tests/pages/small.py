@@ -18,11 +18,15 @@ from pathlib import Path
 
 from tests.pages import fork_server
 
-SHIMS = ("python", "keras-transformer", "curl", "make", "pip", "docker", "hf", "sbatch", "sudo")
+SHIMS = (
+    *("python", "keras-transformer", "curl", "make", "pip", "npm", "docker", "hf", "sbatch"),
+    "sudo",
+)
 # Commands, and words among the arguments, that are not run, and why.
 COMMANDS_NOT_RUN = {
     "make": "targets have tests of their own, or take their time",
     "pip": "it would change the environment",
+    "npm": "make test-slow installs the same",
     "docker": "there is none",
     "hf": "it would download a model",
     "sbatch": "make slurm runs such a job",
@@ -33,6 +37,8 @@ WORDS_NOT_RUN = {
     "pip": "it would change the environment",
     "pytest": "make test runs the tests",
     "tensorboard.main": "it serves until it is stopped",
+    "http.server": "it serves until it is stopped",
+    "--runtime=node_modules/onnxruntime-web/dist": "the tests of the page in a browser have it",
     "benchmarks/training.py": "PyTorch is an extra",
     "benchmarks/parsing_baselines.py": "it needs treebanks of some size",
     "--gold=23.mrg.gz": "a parser of two steps takes punctuation for words",
