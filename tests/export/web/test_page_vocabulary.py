@@ -87,7 +87,7 @@ def learned(kind, vocab_size, **options):
 KINDS = {
     "bpe": learned("bpe", 330),
     "bpe with codes and symbols": learned("bpe", 330, symbols=["(NP"], languages=["de", "cs"]),
-    "wordpiece": learned("wordpiece", 120, languages=["de"]),
+    "wordpiece": learned("wordpiece", 110, languages=["de"]),
     "unigram": lambda folder: written(sentencepiece_model(user_defined_symbols=["dog"]))(folder),
     "unigram with bytes": lambda folder: written(
         sentencepiece_model(
