@@ -166,6 +166,7 @@ async function busy(place, message, work) {
     if (latest.get(place) !== started) return;
     place.querySelector(".status").textContent = status;
     place.querySelector(".error").textContent = error;
+    if (error) place.querySelector(".error").scrollIntoView({ block: "nearest" }); // on a phone
   };
   const seconds = () => Math.round((performance.now() - started) / 1000);
   const timer = setInterval(() => say(`${message()} ${seconds()} s`), 1000);

@@ -39,8 +39,8 @@ export function ask(path, fields, signal) {
 export function loading() {
   if (isLoaded) return "";
   const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
-  return total ? `Loading the model\u2026 ${megabytes(come)} of ${megabytes(total)} MB`
-    : "Loading the model\u2026";
+  const progress = total ? ` (${megabytes(come)} of ${megabytes(total)} MB)` : "";
+  return `Loading the model${progress}\u2026`;
 }
 
 // After the first visit, the page works without a network.

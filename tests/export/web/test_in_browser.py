@@ -5,6 +5,7 @@ import functools
 import http.server
 import json
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -35,9 +36,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def served(folder):
+def served(folder, handler=Handler):
     """The address of a server of files, as anybody has one."""
-    handler = functools.partial(Handler, directory=str(folder))
+    handler = functools.partial(handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -207,6 +208,33 @@ def test_a_text_of_a_megabyte(page):
     page.get_by_role("button", name="Translate").click()
     alert = page.locator("#form > .error")
     expect(alert).to_have_text("A text must have at most 100,000 characters. Received: 1,040,000")
+
+
+def test_progress_while_the_model_is_loaded(new_page, exported):
+    go_on = threading.Event()
+
+    class SlowHandler(Handler):
+        def copyfile(self, source, outputfile):
+            if self.path.endswith("/runtime.wasm"):
+                outputfile.write(source.read(5_000_000))
+                assert go_on.wait(timeout=60)
+            super().copyfile(source, outputfile)
+
+    try:
+        with served(exported, SlowHandler) as address:
+            page = new_page(address)
+            status = page.locator("#form .status")
+            expect(status).to_contain_text(
+                re.compile(r"Loading the model \(\d\.\d of 1\d\.\d MB\)…")
+            )
+            page.locator("#text").press_sequentially("a dog")
+            page.wait_for_timeout(1000)
+            expect(status).to_contain_text("Loading the model")
+            go_on.set()
+            expect(page.locator("#translation .sentence")).to_have_count(1)
+            expect(status).to_have_text("")
+    finally:
+        go_on.set()
 
 
 def test_a_page_that_is_opened_as_a_file(browser, exported):
