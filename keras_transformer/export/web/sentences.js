@@ -9,6 +9,8 @@ const INITIAL = /(?<![\p{L}\p{N}_])\p{Lu}\.$/u; // "M.| Blair"
 const LETTER = /(?<![\p{L}\p{N}_])\p{L}\.$/u; // "z.| B."
 const TITLE = /(?<![\p{L}\p{N}_])(Mrs?|Ms|Dr|Prof|St|Nr|No|vs|Hr|Fr|Mme|Mlle|Sr|Sra)\.$/u;
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef]/;
+// "garden. 2 girls": the browser takes it for "Nr. 5 is".
+const BEFORE_NUMBER = /(?<=\p{Ll}{3}[.!?]["'\u201d\u2019)]*)\s+(?=\d)/gu;
 const ENDS_UNSPACED = new RegExp(`${UNSPACED.source}["'\u201d\u2019]*$`);
 const CUTS = [ // the best places first, and how far from the middle they may be
   [/(?<=[;:])\s|\s(?=[\u2014\u2013-]\s)|(?<=[\uff1b\uff1a])/g, 1 / 3],
@@ -20,12 +22,12 @@ const MOST_CHARACTERS = 64; // no subword has as many
 /** The spans of the sentences of a paragraph: only spaces are outside of them. */
 export function split(text, language) {
   const segmenter = new Intl.Segmenter(language, { granularity: "sentence" });
-  const starts = [0];
-  for (const { index } of segmenter.segment(text)) {
-    const before = text.slice(Math.max(0, index - 80), index);
-    if (index > 0 && ends(before, text.slice(index, index + 2), language)) starts.push(index);
-  }
-  return trimmed(text, starts);
+  const found = new Set(Array.from(segmenter.segment(text), ({ index }) => index));
+  for (const { index, 0: space } of text.matchAll(BEFORE_NUMBER)) found.add(index + space.length);
+  found.delete(0);
+  const starts = [...found].sort((one, other) => one - other).filter((index) =>
+    ends(text.slice(Math.max(0, index - 80), index), text.slice(index, index + 2), language));
+  return trimmed(text, [0, ...starts]);
 }
 
 export const isUnspaced = (character) => UNSPACED.test(character);

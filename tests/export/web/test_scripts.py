@@ -106,6 +106,7 @@ TEXTS = [
     ('It rains. We stay!  Do you? She said: "No." He left.', "en"),
     ("Dr. Smith met M. Blair at 3.30 p.m. in the U.S. capital. They spoke.", "en"),
     ("Am 3. Mai kam er. Nr. 5 blieb. Das kostet z. B. 5 Euro.", "de"),
+    ("They sit in a garden. 2 girls play with 3 dogs. Nr. 5 is red.", "en"),
     ("  no stop ", "en"),
     ("これは文です。次の文です。", "ja"),
     ("", "en"),
