@@ -62,7 +62,7 @@ quickstart: install
 test: install
 	$(TEST) -m "not slow"
 
-test-slow: $(VENV)/.slow $(VENV)/.web
+test-slow: $(VENV)/.slow $(if $(shell command -v npm),$(VENV)/.web)
 	$(TEST) -m slow
 
 test-beam: $(VENV)/.beam

@@ -32,19 +32,17 @@ export class TextTranslator {
 
   /** Translations of sentences, best first, the first `exact` of which are the best ones. */
   async translate(texts, code, pause, exact, prefixes = []) {
-    const { max_source_length, max_target_length, beam_size, alpha, extra_length } = this.card;
+    const { max_source_length, beam_size, alpha, early_stopping: earlyStopping } = this.card;
     const requests = texts.map((text, n) => {
       const all = this.source.encode(code + text);
       const ids = [...all.slice(0, max_source_length - 1), EOS];
       const prefix = this.target.encode((prefixes[n] ?? "").trim());
-      const most = maxLength(ids) - 1;
+      const most = this.maxLength(ids) - 1;
       require(prefix.length <= Math.max(most, 0), "The beginning of the translation must have at " +
         `most ${most} subwords for this sentence. Received: ${prefix.length}`);
       return { ids, prefix, truncated: all.length > max_source_length - 1 };
     });
-    function maxLength(ids) {
-      return ids.length > 1 ? Math.min(ids.length + extra_length, max_target_length) : 0;
-    }
+    const maxLength = (ids) => this.maxLength(ids);
     const options = { beams: beam_size, alpha, exact, maxLength, earlyStopping };
     const found = await search(this.model, requests, options, pause);
     return found.map((hypotheses, n) => hypotheses.map(({ ids, score, logProb }) => ({
@@ -54,6 +52,12 @@ export class TextTranslator {
       truncated: requests[n].truncated,
       unfinished: ids.length > 0 && ids.at(-1) !== EOS,
     })));
+  }
+
+  /** The most ids of a translation; none for an empty source, which is EOS alone. */
+  maxLength(ids) {
+    const { extra_length, max_target_length } = this.card;
+    return ids.length > 1 ? Math.min(ids.length + extra_length, max_target_length) : 0;
   }
 
   /** A text with its sentences translated; places of its `sentences` count code points. */

@@ -169,6 +169,24 @@ def test_it_works_without_a_network_after_the_first_visit(new_page, exported):
     assert names == [f"{address} {version}"]
 
 
+@pytest.mark.parametrize("is_intact", [True, False])
+def test_the_runtime_comes_from_a_public_address(browser, export_of, is_intact):
+    def answer(route):
+        content = (RUNTIME_FOLDER / route.request.url.removeprefix(RUNTIME_ADDRESS)).read_bytes()
+        headers = {"Access-Control-Allow-Origin": "*"}
+        route.fulfill(body=content if is_intact else content + b" ", headers=headers)
+
+    with served(export_of("public", None)) as address, browser.new_context() as context:
+        context.route(f"{RUNTIME_ADDRESS}*", answer)
+        page = context.new_page()
+        page.goto(address)
+        if is_intact:
+            expect(translate(page, "the cat")).to_have_count(1)
+        else:
+            alert = page.locator("#form > .error")
+            expect(alert).to_contain_text(re.compile(r"^runtime.\w+ must be the file of \d+ bytes"))
+
+
 def damaged(exported, folder, name, content):
     shutil.copytree(exported, folder)
     (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
